@@ -1,0 +1,92 @@
+"""Composition root of the API process: settings in, a Starlette application out."""
+
+import asyncio
+import logging
+import os
+import shutil
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+
+from api import ops
+from api.auth import BearerAuth
+from api.errors import HANDLERS
+from api.native import reads, writes
+from api.services import Services
+from ingest.commands.handler import CommandHandler
+from ingest.connections import connect
+from ingest.errors import InvalidSetting
+from ingest.log.group_commit import GroupCommit
+from ingest.log.redis_log import RedisLog
+from ingest.settings import Settings
+from mcp_gateway.server import Gateway
+from projections.embedding.factory import build_embedder
+from projections.index.service import ReplicaService
+from projections.queries import Browse, Compile, Queries, Recall
+from projections.queries.documents import DocumentReader
+
+logger = logging.getLogger(__name__)
+
+SWITCH_INTERVAL_S = 0.001
+"""The index thread gives the event loop its turn after this long (Python's default is 5 ms)."""
+
+
+def create_app(settings: Settings) -> Starlette:
+    """The application. Connections open when it starts and close, after the last write, when it stops."""
+    if settings.redis_url is None:
+        raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
+    redis_url = settings.redis_url
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncGenerator[None]:
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        async with AsyncExitStack() as stack:
+            redis = connect(redis_url)
+            stack.push_async_callback(redis.aclose)
+            feeds = connect(redis_url, connections=settings.partitions + 4)
+            stack.push_async_callback(feeds.aclose)
+            log = RedisLog(redis, settings.partitions)
+            await log.create_or_check()
+            if (durability := await log.durability()) != "fsync":
+                logger.warning("an acknowledged write is not on disk yet: the server's durability is %s", durability)
+            writes_ = GroupCommit(log)
+            stack.push_async_callback(writes_.aclose)
+            embedder = await asyncio.to_thread(
+                build_embedder, settings.embedder, directory=settings.model_directory, allow_torch=False
+            )
+            work = settings.cache_dir / "replicas" / f"{os.getpid()}"
+            _remove_stale(work.parent)
+            replica = ReplicaService(
+                feeds, settings.partitions, work, settings.snapshots, embedder.model, embedder.dimensions
+            )
+            replica.start()
+            stack.push_async_callback(replica.aclose)
+            documents = DocumentReader(redis, settings.partitions)
+            recall = Recall(replica, documents, embedder)
+            stack.callback(recall.close)
+            queries = Queries(recall, Compile(replica, documents, recall), Browse(redis, log, replica, documents))
+            commands = CommandHandler(writes_, settings.partitions)
+            app.state.services = Services(commands, queries, replica, settings.tenant)
+            app.state.metrics = ops.Metrics(writes_, replica)
+            gateway.connect(commands, queries, settings.tenant)
+            await stack.enter_async_context(gateway.running())
+            yield
+
+    gateway = Gateway()
+    return Starlette(
+        routes=[*writes.ROUTES, *reads.ROUTES, *ops.ROUTES, gateway.route],
+        lifespan=lifespan,
+        exception_handlers=HANDLERS,
+        middleware=[Middleware(ops.Measure), Middleware(BearerAuth, secret=settings.secret)],
+    )
+
+
+def _remove_stale(folder: Path) -> None:
+    """Remove working copies of processes that are gone."""
+    for path in folder.glob("*"):
+        if path.name.isdigit() and not Path(f"/proc/{path.name}").exists() and Path("/proc/self").exists():
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,187 @@
+"""The command line's way to a server: small, synchronous, patient for a few seconds, clear about what went wrong.
+
+A write carries its event id before it is first sent, so sending it again (after 429, 503 or a cut connection) stores
+it once.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from ingest.ids import new_event_id
+
+PATIENCE_S = 10.0
+"""How long a request is repeated before its error is believed."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
+"""Between repeats when the server names no time; doubles."""
+TIMEOUT_S = 30.0
+"""A batch that waits in a busy server's queue takes seconds; a server that says nothing for longer is broken."""
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_BUSY = frozenset({429, 503})
+
+
+class ClientError(Exception):
+    """A request was refused or failed: `code` and `message` as the server gave them."""
+
+    exit_code = 1
+
+    def __init__(
+        self, code: str, message: str, *, field: str | None = None, retry_after: float | None = None, status: int = 0
+    ) -> None:
+        super().__init__(message)
+        self.code, self.message, self.field, self.retry_after, self.status = code, message, field, retry_after, status
+
+
+class ServerUnreachable(ClientError):
+    """Nothing answers at the URL."""
+
+    exit_code = 3
+
+    def __init__(self, url: str) -> None:
+        super().__init__("unreachable", f"no server at {url}; start one with `mnemolog up`")
+
+
+class InvalidUrl(ClientError):
+    """The URL is none of ours."""
+
+    exit_code = 2
+
+    def __init__(self, url: str) -> None:
+        super().__init__("invalid_url", f"{url!r} is not an http:// or https:// address", field="url")
+
+
+class Client:
+    """A connection to one server; a context manager. `agent` says who reads and writes where a request does not."""
+
+    def __init__(
+        self,
+        url: str,
+        secret: str | None = None,
+        *,
+        agent: str = "",
+        patience_s: float = PATIENCE_S,
+        sleep: Callable[[float], None] = time.sleep,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.url = url.rstrip("/")
+        host = _host(url)
+        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        if agent:
+            headers["X-Agent-Id"] = agent
+        # a proxy that the environment names cannot reach the server on this machine
+        trust_env = host not in _LOOPBACK
+        self._http = httpx.Client(
+            base_url=self.url, headers=headers, timeout=TIMEOUT_S, transport=transport, trust_env=trust_env
+        )
+        self._patience_s, self._sleep = patience_s, sleep
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._http.close()
+
+    def get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
+        """The decoded answer; parameters that are None or empty are left out."""
+        kept = {name: value for name, value in (params or {}).items() if value is not None and value != ""}
+        return self._send("GET", path, params=kept)
+
+    def post(self, path: str, body: Any) -> Any:
+        """The decoded answer to a question, or to a batch whose items carry their event ids."""
+        return self._send("POST", path, body=body)
+
+    def write(self, path: str, command: Mapping[str, Any]) -> Any:
+        """The acknowledgement of one command, which gets an event id when it has none."""
+        named = dict(command)
+        named["event_id"] = named.get("event_id") or new_event_id()
+        return self.post(path, named)
+
+    def delete(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
+        """The decoded answer."""
+        return self._send("DELETE", path, params=dict(params or {}))
+
+    def _send(self, method: str, path: str, *, body: Any = None, params: dict[str, Any] | None = None) -> Any:
+        """Send until there is an answer other than busy, or patience ends; raises ClientError."""
+        content = None if body is None else msgspec.json.encode(body)
+        headers = {} if content is None else {"Content-Type": "application/json"}
+        waited, pause = 0.0, FIRST_PAUSE_S
+        while True:
+            try:
+                response = self._http.request(method, path, params=params, content=content, headers=headers)
+                if response.status_code not in _BUSY:
+                    return self._decoded(response)
+                fault = self._fault(response)
+            except (httpx.ConnectError, httpx.ConnectTimeout):
+                raise ServerUnreachable(self.url) from None
+            except httpx.TransportError as error:
+                fault = ClientError("connection_lost", f"{self.url} hung up: {error or type(error).__name__}")
+            wait = pause if fault.retry_after is None else max(fault.retry_after, FIRST_PAUSE_S)
+            if waited + wait > self._patience_s:
+                raise fault
+            self._sleep(wait)
+            waited, pause = waited + wait, min(2 * pause, LONGEST_PAUSE_S)
+
+    def _decoded(self, response: httpx.Response) -> Any:
+        if not response.is_success:
+            raise self._fault(response)
+        try:
+            return msgspec.json.decode(response.content)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise self._stranger(response) from None
+
+    def _fault(self, response: httpx.Response) -> ClientError:
+        try:
+            answer = msgspec.json.decode(response.content, type=_Answer)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return self._stranger(response)
+        fault = answer.error
+        return ClientError(
+            fault.code,
+            fault.message,
+            field=fault.field,
+            retry_after=_seconds(response.headers.get("Retry-After")),
+            status=response.status_code,
+        )
+
+    def _stranger(self, response: httpx.Response) -> ClientError:
+        message = f"{self.url} answered {response.status_code} without JSON; is that a mnemolog server?"
+        retry_after = _seconds(response.headers.get("Retry-After"))
+        return ClientError("not_mnemolog", message, retry_after=retry_after, status=response.status_code)
+
+
+class _Fault(msgspec.Struct, frozen=True):
+    code: str
+    message: str
+    field: str | None = None
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    error: _Fault
+
+
+def _host(url: str) -> str:
+    """The host of an http(s) URL; raises InvalidUrl."""
+    try:
+        parts = urlsplit(url)
+        port_is_readable = parts.port is None or parts.port > 0
+    except ValueError:
+        raise InvalidUrl(url) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_readable:
+        raise InvalidUrl(url)
+    return parts.hostname
+
+
+def _seconds(header: str | None) -> float | None:
+    """Seconds of a Retry-After header; None for none and for a date, which nobody here sends."""
+    try:
+        return None if header is None else max(0.0, float(header))
+    except ValueError:
+        return None

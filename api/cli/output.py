@@ -1,0 +1,135 @@
+"""The one place where the command line says something.
+
+With `--json` stdout holds one JSON document (or one a line, for a stream) and nothing else. For people there are tables
+and colours, progress on stderr, and no decoration where nobody looks: rich leaves it out when there is no terminal.
+"""
+
+import re
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+import typer
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.text import Text
+
+from api.cli.client import ClientError
+from ingest.errors import MnemologError
+
+OK, FAILED, USAGE, UNREACHABLE = 0, 1, 2, 3
+"""Exit codes: done; failed, or nothing found; the command was wrong; no server."""
+PIPED_WIDTH = 120
+"""Columns of a table that is not shown on a terminal."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class Output:
+    """What a command prints, for people or as JSON."""
+
+    def __init__(self, as_json: bool = False, console: Console | None = None) -> None:
+        self.as_json = as_json
+        self.console = console or _console(stderr=False)
+        self._stderr = _console(stderr=True)
+
+    def document(self, value: Any) -> None:
+        """One JSON document, indented on a terminal; nothing for people."""
+        if self.as_json:
+            encoded = msgspec.json.encode(value)
+            self._raw((msgspec.json.format(encoded, indent=2) if self.console.is_terminal else encoded).decode())
+
+    def record(self, value: Any) -> None:
+        """One line of a JSON stream, written out at once; nothing for people."""
+        if self.as_json:
+            self._raw(msgspec.json.encode(value).decode())
+
+    def show(self, *parts: RenderableType) -> None:
+        """Something for people; nothing with --json."""
+        if not self.as_json:
+            for part in parts:
+                self.console.print(part, highlight=False)
+
+    def line(self, text: Text) -> None:
+        """One line for people, never wrapped, so that a pipe can count on it."""
+        if not self.as_json:
+            self.console.print(text, soft_wrap=True)
+
+    def error(self, error: ClientError | MnemologError | str) -> None:
+        """What went wrong: `error: ...` on stderr, or `{"error": ...}` on stdout."""
+        if self.as_json:
+            self.document({"error": _fault(error)})
+            return
+        text = Text("error: ", style="bold red").append(plain(str(error)), style="not bold default")
+        if isinstance(error, ClientError) and error.field:
+            text.append(f" ({plain(error.field)})", style="not bold default")
+        self._stderr.print(text, soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """An aside for people, on stderr."""
+        if not self.as_json:
+            self._stderr.print(Text(text, style="dim"), soft_wrap=True)
+
+    def progress(self) -> Progress:
+        """A progress bar on stderr; silent with --json or without a terminal."""
+        return Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            console=self._stderr,
+            transient=True,
+            disable=self.as_json or not self._stderr.is_terminal,
+        )
+
+    def _raw(self, text: str) -> None:
+        # stdout as it is now: a line of JSON passes through no console that might wrap or colour it
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+
+@contextmanager
+def answering(output: Output) -> Generator[None]:
+    """Turns an error of the server or of the settings into a message and its exit code."""
+    try:
+        yield
+    except ClientError as error:
+        output.error(error)
+        raise typer.Exit(error.exit_code) from None
+    except MnemologError as error:
+        output.error(error)
+        raise typer.Exit(USAGE) from None
+
+
+def plain(text: str) -> str:
+    """Text without control characters: what an agent stored may not move the reader's cursor."""
+    return _CONTROL.sub("�", text)
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """The text on one line, cut with an ellipsis at `limit` characters."""
+    joined = plain(" ".join(text.split()))
+    return joined if len(joined) <= limit else joined[: limit - 1] + "…"
+
+
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=PIPED_WIDTH)
+
+
+def _fault(error: ClientError | MnemologError | str) -> dict[str, Any]:
+    match error:
+        case ClientError():
+            fault = {
+                "code": error.code,
+                "message": error.message,
+                "field": error.field,
+                "retry_after": error.retry_after,
+            }
+            return {name: value for name, value in fault.items() if value is not None}
+        case MnemologError():
+            return {"code": error.code, "message": str(error)}
+        case str():
+            return {"code": "usage", "message": error}

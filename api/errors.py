@@ -1,0 +1,86 @@
+"""One table from error classes to HTTP answers: `{"error": {"code", "message", "field"?, ...}}`."""
+
+import logging
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from api.http import Json
+from ingest.errors import (
+    CommandRejected,
+    LogUnavailable,
+    MalformedRequest,
+    MnemologError,
+    NotFound,
+    Overloaded,
+    ProjectionBehind,
+    RequestTooLarge,
+)
+
+logger = logging.getLogger(__name__)
+
+_STATUS: dict[type[MnemologError], int] = {
+    MalformedRequest: 400,
+    NotFound: 404,
+    RequestTooLarge: 413,
+    CommandRejected: 422,
+    Overloaded: 429,
+    LogUnavailable: 503,
+    ProjectionBehind: 503,
+}
+_HTTP_CODES = {401: "unauthorized", 404: "not_found", 405: "method_not_allowed"}
+
+
+def answer(error: MnemologError) -> Json:
+    """The HTTP answer to an error of ours."""
+    fault: dict[str, Any] = {"code": error.code, "message": str(error)}
+    headers: dict[str, str] = {}
+    match error:
+        case CommandRejected(field=field) if field:
+            fault["field"] = field
+        case Overloaded(retry_after_s=seconds):
+            headers["Retry-After"] = str(seconds)
+        case LogUnavailable():
+            fault["retry"] = "the outcome is unknown; sending the same event_id again is safe"
+            headers["Retry-After"] = "1"
+        case ProjectionBehind(lag=lag):
+            fault["lag"] = lag
+            headers["Retry-After"] = "1"
+        case _:
+            pass
+    status = next((status for cls, status in _STATUS.items() if isinstance(error, cls)), 500)
+    return Json({"error": fault}, status, headers)
+
+
+async def on_error(request: Request, error: Exception) -> Response:
+    """Starlette's handler for MnemologError."""
+    assert isinstance(error, MnemologError)
+    return answer(error)
+
+
+async def on_http_error(request: Request, error: Exception) -> Response:
+    """Starlette's handler for routing errors (no such route, wrong method)."""
+    assert isinstance(error, HTTPException)
+    fault = {"code": _HTTP_CODES.get(error.status_code, "http_error"), "message": error.detail}
+    return Json({"error": fault}, error.status_code, dict(error.headers or {}))
+
+
+async def on_disconnect(request: Request, error: Exception) -> Response:
+    """The client hung up before its body was complete: nobody reads this, and nothing was stored."""
+    return Json({"error": {"code": "client_disconnected", "message": "the request was not complete"}}, 400)
+
+
+async def on_bug(request: Request, error: Exception) -> Response:
+    """Starlette's handler for everything unexpected; the traceback is in the log."""
+    logger.exception("%s %s failed", request.method, request.url.path, exc_info=error)
+    return Json({"error": {"code": "internal", "message": "an unexpected fault; the server's log has it"}}, 500)
+
+
+HANDLERS: dict[Any, Any] = {
+    MnemologError: on_error,
+    HTTPException: on_http_error,
+    ClientDisconnect: on_disconnect,
+    Exception: on_bug,
+}

@@ -1,0 +1,214 @@
+"""How fast are writes? Single and batch over HTTP, beside raw pipelined XADD of the same payloads, in one run.
+
+    python benchmarks/ingest.py --redis-url unix:///PATH/valkey.sock [--url http://127.0.0.1:3111]
+
+Rounds alternate (XADD, batch, single), so that a machine whose speed drifts does not favour one; the ratio of batch to
+XADD is taken round by round and its median printed. The load generator shares the machine with the server.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
+
+from redis.asyncio import Redis
+from rich.console import Console
+from rich.table import Table
+
+SEED = 20261121
+WORDS = [
+    "deploy",
+    "checkout",
+    "service",
+    "timeout",
+    "redis",
+    "queue",
+    "worker",
+    "retry",
+    "payment",
+    "ledger",
+    "index",
+    "replica",
+    "token",
+    "session",
+    "schema",
+    "migration",
+    "rollout",
+    "canary",
+    "metric",
+    "alert",
+    "owner",
+    "branch",
+    "commit",
+    "review",
+    "failing",
+    "test",
+    "fixture",
+    "latency",
+    "budget",
+    "cache",
+]
+
+
+def event(run: str, number: int, dice: random.Random) -> dict[str, object]:
+    """An observation of about 600 bytes of JSON, every id new."""
+    text = " ".join(dice.choices(WORDS, k=52))
+    return {
+        "type": "observe",
+        "event_id": f"{run}-{number}",
+        "project": f"bench-{run}-{number % 7}",
+        "session_id": f"session-{number % 97}",
+        "agent_id": f"agent-{number % 41}",
+        "kind": "task",
+        "content": text,
+        "occurred_at": "2026-01-31T12:00:00Z",
+    }
+
+
+class Http:
+    """One keep-alive connection; far less work per request than a client library, so the server is what is measured."""
+
+    def __init__(self, url: str, secret: str | None) -> None:
+        parts = urlsplit(url)
+        self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
+        self._headers = f"Host: {self._host}\r\nContent-Type: application/json\r\n"
+        if secret:
+            self._headers += f"Authorization: Bearer {secret}\r\n"
+
+    async def open(self) -> None:
+        """Connect."""
+        self._reader, self._writer = await asyncio.open_connection(self._host, self._port, limit=1 << 22)
+
+    async def post(self, path: str, body: bytes) -> bytes:
+        """Send one request; returns the body of a 202, raises for anything else."""
+        head = f"POST {path} HTTP/1.1\r\n{self._headers}Content-Length: {len(body)}\r\n\r\n".encode()
+        self._writer.write(head + body)
+        answered = await self._reader.readuntil(b"\r\n\r\n")
+        length = int(answered.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        content = await self._reader.readexactly(length)
+        if not answered.startswith(b"HTTP/1.1 202"):
+            raise RuntimeError(f"{answered.splitlines()[0]!r}: {content[:200]!r}")
+        return content
+
+    def close(self) -> None:
+        """Hang up."""
+        self._writer.close()
+
+
+async def rate(work: Callable[[int], Awaitable[int]], concurrency: int) -> float:
+    """Events per second of `concurrency` workers that each return how many they wrote."""
+    began = time.perf_counter()
+    written = await asyncio.gather(*(work(number) for number in range(concurrency)))
+    return sum(written) / (time.perf_counter() - began)
+
+
+async def xadd(redis: "Redis[bytes]", payloads: list[bytes], batch: int) -> float:
+    """Raw XADD in pipelines of `batch`, over 16 streams; the streams are deleted afterwards."""
+
+    async def work(number: int) -> int:
+        mine = payloads[number::4]
+        for start in range(0, len(mine), batch):
+            async with redis.pipeline(transaction=False) as pipe:
+                for n, payload in enumerate(mine[start : start + batch]):
+                    pipe.xadd(f"bench:raw:{n % 16}", {"e": payload})
+                await pipe.execute()
+        return len(mine)
+
+    found = await rate(work, 4)
+    await redis.unlink(*(f"bench:raw:{n}" for n in range(16)))
+    return found
+
+
+async def batches(options: argparse.Namespace, payloads: list[bytes]) -> float:
+    """POST /v1/events with `--batch` events a request on four connections."""
+
+    async def work(number: int) -> int:
+        connection = Http(options.url, options.secret)
+        await connection.open()
+        mine = payloads[number::4]
+        for start in range(0, len(mine), options.batch):
+            answer = json.loads(
+                await connection.post("/v1/events", b"[" + b",".join(mine[start : start + options.batch]) + b"]")
+            )
+            if answer["rejected"] or answer["duplicates"]:
+                raise RuntimeError(f"not all accepted: {answer}")
+        connection.close()
+        return len(mine)
+
+    return await rate(work, 4)
+
+
+async def singles(options: argparse.Namespace, payloads: list[bytes]) -> tuple[float, list[float]]:
+    """POST /v1/observations, one event a request, on `--connections` connections; rate and latencies in ms."""
+    times: list[float] = []
+
+    async def work(number: int) -> int:
+        connection = Http(options.url, options.secret)
+        await connection.open()
+        mine = payloads[number :: options.connections]
+        for payload in mine:
+            began = time.perf_counter()
+            await connection.post("/v1/observations", payload)
+            times.append((time.perf_counter() - began) * 1000)
+        connection.close()
+        return len(mine)
+
+    return await rate(work, options.connections), times
+
+
+async def main() -> None:
+    """Alternate the three ways of writing and print rates and the ratio."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--url", default=os.environ.get("MNEMOLOG_URL", "http://127.0.0.1:3111"))
+    parser.add_argument("--redis-url", required=True)
+    parser.add_argument("--events", type=int, default=20_000, help="per round and way (singles: a quarter)")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batch", type=int, default=500)
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    options.secret = os.environ.get("MNEMOLOG_SECRET")
+    redis: Redis[bytes] = Redis.from_url(options.redis_url)
+    dice, run = random.Random(SEED), f"{time.time_ns():x}"
+    raw: list[float] = []
+    batch: list[float] = []
+    single: list[float] = []
+    times: list[float] = []
+    for number in range(options.rounds):
+        events = [json.dumps(event(f"{run}{number}", n, dice)).encode() for n in range(options.events)]
+        few = [json.dumps(event(f"{run}{number}s", n, dice)).encode() for n in range(options.events // 4)]
+        raw.append(await xadd(redis, events, options.batch))
+        batch.append(await batches(options, events))
+        rate_, latencies = await singles(options, few)
+        single.append(rate_)
+        times += latencies
+    await redis.aclose()
+    times.sort()
+    ratios = [b / r for b, r in zip(batch, raw, strict=True)]
+    figures = {
+        "xadd_per_s": round(statistics.median(raw)),
+        "batch_per_s": round(statistics.median(batch)),
+        "batch_to_xadd": round(statistics.median(ratios), 3),
+        "single_per_s": round(statistics.median(single)),
+        "single_p50_ms": round(times[len(times) // 2], 1),
+        "single_p99_ms": round(times[int(len(times) * 0.99)], 1),
+    }
+    if options.json:
+        print(json.dumps(figures))
+        return
+    table = Table("figure", "median", "rounds", title=f"{options.rounds} rounds, {len(events[0])} bytes an event")
+    table.add_row("raw XADD, pipelined, events/s", f"{figures['xadd_per_s']:,}", " ".join(f"{r:,.0f}" for r in raw))
+    table.add_row("HTTP batch, events/s", f"{figures['batch_per_s']:,}", " ".join(f"{r:,.0f}" for r in batch))
+    table.add_row("ratio batch / XADD", f"{figures['batch_to_xadd']:.2f}", " ".join(f"{r:.2f}" for r in ratios))
+    table.add_row("HTTP single, events/s", f"{figures['single_per_s']:,}", " ".join(f"{r:,.0f}" for r in single))
+    table.add_row("single latency, ms", f"p50 {figures['single_p50_ms']}", f"p99 {figures['single_p99_ms']}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

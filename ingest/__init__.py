@@ -1,0 +1,1 @@
+"""The write side: what can be said, whether it may be, the log it is said to."""

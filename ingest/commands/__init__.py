@@ -1,0 +1,1 @@
+"""Commands: requests that may be refused, and the pure decisions on them."""

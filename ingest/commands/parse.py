@@ -1,0 +1,132 @@
+"""From bytes to commands. Every fault names what was wrong and where; a lone surrogate is repaired, never a crash."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from ingest.commands.requests import WRITE_TYPES, WriteCommand
+from ingest.commands.scrub import repair_text
+from ingest.errors import CommandRejected, MalformedRequest
+
+T = TypeVar("T")
+
+_ANY_WRITE = cast(type[WriteCommand], WriteCommand)
+"""msgspec takes a union where type checkers want a class."""
+_json_batch = msgspec.json.Decoder(list[WriteCommand])
+_msgpack_batch = msgspec.msgpack.Decoder(list[WriteCommand])
+_AT = re.compile(r" - at `(?:key in )?\$(.*?)`$")
+_UNKNOWN_FIELD = re.compile(r"unknown field `(.*?)`")
+_MISSING_FIELD = re.compile(r"missing required field `(.*?)`")
+_MAX_DEPTH = 200
+
+
+def parse_json(body: bytes, cls: type[T]) -> T:
+    """One request of type `cls`. Raises MalformedRequest or CommandRejected (with the field's path)."""
+    try:
+        return msgspec.json.decode(body, type=cls)
+    except msgspec.ValidationError as error:
+        raise rejected(error) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        return parse_object(_repaired_json(body, error), cls)
+
+
+def parse_object(value: Any, cls: type[T]) -> T:
+    """Like parse_json for a value that is already decoded (an MCP tool's arguments, a query string)."""
+    try:
+        return msgspec.convert(value, cls)
+    except msgspec.ValidationError as error:
+        raise rejected(error) from None
+    except RecursionError:
+        raise MalformedRequest("the request is nested too deeply") from None
+
+
+def parse_batch(body: bytes, content_type: str) -> list[WriteCommand | CommandRejected]:
+    """A batch of commands: a JSON array, NDJSON (`application/x-ndjson`) or a msgpack array.
+
+    One bad item is a CommandRejected in its place. Raises MalformedRequest when the batch itself cannot be read.
+    """
+    if "msgpack" in content_type:
+        return _parse_msgpack_batch(body)
+    if "ndjson" in content_type or "jsonl" in content_type:
+        return [_parse_line(line) for line in body.splitlines() if line.strip()]
+    try:
+        return list(_json_batch.decode(body))
+    except msgspec.ValidationError:
+        items: Any = _repaired_json(body, None)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        items = _repaired_json(body, error)
+    if not isinstance(items, list):
+        raise MalformedRequest("a batch is a JSON array of commands (or NDJSON with application/x-ndjson)")
+    return [_parse_item(item) for item in items]  # pyright: ignore[reportUnknownVariableType]
+
+
+def rejected(error: msgspec.ValidationError) -> CommandRejected:
+    """A validation fault as the caller should read it: message, and the path of the field."""
+    text = str(error)
+    at = _AT.search(text)
+    path = at.group(1).lstrip(".") if at else ""
+    message = text[: at.start()] if at else text
+    for pattern in (_UNKNOWN_FIELD, _MISSING_FIELD):
+        if name := pattern.search(message):
+            path = f"{path}.{name.group(1)}" if path else name.group(1)
+    if path == "type" and "Invalid value" in message:
+        message = f"{message.removeprefix('Invalid value ')} is not a command type; there are: {', '.join(WRITE_TYPES)}"
+    return CommandRejected(message.replace("Object contains unknown field", "unknown field"), path or None)
+
+
+def _parse_msgpack_batch(body: bytes) -> list[WriteCommand | CommandRejected]:
+    try:
+        return list(_msgpack_batch.decode(body))
+    except msgspec.ValidationError:
+        items: Sequence[Any] = msgspec.msgpack.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise MalformedRequest(f"not a msgpack array: {error}") from None
+    if not isinstance(items, list):
+        raise MalformedRequest("a msgpack batch is an array of commands")
+    return [_parse_item(item) for item in items]
+
+
+def _parse_item(item: Any) -> WriteCommand | CommandRejected:
+    try:
+        return parse_object(item, _ANY_WRITE)
+    except CommandRejected as fault:
+        return fault
+    except MalformedRequest as fault:
+        return CommandRejected(str(fault))
+
+
+def _parse_line(line: bytes) -> WriteCommand | CommandRejected:
+    try:
+        return parse_json(line, _ANY_WRITE)
+    except CommandRejected as fault:
+        return fault
+    except MalformedRequest as fault:
+        return CommandRejected(str(fault))
+
+
+def _repaired_json(body: bytes, error: Exception | None) -> Any:
+    """The JSON value with lone surrogates replaced; MalformedRequest when it is not JSON at all."""
+    try:
+        return _repaired(json.loads(body))
+    except RecursionError:
+        raise MalformedRequest("the request is nested too deeply") from None
+    except (ValueError, UnicodeDecodeError) as fault:
+        raise MalformedRequest(f"not JSON: {error or fault}") from None
+
+
+def _repaired(value: Any, depth: int = 0) -> Any:
+    if depth > _MAX_DEPTH:
+        raise MalformedRequest(f"the request is nested deeper than {_MAX_DEPTH} levels")
+    if isinstance(value, str):
+        return repair_text(value)
+    if isinstance(value, list):
+        return [_repaired(item, depth + 1) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, dict):
+        return {
+            repair_text(str(key)): _repaired(item, depth + 1)  # pyright: ignore[reportUnknownArgumentType]
+            for key, item in value.items()  # pyright: ignore[reportUnknownVariableType]
+        }
+    return value

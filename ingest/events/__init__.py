@@ -1,0 +1,1 @@
+"""Events: facts that happened, one file a noun."""

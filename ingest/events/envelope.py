@@ -1,0 +1,115 @@
+"""The envelope: who says it happened, where and when; and how it is written to and read from the log (msgpack)."""
+
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ingest.errors import NewerEventVersion, UnknownEventType, UnreadableEvent
+from ingest.events.registry import EVENT_TYPES, EventData
+from ingest.events.upcasters import upcast
+from ingest.log.position import Position
+
+UNCLAIMED = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What every event carries beside its data. `occurred_at` is the caller's claim; the position says when it was
+    recorded. Unknown fields are ignored, so older readers survive a rolling deploy."""
+
+    event_id: str
+    type: str
+    version: int
+    tenant: str
+    project: str = ""
+    agent_id: str = ""
+    session_id: str = ""
+    user_id: str = ""
+    occurred_at: datetime = UNCLAIMED
+    source: str = "native"
+    causation: str = ""
+    trace: str = ""
+    metadata: dict[str, str] = {}
+
+
+class _Written(Envelope, frozen=True, kw_only=True, omit_defaults=True):
+    data: Any
+
+
+class _Read(Envelope, frozen=True, kw_only=True):
+    data: Raw
+
+
+class Event(NamedTuple):
+    """An event: its envelope and its typed data."""
+
+    envelope: Envelope
+    data: EventData
+
+
+class Recorded(NamedTuple):
+    """An event that has its place in the log."""
+
+    position: Position
+    envelope: Envelope
+    data: EventData
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decode_envelope = msgspec.msgpack.Decoder(_Read).decode
+_decode_data = {name: msgspec.msgpack.Decoder(cls).decode for name, cls in EVENT_TYPES.items()}
+
+
+def encode(event: Event) -> bytes:
+    """The stored bytes of an event."""
+    return _encoder.encode(_written(event.envelope, event.data))
+
+
+def decode(payload: bytes, position: Position) -> Recorded:
+    """The event in stored bytes, upcast to the newest version.
+
+    Raises UnknownEventType, NewerEventVersion, or UnreadableEvent for bytes that are no event at all.
+    """
+    try:
+        read = _decode_envelope(payload)
+        cls = EVENT_TYPES.get(read.type)
+        if cls is None:
+            raise UnknownEventType(read.type, sorted(EVENT_TYPES))
+        if read.version > cls.VERSION:
+            raise NewerEventVersion(read.type, read.version, cls.VERSION)
+        if read.version == cls.VERSION:
+            return Recorded(position, read, _decode_data[read.type](read.data))
+        old: dict[str, Any] = msgspec.msgpack.decode(read.data)
+        new = upcast(read.type, read.version, cls.VERSION, old, read.occurred_at)
+        return Recorded(position, read, msgspec.convert(new, cls))
+    except msgspec.MsgspecError as error:
+        raise UnreadableEvent(f"entry {position} is not a readable event: {error}") from error
+
+
+def as_json_object(payload: bytes, position: Position) -> dict[str, Any]:
+    """A stored event for people and API readers, whatever its type and version, with its position and recorded_at."""
+    try:
+        raw: dict[str, Any] = msgspec.msgpack.decode(payload, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        return {"position": str(position), "recorded_at": position.recorded_at, "unreadable": str(error)}
+    return {"position": str(position), "recorded_at": position.recorded_at, **raw}
+
+
+def _written(envelope: Envelope, data: EventData) -> _Written:
+    return _Written(
+        event_id=envelope.event_id,
+        type=envelope.type,
+        version=envelope.version,
+        tenant=envelope.tenant,
+        project=envelope.project,
+        agent_id=envelope.agent_id,
+        session_id=envelope.session_id,
+        user_id=envelope.user_id,
+        occurred_at=envelope.occurred_at,
+        source=envelope.source,
+        causation=envelope.causation,
+        trace=envelope.trace,
+        metadata=envelope.metadata,
+        data=data,
+    )

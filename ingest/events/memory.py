@@ -1,0 +1,69 @@
+"""What was kept on purpose, for a long time."""
+
+from datetime import datetime
+from typing import ClassVar, Literal
+
+from msgspec import Struct
+
+MemoryType = Literal["episodic", "semantic", "procedural"]
+Purpose = Literal["information", "question", "request"]
+Visibility = Literal["public", "shared", "private"]
+
+
+class MemoryRecorded(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Somebody asked to remember this. Whether it supersedes an older memory is decided by the fold, in log order.
+
+    Version 2 carries `forget_after`, a time; version 1 carried `ttl_days`, which only a reader with a clock could use.
+    """
+
+    TYPE: ClassVar[str] = "memory.recorded"
+    VERSION: ClassVar[int] = 2
+
+    content: str
+    memory_type: MemoryType = "semantic"
+    purpose: Purpose = "information"
+    tags: list[str] = []
+    concepts: list[str] = []
+    files: list[str] = []
+    references: list[str] = []
+    importance: float = 5.0
+    visibility: Visibility = "public"
+    shared_with: list[str] = []
+    owner: str = ""
+    forget_after: datetime | None = None
+
+
+class MemoryRevised(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A memory got new text on purpose: a new version whose parent is the old one."""
+
+    TYPE: ClassVar[str] = "memory.revised"
+    VERSION: ClassVar[int] = 1
+
+    memory: str
+    content: str
+    tags: list[str] = []
+    concepts: list[str] = []
+
+
+class MemoryCondensed(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Several memories were condensed into one; the originals are retired."""
+
+    TYPE: ClassVar[str] = "memory.condensed"
+    VERSION: ClassVar[int] = 1
+
+    originals: list[str]
+    content: str
+    memory_type: MemoryType = "semantic"
+    model: str = ""
+    prompt_version: str = ""
+
+
+class MemoryVisibilityChanged(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The owner changed who may read a memory."""
+
+    TYPE: ClassVar[str] = "memory.visibility_changed"
+    VERSION: ClassVar[int] = 1
+
+    memory: str
+    visibility: Visibility
+    shared_with: list[str] = []

@@ -1,0 +1,32 @@
+"""Upcasters: pure steps from one stored version of an event to the next, applied before anything folds it.
+
+`(type, version) -> step` where the step turns that version's data into the next version's. Stored samples of every
+version are in tests/compat/data and must stay readable for ever.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+Step = Callable[[Mapping[str, Any], datetime], dict[str, Any]]
+"""Old data and the envelope's `occurred_at` to new data."""
+
+
+def memory_recorded_v1_to_v2(old: Mapping[str, Any], occurred_at: datetime) -> dict[str, Any]:
+    """`ttl_days` becomes `forget_after`, counted from when the memory says it happened."""
+    new = {name: value for name, value in old.items() if name != "ttl_days"}
+    if (days := old.get("ttl_days")) is not None:
+        new["forget_after"] = occurred_at + timedelta(days=days)
+    return new
+
+
+UPCASTERS: Mapping[tuple[str, int], Step] = {("memory.recorded", 1): memory_recorded_v1_to_v2}
+
+
+def upcast(
+    event_type: str, version: int, newest: int, data: Mapping[str, Any], occurred_at: datetime
+) -> Mapping[str, Any]:
+    """`data` in the shape of version `newest`; raises KeyError when a step is missing."""
+    for step in range(version, newest):
+        data = UPCASTERS[event_type, step](data, occurred_at)
+    return data

@@ -1,0 +1,33 @@
+"""Identifiers: event ids from callers or ULIDs, document ids derived from them so that a repeat changes nothing."""
+
+from hashlib import blake2b
+from typing import NewType
+
+from ulid import ULID
+
+EventId = NewType("EventId", str)
+DocumentId = NewType("DocumentId", str)
+
+OBSERVATION = "obs"
+MEMORY = "mem"
+LESSON = "lsn"
+
+
+def new_event_id() -> EventId:
+    """A fresh ULID (26 characters, sorts by time to the millisecond)."""
+    return EventId(str(ULID()))
+
+
+def document_id(prefix: str, routing_key: str, event_id: str) -> DocumentId:
+    """The id of the document that an event creates: `<prefix>_<20 hex>`.
+
+    A function of the event id and of where the event is routed (tenant, project, for observations also the session), so
+    the same event sent again, however late, names the same document, and equal event ids of two tenants do not meet.
+    """
+    digest = blake2b(f"{routing_key}\0{event_id}".encode(), digest_size=10).hexdigest()
+    return DocumentId(f"{prefix}_{digest}")
+
+
+def content_id(prefix: str, routing_key: str, fingerprint: str) -> DocumentId:
+    """The id of a document whose identity is its content (a lesson): `<prefix>_<20 hex>` within tenant and project."""
+    return document_id(prefix, routing_key, fingerprint)

@@ -1,0 +1,1 @@
+"""The log: partitions of Redis Streams behind one protocol."""

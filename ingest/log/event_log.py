@@ -1,0 +1,56 @@
+"""The log as the rest of the code sees it: append idempotently, read in order. Back ends: Redis, memory."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from ingest.ids import EventId
+from ingest.log.position import Position
+
+MAX_ENTRY_BYTES = 1 << 20
+"""One encoded event. Bigger ones belong in a file store; a stream node should not hold them."""
+
+
+class Entry(NamedTuple):
+    """One encoded event on its way to the log."""
+
+    event_id: EventId
+    payload: bytes
+
+
+class Appended(NamedTuple):
+    """What became of an entry: its position, and whether it was there already (then the first one's position)."""
+
+    position: Position
+    duplicate: bool
+
+
+class Stored(NamedTuple):
+    """One log entry as read back."""
+
+    position: Position
+    payload: bytes
+
+
+class EventLog(Protocol):
+    """A partitioned, ordered, append-only log with an idempotence window per partition."""
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions there are, numbered from 0."""
+        ...
+
+    async def append(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
+        """Append to each partition in the order given; answers in the same order.
+
+        An event id seen within the window (also earlier in this call) is not appended again. Raises LogUnavailable when
+        the log did not acknowledge: some of it may then be stored, and repeating the call is safe.
+        """
+        ...
+
+    async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
+        """Up to `limit` entries behind `after`, oldest first; empty at the head."""
+        ...
+
+    async def head(self, partition: int) -> Position:
+        """The newest position ever assigned in the partition; START when none was."""
+        ...

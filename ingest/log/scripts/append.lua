@@ -1,0 +1,42 @@
+-- Appends a batch to one partition, each event id at most once within the dedup window.
+-- KEYS: log stream, dedup hash, previous dedup hash
+-- ARGV: window in ms, ids remembered, then event id and payload of each entry (at most 2,000 entries)
+-- Returns one string an entry: "<ms>-<seq>", or "=<ms>-<seq>" when the id was there already.
+--
+-- The window is two hashes. When the current one is full (half of the ids) or as old as the window it becomes the
+-- previous one, so an id is remembered for at least the window unless more than half of the ids came after it.
+local log, current, previous = KEYS[1], KEYS[2], KEYS[3]
+local window, most = tonumber(ARGV[1]), tonumber(ARGV[2])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local started = tonumber(redis.call('HGET', current, '') or now)
+if now - started >= window or redis.call('HLEN', current) > most / 2 then
+  redis.call('RENAME', current, previous)
+  redis.call('PEXPIRE', previous, window)
+  started = now
+end
+
+local ids = {}
+for i = 3, #ARGV, 2 do ids[#ids + 1] = ARGV[i] end
+local in_current = redis.call('HMGET', current, unpack(ids))
+local in_previous = redis.call('HMGET', previous, unpack(ids))
+
+local answers, fresh, new = {}, {}, {}
+for n, id in ipairs(ids) do
+  local first = in_current[n] or in_previous[n] or fresh[id]
+  if first then
+    answers[n] = '=' .. first
+  else
+    local position = redis.call('XADD', log, '*', 'e', ARGV[2 + 2 * n])
+    answers[n] = position
+    fresh[id] = position
+    new[#new + 1] = id
+    new[#new + 1] = position
+  end
+end
+if #new > 0 then
+  redis.call('HSET', current, '', string.format('%.0f', started), unpack(new))
+  redis.call('PEXPIRE', current, 2 * window)
+end
+return answers

@@ -1,0 +1,166 @@
+"""The stdio bridge: an MCP server on standard input and output that passes every call on to a running mnemolog.
+
+It holds no model and no index, starts when the server is down, and works as soon as the server is up: the handshake
+is answered here, every call makes its own request. Standard output carries the protocol only; logs go to stderr.
+"""
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator
+from io import TextIOWrapper
+from typing import Any, BinaryIO, TypeVar, cast
+
+import anyio
+import httpx2
+import mcp.types as types
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.server import Server, ServerRequestContext
+from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
+from mcp.types.version import LATEST_MODERN_VERSION
+from pydantic import BaseModel, ValidationError
+
+from ingest.settings import InvalidSetting, from_environment
+from mcp_gateway.surrogates import repaired_json
+from mcp_gateway.tools.catalog import DECLARED, INSTRUCTIONS, SERVER_NAME, server_version
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result", bound=BaseModel)
+
+CONNECT_TIMEOUT_S = 3.0
+ANSWER_TIMEOUT_S = 60.0
+"""A first recall may wait for the model to load; nothing takes longer than that."""
+
+
+class Unreachable(Exception):
+    """The server could not be asked; the message is for the agent."""
+
+
+async def bridge(url: str, secret: str | None) -> None:
+    """Serve MCP over stdio from the mnemolog at `url` until standard input ends."""
+    headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
+    timeout = httpx2.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
+    hooks = {"response": [_refuse_http_errors]}
+    async with httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks) as http:
+        remote = _Remote(url.rstrip("/"), http)
+        server: Server[Any] = Server(
+            SERVER_NAME,
+            version=server_version(),
+            instructions=INSTRUCTIONS,
+            on_list_tools=remote.list_tools,
+            on_call_tool=remote.call_tool,
+        )
+        async with stdio_server(_RepairedInput(sys.stdin.buffer)) as (read_stream, write_stream):
+            await server.run(read_stream, write_stream, server.create_initialization_options())
+
+
+class _RepairedInput(anyio.AsyncFile[str]):
+    """The lines of standard input, as text the SDK can parse."""
+
+    def __init__(self, stdin: BinaryIO) -> None:
+        super().__init__(TextIOWrapper(stdin, "utf-8", errors="replace"))
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        async for line in super().__aiter__():
+            yield repaired_json(line.encode()).decode()
+
+
+class _Remote:
+    """The tools of a server that may be down, restarting or refusing."""
+
+    def __init__(self, url: str, http: httpx2.AsyncClient) -> None:
+        self._url, self._http = url, http
+
+    async def list_tools(
+        self, context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        """The server's tools; those of this release while it cannot be asked, because clients list only once."""
+        try:
+            return await self._ask(types.ListToolsRequest(params=params), types.ListToolsResult)
+        except Unreachable as fault:
+            logger.warning("listing this release's tools: %s", fault)
+            return types.ListToolsResult(tools=DECLARED)
+
+    async def call_tool(
+        self, context: ServerRequestContext[Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        """What the server answers; a tool error that says what to do while it cannot be asked."""
+        request = types.CallToolRequest(
+            params=types.CallToolRequestParams(name=params.name, arguments=params.arguments or {})
+        )
+        try:
+            return await self._ask(request, types.CallToolResult)
+        except Unreachable as fault:
+            logger.warning("%s: %s", params.name, fault)
+            return types.CallToolResult(content=[types.TextContent(text=str(fault))], is_error=True)
+
+    async def _ask(self, request: types.Request[Any, Any], result: type[Result]) -> Result:
+        """One request, one connection of the pool. Raises Unreachable, or MCPError as the server answered it."""
+        transport = streamable_http_client(f"{self._url}/mcp", http_client=self._http)
+        refused: MCPError | None = None
+        try:
+            # The version is pinned, so that a call costs no handshake: both ends are this project.
+            async with Client(transport, mode=LATEST_MODERN_VERSION, cache=None) as client:
+                try:
+                    return await client.session.send_request(request, result)
+                except MCPError as error:  # kept aside: the transport's task group would wrap it in a group
+                    refused = error
+        except (httpx2.HTTPError, ValidationError, ExceptionGroup) as error:
+            raise Unreachable(self._explained(_first(error))) from error
+        assert refused is not None
+        raise refused
+
+    def _explained(self, fault: Exception) -> str:
+        match fault:
+            case httpx2.ConnectError() | httpx2.ConnectTimeout():
+                return (
+                    f"mnemolog is not running at {self._url}. Nothing was stored. Start it with `mnemolog up` "
+                    "(or point MNEMOLOG_URL at the server), then make the same call again."
+                )
+            case httpx2.HTTPStatusError(response=response) if response.status_code == 401:
+                return (
+                    f"mnemolog at {self._url} refused the secret. Nothing was stored. "
+                    "Set MNEMOLOG_SECRET for this bridge to the server's secret."
+                )
+            case httpx2.HTTPStatusError(response=response):
+                return (
+                    f"{self._url}/mcp answered HTTP {response.status_code}: is MNEMOLOG_URL the address of a mnemolog?"
+                )
+            case _:
+                return (
+                    f"mnemolog at {self._url} did not finish its answer ({type(fault).__name__}). A read can be "
+                    "repeated; of a write it is unknown whether it was stored: recall it before you repeat it."
+                )
+
+
+async def _refuse_http_errors(response: httpx2.Response) -> None:
+    # 400 carries a JSON-RPC error, which the client reads; the others come from what stands before the MCP server.
+    if response.status_code > 400:
+        response.raise_for_status()
+
+
+def _first(error: Exception) -> Exception:
+    return (
+        _first(cast("ExceptionGroup[Exception]", error).exceptions[0]) if isinstance(error, ExceptionGroup) else error
+    )
+
+
+def main() -> None:
+    """`python -m mcp_gateway.stdio`: bridge to the server that MNEMOLOG_URL and MNEMOLOG_SECRET name."""
+    try:
+        settings = from_environment(os.environ)
+    except InvalidSetting as error:
+        sys.exit(str(error))
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="mnemolog: %(message)s")
+    try:
+        asyncio.run(bridge(settings.url, settings.secret))
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

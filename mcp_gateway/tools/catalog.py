@@ -1,0 +1,51 @@
+"""Which tools there are, in the order clients list them, and how they are declared to clients."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+import mcp.types as types
+
+from mcp_gateway.tools.context import CONTEXT
+from mcp_gateway.tools.lesson import LESSON
+from mcp_gateway.tools.observe import OBSERVE
+from mcp_gateway.tools.recall import RECALL
+from mcp_gateway.tools.remember import REMEMBER
+from mcp_gateway.tools.tool import Tool
+
+TOOLS: dict[str, Tool] = {tool.name: tool for tool in (RECALL, REMEMBER, OBSERVE, LESSON, CONTEXT)}
+
+SERVER_NAME = "mnemolog"
+INSTRUCTIONS = (
+    "mnemolog is memory shared by you and other agents. Start with `context` for the project. `recall` before you "
+    "assume. `remember` what should last, `observe` what happens, `lesson` what you learned. Pass the same `agent_id` "
+    "and `project` every time."
+)
+
+
+def server_version() -> str:
+    """The installed release; empty when run from a source tree."""
+    try:
+        return version("mnemolog")
+    except PackageNotFoundError:
+        return ""
+
+
+def declared(tool: Tool) -> types.Tool:
+    """A tool as clients see it."""
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        annotations=types.ToolAnnotations(
+            title=tool.title,
+            read_only_hint=tool.reads_only,
+            destructive_hint=False,
+            # Without the same event_id, a second write is a second event.
+            idempotent_hint=tool.reads_only,
+            open_world_hint=False,
+        ),
+    )
+
+
+DECLARED = [declared(tool) for tool in TOOLS.values()]

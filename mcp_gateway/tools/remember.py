@@ -1,0 +1,56 @@
+"""remember: keep something for a long time."""
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from ingest.commands.requests import Name, Remember
+from ingest.events.memory import MemoryType, Visibility
+from mcp_gateway.tools.tool import Answer, Door, Tags, Tool, WriteArguments, Written, given, written
+
+Readers = Annotated[list[Name], Meta(max_length=200, description="Agents that may see it when it is `shared`.")]
+Files = Annotated[list[Name], Meta(max_length=200, description="Paths it is about.")]
+Days = Annotated[float, Meta(gt=0, le=36_500, description="Forget it after this many days. Left out: keep it.")]
+
+
+class RememberArguments(WriteArguments, frozen=True, kw_only=True):
+    """A memory to keep."""
+
+    content: Annotated[str, Meta(description="What to remember, in full sentences that make sense on their own.")]
+    memory_type: Annotated[
+        MemoryType,
+        Meta(
+            description="`semantic`: a fact or decision; `episodic`: something that happened; `procedural`: a how-to."
+        ),
+    ] = "semantic"
+    tags: Tags | UnsetType = UNSET
+    files: Files | UnsetType = UNSET
+    importance: Annotated[float, Meta(ge=0, le=10, description="10: never lose this; 1: trivia.")] = 5.0
+    visibility: Annotated[
+        Visibility,
+        Meta(description="Who finds it: everyone (`public`), those in `shared_with`, or only you (`private`)."),
+    ] = "public"
+    shared_with: Readers | UnsetType = UNSET
+    session_id: Annotated[Name, Meta(description="The session it comes from.")] = ""
+    ttl_days: Days | UnsetType = UNSET
+
+
+async def call(door: Door, arguments: RememberArguments) -> Answer:
+    """Record the memory."""
+    return written("remembered", await door.write(Remember(**given(arguments))))
+
+
+REMEMBER = Tool(
+    name="remember",
+    title="Remember",
+    description=(
+        "Keep a fact, decision, preference or procedure for later sessions and for other agents. Use it when the user "
+        "states something lasting, when a choice is made and why, or when you worked out how something is done here. "
+        "One idea per call. For what merely happened in this session use `observe`; for advice learned from a "
+        "mistake or success use `lesson`. It can be recalled at once."
+    ),
+    arguments=RememberArguments,
+    answer=Written,
+    reads_only=False,
+    call=call,
+)

@@ -1,0 +1,341 @@
+"""What an observation is about, without a model: title, type, files, concepts, facts, narrative, importance.
+
+Guarantee: a deterministic function of its arguments that never raises on JSON-like input. Work is linear in the input;
+files, concepts and facts look at its first `SCAN_CHARS` characters only.
+
+Hook-like data (tool calls, prompts: contracts/agentmemory.md, f.3) is titled by its tool and narrated as
+`prompt | input | output`; any other observation is titled and narrated by its own content.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import islice
+from typing import Any, cast
+
+import msgspec
+
+TITLE_CHARS = 80
+SUBTITLE_CHARS = 120
+NARRATIVE_CHARS = 400
+CONFIDENCE = 0.3
+"""Below every model's and person's own: rules guessed this."""
+MAX_FILES = 20
+MAX_CONCEPTS = 12
+MAX_FACTS = 5
+SCAN_CHARS = 8_000
+"""A hook cuts its longest text here; more of one observation adds no new topic worth the time."""
+MAX_NODES = 256
+"""JSON nodes visited in search of text, the end of each container counted as one."""
+FACT_CHARS = range(8, 201)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_HOOK_FIELDS = ("tool_name", "tool_input", "tool_output", "error", "prompt", "hookType")
+_TOOL_HOOKS = _words("post_tool_use post_tool_failure")
+_OTHER_HOOKS = _words(
+    "prompt_submit pre_tool_use pre_compact subagent_start subagent_stop notification task_completed stop"
+    " session_start session_end"
+)
+_FILE_FIELDS = ("file_path", "filepath", "path", "filePath", "file", "pattern")
+_PATH_CHARS = range(1, 512)
+
+VALID_TYPES = _words(
+    "error conversation subagent notification web_fetch search command_run file_edit file_write file_read"
+    " decision discovery task image other"
+)
+_HOOK_TYPES = {
+    "post_tool_failure": "error",
+    "prompt_submit": "conversation",
+    "subagent_stop": "subagent",
+    "task_completed": "subagent",
+    "notification": "notification",
+}
+_NAME_TYPES = (
+    ("web_fetch", ("fetch", "http", "web")),
+    ("search", ("grep", "search", "glob", "find")),
+    ("command_run", ("bash", "shell", "exec", "run")),
+    ("file_edit", ("edit", "update", "patch", "replace")),
+    ("file_write", ("write", "create")),
+    ("file_read", ("read", "view")),
+    ("subagent", ("task", "agent")),
+)
+_IMPORTANCE = {
+    "error": 8,
+    "decision": 8,
+    "discovery": 7,
+    "conversation": 6,
+    "task": 6,
+    "file_edit": 6,
+    "file_write": 6,
+    # Low, yet a file's history still shows it (from 4 up) and auto-forget spares it (drops up to 2).
+    "file_read": 4,
+    "search": 4,
+    "web_fetch": 4,
+    "notification": 4,
+}
+_WEIGHTY = _words("fix fixed fixes bug root-cause regression decided decision must never always prefers prefer")
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
+_PUNCTUATION = str.maketrans(dict.fromkeys("\"'`()[]{}<>,;|*", " "))
+_TRIM = ".:!?=&\\"
+_LINE_NUMBER = re.compile(r"(?::\d+){1,2}\Z")
+_EXTENSIONS = _words(
+    "py pyi js mjs cjs jsx ts tsx go rs java kt c h cc cpp hpp cs rb php swift scala sh sql html css scss"
+    " vue md rst txt json jsonl yaml yml toml ini cfg conf env lock xml csv log lua ipynb proto tf png jpg"
+    " svg pdf"
+)
+_BACKTICKED = re.compile(r"`([^`\n]{2,60})`")
+_NAME = re.compile(r"[A-Z](?<!\w[A-Z])\w++(?: [A-Z]\w++){1,3}")
+_STOPWORDS = _words(
+    "the and for with from that this into e.g i.e file_path old_string new_string tool_name tool_input"
+    " tool_output follow-up up-to-date so-called true false null none"
+)
+_STATES = _words("is are was were uses use decided must prefers prefer should never always")
+_PAIR = re.compile(r"[:=](?<=\w.) ?\w")
+_DIGIT = re.compile(r"[0-9]")
+
+
+_END = object()
+
+
+class Compressed(msgspec.Struct, frozen=True):
+    """The searchable short form of one observation; lists are distinct, in order of appearance."""
+
+    title: str
+    subtitle: str | None
+    type: str
+    files: tuple[str, ...]
+    concepts: tuple[str, ...]
+    facts: tuple[str, ...]
+    narrative: str
+    importance: int
+    confidence: float = CONFIDENCE
+
+
+class _Hook(msgspec.Struct, frozen=True):
+    """The parts of hook-like data that f.3 reads; a part that its hook type does not carry is None."""
+
+    kind: str | None
+    tool: str | None = None
+    input: Any = None
+    output: Any = None
+    prompt: Any = None
+
+
+def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Compressed:
+    """Returns the short form of an observation.
+
+    `kind` stays as the type when it is one of `VALID_TYPES`; else the hook, then the words of the tool's name or of
+    `kind`, decide. Importance is the type's (5 unless listed), one more when the text decides, fixes or demands
+    something and the type is not a reading one; at most 10.
+    """
+    data = data or {}
+    hook = _hook(kind, data)
+    parts = (hook.prompt, hook.input, hook.output) if hook else ()
+    narrative = _cut(" | ".join(filter(None, (_as_text(part, NARRATIVE_CHARS) for part in parts))), NARRATIVE_CHARS)
+    narrative = narrative or _cut(content.strip() or _as_text(data, NARRATIVE_CHARS), NARRATIVE_CHARS)
+    text = content[:SCAN_CHARS] if content.strip() else "\n".join(_leaves(data))[:SCAN_CHARS]
+    tokens = dict.fromkeys(text.translate(_PUNCTUATION).split())
+    found_type = _type(kind, hook)
+    input_ = hook.input if hook else None
+    return Compressed(
+        title=_cut(hook.tool or hook.kind or "observation" if hook else _headline(content) or kind, TITLE_CHARS)
+        or "observation",
+        subtitle=_cut(_as_text(input_, SUBTITLE_CHARS), SUBTITLE_CHARS) or None,
+        type=found_type,
+        files=_input_files(input_) if input_ is not None else _files(tokens, data if content.strip() else {}),
+        concepts=_concepts(text, tokens),
+        facts=tuple(islice(_facts(text), MAX_FACTS)),
+        narrative=narrative,
+        importance=_importance(found_type, tokens),
+    )
+
+
+def _hook(kind: str, data: dict[str, Any]) -> _Hook | None:
+    """Returns the hook's parts, or None for a native observation."""
+    named = data.get("hookType")
+    hook_kind = named if isinstance(named, str) else kind if kind in _TOOL_HOOKS or kind in _OTHER_HOOKS else None
+    if hook_kind is None and all(data.get(field) is None for field in _HOOK_FIELDS):
+        return None
+    tool = input_ = output = prompt = None
+    if hook_kind is None or hook_kind in _TOOL_HOOKS:
+        name = data.get("tool_name")
+        tool = name if isinstance(name, str) else None
+        input_ = data.get("tool_input")
+        output = data.get("tool_output")
+        output = data.get("error") if output is None else output
+    if hook_kind is None or hook_kind == "prompt_submit":
+        prompt = data.get("prompt")
+    return _Hook(hook_kind or kind or None, tool, input_, output, prompt)
+
+
+def _type(kind: str, hook: _Hook | None) -> str:
+    if kind in VALID_TYPES and (hook is None or hook.kind not in _HOOK_TYPES):
+        return kind
+    if hook and hook.kind in _HOOK_TYPES:
+        return _HOOK_TYPES[hook.kind]
+    return _type_of_name(((hook and hook.tool) or ("" if kind in _OTHER_HOOKS else kind))[:SUBTITLE_CHARS])
+
+
+@lru_cache(maxsize=1024)
+def _type_of_name(name: str) -> str:
+    """Returns the type whose word is a whole segment, or the beginning or the end, of the snake-cased name."""
+    name = _CAMEL.sub("_", name).replace("-", "_").replace(" ", "_").lower()
+    segments = name.split("_")
+    for found, words in _NAME_TYPES:
+        if name.startswith(words) or name.endswith(words) or not set(words).isdisjoint(segments):
+            return found
+    return "other"
+
+
+def _importance(found_type: str, tokens: Iterable[str]) -> int:
+    base = _IMPORTANCE.get(found_type, 5)
+    if base < 5:
+        return base
+    return base + any(token.lower().rstrip(_TRIM) in _WEIGHTY for token in tokens)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _as_text(value: Any, limit: int) -> str:
+    """Returns at least the first `limit` + 1 characters of a string or of a value's JSON text; "" for nothing."""
+    if value is None or value == {} or value == []:
+        return ""
+    if isinstance(value, str):
+        return value.strip()[: limit + 1]
+    try:
+        encoded = msgspec.json.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return _as_text_slowly(value, limit)
+    return encoded[: 4 * (limit + 1)].decode("utf-8", "ignore")[: limit + 1]
+
+
+def _as_text_slowly(value: Any, limit: int) -> str:
+    """For what msgspec refuses (lone surrogates, huge integers, deep nesting): stops as soon as it has enough."""
+    encoder = json.JSONEncoder(
+        ensure_ascii=False, check_circular=False, skipkeys=True, separators=(",", ":"), default=_nothing
+    )
+    text = ""
+    try:
+        for piece in encoder.iterencode(value):
+            text += piece
+            if len(text) > limit:
+                break
+    except (ValueError, RecursionError):  # an integer too long to print
+        pass
+    return text[: limit + 1]
+
+
+def _nothing(_: Any) -> None:
+    """Stands in for what has no JSON form."""
+
+
+def _headline(content: str) -> str:
+    """Returns the first sentence or line, whichever ends first."""
+    head = content.lstrip()[: 4 * TITLE_CHARS]
+    end = _SENTENCE_END.search(head)
+    return head[: end.end()].rstrip() if end else head.rstrip()
+
+
+def _leaves(data: dict[str, Any]) -> Iterator[str]:
+    """Yields the non-empty strings in a JSON value, in order, from its first `MAX_NODES` nodes."""
+    pending: list[Iterator[Any]] = [iter(data.values())]
+    for _ in range(MAX_NODES):
+        node = next(pending[-1], _END)
+        if node is _END:
+            pending.pop()
+            if not pending:
+                return
+        elif isinstance(node, str):
+            if node:
+                yield node[:SCAN_CHARS]
+        elif isinstance(node, dict):
+            pending.append(iter(cast(dict[str, Any], node).values()))
+        elif isinstance(node, list | tuple):
+            pending.append(iter(cast(Iterable[Any], node)))
+
+
+def _input_files(tool_input: Any) -> tuple[str, ...]:
+    """Returns the files a tool was pointed at; none when its input is no object."""
+    if not isinstance(tool_input, dict):
+        return ()
+    fields = cast(dict[str, Any], tool_input)
+    values = (fields.get(field) for field in _FILE_FIELDS)
+    return tuple(dict.fromkeys(value for value in values if isinstance(value, str) and len(value) in _PATH_CHARS))
+
+
+def _files(tokens: Iterable[str], data: dict[str, Any]) -> tuple[str, ...]:
+    words = [token for token in tokens if "/" in token or "." in token[:-1]]
+    for leaf in _leaves(data) if data else ():
+        words += (word for word in leaf.translate(_PUNCTUATION).split() if "/" in word or "." in word[:-1])
+    paths = (_LINE_NUMBER.sub("", word.rpartition("=")[2].rstrip(_TRIM)) for word in words)
+    return tuple(islice(dict.fromkeys(path for path in paths if _is_path(path)), MAX_FILES))
+
+
+def _is_path(word: str) -> bool:
+    """A known file ending, or a folder written so that it cannot be "and/or"."""
+    if len(word) not in _PATH_CHARS or "://" in word:
+        return False
+    folder, _, name = word.rpartition("/")
+    stem, _, extension = name.rpartition(".")
+    if extension.lower() in _EXTENSIONS and (stem or folder or name.startswith(".")):
+        return True
+    rooted = word.startswith(("/", "./", "../", "~/"))
+    return (rooted and len(word.strip("./~")) > 1) or (word.count("/") > 1 and word[0].isalpha())
+
+
+def _concepts(text: str, tokens: Iterable[str]) -> tuple[str, ...]:
+    """Returns backticked words, then names, then identifiers, hyphenated words and hashtags, lower-cased."""
+    found = _BACKTICKED.findall(text) if "`" in text else []
+    found += _names(text)
+    unusual = [token.strip(_TRIM) for token in tokens if not (token.islower() and token.isalpha())]
+    found += [word.removeprefix("#") for word in unusual if _is_term(word)]
+    words = dict.fromkeys(word.strip().lower() for word in found)
+    return tuple(islice((word for word in words if len(word) > 2 and word not in _STOPWORDS), MAX_CONCEPTS))
+
+
+def _is_term(word: str) -> bool:
+    """snake_case, camelCase, hyphen-ated or a #hashtag; a term starts with a letter."""
+    if word.startswith("#"):
+        return word[1:2].isalpha() and word[1:].replace("-", "_").isidentifier()
+    if word.islower() and word.isalpha():
+        return False
+    if not word[:1].isalpha() or len(word) > FACT_CHARS.stop:
+        return False
+    if "_" in word:
+        return word.isidentifier()
+    if "-" in word:
+        return "--" not in word and word[-1] != "-" and word.replace("-", "").isalnum()
+    return word.isalnum() and _CAMEL.search(word) is not None
+
+
+def _names(text: str) -> Iterator[str]:
+    """Yields runs of two to four capitalised words; the word that opens a sentence does not count."""
+    for found in _NAME.finditer(text):
+        before = text[max(0, found.start() - 2) : found.start()].rstrip(" ")
+        name = found[0]
+        if not before or before[-1] in ".!?:\n":
+            name = name.partition(" ")[2]
+        if " " in name:
+            yield name
+
+
+def _facts(text: str) -> Iterator[str]:
+    """Yields the short sentences that state something: a number, a `key: value` pair or a verb of `_STATES`."""
+    start = 0
+    while start < len(text):
+        end = found.end() if (found := _SENTENCE_END.search(text, start)) else len(text)
+        sentence = text[start:end].strip()
+        start = end
+        if len(sentence) not in FACT_CHARS or sentence.endswith("?"):
+            continue
+        if _DIGIT.search(sentence) or _PAIR.search(sentence) or not _STATES.isdisjoint(sentence.lower().split()):
+            yield sentence

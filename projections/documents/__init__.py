@@ -1,0 +1,1 @@
+"""Documents: state and evolve of every noun, one file each."""

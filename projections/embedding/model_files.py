@@ -1,0 +1,72 @@
+"""An exported model on disk: which files, where, and whether they are whole. Imports nothing heavy."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from projections.embedding.errors import ModelUnavailable
+
+# Change the suffix whenever the exporter's arithmetic changes: it names the vectors, in caches and in indexes.
+DEFAULT_MODEL = "all-MiniLM-L6-v2:int8"
+MODEL_FILE = "model.int8.onnx"
+TOKENIZER_FILE = "tokenizer.json"
+MANIFEST_FILE = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What was exported, from what, and how near it is to the original (on the machine that exported it)."""
+
+    model: str
+    dimensions: int
+    max_tokens: int
+    files: dict[str, str]  # name -> SHA-256 in hexadecimal
+    source_sha256: str
+    exporter: int
+    mean_cosine: float
+    lowest_cosine: float
+
+
+def default_directory(environ: Mapping[str, str] = os.environ, model: str = DEFAULT_MODEL) -> Path:
+    """Where the model is kept by default: below the user's cache directory as XDG defines it."""
+    configured = Path(environ.get("XDG_CACHE_HOME", ""))
+    cache = configured if configured.is_absolute() else Path.home() / ".cache"
+    return cache / "mnemolog" / "models" / model.replace(":", "-").replace("/", "-")
+
+
+def sha256_of(path: Path) -> str:
+    """The file's SHA-256 in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """The directory's manifest; ModelUnavailable when there is none or it cannot be read."""
+    try:
+        return Manifest(**json.loads((directory / MANIFEST_FILE).read_bytes()))
+    except (OSError, ValueError, TypeError) as error:
+        raise ModelUnavailable(str(directory), str(error)) from error
+
+
+def verify(directory: Path) -> None:
+    """Raise ModelUnavailable unless every file the manifest names has the content it says."""
+    manifest = read_manifest(directory)
+    for name in (MODEL_FILE, TOKENIZER_FILE):
+        try:
+            actual = sha256_of(directory / name)
+        except OSError as error:
+            raise ModelUnavailable(str(directory), str(error)) from error
+        if manifest.files.get(name) != actual:
+            raise ModelUnavailable(str(directory), f"{name} is damaged: its SHA-256 is {actual}")
+
+
+def is_current(directory: Path, exporter: int) -> bool:
+    """Whether a whole model of this exporter is there."""
+    try:
+        verify(directory)
+        return read_manifest(directory).exporter == exporter
+    except ModelUnavailable:
+        return False

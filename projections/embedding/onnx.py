@@ -1,0 +1,116 @@
+"""Embeddings with onnxruntime: small, fast on a CPU, and no torch.
+
+The one file that imports onnxruntime and tokenizers.
+
+Guarantee: a text's vector does not depend on the texts embedded with it, because the exported model quantises each
+token by itself (see `bert_graph.py`). So a replay gives the vectors that were live, however it was batched.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort  # pyright: ignore[reportMissingTypeStubs]
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from projections.embedding.embedder import encodable, unit_rows
+from projections.embedding.errors import ModelUnavailable
+from projections.embedding.model_files import MODEL_FILE, TOKENIZER_FILE, read_manifest, verify
+
+# Rows times longest row of one run: bounds what a run allocates (measured: 65 MB over an idle session).
+PADDED_TOKENS_PER_RUN = 2048
+ROWS_PER_RUN = 64
+# Tokenizing costs by the text's length while only its first 256 tokens count. What lies behind this many characters
+# can matter only when they are nearly all blanks or unbroken runs.
+MAX_CHARACTERS = 32_768
+
+
+class OnnxEmbedder:
+    """An exported model: verified when constructed, loaded by `open` or else by the first `embed`.
+
+    onnxruntime's threads inherit the niceness of the thread that loads the model, and with `threads=1` there are none
+    but the caller's: lower a thread's priority first, then call `open` in it.
+    """
+
+    def __init__(self, directory: Path, threads: int = 1) -> None:
+        verify(directory)
+        manifest = read_manifest(directory)
+        self.model = manifest.model
+        self.dimensions = manifest.dimensions
+        self.max_tokens = manifest.max_tokens
+        self._directory = directory
+        self._threads = threads
+        self._opening = threading.Lock()  # protects _session and _tokenizer from being loaded twice
+        self._session: Any = None
+        self._tokenizer: Any = None
+
+    def open(self) -> None:
+        """Load the model in this thread; does nothing when it is loaded."""
+        with self._opening:
+            if self._session is None:
+                self._tokenizer = load_tokenizer(self._directory / TOKENIZER_FILE, self.max_tokens)
+                self._session = load_session(self._directory / MODEL_FILE, self.model, self._threads)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """(n, dimensions) float32, rows of unit length in the order of the texts."""
+        self.open()
+        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        tokens = [self._tokens(text) for text in texts]
+        for rows in runs([len(row) for row in tokens]):
+            vectors[rows] = self._run([tokens[row] for row in rows])
+        return unit_rows(vectors)
+
+    def _tokens(self, text: str) -> list[int]:
+        # One by one: encode_batch would start a thread a core, whatever `threads` and the niceness say.
+        return self._tokenizer.encode(encodable(text[:MAX_CHARACTERS])).ids
+
+    def _run(self, tokens: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        """(n, dimensions) mean of each row's token vectors, padding left out."""
+        lengths = np.array([len(row) for row in tokens], dtype=np.int64)
+        ids = np.zeros((len(tokens), max(map(len, tokens))), dtype=np.int64)
+        mask = np.zeros_like(ids)
+        for row, of_text in enumerate(tokens):
+            ids[row, : len(of_text)] = of_text
+            mask[row, : len(of_text)] = 1
+        (hidden,) = self._session.run(None, {"input_ids": ids, "attention_mask": mask})
+        summed = np.einsum("nt,ntd->nd", mask.astype(np.float32), hidden)
+        return summed / lengths[:, None].astype(np.float32)
+
+
+def runs(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Row numbers in groups of like length, so that little padding is computed; each group fits one run."""
+    order = sorted(range(len(lengths)), key=lambda row: lengths[row])
+    starts = [0]
+    for at, row in enumerate(order):
+        rows = at - starts[-1] + 1
+        if rows > 1 and (rows > ROWS_PER_RUN or rows * lengths[row] > PADDED_TOKENS_PER_RUN):
+            starts.append(at)
+    for start, end in pairwise([*starts, len(order)]):
+        if start < end:
+            yield order[start:end]
+
+
+def load_tokenizer(path: Path, max_tokens: int) -> Any:
+    """The tokenizer, cutting at the model's window and adding no padding."""
+    tokenizer: Any = Tokenizer.from_file(str(path))
+    tokenizer.enable_truncation(max_tokens)
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def load_session(path: Path, model: str, threads: int) -> Any:
+    """An inference session on the CPU whose idle threads sleep: spinning would take a core from the API."""
+    runtime: Any = ort
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    try:
+        return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's own classes share no base but Exception
+        raise ModelUnavailable(model, str(error)) from error

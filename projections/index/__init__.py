@@ -1,0 +1,1 @@
+"""The index replica: lexical and vector candidates, filters, exact scoring, snapshots."""

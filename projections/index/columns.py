@@ -1,0 +1,57 @@
+"""Packed, growing columns: one number or one row of numbers a document, in a NumPy array that doubles when full."""
+
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+_FIRST_CAPACITY = 1024
+
+
+class Column(Generic[Scalar]):
+    """An append-only array of `dtype`, `(n,)` or `(n, width)`; rows may be overwritten in place."""
+
+    def __init__(self, dtype: type[Scalar], width: int | None = None) -> None:
+        self._shape = () if width is None else (width,)
+        self._array: NDArray[Scalar] = np.zeros((_FIRST_CAPACITY, *self._shape), dtype)
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def values(self) -> NDArray[Scalar]:
+        """A view of what is stored; valid until the next append."""
+        return self._array[: self._length]
+
+    def append(self, value: Any) -> int:
+        """Add one row; returns its place."""
+        if self._length == len(self._array):
+            grown = np.zeros((2 * len(self._array), *self._shape), self._array.dtype)
+            grown[: self._length] = self._array
+            self._array = grown
+        self._array[self._length] = value
+        self._length += 1
+        return self._length - 1
+
+    def extend_to(self, length: int) -> None:
+        """Add zeros until there are `length` rows."""
+        while self._length < length:
+            self.append(0)
+
+    def __getitem__(self, place: int) -> Any:
+        return self.values[place]
+
+    def __setitem__(self, place: int, value: Any) -> None:
+        self.values[place] = value
+
+    @classmethod
+    def of(cls, array: NDArray[Scalar]) -> "Column[Scalar]":
+        """A column that goes on from a stored array."""
+        column = cls.__new__(cls)
+        column._shape = array.shape[1:]
+        column._array = array if len(array) else np.zeros((_FIRST_CAPACITY, *array.shape[1:]), array.dtype)
+        column._length = len(array)
+        return column

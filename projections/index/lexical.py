@@ -1,0 +1,91 @@
+"""Lexical candidates: tantivy over terms that are stemmed already. The one file that imports tantivy.
+
+Added documents are found after the next commit; until then the replica scores them directly (its tail).
+"""
+
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import tantivy
+
+_WRITER_HEAP = 64 << 20
+"""Bound of what tantivy buffers before it writes a segment by itself."""
+MAX_QUERY_TERMS = 64
+"""A query longer than that is a document; its first distinct terms say what it is about."""
+
+
+class Lexical:
+    """An inverted index of one folder, with one writer. Belongs to the replica's index thread."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        builder = tantivy.SchemaBuilder()
+        builder.add_unsigned_field("ordinal", stored=False, indexed=True, fast=True)
+        builder.add_text_field("terms", stored=False, tokenizer_name="whitespace", index_option="freq")
+        builder.add_text_field("facets", stored=False, tokenizer_name="raw", index_option="basic")
+        self._schema = builder.build()
+        self._index = tantivy.Index(self._schema, path=str(folder), reuse=True)
+        self._index.config_reader(reload_policy="manual")
+        self._writer = self._index.writer(heap_size=_WRITER_HEAP, num_threads=1)
+        self._searcher = self._index.searcher()
+
+    def add(self, ordinal: int, terms: str, facets: Iterable[str]) -> None:
+        """Queue a document for the next commit."""
+        document = tantivy.Document()
+        document.add_unsigned("ordinal", ordinal)
+        document.add_text("terms", terms)
+        for key in facets:
+            document.add_text("facets", key)
+        self._writer.add_document(document)
+
+    def remove(self, ordinal: int) -> None:
+        """Queue a document's removal for the next commit."""
+        self._writer.delete_documents_by_term("ordinal", ordinal)
+
+    def commit(self) -> None:
+        """Make what was queued findable."""
+        self._writer.commit()
+        self._index.reload()
+        self._searcher = self._index.searcher()
+
+    def search(self, terms: Sequence[str], facets: Sequence[Sequence[str]], count: int) -> list[int]:
+        """Up to `count` ordinals by BM25 (k1 1.2, b 0.75), best first.
+
+        A document matches when it has any of the terms, and of every group in `facets` at least one value.
+        """
+        if not terms or count <= 0:
+            return []
+        words = [
+            (tantivy.Occur.Should, tantivy.Query.term_query(self._schema, "terms", term, "freq"))
+            for term in dict.fromkeys(terms[:MAX_QUERY_TERMS])
+        ]
+        parts = [(tantivy.Occur.Must, tantivy.Query.boolean_query(words))]
+        for group in facets:
+            wanted = tantivy.Query.term_set_query(self._schema, "facets", list(group))
+            parts.append((tantivy.Occur.Must, tantivy.Query.const_score_query(wanted, 0.0)))
+        hits = self._searcher.search(tantivy.Query.boolean_query(parts), limit=count, count=False).hits
+        found = self._searcher.fast_field_values("ordinal", [address for _, address in hits])
+        return [int(ordinal) for ordinal in found if ordinal is not None]
+
+    def copy_to(self, folder: Path) -> None:
+        """Write the committed index into a new folder. Segments never change, so they are linked where possible."""
+        self._writer.wait_merging_threads()
+        link_or_copy(self.folder, folder)
+        self._writer = self._index.writer(heap_size=_WRITER_HEAP, num_threads=1)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Copy a folder of write-once files by hard links where possible; its metadata byte for byte, its locks not."""
+    target.mkdir(parents=True)
+    for path in source.iterdir():
+        if path.name.endswith(".lock"):
+            continue
+        if path.suffix == ".json":
+            shutil.copy2(path, target / path.name)
+            continue
+        try:
+            (target / path.name).hardlink_to(path)
+        except OSError:
+            shutil.copy2(path, target / path.name)

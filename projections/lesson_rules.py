@@ -1,0 +1,42 @@
+"""How sure a lesson is: the arithmetic of being told again, of fading, and of being dropped.
+
+Plain functions of their arguments (contracts/agentmemory.md, f.5); the caller passes the time.
+"""
+
+from datetime import datetime, timedelta
+
+WEEK = timedelta(weeks=1)
+REINFORCEMENT_GAIN = 0.1
+"""Share of the remaining doubt that one repetition removes."""
+DECAY_FLOOR = 0.05
+RETIRE_AT = 0.1
+DAILY_FADE = 0.01
+"""How much a day without reinforcement adds to the divisor of a lesson's recall score."""
+
+
+def strengthened(confidence: float) -> float:
+    """Returns the confidence after one more reinforcement, at most 1."""
+    return min(1.0, confidence + REINFORCEMENT_GAIN * (1 - confidence))
+
+
+def weeks_since(last: datetime, now: datetime) -> float:
+    """Returns the weeks from `last` (decayed, else reinforced, else created) to `now`, fractions kept; 0 if later."""
+    return max(0.0, (now - last) / WEEK)
+
+
+def decayed(confidence: float, rate: float, weeks: float) -> float:
+    """Returns the confidence after `weeks` at `rate` a week, 3 decimals; unchanged in the first week."""
+    if weeks < 1:
+        return confidence
+    return round(max(DECAY_FLOOR, confidence - rate * weeks), 3)
+
+
+def is_retired(confidence: float, reinforcements: int) -> bool:
+    """Returns whether a lesson with this decayed confidence is dropped: nobody ever confirmed it and it has faded."""
+    return reinforcements == 0 and confidence <= RETIRE_AT
+
+
+def recall_score(confidence: float, relevance: float, age: timedelta) -> float:
+    """Returns the rank of a lesson `age` after it was reinforced (else created), 3 decimals."""
+    days = max(0.0, age / timedelta(days=1))
+    return round(confidence * relevance / (1 + DAILY_FADE * days), 3)

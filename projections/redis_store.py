@@ -1,0 +1,130 @@
+"""StateStore on Redis: one generation of one partition; everything a batch changes goes into one MULTI."""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+
+from redis.exceptions import WatchError
+
+from ingest.connections import Client, Transaction
+from ingest.errors import LeaseLost
+from ingest.ids import DocumentId
+from ingest.log.keys import CONSUMER_GROUP, GenerationKeys, PartitionKeys
+from ingest.log.position import START, Position
+from projections.documents.codec import decode, encode, key_of, row_type
+from projections.documents.document import Document, listings
+from projections.documents.rows import Row, save_row
+from projections.feed import entry_fields, feed_items, to_embed
+from projections.fold import Change, Changes
+
+PRIORITY_STEP = 1e13
+"""Queue score = priority * this + milliseconds: a higher priority always comes first, older first within one."""
+
+
+class RedisStore:
+    """The documents of one partition as one worker may write them: `fence` is the token of its lease.
+
+    Without a fence (a rebuild, which nobody else writes to) saving only checks that the generation is not live yet.
+    """
+
+    def __init__(self, redis: Client, keys: PartitionKeys, generation: int, fence: int | None) -> None:
+        self._redis, self._partition, self._generation, self._fence = redis, keys, generation, fence
+        self.keys: GenerationKeys = keys.of_generation(generation)
+
+    async def load(self, ids: Collection[DocumentId]) -> dict[DocumentId, Document]:
+        names = list(ids)
+        if not names:
+            return {}
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for name in names:
+                key = key_of(self.keys, name)
+                pipe.hgetall(key) if row_type(name) else pipe.get(key)
+            stored = await pipe.execute()
+        found = {name: decode(name, raw) for name, raw in zip(names, stored, strict=True)}
+        return {name: document for name, document in found.items() if document is not None}
+
+    async def members(self, listings: Collection[str]) -> dict[str, Sequence[str]]:
+        names = list(listings)
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for name in names:
+                pipe.zrange(self.keys.listing(name), 0, -1)
+            stored: list[list[bytes]] = await pipe.execute()
+        return {name: [member.decode() for member in members] for name, members in zip(names, stored, strict=True)}
+
+    async def checkpoint(self) -> Position:
+        stored = await self._redis.get(self.keys.checkpoint)
+        return Position.parse(stored) if stored else START
+
+    async def save(self, changes: Changes, position: Position) -> None:
+        await self.save_and(changes, position, lambda pipe: None)
+
+    async def save_and(
+        self, changes: Changes, position: Position, also: Callable[[Transaction], Awaitable[None] | None]
+    ) -> None:
+        """Save, with what `also` queues in the same transaction (acknowledgements, a dead letter)."""
+        async with self._redis.pipeline(transaction=True) as pipe:
+            await self._watch_ownership(pipe)
+            pipe.multi()
+            for name, change in changes.documents.items():
+                await self._queue_document(pipe, name, change)
+            self._queue_listings(pipe, changes.documents)
+            self._queue_embedding(pipe, changes, position)
+            pipe.xadd(self.keys.changes, entry_fields(feed_items(changes), position))
+            pipe.set(self.keys.checkpoint, str(position))
+            if changes.erased and self._fence is not None:
+                pipe.xdel(self._partition.log, *map(str, changes.erased))
+            queued = also(pipe)
+            if queued is not None:
+                await queued
+            try:
+                await pipe.execute()
+            except WatchError:
+                raise LeaseLost(f"partition {self._partition.partition} has a new owner or generation") from None
+
+    async def _watch_ownership(self, pipe: Transaction) -> None:
+        """Make the transaction fail if the partition's owner or generation changes before it runs."""
+        await pipe.watch(self._partition.fence, self._partition.generation)
+        fence, generation = await pipe.mget(self._partition.fence, self._partition.generation)
+        live = int(generation or 1)
+        if self._fence is None:
+            owned = live < self._generation
+        else:
+            owned = int(fence or 0) == self._fence and live == self._generation
+        if not owned:
+            raise LeaseLost(
+                f"partition {self._partition.partition}: fence {self._fence} or generation {self._generation} is past"
+            )
+
+    async def _queue_document(self, pipe: Transaction, name: DocumentId, change: Change) -> None:
+        if isinstance(change.before, Row) and not isinstance(change.after, Row):
+            pipe.delete(self.keys.row(name))
+        if isinstance(change.after, Row):
+            await save_row(change.after, self.keys.row_pk(name), pipe)
+        elif change.after is not None:
+            pipe.set(self.keys.doc(name), encode(change.after))
+        elif not isinstance(change.before, Row):
+            pipe.delete(self.keys.doc(name))
+
+    def _queue_listings(self, pipe: Transaction, documents: Mapping[DocumentId, Change]) -> None:
+        added: dict[str, dict[str, float]] = {}
+        removed: dict[str, list[str]] = {}
+        for before, after in documents.values():
+            was, now = listings(before), listings(after)
+            for name, member in was - now:
+                removed.setdefault(name, []).append(member)
+            for name, member in now - was:
+                added.setdefault(name, {})[member] = 0
+        for name, members in removed.items():
+            pipe.zrem(self.keys.listing(name), *members)
+        for name, scores in added.items():
+            pipe.zadd(self.keys.listing(name), scores)
+
+    def _queue_embedding(self, pipe: Transaction, changes: Changes, position: Position) -> None:
+        wanted: dict[str, float] = {
+            name: priority * PRIORITY_STEP + position.ms for name, priority in to_embed(changes)
+        }
+        if wanted:
+            pipe.zadd(self.keys.embed_queue, wanted)
+
+
+def acknowledge(pipe: Transaction, keys: PartitionKeys, positions: Sequence[Position]) -> None:
+    """Queue the acknowledgement of log entries to the consumer group."""
+    pipe.xack(keys.log, CONSUMER_GROUP, *map(str, positions))

@@ -1,0 +1,42 @@
+"""StateStore: where a partition's documents live. Back ends: Redis (one generation of one partition), memory."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from ingest.events.envelope import Recorded
+from ingest.ids import DocumentId
+from ingest.log.position import Position
+from projections.documents.document import Document
+from projections.fold import Changes, candidate_listings, documents_of, fold
+
+
+class StateStore(Protocol):
+    """Documents, listings and the checkpoint of one partition. Saving is atomic; a saved position is never undone."""
+
+    async def load(self, ids: Collection[DocumentId]) -> dict[DocumentId, Document]:
+        """Those of the documents that exist."""
+        ...
+
+    async def members(self, listings: Collection[str]) -> dict[str, Sequence[str]]:
+        """The members of each listing, in order; empty for one that does not exist."""
+        ...
+
+    async def save(self, changes: Changes, position: Position) -> None:
+        """Write the changes and the checkpoint, all or nothing.
+
+        Raises LeaseLost, and saves nothing, when another worker owns the partition.
+        """
+        ...
+
+    async def checkpoint(self) -> Position:
+        """The newest position that is applied; START when none is."""
+        ...
+
+
+async def project(store: StateStore, events: Sequence[Recorded]) -> Changes:
+    """The changes a batch of events makes: read what it touches, then fold. Nothing is saved."""
+    listings = candidate_listings(events)
+    candidates: Mapping[str, Sequence[str]] = await store.members(listings) if listings else {}
+    wanted = documents_of(events)
+    wanted.update(DocumentId(name) for members in candidates.values() for name in members)
+    return fold(events, await store.load(wanted), candidates)

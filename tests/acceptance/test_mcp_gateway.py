@@ -1,0 +1,343 @@
+"""The MCP door as clients meet it: the official SDK against a running server, over HTTP and through the bridge."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any, Literal, Protocol
+from uuid import uuid4
+
+import httpx2
+import mcp.types as types
+import pytest
+from jsonschema import Draft202012Validator
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+ROOT = Path(__file__).parents[2]
+TOOLS = ["recall", "remember", "observe", "lesson", "context"]
+Door = Callable[[], AbstractAsyncContextManager[Client]]
+
+
+class Server(Protocol):
+    """A running mnemolog."""
+
+    url: str
+    secret: str | None
+
+
+@asynccontextmanager
+async def over_http(
+    url: str, secret: str | None, mode: Literal["legacy", "auto"] = "auto"
+) -> AsyncGenerator[Client, None]:
+    headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=30) as http,
+        Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+def bridge_command(url: str, secret: str | None) -> StdioServerParameters:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MNEMOLOG_")}
+    environment |= {"MNEMOLOG_URL": url} | ({} if secret is None else {"MNEMOLOG_SECRET": secret})
+    return StdioServerParameters(command=sys.executable, args=["-m", "mcp_gateway.stdio"], env=environment, cwd=ROOT)
+
+
+@asynccontextmanager
+async def over_stdio(
+    url: str, secret: str | None, mode: Literal["legacy", "auto"] = "auto"
+) -> AsyncGenerator[Client, None]:
+    async with Client(bridge_command(url, secret), mode=mode) as client:
+        yield client
+
+
+@pytest.fixture(
+    params=[(over_http, "auto"), (over_http, "legacy"), (over_stdio, "auto"), (over_stdio, "legacy")],
+    ids=["http", "http-legacy", "stdio", "stdio-legacy"],
+)
+def door(request: pytest.FixtureRequest, server: Server) -> Door:
+    """Opens a client; each way in, with the newest protocol and the one before."""
+    connect, mode = request.param
+    return lambda: connect(server.url, server.secret, mode)
+
+
+@pytest.fixture
+def project() -> str:
+    """A project no other test knows."""
+    return f"mcp-{uuid4().hex[:12]}"
+
+
+def text(result: types.CallToolResult) -> str:
+    (content,) = result.content
+    assert isinstance(content, types.TextContent)
+    return content.text
+
+
+async def call(client: Client, name: str, **arguments: Any) -> dict[str, Any]:
+    """The structured answer of a good call, checked against the schema the server lists."""
+    result = await client.call_tool(name, arguments)
+    assert not result.is_error, text(result)
+    schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
+    Draft202012Validator(schemas[name] or {}).validate(result.structured_content)
+    assert text(result)
+    return result.structured_content
+
+
+async def test_tools_are_listed_in_order_with_valid_schemas(door: Door):
+    async with door() as client:
+        tools = (await client.list_tools()).tools
+        assert [tool.name for tool in tools] == TOOLS
+        for tool in tools:
+            Draft202012Validator.check_schema(tool.input_schema)
+            Draft202012Validator.check_schema(tool.output_schema or {})
+            assert tool.description
+            assert tool.annotations
+
+
+async def test_the_server_introduces_itself(door: Door):
+    async with door() as client:
+        assert client.server_info is not None
+        assert client.server_info.name == "mnemolog"
+        assert "recall" in (client.instructions or "")
+
+
+async def test_what_was_remembered_is_recalled_at_once(door: Door, project: str):
+    """No sleep and no position passed on: the read waits for its caller's own writes."""
+    async with door() as client:
+        for drink in ("oolong tea", "black coffee", "birch sap"):
+            said = f"At breakfast the {project} crew drinks {drink}."
+            memory = await call(client, "remember", content=said, project=project, agent_id=project)
+            found = await call(client, "recall", query=said, project=project, agent_id=project)
+            assert found["degraded"] == []
+            assert memory["id"] in [one["id"] for one in found["results"]]
+            best = next(one for one in found["results"] if one["id"] == memory["id"])
+            assert (best["kind"], best["content"], best["agent_id"]) == ("memory", said, project)
+
+
+async def test_an_observation_is_recalled_at_once(door: Door, project: str):
+    async with door() as client:
+        seen = await call(
+            client,
+            "observe",
+            session_id=f"{project}-s",
+            project=project,
+            kind="error",
+            content="The linker ran out of memory while building the simulator.",
+            data={"tool": "make", "exit": 2},
+        )
+        found = await call(client, "recall", query="linker out of memory", project=project)
+        assert [one["id"] for one in found["results"]] == [seen["id"]]
+        assert found["results"][0]["session_id"] == f"{project}-s"
+
+
+async def test_a_lesson_opens_the_context_of_its_project(door: Door, project: str):
+    async with door() as client:
+        advice = f"Drain the {project} queue before a migration, because half-applied jobs corrupt it."
+        first = await call(client, "lesson", content=advice, project=project, confidence=0.9)
+        again = await call(client, "lesson", content=advice, project=project)
+        assert again["id"] == first["id"]
+        compiled = await call(client, "context", project=project, query="migration", token_budget=1000)
+        assert advice in compiled["context"]
+        assert compiled["tokens"] <= 1000
+        assert first["id"] in compiled["blocks"][0]["sources"]
+
+
+async def test_the_same_event_id_is_stored_once(door: Door, project: str):
+    async with door() as client:
+        writes = [
+            await call(client, "remember", content="Only once.", project=project, event_id=project) for _ in range(2)
+        ]
+        assert writes[0]["id"] == writes[1]["id"]
+        assert [write["duplicate"] for write in writes] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "at_fault"),
+    [
+        ("recall", {"query": "x", "limit": "ten"}, "limit"),
+        ("remember", {"content": "x", "tagz": ["y"]}, "tagz"),
+        ("remember", {"content": "   "}, "content"),
+        ("observe", {"content": "x"}, "session_id"),
+        ("lesson", {"content": "x", "confidence": 2}, "confidence"),
+        ("context", {}, "project"),
+    ],
+)
+async def test_a_bad_argument_is_a_tool_error_that_names_it(
+    door: Door, name: str, arguments: dict[str, Any], at_fault: str
+):
+    async with door() as client:
+        result = await client.call_tool(name, arguments)
+        assert result.is_error
+        assert f"`{at_fault}`" in text(result)
+        assert "Nothing was stored" in text(result)
+
+
+async def test_text_of_any_kind_passes(door: Door, project: str):
+    """Quotes, emoji, control characters and line breaks arrive as they were sent."""
+    said = 'Grüße ☕ "quoted" \\ back\tslash\nsecond line\u2028third 漢字'
+    async with door() as client:
+        await call(client, "remember", content=said, project=project)
+        found = await call(client, "recall", query="Grüße quoted", project=project)
+        assert [one["content"] for one in found["results"]] == [said]
+
+
+async def test_half_a_surrogate_pair_is_no_crash(server: Server):
+    """JSON can spell what is no text; the write goes through, repaired."""
+    body = (
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":'
+        b'{"name":"remember","arguments":{"content":"tea \\ud83c"}}}'
+    )
+    headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    headers |= {} if server.secret is None else {"Authorization": f"Bearer {server.secret}"}
+    async with httpx2.AsyncClient(headers=headers) as http:
+        for path in ("/mcp", "/mcp/"):
+            answer = await http.post(f"{server.url}{path}", content=body)
+            assert answer.json()["result"]["content"][0]["text"].startswith("remembered as mem_")
+
+
+async def test_a_wrong_secret_stops_a_client_before_it_starts(server: Server):
+    if server.secret is None:
+        async with over_http(server.url, "not asked for") as client:
+            assert (await client.list_tools()).tools
+        return
+    with pytest.RaisesGroup(Exception, allow_unwrapped=True, flatten_subgroups=True):
+        async with over_http(server.url, "wrong"):
+            pass
+
+
+@contextmanager
+def answering(status: int) -> Generator[str, None, None]:
+    """A web server that answers every POST with one status; yields its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as http:
+        thread = threading.Thread(target=http.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{http.server_port}"
+        http.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(("status", "advice"), [(401, "MNEMOLOG_SECRET"), (404, "MNEMOLOG_URL"), (500, "HTTP 500")])
+async def test_the_bridge_explains_a_refusal(status: int, advice: str):
+    with answering(status) as url:
+        async with over_stdio(url, "wrong") as client:
+            result = await client.call_tool("recall", {"query": "x"})
+            assert result.is_error
+            assert advice in text(result)
+
+
+async def test_the_bridge_survives_a_server_that_is_down_and_uses_it_when_it_is_up(server: Server, project: str):
+    """The agent's client starts the bridge whenever it likes: tools are listed, calls say how to start the server."""
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        port = reserved.getsockname()[1]
+    async with over_stdio(f"http://127.0.0.1:{port}", server.secret) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
+        for _ in range(2):
+            result = await client.call_tool("remember", {"content": "x"})
+            assert result.is_error
+            assert "mnemolog up" in text(result)
+            assert "Nothing was stored" in text(result)
+        with forwarding(port, server.url):
+            await call(client, "remember", content="Back again.", project=project)
+        assert (await client.call_tool("remember", {"content": "x"})).is_error
+
+
+@contextmanager
+def forwarding(port: int, url: str) -> Generator[None, None, None]:
+    """While open, what reaches `port` goes to the server at `url`: one connection at a time is enough here."""
+    target = httpx2.URL(url)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            headers = {name: value for name, value in self.headers.items() if name.lower() != "host"}
+            answer = httpx2.post(target.join(self.path), content=body, headers=headers, timeout=30)
+            self.send_response(answer.status_code)
+            self.send_header("content-type", answer.headers["content-type"])
+            self.send_header("content-length", str(len(answer.content)))
+            self.end_headers()
+            self.wfile.write(answer.content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", port), Handler) as http:
+        thread = threading.Thread(target=http.serve_forever)
+        thread.start()
+        yield
+        http.shutdown()
+        thread.join()
+
+
+HELLO = (
+    b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+    b'"capabilities":{},"clientInfo":{"name":"t","version":"0"}}}\n'
+)
+CUT_EMOJI = (
+    b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":'
+    b'{"name":"remember","arguments":{"content":"tea \\ud83c"}}}\n'
+)
+
+
+@contextmanager
+def bridge_process(url: str, secret: str | None) -> Generator[subprocess.Popen[bytes], None, None]:
+    """A bridge that has shaken hands, with its three pipes."""
+    command = bridge_command(url, secret)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [command.command, *command.args], env=command.env, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe
+    ) as process:
+        try:
+            assert b'"serverInfo"' in told(process, HELLO)
+            yield process
+        finally:
+            process.kill()
+
+
+def told(process: subprocess.Popen[bytes], message: bytes) -> bytes:
+    """What the process answers to one message."""
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(message)
+    process.stdin.flush()
+    return process.stdout.readline()
+
+
+def test_the_bridge_passes_on_half_a_surrogate_pair(server: Server):
+    """Left to the SDK's stdio parser, such a request would never be answered."""
+    with bridge_process(server.url, server.secret) as process:
+        assert b"remembered as mem_" in told(process, CUT_EMOJI)
+
+
+@pytest.mark.parametrize("end", ["end of input", "SIGTERM"])
+def test_the_bridge_ends_with_its_client(end: str):
+    """Clean on end of input, prompt on SIGTERM; nothing but the protocol on standard output."""
+    with bridge_process("http://127.0.0.1:9", None) as process:
+        assert process.stdin
+        assert process.stdout
+        if end == "SIGTERM":
+            process.send_signal(signal.SIGTERM)
+        else:
+            process.stdin.close()
+        assert process.wait(10) == (-signal.SIGTERM if end == "SIGTERM" else 0)
+        assert process.stdout.read() == b""

@@ -1,0 +1,381 @@
+"""What every Embedder must do, run against each provider.
+
+Left open: which vectors a model gives, and how it cuts a text beyond its window. `NoEmbedder` has no vectors to say
+anything about; its contract is stated separately (tests/unit/projections/embedding/test_none.py).
+"""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from projections.embedding.chunks import chunk
+from projections.embedding.default_model import REQUIRED_MEAN_COSINE, load_default
+from projections.embedding.embedder import Embedder, unit_rows
+from projections.embedding.errors import (
+    EmbeddingServiceRefused,
+    EmbeddingServiceUnavailable,
+    ExportTooInaccurate,
+    InvalidEmbeddingResponse,
+    ModelUnavailable,
+)
+from projections.embedding.export import export
+from projections.embedding.factory import build_embedder
+from projections.embedding.model_files import MODEL_FILE, read_manifest, sha256_of
+from projections.embedding.onnx import OnnxEmbedder
+from projections.embedding.openai_compatible import MAX_BATCH, OpenAICompatibleEmbedder
+from projections.embedding.sample import sample_texts
+from projections.embedding.sentence_transformer import SentenceTransformerEmbedder
+
+ROOT = Path(__file__).parents[2]
+STUB_DIMENSIONS = 64
+TEXTS = [
+    "The user prefers green tea in the morning.",
+    "Redis refused the connection",
+    "",
+    "def area(r): return 3.14159 * r ** 2",
+    "the deployment of the payments service failed " * 12,
+]
+AWKWARD = ["\0", "a\0b", "\ud800", "🚀🐈", "用户喜欢喝绿茶", "​", "\n\n", "e\u0301", "\U0010ffff", " " * 500]
+
+
+class EmbedderConformance:
+    """Each provider subclasses this and gives the fixture `embedder`."""
+
+    def test_rows_are_float32_of_unit_length(self, embedder: Embedder):
+        vectors = embedder.embed(TEXTS)
+        assert vectors.shape == (len(TEXTS), embedder.dimensions)
+        assert vectors.dtype == np.float32
+        assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+    def test_the_identity_is_a_name_and_the_sizes_are_positive(self, embedder: Embedder):
+        assert embedder.model
+        assert "\0" not in embedder.model
+        assert embedder.dimensions > 0
+        assert embedder.max_tokens > 0
+
+    def test_no_texts_give_no_rows(self, embedder: Embedder):
+        vectors = embedder.embed([])
+        assert vectors.shape == (0, embedder.dimensions)
+        assert vectors.dtype == np.float32
+
+    def test_rows_keep_the_order_of_the_texts(self, embedder: Embedder):
+        forwards, backwards = embedder.embed(TEXTS), embedder.embed(TEXTS[::-1])
+        assert (forwards * backwards[::-1]).sum(axis=1).min() > 0.99
+
+    def test_a_text_embedded_alone_is_as_in_a_batch(self, embedder: Embedder):
+        together = embedder.embed(TEXTS)
+        alone = np.vstack([embedder.embed([text]) for text in TEXTS])
+        assert (together * alone).sum(axis=1).min() > 0.99
+
+    def test_more_texts_than_a_batch_are_all_embedded(self, embedder: Embedder):
+        texts = [f"note {number}" for number in range(150)]
+        vectors = embedder.embed(texts)
+        assert vectors.shape == (150, embedder.dimensions)
+        assert (vectors[[0, 70, 149]] * embedder.embed([texts[0], texts[70], texts[149]])).sum(axis=1).min() > 0.99
+
+    def test_repeated_texts_get_the_same_vector(self, embedder: Embedder):
+        one, other = embedder.embed(["likes tea", "likes tea"])
+        assert np.allclose(one, other, atol=1e-5)
+
+    def test_awkward_text_is_embedded_like_any_other(self, embedder: Embedder):
+        """NUL, lone surrogates, emoji, other scripts, blanks: a vector, not an error."""
+        vectors = embedder.embed(AWKWARD)
+        assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+    def test_similar_texts_are_closer_than_dissimilar_ones(self, embedder: Embedder):
+        query, near, far = embedder.embed(
+            ["green tea in the morning", "she drinks green tea every morning", "the build failed on a missing header"]
+        )
+        assert query @ near > query @ far + 0.2
+
+    def test_a_very_long_text_gets_a_vector(self, embedder: Embedder):
+        vectors = embedder.embed(["the lease was lost " * 50_000, "x" * 300_000])
+        assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+    def test_threads_may_share_an_embedder(self, embedder: Embedder):
+        expected = embedder.embed(TEXTS)
+        with ThreadPoolExecutor(4) as pool:
+            answers = list(pool.map(embedder.embed, [TEXTS] * 8))
+        assert all((answer * expected).sum(axis=1).min() > 0.99 for answer in answers)
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of the default model, made once a session the way a fresh machine makes it: by `load_default`."""
+    directory = tmp_path_factory.mktemp("models") / "default"
+    assert isinstance(load_default(directory, fall_back=False), OnnxEmbedder)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def quantised(exported: Path) -> OnnxEmbedder:
+    return OnnxEmbedder(exported)
+
+
+@pytest.fixture(scope="session")
+def original() -> SentenceTransformerEmbedder:
+    return SentenceTransformerEmbedder()
+
+
+class TestSentenceTransformer(EmbedderConformance):
+    @pytest.fixture
+    def embedder(self, original: SentenceTransformerEmbedder) -> Embedder:
+        return original
+
+    def test_a_model_that_is_not_here_is_not_downloaded(self):
+        with pytest.raises(ModelUnavailable):
+            build_embedder("sentence-transformers:nobody/no-such-model")
+
+
+class TestOnnxInt8(EmbedderConformance):
+    @pytest.fixture
+    def embedder(self, quantised: OnnxEmbedder) -> Embedder:
+        return quantised
+
+    def test_it_agrees_with_the_original(self, embedder: Embedder, original: SentenceTransformerEmbedder):
+        texts = sample_texts()
+        assert (embedder.embed(texts) * original.embed(texts)).sum(axis=1).mean() >= REQUIRED_MEAN_COSINE
+
+    def test_a_vector_does_not_depend_on_the_batch(self, embedder: Embedder):
+        """Not only nearly: neighbours share no quantisation scale, so a replay may batch as it likes."""
+        texts = sample_texts()
+        alone = np.vstack([embedder.embed([text]) for text in texts])
+        assert np.allclose(embedder.embed(texts), alone, atol=1e-3)
+        assert (embedder.embed(texts) * alone).sum(axis=1).min() > 0.9999
+
+    def test_chunks_fit_the_window(self, quantised: OnnxEmbedder):
+        """Hence nothing a chunk says is cut away."""
+        documents = [*sample_texts(), (ROOT / "projections/embedding/export.py").read_text()]
+        counts = [token_count(quantised, part) for text in documents for part in chunk(text)]
+        assert max(counts) < quantised.max_tokens
+
+    def test_the_model_is_loaded_when_asked_to(self, exported: Path):
+        embedder = OnnxEmbedder(exported, threads=2)
+        thread = threading.Thread(target=embedder.open)
+        thread.start()
+        thread.join()
+        assert embedder.embed(["likes tea"]).shape == (1, 384)
+
+
+def token_count(embedder: OnnxEmbedder, text: str) -> int:
+    return len(embedder._tokens(text))  # pyright: ignore[reportPrivateUsage]
+
+
+class TestOpenAICompatible(EmbedderConformance):
+    @pytest.fixture
+    def embedder(self, service: "StubService") -> Embedder:
+        return service.client()
+
+
+# The default model's life: exported once, checked, repaired, never at the price of torch in the process that asks.
+
+
+def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=True)
+
+
+def test_a_process_with_the_default_embedder_never_imports_torch(exported: Path):
+    done = run_python(
+        "import sys; from pathlib import Path; from projections.embedding import build_embedder\n"
+        f"e = build_embedder('default', directory=Path({str(exported)!r}), allow_torch=False); e.embed(['tea'])\n"
+        "print([m for m in ('torch', 'sentence_transformers', 'transformers', 'onnx') if m in sys.modules], e.model)"
+    )
+    assert done.stdout.strip() == "[] all-MiniLM-L6-v2:int8"
+
+
+def test_processes_that_export_at_once_share_one_model_and_repair_a_damaged_one(exported: Path, tmp_path: Path):
+    """A damaged model counts as missing; both processes end with the same bytes as the first export gave."""
+    directory = tmp_path / "model"
+    directory.mkdir()
+    (directory / MODEL_FILE).write_bytes(b"damaged")
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(load_default, directory, fall_back=False) for _ in range(2)]
+    assert [loaded.result().model for loaded in both] == ["all-MiniLM-L6-v2:int8"] * 2
+    assert sha256_of(directory / MODEL_FILE) == sha256_of(exported / MODEL_FILE)
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["model"]
+    assert read_manifest(directory).mean_cosine >= REQUIRED_MEAN_COSINE
+
+
+def test_an_export_that_is_not_good_enough_leaves_nothing(tmp_path: Path):
+    with pytest.raises(ExportTooInaccurate) as raised:
+        export(tmp_path / "model", required_mean_cosine=1.1)
+    assert 0.9 < raised.value.mean_cosine < 1.1
+    assert [path.name for path in tmp_path.iterdir()] == [".model.lock"]
+
+
+def test_without_an_export_the_original_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
+    embedder = load_default(tmp_path / "model")
+    assert embedder.model == "all-MiniLM-L6-v2:fp32"
+    assert "export did not finish" in caplog.text
+
+
+def test_without_an_export_a_process_that_rules_torch_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
+    with pytest.raises(ModelUnavailable, match="export did not finish"):
+        build_embedder("default", directory=tmp_path / "model", allow_torch=False)
+
+
+# The remote provider against a server that answers badly.
+
+
+class StubService:
+    """An OpenAI-compatible server on loopback: bag-of-words vectors, and `answers` to be given before those."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[int, dict[str, str], bytes]] = []
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.spoil: Callable[[dict[str, Any]], object] = lambda answer: answer
+        self.waits: list[float] = []
+        self._clients: list[OpenAICompatibleEmbedder] = []
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def client(self, dimensions: int = STUB_DIMENSIONS, **options: Any) -> OpenAICompatibleEmbedder:
+        made = OpenAICompatibleEmbedder(self.url, "stub", dimensions, sleep=self.waits.append, **options)
+        self._clients.append(made)
+        return made
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        stub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                stub.requests.append(body)
+                stub.headers.append({"path": self.path, **dict(self.headers)})
+                default: tuple[int, dict[str, str], bytes] = (
+                    200,
+                    {},
+                    json.dumps(stub.spoil(embeddings(body["input"]))).encode(),
+                )
+                status, headers, content = stub.answers.pop(0) if stub.answers else default
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(content))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        return Handler
+
+    def __enter__(self) -> "StubService":
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for client in self._clients:
+            client.close()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def embeddings(texts: list[str]) -> dict[str, Any]:
+    """An answer with its rows in reverse order, which the contract allows, and not of unit length."""
+    rows = [{"index": at, "embedding": (3 * bag_of_words(text)).tolist()} for at, text in enumerate(texts)]
+    return {"object": "list", "data": rows[::-1], "model": "stub"}
+
+
+def bag_of_words(text: str) -> NDArray[np.float32]:
+    vector = np.full((1, STUB_DIMENSIONS), 1e-3, dtype=np.float32)
+    for word in re.findall(r"\w+", text.lower()):
+        vector[0, hashlib.sha256(word.encode()).digest()[0] % STUB_DIMENSIONS] += 1
+    return unit_rows(vector)[0]
+
+
+@pytest.fixture
+def service() -> Iterator[StubService]:
+    with StubService() as stub:
+        yield stub
+
+
+def test_the_request_is_what_the_contract_says(service: StubService):
+    service.client(api_key="secret", request_dimensions=True).embed(["a", ""])
+    assert service.requests == [{"model": "stub", "encoding_format": "float", "dimensions": 64, "input": ["a", " "]}]
+    assert service.headers[0]["path"] == "/v1/embeddings"
+    assert service.headers[0]["Authorization"] == "Bearer secret"
+
+
+def test_requests_hold_at_most_128_texts(service: StubService):
+    service.client().embed(["a"] * 300)
+    assert [len(request["input"]) for request in service.requests] == [MAX_BATCH, MAX_BATCH, 44]
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503])
+def test_what_may_pass_is_tried_again_with_growing_waits(service: StubService, status: int):
+    service.answers = [(status, {}, b"busy")] * 3
+    assert service.client().embed(["a"]).shape == (1, STUB_DIMENSIONS)
+    assert service.waits == [0.5, 1.0, 2.0]
+
+
+def test_the_servers_own_waiting_time_is_kept_within_bounds(service: StubService):
+    service.answers = [(429, {"Retry-After": "7"}, b""), (429, {"Retry-After": "86400"}, b"")]
+    service.client().embed(["a"])
+    assert service.waits == [7, 30]
+
+
+def test_a_server_that_stays_busy_is_unavailable(service: StubService):
+    service.answers = [(503, {}, b"")] * 4
+    with pytest.raises(EmbeddingServiceUnavailable) as raised:
+        service.client().embed(["a"])
+    assert (raised.value.attempts, raised.value.reason) == (4, "HTTP 503")
+
+
+def test_a_server_that_is_not_there_is_unavailable(service: StubService):
+    client = OpenAICompatibleEmbedder("http://127.0.0.1:9/v1", "stub", 3, attempts=2, sleep=service.waits.append)
+    with pytest.raises(EmbeddingServiceUnavailable):
+        client.embed(["a"])
+    client.close()
+    assert service.waits == [0.5]
+
+
+def test_a_refusal_is_not_tried_again(service: StubService):
+    service.answers = [(401, {}, b"no such key")]
+    with pytest.raises(EmbeddingServiceRefused) as raised:
+        service.client().embed(["a"])
+    assert (raised.value.status, raised.value.detail, len(service.requests)) == (401, "no such key", 1)
+
+
+SPOILT: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a row is missing": lambda answer: {"data": answer["data"][1:]},
+    "an index comes twice": lambda answer: {"data": [answer["data"][0]] * 2},
+    "no data": lambda answer: {},
+    "not an object": lambda answer: [],
+    "ragged": lambda answer: {"data": [answer["data"][0], {"index": 0, "embedding": [1.0]}]},
+    "not numbers": lambda answer: {"data": [{**row, "embedding": "AAAA"} for row in answer["data"]]},
+    "zeros": lambda answer: {"data": [{**row, "embedding": [0.0] * STUB_DIMENSIONS} for row in answer["data"]]},
+    "not a number": lambda answer: {"data": [{**row, "embedding": [float("nan")] * 64} for row in answer["data"]]},
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT.keys())
+def test_a_wrong_answer_is_refused(service: StubService, spoil: Callable[[dict[str, Any]], object]):
+    service.spoil = spoil
+    with pytest.raises(InvalidEmbeddingResponse):
+        service.client().embed(["a", "b"])
+
+
+def test_vectors_of_another_size_are_refused(service: StubService):
+    with pytest.raises(InvalidEmbeddingResponse, match="64 dimensions, not 32"):
+        service.client(dimensions=32).embed(["a"])

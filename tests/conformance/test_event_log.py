@@ -1,0 +1,309 @@
+"""What every EventLog must do, run against each back end.
+
+Left open: which positions a log assigns beyond that they ascend; how long past its window an id is still known (Redis
+remembers up to three times as long, memory forgets on the dot); what becomes of a batch that fails half-way; durability.
+"""
+
+import asyncio
+import inspect
+import itertools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+from factories import ManualClock
+
+from ingest.connections import Client
+from ingest.errors import LogUnavailable, PartitionCountMismatch
+from ingest.ids import EventId
+from ingest.log.event_log import Appended, Entry, EventLog, Stored
+from ingest.log.memory_log import MemoryLog
+from ingest.log.position import START, Position
+from ingest.log.redis_log import ENTRIES_PER_CALL, RedisLog
+
+WINDOW_MS = 120
+WINDOW_IDS = 20
+PARTITIONS = 3
+
+
+class Backend(NamedTuple):
+    """A back end under test, and where it differs from the others.
+
+    `open` gives a log on the same storage: `log` has wide windows, `open(window_ms=...)` narrow ones. `pass_ms` lets
+    time pass. `outlives_its_process` is true where another opening finds what was appended.
+    """
+
+    log: EventLog
+    open: Callable[..., Awaitable[EventLog]]
+    pass_ms: Callable[[int], Awaitable[None]]
+    outlives_its_process: bool
+
+
+def entry(name: str, payload: bytes = b"") -> Entry:
+    """An entry whose payload is its name unless given."""
+    return Entry(EventId(name), payload or name.encode())
+
+
+def entries(prefix: str, count: int) -> list[Entry]:
+    """`count` entries with event ids of their own."""
+    return [entry(f"{prefix}{n}") for n in range(count)]
+
+
+async def everything(log: EventLog, partition: int = 0) -> list[Stored]:
+    """All entries of a partition."""
+    return await log.read(partition, START, 100_000)
+
+
+class EventLogConformance:
+    """Each back end subclasses this and gives the fixture `backend`."""
+
+    async def test_an_entry_is_read_back_where_it_was_appended(self, backend: Backend):
+        answer = await backend.log.append({1: [entry("a", b"\x00\xff payload")]})
+        ((position, duplicate),) = answer[1]
+        assert not duplicate
+        assert await everything(backend.log, 1) == [Stored(position, b"\x00\xff payload")]
+        assert await everything(backend.log, 0) == []
+
+    async def test_positions_ascend_within_and_between_batches(self, backend: Backend):
+        positions: list[Position] = []
+        for n in range(5):
+            answers = await backend.log.append({0: entries(f"batch{n}-", 20)})
+            positions += [answer.position for answer in answers[0]]
+        assert len(positions) == 100
+        assert positions[0] > START
+        assert all(earlier < later for earlier, later in itertools.pairwise(positions))
+
+    async def test_entries_are_read_in_the_order_they_were_appended(self, backend: Backend):
+        answers = [*(await backend.log.append({0: entries("a", 30)}))[0]]
+        answers += (await backend.log.append({0: entries("b", 30)}))[0]
+        stored = await everything(backend.log)
+        assert [found.payload for found in stored] == [given.payload for given in entries("a", 30) + entries("b", 30)]
+        assert [found.position for found in stored] == [answer.position for answer in answers]
+
+    async def test_a_batch_goes_to_several_partitions_at_once(self, backend: Backend):
+        assert backend.log.partitions == PARTITIONS
+        answers = await backend.log.append({n: entries(f"p{n}-", n + 1) for n in range(PARTITIONS)})
+        for n in range(PARTITIONS):
+            stored = await everything(backend.log, n)
+            assert [found.payload for found in stored] == [given.payload for given in entries(f"p{n}-", n + 1)]
+            assert [found.position for found in stored] == [answer.position for answer in answers[n]]
+
+    async def test_a_repeat_gets_the_position_of_the_first(self, backend: Backend):
+        first = await backend.log.append({0: [entry("a"), entry("b")]})
+        again = await backend.log.append({0: [entry("b", b"other"), entry("c"), entry("a")]})
+        (a, b), (b_again, c, a_again) = first[0], again[0]
+        assert (a_again, b_again) == (Appended(a.position, True), Appended(b.position, True))
+        assert not c.duplicate
+        assert [found.payload for found in await everything(backend.log)] == [b"a", b"b", b"c"]
+
+    async def test_a_repeat_inside_one_batch_is_found_too(self, backend: Backend):
+        answers = await backend.log.append({0: [entry("a"), entry("b"), entry("a", b"other"), entry("a")]})
+        a, b, second, third = answers[0]
+        assert second == third == Appended(a.position, True)
+        assert not b.duplicate
+        assert len(await everything(backend.log)) == 2
+
+    async def test_fifty_concurrent_appends_of_one_id_store_it_once(self, backend: Backend):
+        answers = await asyncio.gather(*(backend.log.append({0: [entry("a")]}) for _ in range(50)))
+        assert len({answer[0][0].position for answer in answers}) == 1
+        assert sorted(answer[0][0].duplicate for answer in answers) == [False] + [True] * 49
+        assert len(await everything(backend.log)) == 1
+
+    async def test_concurrent_appends_are_all_stored(self, backend: Backend):
+        await asyncio.gather(*(backend.log.append({n % PARTITIONS: [entry(f"e{n}")]}) for n in range(60)))
+        stored = [found.payload for n in range(PARTITIONS) for found in await everything(backend.log, n)]
+        assert sorted(stored) == sorted(given.payload for given in entries("e", 60))
+
+    async def test_partitions_know_nothing_of_each_others_ids(self, backend: Backend):
+        answers = await backend.log.append({0: [entry("a")], 1: [entry("a")]})
+        assert [answer.duplicate for rows in answers.values() for answer in rows] == [False, False]
+        assert len(await everything(backend.log, 0)) == len(await everything(backend.log, 1)) == 1
+
+    async def test_an_id_is_known_within_the_window(self, backend: Backend):
+        log = await backend.open(window_ms=60_000)
+        await log.append({0: [entry("a")]})
+        await backend.pass_ms(WINDOW_MS)
+        assert (await log.append({0: [entry("a")]}))[0][0].duplicate
+
+    async def test_an_id_is_forgotten_long_after_the_window(self, backend: Backend):
+        """Three windows later; the fold, not the log, makes a repeat as late as that harmless."""
+        log = await backend.open(window_ms=WINDOW_MS)
+        (first,) = (await log.append({0: [entry("a")]}))[0]
+        await backend.pass_ms(3 * WINDOW_MS + 50)
+        (second,) = (await log.append({0: [entry("a")]}))[0]
+        assert not second.duplicate
+        assert first.position < second.position
+
+    async def test_an_id_is_known_until_half_the_bound_came_after_it(self, backend: Backend):
+        log = await backend.open(window_ids=WINDOW_IDS)
+        await log.append({0: [entry("a")]})
+        await log.append({0: entries("later", WINDOW_IDS // 2 - 1)})
+        assert (await log.append({0: [entry("a")]}))[0][0].duplicate
+
+    async def test_an_id_is_forgotten_when_the_bound_is_past(self, backend: Backend):
+        """What a window may cost is bounded: twice the ids, one at a time, push out any older one."""
+        log = await backend.open(window_ids=WINDOW_IDS)
+        await log.append({0: [entry("a")]})
+        for later in entries("later", 2 * WINDOW_IDS):
+            await log.append({0: [later]})
+        assert not (await log.append({0: [entry("a")]}))[0][0].duplicate
+
+    async def test_reading_goes_on_behind_the_last_position_read(self, backend: Backend):
+        await backend.log.append({0: entries("a", 25)})
+        pages: list[list[Stored]] = []
+        after = START
+        while page := await backend.log.read(0, after, 10):
+            pages.append(page)
+            after = page[-1].position
+        assert [len(page) for page in pages] == [10, 10, 5]
+        assert [found for page in pages for found in page] == await everything(backend.log)
+
+    async def test_reading_behind_the_head_finds_nothing(self, backend: Backend):
+        await backend.log.append({0: [entry("a")]})
+        head = await backend.log.head(0)
+        assert head > START
+        assert await backend.log.read(0, head, 10) == []
+        assert await backend.log.read(0, Position(head.ms + 10**6, 0), 10) == []
+
+    async def test_the_head_is_the_newest_position(self, backend: Backend):
+        assert await backend.log.head(0) == START
+        answers = await backend.log.append({0: entries("a", 3)})
+        assert await backend.log.head(0) == answers[0][-1].position
+        assert await backend.log.head(1) == START
+
+    async def test_a_repeat_does_not_move_the_head(self, backend: Backend):
+        (first,) = (await backend.log.append({0: [entry("a")]}))[0]
+        await backend.log.append({0: [entry("a")]})
+        assert await backend.log.head(0) == first.position > START
+
+    async def test_appending_nothing_changes_nothing(self, backend: Backend):
+        await backend.log.append({0: [entry("a")]})
+        assert await backend.log.append({}) == {}
+        assert await backend.log.append({0: [], 1: []}) == {0: [], 1: []}
+        assert len(await everything(backend.log)) == 1
+
+    async def test_a_batch_bigger_than_one_call_is_appended_in_order(self, backend: Backend):
+        given = entries("a", 2 * ENTRIES_PER_CALL + 1)
+        answers = await backend.log.append({0: [*given, given[0]]})
+        assert [found.payload for found in await everything(backend.log)] == [each.payload for each in given]
+        assert answers[0][-1] == Appended(answers[0][0].position, True)
+
+    async def test_opening_it_again_finds_what_was_appended_where_it_outlives_its_process(self, backend: Backend):
+        await backend.log.append({0: [entry("a")]})
+        found = await everything(await backend.open())
+        assert [stored.payload for stored in found] == ([b"a"] if backend.outlives_its_process else [])
+        assert len(await everything(backend.log)) == 1
+
+    async def test_another_partition_count_is_refused_where_it_outlives_its_process(self, backend: Backend):
+        """Events would be routed to the wrong place; a log that starts empty may have any number."""
+        await backend.log.append({0: [entry("a")]})
+        assert len(await everything(backend.log)) == 1
+        try:
+            other = await backend.open(partitions=PARTITIONS + 1)
+        except PartitionCountMismatch as fault:
+            assert backend.outlives_its_process
+            assert (fault.recorded, fault.configured) == (PARTITIONS, PARTITIONS + 1)
+        else:
+            assert not backend.outlives_its_process
+            assert other.partitions == PARTITIONS + 1
+
+
+class TestMemoryLog(EventLogConformance):
+    @pytest.fixture
+    async def backend(self, clock: ManualClock) -> Backend:
+        now = clock.ms()
+
+        async def open_log(
+            partitions: int = PARTITIONS, window_ms: int = 3_600_000, window_ids: int = 250_000
+        ) -> MemoryLog:
+            return MemoryLog(partitions, lambda: now, window_ms, window_ids)
+
+        async def pass_ms(ms: int) -> None:
+            nonlocal now
+            now += ms
+
+        return Backend(await open_log(), open_log, pass_ms, outlives_its_process=False)
+
+    async def test_positions_ascend_when_the_clock_stands_still_or_goes_back(self):
+        times = iter([5, 5, 3, 6])
+        log = MemoryLog(1, lambda: next(times))
+        positions = [(await log.append({0: [entry(name)]}))[0][0].position for name in "abcd"]
+        assert positions == [Position(5, 0), Position(5, 1), Position(5, 2), Position(6, 0)]
+
+
+class TestRedisLog(EventLogConformance):
+    @pytest.fixture
+    async def backend(self, redis: Client, clock: ManualClock) -> Backend:
+        async def open_log(
+            partitions: int = PARTITIONS, window_ms: int | None = None, window_ids: int = 250_000
+        ) -> RedisLog:
+            log = RedisLog(redis, partitions, window_ms=window_ms, window_ids=window_ids)
+            await log.create_or_check(clock)
+            return log
+
+        return Backend(await open_log(), open_log, _really_pass_ms, outlives_its_process=True)
+
+    async def test_a_server_that_forgot_the_script_is_told_it_again(self, backend: Backend, redis: Client):
+        """A restarted server knows no scripts; the append that finds out still succeeds, once."""
+        await backend.log.append({0: [entry("a")]})
+        await redis.script_flush()
+        answers = await backend.log.append({0: [entry("b")], 1: [entry("c")]})
+        assert not answers[0][0].duplicate
+        assert len(await everything(backend.log, 0)) == 2
+        assert len(await everything(backend.log, 1)) == 1
+
+    async def test_the_head_stays_when_the_newest_entry_is_erased(self, backend: Backend, redis: Client):
+        (first,) = (await backend.log.append({0: [entry("a")]}))[0]
+        await redis.xdel("mnemolog:{p00}:log", str(first.position))
+        assert await backend.log.head(0) == first.position
+        assert await everything(backend.log) == []
+
+    async def test_an_erased_entry_is_still_known_by_its_id(self, backend: Backend, redis: Client):
+        (first,) = (await backend.log.append({0: [entry("a")]}))[0]
+        await redis.xdel("mnemolog:{p00}:log", str(first.position))
+        assert (await backend.log.append({0: [entry("a")]}))[0] == [Appended(first.position, True)]
+
+    async def test_a_server_that_refuses_writes_is_a_log_unavailable(self, backend: Backend, redis: Client):
+        await redis.set("mnemolog:{p00}:log", "no stream")
+        with pytest.raises(LogUnavailable, match="refused"):
+            await backend.log.append({0: [entry("a")]})
+        await redis.delete("mnemolog:{p00}:log")
+
+    async def test_an_acknowledgement_of_the_embedded_server_means_on_disk(self, redis: Client):
+        assert await RedisLog(redis, 1).durability() == "fsync"
+
+
+class NothingLog:
+    """Honours nothing: stores nothing, answers with nothing."""
+
+    partitions = 0
+
+    async def append(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
+        return {}
+
+    async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
+        return []
+
+    async def head(self, partition: int) -> Position:
+        return START
+
+
+SUITE = sorted(name for name, _ in inspect.getmembers(EventLogConformance) if name.startswith("test_"))
+
+
+@pytest.mark.parametrize("name", SUITE)
+async def test_a_log_that_does_nothing_fails_every_test_of_the_suite(name: str):
+    async def open_nothing(**_: Any) -> EventLog:
+        return NothingLog()
+
+    async def pass_nothing(ms: int) -> None:
+        pass
+
+    backend = Backend(NothingLog(), open_nothing, pass_nothing, outlives_its_process=True)
+    with pytest.raises((AssertionError, KeyError, ValueError, IndexError)):
+        await getattr(EventLogConformance(), name)(backend)
+
+
+async def _really_pass_ms(ms: int) -> None:
+    """Redis has a clock of its own; nothing but time moves it."""
+    await asyncio.sleep(ms / 1000)

@@ -1,0 +1,394 @@
+"""What every StateStore must do, run against each back end.
+
+Left open: how documents are encoded; whether a listing without members exists; what a store keeps beside documents,
+listings and checkpoint (the change feed, the embedding queue and the erasure of log entries are Redis's, stated below).
+Where only Redis has owners, the fixture says so and both answers are asserted.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import NamedTuple
+
+import pytest
+from factories import ended, forgotten, learned, observed, place, remembered, started
+from msgspec.structs import replace
+
+from ingest.connections import Client
+from ingest.errors import LeaseLost
+from ingest.events.envelope import Recorded
+from ingest.ids import DocumentId
+from ingest.log.keys import PartitionKeys
+from ingest.log.position import START, Position
+from ingest.log.scripts import acquire_lease
+from projections.documents.document import Document, Mark, Tombstone, listings
+from projections.documents.lessons import Lesson, lesson_id
+from projections.documents.memories import memory, memory_id
+from projections.documents.observations import observation_id
+from projections.documents.sessions import Session
+from projections.feed import Put, Remove, read_entry
+from projections.fold import Change, Changes
+from projections.memory_store import MemoryStore
+from projections.redis_store import RedisStore
+from projections.store import StateStore, project
+
+TEA = "ada likes green tea in the morning with lemon and honey"
+TEA_AGAIN = "ada likes green tea in the morning with lemon and sugar"
+KEYS = PartitionKeys(7)
+
+
+class Backend(NamedTuple):
+    """A store under test. `lose` makes another the owner of its partition; `has_owners` says whether that matters."""
+
+    store: StateStore
+    lose: Callable[[], Awaitable[None]]
+    has_owners: bool
+
+
+def added(*documents: Document) -> Changes:
+    """Changes that add these documents."""
+    return Changes({DocumentId(document.id): Change(None, document) for document in documents}, [])
+
+
+def lesson(n: int = 1) -> Lesson:
+    """A lesson whose every field is set, with text that a hash could get wrong."""
+    return Lesson(
+        id=f"lsn_{n:020x}",
+        tenant="default",
+        project="проект",
+        agent_id="ada",
+        content="line one\r\nline two\0 \u2028 🚀 'quoted' \"twice\" \\n",
+        context=" ",
+        tags="a\x1fb",
+        confidence=0.1 + 0.2,
+        reinforcements=3,
+        origin="None",
+        recorded_ms=1_769_860_800_001,
+        occurred_ms=-5,
+        reinforced_ms=2**53 + 1,
+        position="17-9",
+    )
+
+
+def session(n: int = 1) -> Session:
+    """A session whose every field is set."""
+    return Session(
+        id=f"ses_{n:020x}",
+        tenant="default",
+        project="atlas",
+        session_id="0012",
+        agent_id="true",
+        title="1e5",
+        cwd="/src",
+        status="ended",
+        started_ms=1,
+        updated_ms=2,
+        ended_ms=3,
+        observation_count=4,
+    )
+
+
+async def apply(store: StateStore, *events: Recorded) -> Changes:
+    """Fold one batch into the store and save it."""
+    changes = await project(store, events)
+    await store.save(changes, events[-1].position)
+    return changes
+
+
+async def one(store: StateStore, name: str) -> Document | None:
+    """One document, if it exists."""
+    return (await store.load([DocumentId(name)])).get(DocumentId(name))
+
+
+async def all_listed(store: StateStore, *documents: Document) -> bool:
+    """Whether each document is in every listing it stands for."""
+    pairs = {pair for document in documents for pair in listings(document)}
+    found = await store.members({name for name, _ in pairs})
+    return bool(pairs) and all(member in found[name] for name, member in pairs)
+
+
+class StateStoreConformance:
+    """Each back end subclasses this and gives the fixture `backend`."""
+
+    async def test_a_new_store_is_empty_until_something_is_saved(self, backend: Backend):
+        store = backend.store
+        assert await store.checkpoint() == START
+        assert await store.load([DocumentId(session().id)]) == {}
+        assert [list(found) for found in (await store.members(["sessions:default"])).values()] == [[]]
+        await store.save(added(session()), place(1))
+        assert await store.checkpoint() == place(1)
+
+    async def test_documents_of_every_kind_are_read_back_as_saved(self, backend: Backend):
+        changes = await apply(
+            backend.store, started(1), observed(2), remembered(3, TEA), remembered(4, TEA_AGAIN), learned(5), ended(6)
+        )
+        saved = {name: change.after for name, change in changes.documents.items()}
+        assert {type(document).__name__ for document in saved.values()} == {
+            "Session", "Observation", "Memory", "Lesson", "Mark",
+        }  # fmt: skip
+        assert await backend.store.load(list(saved)) == saved
+
+    @pytest.mark.parametrize("row", [lesson(), Lesson(id=f"lsn_{9:020x}"), session(), Session(id=f"ses_{9:020x}")])
+    async def test_a_row_is_read_back_field_by_field(self, backend: Backend, row: Lesson | Session):
+        """Numbers, blanks, separators and text that looks like a number or like nothing."""
+        await backend.store.save(added(row), place(1))
+        found = await one(backend.store, row.id)
+        assert type(found) is type(row)
+        assert found == row
+
+    async def test_tombstones_and_marks_are_read_back(self, backend: Backend):
+        tombstone = Tombstone(id=DocumentId(f"obs_{1:020x}"), position="17-9")
+        mark = Mark(id=DocumentId(f"evt_{1:020x}"))
+        await backend.store.save(added(tombstone, mark), place(1))
+        assert await backend.store.load([tombstone.id, mark.id]) == {tombstone.id: tombstone, mark.id: mark}
+
+    async def test_only_what_exists_is_loaded(self, backend: Backend):
+        await backend.store.save(added(session(1), lesson(1)), place(1))
+        wanted = [DocumentId(document.id) for document in (session(1), lesson(1), session(2), lesson(2))]
+        wanted.append(DocumentId(f"obs_{1:020x}"))
+        assert (await backend.store.load(wanted)).keys() == {session(1).id, lesson(1).id}
+
+    async def test_loading_nothing_finds_nothing(self, backend: Backend):
+        await backend.store.save(added(session()), place(1))
+        assert await backend.store.load([]) == {}
+        assert await backend.store.load([DocumentId(session().id)]) != {}
+
+    async def test_a_document_is_listed_where_it_stands(self, backend: Backend):
+        changes = await apply(backend.store, observed(1), remembered(2, TEA), learned(3))
+        saved = [change.after for change in changes.documents.values() if change.after]
+        assert await all_listed(backend.store, *saved)
+
+    async def test_members_come_in_order(self, backend: Backend):
+        """Members of a listing sort by position or time, in whatever order they were saved."""
+        events = [observed(n) for n in (3, 1, 20, 2)]
+        for event in events:
+            await apply(backend.store, event)
+        (found,) = (await backend.store.members(["timeline:default\0atlas"])).values()
+        assert [name.rpartition("|")[2] for name in found] == [observation_id(observed(n)) for n in (1, 2, 3, 20)]
+
+    async def test_a_changed_document_leaves_the_listings_it_no_longer_stands_for(self, backend: Backend):
+        before = memory(remembered(1, TEA), remembered(1, TEA).data)  # pyright: ignore[reportArgumentType]
+        after = replace(before, is_latest=False)
+        await backend.store.save(added(before), place(1))
+        assert await all_listed(backend.store, before)
+        await backend.store.save(Changes({before.id: Change(before, after)}, []), place(2))
+        left = {name for name, _ in listings(before) - listings(after)}
+        assert left
+        assert not any((await backend.store.members(left)).values())
+        assert await all_listed(backend.store, after)
+        assert await one(backend.store, before.id) == after
+
+    async def test_a_session_moves_within_its_listings(self, backend: Backend):
+        before = session()
+        after = before.model_copy(update={"updated_ms": 99})
+        await backend.store.save(added(before), place(1))
+        await backend.store.save(Changes({DocumentId(before.id): Change(before, after)}, []), place(2))
+        (found,) = (await backend.store.members(["sessions:default\0atlas"])).values()
+        assert list(found) == [f"{99:014d}|{before.id}"]
+
+    @pytest.mark.parametrize("document", [lesson(), session()], ids=["lesson", "session"])
+    async def test_a_removed_row_is_gone_with_its_listings(self, backend: Backend, document: Lesson | Session):
+        name = DocumentId(document.id)
+        await backend.store.save(added(document), place(1))
+        assert await all_listed(backend.store, document)
+        await backend.store.save(Changes({name: Change(document, None)}, []), place(2))
+        assert await one(backend.store, name) is None
+        assert not any((await backend.store.members({listing for listing, _ in listings(document)})).values())
+
+    async def test_a_removed_document_is_gone_with_its_listings(self, backend: Backend):
+        (name, change), *_ = (await apply(backend.store, remembered(1, TEA))).documents.items()
+        assert change.after is not None
+        assert await all_listed(backend.store, change.after)
+        await backend.store.save(Changes({name: Change(change.after, None)}, []), place(2))
+        assert await one(backend.store, name) is None
+        assert not any((await backend.store.members({listing for listing, _ in listings(change.after)})).values())
+
+    async def test_a_forgotten_document_is_a_tombstone_in_no_listing(self, backend: Backend):
+        changes = await apply(backend.store, remembered(1, TEA))
+        (name,) = changes.documents
+        await apply(backend.store, forgotten(2, "memory", name))
+        assert isinstance(await one(backend.store, name), Tombstone)
+        was = listings(changes.documents[name].after)
+        assert not any((await backend.store.members({listing for listing, _ in was})).values())
+
+    @pytest.mark.parametrize(
+        "row_id",
+        [lesson_id(learned(1), learned(1).data), f"ses_{1:020x}"],  # pyright: ignore[reportArgumentType]
+    )
+    async def test_a_tombstone_stays_wherever_the_fold_puts_it(self, backend: Backend, row_id: str):
+        """Forgetting what is not there writes a tombstone; what was written must be found again, rows' ids included."""
+        changes = await apply(backend.store, forgotten(1, "lesson", row_id))
+        assert await one(backend.store, row_id) == changes.documents[DocumentId(row_id)].after != None  # noqa: E711
+
+    async def test_the_checkpoint_moves_with_a_batch_that_changes_nothing(self, backend: Backend):
+        await backend.store.save(Changes({}, []), Position(17, 9))
+        await backend.store.save(Changes({}, []), Position(17, 10))
+        assert await backend.store.checkpoint() == Position(17, 10)
+
+    async def test_saving_twice_is_harmless(self, backend: Backend):
+        """A worker that never heard the answer saves again."""
+        events = [observed(1), remembered(2, TEA), remembered(3, TEA_AGAIN), learned(4)]
+        changes = await project(backend.store, events)
+        await backend.store.save(changes, place(4))
+        saved = await backend.store.load(list(changes.documents))
+        names = {name for change in changes.documents.values() for name, _ in listings(change.after)}
+        listed = await backend.store.members(names)
+        await backend.store.save(changes, place(4))
+        assert await backend.store.load(list(changes.documents)) == saved != {}
+        assert await backend.store.members(names) == listed
+        assert await backend.store.checkpoint() == place(4)
+
+    async def test_a_batch_read_back_from_the_store_folds_to_nothing_new(self, backend: Backend):
+        """What is loaded equals what was saved, also where the fold compares it."""
+        events = [
+            started(1),
+            observed(2),
+            remembered(3, TEA),
+            remembered(4, TEA_AGAIN),
+            learned(5),
+            learned(6),
+            ended(7),
+        ]
+        assert (await apply(backend.store, *events)).documents
+        assert (await project(backend.store, events)).documents == {}
+
+    async def test_a_store_that_lost_its_partition_saves_nothing(self, backend: Backend):
+        await backend.store.save(added(session()), place(1))
+        await backend.lose()
+        if backend.has_owners:
+            with pytest.raises(LeaseLost):
+                await backend.store.save(added(lesson()), place(2))
+        else:
+            await backend.store.save(added(lesson()), place(2))
+        saved = await one(backend.store, lesson().id)
+        assert (saved == lesson()) is not backend.has_owners
+        assert await backend.store.checkpoint() == place(1 if backend.has_owners else 2)
+
+
+class TestMemoryStore(StateStoreConformance):
+    @pytest.fixture
+    async def backend(self) -> Backend:
+        async def lose() -> None:
+            """Nobody else can have it."""
+
+        return Backend(MemoryStore(), lose, has_owners=False)
+
+
+class TestRedisStore(StateStoreConformance):
+    @pytest.fixture(params=["new fence", "new generation"])
+    async def backend(self, redis: Client, request: pytest.FixtureRequest) -> Backend:
+        fence = await acquire_lease(redis, KEYS, "ada", 60_000)
+
+        async def lose() -> None:
+            if request.param == "new fence":
+                await redis.delete(KEYS.lease)
+                assert await acquire_lease(redis, KEYS, "bob", 60_000) > fence
+            else:
+                await redis.set(KEYS.generation, "2")
+
+        return Backend(RedisStore(redis, KEYS, 1, fence), lose, has_owners=True)
+
+    @pytest.fixture
+    async def store(self, redis: Client) -> RedisStore:
+        return RedisStore(redis, KEYS, 1, await acquire_lease(redis, KEYS, "ada", 60_000))
+
+    async def test_a_fence_that_moves_while_a_batch_is_prepared_saves_nothing(self, store: RedisStore, redis: Client):
+        """The owner changed between the check and the transaction: WATCH finds out."""
+
+        async def usurp(_: object) -> None:
+            await redis.incr(KEYS.fence)
+
+        with pytest.raises(LeaseLost):
+            await store.save_and(added(session()), place(1), usurp)
+        assert await store.load([DocumentId(session().id)]) == {}
+        assert await store.checkpoint() == START
+
+    async def test_a_fault_while_a_batch_is_prepared_saves_nothing(self, store: RedisStore):
+        def fail(_: object) -> None:
+            raise RuntimeError("a bug")
+
+        with pytest.raises(RuntimeError):
+            await store.save_and(added(session()), place(1), fail)
+        assert await store.load([DocumentId(session().id)]) == {}
+        assert await store.checkpoint() == START
+
+    async def test_a_rebuild_writes_beside_the_live_generation_until_it_is_live(self, store: RedisStore, redis: Client):
+        rebuild = RedisStore(redis, KEYS, 2, None)
+        await rebuild.save(added(session()), place(1))
+        assert await rebuild.load([DocumentId(session().id)]) != {}
+        assert await store.load([DocumentId(session().id)]) == {}
+        await redis.set(KEYS.generation, "2")
+        with pytest.raises(LeaseLost):
+            await rebuild.save(added(lesson()), place(2))
+
+    async def test_erased_entries_leave_the_log_with_the_batch(self, store: RedisStore, redis: Client):
+        raw = await redis.xadd(KEYS.log, {"e": b"a secret"})
+        await store.save(Changes({}, [Position.parse(raw)]), place(1))
+        assert await redis.xlen(KEYS.log) == 0
+
+    async def test_a_rebuild_erases_nothing_from_the_log(self, redis: Client):
+        """A replay names again what the live projection erased, or entries that others may still need."""
+        raw = await redis.xadd(KEYS.log, {"e": b"a secret"})
+        await RedisStore(redis, KEYS, 2, None).save(Changes({}, [Position.parse(raw)]), place(1))
+        assert await redis.xlen(KEYS.log) == 1
+
+    async def test_the_feed_tells_of_every_batch_what_it_covers(self, store: RedisStore, redis: Client):
+        changes = await apply(store, remembered(1, TEA))
+        (name,) = changes.documents
+        await store.save(Changes({}, []), place(2))
+        await apply(store, forgotten(3, "memory", name))
+        read = [read_entry(fields) for _, fields in await redis.xrange(store.keys.changes)]
+        assert [position for _, position in read] == [place(1), place(2), place(3)]
+        first, second, third = (items for items, _ in read)
+        assert [item.entry.id for item in first if isinstance(item, Put)] == [name]
+        assert second == []
+        assert third == [Remove(name)]
+
+    async def test_what_was_kept_on_purpose_is_embedded_first(self, store: RedisStore, redis: Client):
+        await apply(store, observed(1), remembered(2, TEA), observed(3), learned(4))
+        queued = [raw.decode() for raw in await redis.zrange(store.keys.embed_queue, 0, -1)]
+        assert [name.partition("_")[0] for name in queued][2:] == ["obs", "obs"]
+        assert set(queued[:2]) == {
+            memory_id(remembered(2, TEA)),
+            lesson_id(learned(4), learned(4).data),  # pyright: ignore[reportArgumentType]
+        }
+
+
+class NothingStore:
+    """Honours nothing."""
+
+    async def load(self, ids: Collection[DocumentId]) -> dict[DocumentId, Document]:
+        return {}
+
+    async def members(self, listings: Collection[str]) -> dict[str, Sequence[str]]:
+        return {}
+
+    async def save(self, changes: Changes, position: Position) -> None:
+        pass
+
+    async def checkpoint(self) -> Position:
+        return START
+
+
+SUITE = sorted(name for name, _ in inspect.getmembers(StateStoreConformance) if name.startswith("test_"))
+ARGUMENTS = {
+    "test_a_row_is_read_back_field_by_field": [lesson()],
+    "test_a_removed_row_is_gone_with_its_listings": [lesson()],
+    "test_a_tombstone_stays_wherever_the_fold_puts_it": [f"ses_{1:020x}"],
+}
+
+
+@pytest.mark.parametrize("name", SUITE)
+async def test_a_store_that_does_nothing_fails_every_test_of_the_suite(name: str):
+    async def lose() -> None:
+        pass
+
+    backend = Backend(NothingStore(), lose, has_owners=False)
+    with pytest.raises((AssertionError, ValueError, KeyError)):
+        await getattr(StateStoreConformance(), name)(backend, *ARGUMENTS.get(name, []))
+
+
+def test_the_samples_set_every_field():
+    """A row's field that the samples leave at its default would not be tested."""
+    for row in (lesson(), session()):
+        left = {name for name, field in type(row).model_fields.items() if getattr(row, name) == field.default}
+        assert left <= {"pk"}, left

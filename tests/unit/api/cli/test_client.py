@@ -1,0 +1,146 @@
+"""The command line's HTTP client: repeats what may be repeated, and says what went wrong."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from api.cli.client import Client, ClientError, InvalidUrl, ServerUnreachable
+
+Handler = Callable[[httpx.Request], httpx.Response]
+URL = "http://127.0.0.1:3111"
+
+
+class Naps(list[float]):
+    """Stands in for time.sleep: remembers, does not wait."""
+
+    def __call__(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+@pytest.fixture
+def naps() -> Naps:
+    return Naps()
+
+
+def client(handler: Handler, naps: Naps, **options: Any) -> Client:
+    return Client(URL, transport=httpx.MockTransport(handler), sleep=naps, **options)
+
+
+def answers(*given: httpx.Response) -> tuple[Handler, list[httpx.Request]]:
+    """A server that gives these answers in turn, and the requests it got."""
+    requests: list[httpx.Request] = []
+    remaining: Iterator[httpx.Response] = iter(given)
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        return next(remaining)
+
+    return handle, requests
+
+
+def busy(status: int, code: str, **headers: str) -> httpx.Response:
+    return httpx.Response(status, json={"error": {"code": code, "message": code}}, headers=headers)
+
+
+def test_an_answer_is_decoded(naps: Naps):
+    handle, requests = answers(httpx.Response(200, json={"events": []}))
+    with client(handle, naps, agent="ada") as at_hand:
+        assert at_hand.get("/v1/events", {"after": "", "limit": 5, "type": None}) == {"events": []}
+    assert str(requests[0].url) == f"{URL}/v1/events?limit=5"
+    assert requests[0].headers["X-Agent-Id"] == "ada"
+
+
+def test_the_secret_travels_as_a_bearer(naps: Naps):
+    handle, requests = answers(httpx.Response(200, json={}))
+    with Client(URL, "s3cret", transport=httpx.MockTransport(handle), sleep=naps) as at_hand:
+        at_hand.delete("/v1/memories/mem_1", {"reason": "asked for"})
+    assert requests[0].headers["Authorization"] == "Bearer s3cret"
+    assert requests[0].method == "DELETE"
+
+
+@pytest.mark.parametrize(("status", "code"), [(429, "overloaded"), (503, "log_unavailable")])
+def test_a_write_to_a_busy_server_is_repeated_under_the_same_name(naps: Naps, status: int, code: str):
+    handle, requests = answers(busy(status, code, **{"Retry-After": "3"}), httpx.Response(202, json={"id": "obs_1"}))
+    with client(handle, naps) as at_hand:
+        assert at_hand.write("/v1/observations", {"content": "hello"}) == {"id": "obs_1"}
+    names = [msgspec.json.decode(request.content)["event_id"] for request in requests]
+    assert names[0]
+    assert names[0] == names[1]
+    assert naps == [3.0]
+
+
+def test_the_callers_event_id_is_kept(naps: Naps):
+    handle, requests = answers(httpx.Response(202, json={}))
+    with client(handle, naps) as at_hand:
+        at_hand.write("/v1/lessons", {"content": "x", "event_id": "mine"})
+    assert msgspec.json.decode(requests[0].content)["event_id"] == "mine"
+
+
+def test_patience_ends(naps: Naps):
+    def always(_: httpx.Request) -> httpx.Response:
+        return busy(429, "overloaded")
+
+    with client(always, naps) as at_hand, pytest.raises(ClientError) as caught:
+        at_hand.post("/v1/recall", {"query": "x"})
+    assert (caught.value.code, caught.value.status, caught.value.exit_code) == ("overloaded", 429, 1)
+    assert sum(naps) <= 10
+    assert naps == sorted(naps)
+
+
+def test_a_longer_retry_after_than_patience_is_not_waited_for(naps: Naps):
+    handle, _ = answers(busy(503, "projection_behind", **{"Retry-After": "60"}))
+    with client(handle, naps) as at_hand, pytest.raises(ClientError) as caught:
+        at_hand.post("/v1/recall", {"query": "x"})
+    assert caught.value.retry_after == 60
+    assert naps == []
+
+
+def test_a_refusal_names_the_field_and_is_not_repeated(naps: Naps):
+    refusal = {"error": {"code": "invalid", "message": "query is blank", "field": "query", "extra": 1}}
+    handle, requests = answers(httpx.Response(422, json=refusal))
+    with client(handle, naps) as at_hand, pytest.raises(ClientError, match="query is blank") as caught:
+        at_hand.post("/v1/recall", {"query": " "})
+    assert caught.value.field == "query"
+    assert len(requests) == 1
+
+
+def test_no_server_is_said_at_once(naps: Naps):
+    def refuse(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("connection refused", request=request)
+
+    with client(refuse, naps) as at_hand, pytest.raises(ServerUnreachable, match="mnemolog up") as caught:
+        at_hand.get("/v1/events")
+    assert caught.value.exit_code == 3
+    assert naps == []
+
+
+def test_a_cut_connection_is_tried_again(naps: Naps):
+    calls = 0
+
+    def cut_once(request: httpx.Request) -> httpx.Response:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise httpx.RemoteProtocolError("cut", request=request)
+        return httpx.Response(202, json={"ok": True})
+
+    with client(cut_once, naps) as at_hand:
+        assert at_hand.write("/v1/memories", {"content": "x"}) == {"ok": True}
+
+
+@pytest.mark.parametrize("status", [200, 404, 502])
+def test_something_else_that_listens_there_is_recognised(naps: Naps, status: int):
+    handle, _ = answers(httpx.Response(status, text="<html>hello</html>"))
+    with client(handle, naps) as at_hand, pytest.raises(ClientError, match="is that a mnemolog server") as caught:
+        at_hand.get("/v1/events")
+    assert caught.value.code == "not_mnemolog"
+
+
+@pytest.mark.parametrize("url", ["", "localhost:3111", "ftp://host", "http://", "http://host:port", "http://[::1"])
+def test_what_is_no_address_is_a_usage_error(url: str):
+    with pytest.raises(InvalidUrl) as caught:
+        Client(url)
+    assert caught.value.exit_code == 2

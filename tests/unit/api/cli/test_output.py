@@ -1,0 +1,284 @@
+"""What the commands print, and how they exit: against a small server that answers like the real one."""
+
+import json
+import re
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from api.cli import commands, demo
+from api.cli.fleet import EVENT_KEY
+from api.cli.output import one_line, plain
+
+EVENT = {
+    "position": "0:5-0",
+    "recorded_at": "2026-03-14T09:26:53.000000Z",
+    "type": "observation.recorded",
+    "project": "shop",
+    "agent_id": "ada",
+    "data": {"content": "tests are\nred \x1b[31magain"},
+}
+RESULT: dict[str, Any] = {
+    "id": "obs_1",
+    "kind": "observation",
+    "score": 0.5,
+    "title": "tests are red",
+    "content": "tests [bold]are[/] red",
+    "agent_id": "ada",
+    "occurred_at": "2026-03-14T09:26:53Z",
+    "metadata": {},
+    "explain": {"lexical": 1.5},
+}
+PARTITION = {
+    "partition": 0,
+    "head": "5-0",
+    "searchable": "4-10",
+    "lag": 3,
+    "to_embed": 2,
+    "dead_letters": 1,
+    "worker": "w1",
+}
+
+
+class FakeServer:
+    """Remembers requests; answers `(status, body)` by method and path."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, Any, dict[str, str]]] = []
+        accepted = {"id": "obs_1", "event_id": "e1", "position": "0:5-0", "duplicate": False}
+        self.recalled: list[dict[str, Any]] = [RESULT]
+        self.answers: dict[str, tuple[int, Any]] = {
+            "POST /v1/observations": (202, accepted),
+            "POST /v1/memories": (202, {**accepted, "duplicate": True}),
+            "POST /v1/lessons": (202, accepted),
+            "GET /v1/admin/projections": (200, {"partitions": [PARTITION]}),
+        }
+
+    def answer(self, method: str, path: str, query: str, body: Any, headers: dict[str, str]) -> tuple[int, Any]:
+        self.requests.append((f"{method} {path}", body, headers))
+        match path:
+            case "/v1/recall":
+                return 200, {"results": self.recalled, "took_ms": 1.5, "lag": {}, "degraded": []}
+            case "/v1/events" if method == "GET":
+                fresh = "after=" not in query
+                return 200, {"events": [EVENT] if fresh else [], "next": "0:5-0"}
+            case _:
+                missing = {"error": {"code": "not_found", "message": "no such route"}}
+                return self.answers.get(f"{method} {path}", (404, missing))
+
+
+@contextmanager
+def listening(fake: FakeServer) -> Generator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer("GET")
+
+        def do_POST(self) -> None:
+            self._answer("POST")
+
+        def _answer(self, method: str) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            path, _, query = self.path.partition("?")
+            status, answer = fake.answer(method, path, query, json.loads(body or b"null"), dict(self.headers))
+            content = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{http.server_port}"
+        http.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Generator[FakeServer]:
+    fake = FakeServer()
+    with listening(fake) as url:
+        monkeypatch.setenv("MNEMOLOG_URL", url)
+        monkeypatch.delenv("MNEMOLOG_SECRET", raising=False)
+        yield fake
+
+
+def run(*arguments: str, stdin: str | None = None) -> Result:
+    app = typer.Typer()
+    commands.register(app)
+    demo.register(app)
+    return CliRunner().invoke(app, list(arguments), input=stdin)
+
+
+def test_a_write_says_what_it_became(server: FakeServer):
+    result = run("observe", "hello", "--session", "s1", "--data", '{"a": 1}')
+    assert (result.exit_code, result.stdout) == (0, "observed obs_1 at 0:5-0\n")
+    route, body, _ = server.requests[0]
+    assert route == "POST /v1/observations"
+    assert body.pop("event_id")
+    assert body == {"content": "hello", "session_id": "s1", "data": {"a": 1}}
+
+
+def test_a_dash_reads_the_text_from_stdin(server: FakeServer):
+    run("lesson", "-", "--project", "shop", "--tags", "a, b", "--tags", "c", stdin="from a pipe\n")
+    assert server.requests[0][1]["content"] == "from a pipe\n"
+    assert server.requests[0][1]["tags"] == ["a", "b", "c"]
+
+
+def test_a_repeated_write_says_so(server: FakeServer):
+    assert "known already" in run("remember", "x", "--private", "--agent", "ada").stdout
+    assert server.requests[0][1]["visibility"] == "private"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("remember", "x", "--private"),
+        ("remember", "x", "--shared-with", "bob"),
+        ("remember", "x", "--private", "--shared-with", "bob", "--agent", "ada"),
+        ("observe", "x", "--data", "[1]"),
+        ("observe", "x", "--data", "{"),
+        ("recall", "x", "--mode", "psychic"),
+        ("recall", "x", "--kind", "song"),
+        ("recall", "x", "--url", "ftp://host"),
+        ("recall",),
+    ],
+)
+def test_a_wrong_command_exits_2_and_sends_nothing(server: FakeServer, arguments: tuple[str, ...]):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert server.requests == []
+
+
+def test_recall_shows_text_as_it_was_stored(server: FakeServer):
+    result = run("recall", "red?", "--explain", "--kind", "memory", "--kind", "lesson", "--after", "0:5-0")
+    assert result.exit_code == 0
+    assert "tests [bold]are[/] red" in result.stdout
+    assert "lexical 1.50" in result.stdout
+    body = server.requests[0][1]
+    assert (body["kinds"], body["after"], body["project"]) == (["memory", "lesson"], "0:5-0", None)
+
+
+def test_json_is_one_document_and_nothing_else(server: FakeServer):
+    for arguments in (("recall", "x"), ("lag",), ("observe", "x"), ("remember", "x")):
+        result = run(*arguments, "--json")
+        assert result.exit_code == 0
+        assert isinstance(json.loads(result.stdout), dict)
+        assert result.stderr == ""
+
+
+def test_finding_nothing_exits_1(server: FakeServer):
+    server.recalled = []
+    result = run("recall", "x")
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", "nothing found\n")
+    assert json.loads(run("recall", "x", "--json").stdout)["results"] == []
+
+
+def test_an_agent_reads_in_its_own_name_with_the_secret(server: FakeServer, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MNEMOLOG_SECRET", "s3cret")
+    run("recall", "x", "--agent", "ada")
+    headers = {name.lower(): value for name, value in server.requests[0][2].items()}
+    assert headers["x-agent-id"] == "ada"
+    assert headers["authorization"] == "Bearer s3cret"
+
+
+def test_a_refusal_is_one_line_on_stderr_or_json_on_stdout(server: FakeServer):
+    fault = {"code": "invalid", "message": "an observation needs content or data", "field": "content"}
+    server.answers["POST /v1/observations"] = (422, {"error": fault})
+    told = run("observe", "")
+    assert (told.exit_code, told.stdout) == (1, "")
+    assert told.stderr == "error: an observation needs content or data (content)\n"
+    as_json = run("observe", "", "--json")
+    assert (as_json.exit_code, json.loads(as_json.stdout), as_json.stderr) == (1, {"error": fault}, "")
+
+
+def test_no_server_exits_3():
+    result = run("recall", "x", "--url", "http://127.0.0.1:1")
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert result.stderr == "error: no server at http://127.0.0.1:1; start one with `mnemolog up`\n"
+
+
+def test_an_unknown_setting_exits_2(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MNEMOLOG_PROT", "3111")
+    result = run("lag", "--json")
+    assert (result.exit_code, json.loads(result.stdout)["error"]["code"]) == (2, "invalid_setting")
+
+
+def test_tail_prints_one_line_an_event_without_control_characters(server: FakeServer):
+    result = run("tail", "--no-follow")
+    assert result.exit_code == 0
+    assert re.fullmatch(
+        r"03-1\d \d\d:\d\d:\d\d  observation.recorded  shop +  ada +  tests are red �\[31magain\n", result.stdout
+    )
+    assert json.loads(run("tail", "--no-follow", "--json").stdout) == EVENT
+
+
+def test_following_begins_at_the_head_and_ctrl_c_ends_it_well(server: FakeServer, monkeypatch: pytest.MonkeyPatch):
+    pauses: list[float] = []
+
+    def interrupted(seconds: float) -> None:
+        pauses.append(seconds)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands.time, "sleep", interrupted)
+    result = run("tail")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert pauses == [commands.POLL_S]
+
+
+def test_lag_shows_every_partition_and_judges_by_the_limit(server: FakeServer):
+    result = run("lag")
+    assert result.exit_code == 0
+    assert re.search(r"^ +0 +3 +2 +1 +4-10 +w1", result.stdout, re.MULTILINE)
+    assert run("lag", "--max", "3").exit_code == 0
+    over = run("lag", "--max", "2", "--json")
+    assert (over.exit_code, json.loads(over.stdout)["lag"]) == (1, 3)
+
+
+def test_the_demo_reports_what_it_missed(server: FakeServer, monkeypatch: pytest.MonkeyPatch):
+    server.answers["POST /v1/events"] = (202, {"accepted": 2, "duplicates": 1, "rejected": [], "position": "0:5-0"})
+    blocks = [{"kind": "lessons", "title": "Lessons", "text": "## Lessons\n- one", "tokens": 6}]
+    server.answers["POST /v1/context"] = (
+        200,
+        {"context": "…", "blocks": blocks, "tokens": 6, "token_budget": 100, "left_out": []},
+    )
+    monkeypatch.setattr(demo, "EMBEDDED_S", 0)
+    report = json.loads(run("demo", "--json").stdout)
+    assert len(report["missed"]) == len(report["questions"]) >= 10
+    assert report["lag"] == {"partitions": 1, "lag": 3, "to_embed": 2, "dead_letters": 1}
+    expected = [question["expected"] for question in report["questions"]]
+    server.recalled = [{**RESULT, "content": text, "metadata": {EVENT_KEY: ""}} for text in expected]
+    told = run("demo", "--exit")
+    assert told.exit_code == 1
+    assert "hit #1" in told.stdout
+    assert "miss" in told.stdout
+    assert "error" not in told.stderr
+
+
+def test_a_command_the_server_rejects_ends_the_demo(server: FakeServer):
+    rejected = [{"index": 0, "code": "invalid", "message": "no"}]
+    server.answers["POST /v1/events"] = (202, {"accepted": 0, "duplicates": 0, "rejected": rejected, "position": ""})
+    result = run("demo", "--exit")
+    assert (result.exit_code, result.stderr) == (1, "error: the server rejected a command of the demo: no\n")
+
+
+def test_every_command_has_help_with_an_example():
+    for name in ("observe", "remember", "lesson", "recall", "tail", "lag", "demo"):
+        result = run(name, "--help")
+        assert result.exit_code == 0
+        assert f"Example: mnemolog {name}" in result.stdout
+
+
+def test_text_for_the_terminal_has_no_control_characters():
+    assert plain("a\x1b[2Jb\tc\nd\x9b") == "a�[2Jb\tc\nd�"
+    assert one_line("one\ntwo  three", 9) == "one two …"

@@ -1,0 +1,304 @@
+"""Bytes become commands or a fault that says what was wrong and where; never a crash."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingest.commands.parse import parse_batch, parse_json, parse_object
+from ingest.commands.requests import (
+    WRITE_TYPES,
+    Command,
+    Observe,
+    RecordLesson,
+    Remember,
+    TrackSession,
+    WriteCommand,
+)
+from ingest.errors import CommandRejected, MalformedRequest
+
+GOOD = {"type": "remember", "content": "likes tea"}
+JSON, NDJSON, MSGPACK = "application/json", "application/x-ndjson", "application/msgpack"
+REPLACED = "\ufffd"
+
+
+def write(body: bytes) -> Any:
+    """One write command from JSON."""
+    return parse_json(body, WriteCommand)  # pyright: ignore[reportArgumentType]
+
+
+def write_object(value: Any) -> Any:
+    """One write command from a decoded value."""
+    return parse_object(value, WriteCommand)  # pyright: ignore[reportArgumentType]
+
+
+def fault_of(body: bytes) -> CommandRejected:
+    """The rejection of a JSON body."""
+    with pytest.raises(CommandRejected) as fault:
+        write(body)
+    return fault.value
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (
+            {"type": "observe", "session_id": "s1", "kind": "task", "data": {"a": [1, None]}},
+            Observe(session_id="s1", kind="task", data={"a": [1, None]}),
+        ),
+        (
+            {"type": "remember", "content": "x", "visibility": "shared", "shared_with": ["bob"]},
+            Remember(content="x", visibility="shared", shared_with=["bob"]),
+        ),
+        ({"type": "lesson", "content": "x", "confidence": 1}, RecordLesson(content="x", confidence=1.0)),
+        ({"type": "session", "session_id": "s1", "status": "ended"}, TrackSession(session_id="s1", status="ended")),
+    ],
+)
+def test_every_write_type_is_read(body: dict[str, Any], expected: Command):
+    assert write(json.dumps(body).encode()) == expected
+    assert write_object(body) == expected
+    assert parse_batch(json.dumps([body]).encode(), JSON) == [expected]
+    assert parse_batch(json.dumps(body).encode() + b"\n", NDJSON) == [expected]
+    assert parse_batch(msgspec.msgpack.encode([body]), MSGPACK) == [expected]
+
+
+@pytest.mark.parametrize("body", [b"", b" ", b"{", b"nope", b"{'type': 'remember'}", b"\xff\xfe", b'{"type":"\xff"}'])
+def test_what_is_not_json_is_malformed(body: bytes):
+    with pytest.raises(MalformedRequest, match="not JSON"):
+        write(body)
+
+
+@pytest.mark.parametrize("body", [b"null", b"[]", b"5", b'"remember"', b"true"])
+def test_what_is_no_object_is_rejected(body: bytes):
+    assert "Expected `object`" in fault_of(body).message
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"content": 5}, "content"),
+        ({"content": None}, "content"),
+        ({"importance": "high"}, "importance"),
+        ({"importance": 10.5}, "importance"),
+        ({"importance": -1}, "importance"),
+        ({"tags": "tea"}, "tags"),
+        ({"tags": ["tea", 5]}, "tags[1]"),
+        ({"tags": ["x" * 513]}, "tags[0]"),
+        ({"tags": ["x"] * 201}, "tags"),
+        ({"visibility": "secret"}, "visibility"),
+        ({"ttl_days": 0}, "ttl_days"),
+        ({"occurred_at": "yesterday"}, "occurred_at"),
+        ({"project": "x" * 513}, "project"),
+        ({"event_id": "x" * 129}, "event_id"),
+        ({"metadata": ["a"]}, "metadata"),
+        ({"metadata": {"a": 1}}, "metadata[...]"),
+    ],
+)
+def test_a_wrong_value_is_named_by_its_path(more: dict[str, Any], field: str):
+    assert fault_of(json.dumps({**GOOD, **more}).encode()).field == field
+
+
+def test_an_unknown_key_is_named():
+    fault = fault_of(b'{"type": "remember", "content": "x", "importanse": 9}')
+    assert (fault.field, fault.message) == ("importanse", "unknown field `importanse`")
+
+
+def test_a_missing_field_is_named():
+    fault = fault_of(b'{"type": "remember"}')
+    assert fault.field == "content"
+    assert "missing required field `content`" in fault.message
+
+
+@pytest.mark.parametrize("body", [b'{"type": "forget"}', b'{"type": "slot", "label": "a", "content": "b"}'])
+def test_an_unknown_type_is_answered_with_the_known_ones(body: bytes):
+    fault = fault_of(body)
+    assert fault.field == "type"
+    assert all(name in fault.message for name in WRITE_TYPES)
+
+
+def test_a_missing_type_is_named():
+    assert fault_of(b'{"content": "x"}').field == "type"
+
+
+def test_a_value_that_is_decoded_already_is_rejected_alike():
+    with pytest.raises(CommandRejected) as fault:
+        write_object({**GOOD, "tags": ["tea", 5]})
+    assert fault.value.field == "tags[1]"
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (rb"tea \ud83d", f"tea {REPLACED}"),
+        (rb"\udc00 tea", f"{REPLACED} tea"),
+        (rb"\ud83d\ude80", "🚀"),
+        (rb"\ude80\ud83d", REPLACED * 2),
+    ],
+)
+def test_a_lone_surrogate_is_repaired(written: bytes, read: str):
+    assert write(b'{"type": "remember", "content": "' + written + b'"}').content == read
+
+
+def test_lone_surrogates_are_repaired_wherever_they_stand():
+    body = rb'{"type": "observe", "session_id": "\ud800", "metadata": {"\ud800": "\ud800"}, "data": {"a": ["\ud800"]}}'
+    found = write(body)
+    assert found == Observe(session_id=REPLACED, metadata={REPLACED: REPLACED}, data={"a": [REPLACED]})
+
+
+def test_a_lone_surrogate_in_a_decoded_value_is_repaired_too():
+    """An MCP tool's arguments come decoded, by a decoder that may let lone surrogates through."""
+    found = write_object({"type": "observe", "session_id": "\ud800", "content": "\ud800", "data": {"a": ["\ud800"]}})
+    assert found == Observe(session_id=REPLACED, content=REPLACED, data={"a": [REPLACED]})
+
+
+def test_nul_in_a_text_is_kept():
+    assert write(rb'{"type": "remember", "content": "a\u0000b"}').content == "a\0b"
+
+
+def test_deep_nesting_is_refused_not_a_crash():
+    deep = b'{"a":' * 50_000 + b"1" + b"}" * 50_000
+    with pytest.raises(MalformedRequest, match="nested too deeply"):
+        write(b'{"type": "observe", "data": ' + deep + b"}")
+
+
+def test_one_deep_item_rejects_only_itself():
+    deep = b'{"type": "observe", "data": ' + b'{"a":' * 300 + b"1" + b"}" * 300 + b"}"
+    good = json.dumps(GOOD).encode()
+    first, *_, last = parse_batch(b"[" + b",".join([good, deep, b'{"type": "nope"}', good]) + b"]", JSON)
+    assert first == last == Remember(content="likes tea")
+
+
+def test_a_number_that_is_none_is_not_accepted():
+    """NaN is not JSON: as an importance it would make every ranking meaningless, in data it would come back as null."""
+    for body in (b'{"type": "observe", "data": {"x": NaN}}', b'{"type": "observe", "data": {"x": -Infinity}}'):
+        with pytest.raises((MalformedRequest, CommandRejected)):
+            write(body)
+
+
+@pytest.mark.parametrize("content_type", [JSON, "application/json; charset=utf-8", "text/plain", ""])
+def test_a_batch_is_a_json_array_unless_said_otherwise(content_type: str):
+    assert parse_batch(json.dumps([GOOD, GOOD]).encode(), content_type) == [Remember(content="likes tea")] * 2
+
+
+@pytest.mark.parametrize("content_type", [NDJSON, "application/jsonl", "application/x-ndjson; charset=utf-8"])
+def test_ndjson_is_a_command_a_line(content_type: str):
+    line = json.dumps(GOOD).encode()
+    body = line + b"\n\n  \r\n" + line + b"\r\n" + line
+    assert parse_batch(body, content_type) == [Remember(content="likes tea")] * 3
+
+
+def test_ndjson_text_may_hold_what_python_thinks_ends_a_line():
+    text = "a\u2028b\u0085c\x1cd"
+    line = json.dumps({**GOOD, "content": text}, ensure_ascii=False).replace("\x1c", "\\u001c")
+    assert parse_batch(line.encode(), NDJSON) == [Remember(content=text)]
+
+
+@pytest.mark.parametrize("content_type", [JSON, NDJSON, MSGPACK])
+def test_an_empty_batch_is_no_commands(content_type: str):
+    empty = {JSON: b"[]", NDJSON: b"\n", MSGPACK: msgspec.msgpack.encode([])}
+    assert parse_batch(empty[content_type], content_type) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b"", JSON),
+        (b'{"type": "remember", "content": "x"}', JSON),
+        (b"null", JSON),
+        (b'[{"type": "remember", "content": "x"},', JSON),
+        (b'[{"type": "nope"}, {"a": "\xff"}]', JSON),
+        (b"[" * 100_000 + b"]" * 100_000, JSON),
+        (b"", MSGPACK),
+        (b"\xc1", MSGPACK),
+        (msgspec.msgpack.encode(GOOD), MSGPACK),
+        (msgspec.msgpack.encode([GOOD])[:-1], MSGPACK),
+        (b"\x92" + msgspec.msgpack.encode({"type": "nope"}) + b"\xd9", MSGPACK),
+        (b"\x92" + msgspec.msgpack.encode({"type": "nope"}) + b"\x81\x80\x01", MSGPACK),
+        (b"\x91\x81\xa1a\xa1\xff", MSGPACK),
+        (b"\x91" * 100_000 + b"\x01", MSGPACK),
+    ],
+)
+def test_a_batch_that_cannot_be_read_is_malformed(body: bytes, content_type: str):
+    with pytest.raises(MalformedRequest):
+        parse_batch(body, content_type)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"type": "nope"},
+        {**GOOD, "content": 5},
+        {**GOOD, "bogus": 1},
+        {"type": "remember"},
+        5,
+        None,
+        ["remember"],
+        {"type": "observe", "data": {"a": {"b": 1}}, "metadata": {"a": {}}},
+    ],
+)
+@pytest.mark.parametrize("content_type", [JSON, NDJSON, MSGPACK])
+def test_one_bad_item_rejects_only_itself(bad: Any, content_type: str):
+    items = [GOOD, bad, GOOD]
+    body = {
+        JSON: json.dumps(items).encode(),
+        NDJSON: b"\n".join(json.dumps(item).encode() for item in items),
+        MSGPACK: msgspec.msgpack.encode(items),
+    }
+    first, second, third = parse_batch(body[content_type], content_type)
+    assert first == third == Remember(content="likes tea")
+    assert isinstance(second, CommandRejected)
+
+
+@pytest.mark.parametrize("line", [b"{", b"nope", b"\xff", b'{"a":' * 50_000, b'{"type": "remember", "content": 5}'])
+def test_one_bad_line_of_ndjson_rejects_only_itself(line: bytes):
+    good = json.dumps(GOOD).encode()
+    first, second, third = parse_batch(b"\n".join([good, line, good]), NDJSON)
+    assert first == third == Remember(content="likes tea")
+    assert isinstance(second, CommandRejected)
+
+
+def test_one_item_with_a_lone_surrogate_does_not_reject_its_batch():
+    body = rb'[{"type": "remember", "content": "\ud800"}, {"type": "nope"}, {"type": "remember", "content": "b"}]'
+    first, second, third = parse_batch(body, JSON)
+    assert (first, third) == (Remember(content=REPLACED), Remember(content="b"))
+    assert isinstance(second, CommandRejected)
+    assert second.field == "type"
+
+
+@given(st.binary(max_size=200), st.sampled_from([JSON, NDJSON, MSGPACK]))
+def test_no_bytes_crash_the_parser(body: bytes, content_type: str):
+    try:
+        parse_batch(body, content_type)
+    except MalformedRequest:
+        pass
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.text(st.characters(categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"type": st.sampled_from(WRITE_TYPES)},
+        optional=dict.fromkeys(
+            ["content", "data", "session_id", "status", "tags", "metadata", "importance", "occurred_at"], json_values
+        ),
+    )
+)
+def test_whatever_an_item_holds_it_is_a_command_or_a_rejection(item: dict[str, Any]):
+    (found,) = parse_batch(json.dumps([item], allow_nan=False).encode(), JSON) if _is_json(item) else (None,)
+    assert found is None or isinstance(found, Command | CommandRejected)
+
+
+def _is_json(item: Any) -> bool:
+    try:
+        json.dumps(item, allow_nan=False)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,166 @@
+"""What is stored is read back as it was said; what cannot be read says why and is never taken for something else."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import msgspec
+import pytest
+from factories import NOW, event
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingest.errors import NewerEventVersion, UnknownEventType, UnreadableEvent
+from ingest.events.envelope import UNCLAIMED, Envelope, Event, as_json_object, decode, encode
+from ingest.events.memory import MemoryRecorded
+from ingest.events.observation import ObservationRecorded
+from ingest.events.registry import EVENT_TYPES, EventData
+from ingest.events.upcasters import UPCASTERS
+from ingest.log.position import Position
+
+HERE = Position(1_769_860_800_000, 7)
+
+zones = st.sampled_from([UTC, timezone(timedelta(hours=14)), timezone(timedelta(hours=-9, minutes=-30))])
+times = st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1), timezones=zones)
+integers, floats, texts = st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False), st.text(max_size=10)
+json_values = st.recursive(
+    st.none() | st.booleans() | integers | floats | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=5,
+)
+OF_TYPE: dict[Any, st.SearchStrategy[Any]] = {
+    str: texts,
+    int: integers,
+    float: floats,
+    bool: st.booleans(),
+    int | None: st.none() | integers,
+    float | None: st.none() | floats,
+    str | None: st.none() | texts,
+    datetime | None: st.none() | times,
+    list[str]: st.lists(texts, max_size=3),
+    dict[str, Any]: st.dictionaries(texts, json_values, max_size=3),
+}
+
+
+def data_of(cls: type[EventData]) -> st.SearchStrategy[EventData]:
+    """Any data of one event type, built from the types of its fields."""
+    fields = msgspec.structs.fields(cls)
+    of_fields = {
+        field.name: OF_TYPE[field.type] if field.type in OF_TYPE else st.from_type(field.type) for field in fields
+    }
+    return st.builds(cls, **of_fields)
+
+
+envelopes = st.fixed_dictionaries(
+    {
+        "event_id": texts,
+        "occurred_at": times,
+        "metadata": st.dictionaries(texts, texts, max_size=2),
+        **dict.fromkeys(
+            ["tenant", "project", "agent_id", "session_id", "user_id", "source", "causation", "trace"],
+            texts,
+        ),
+    }
+)
+
+
+@pytest.mark.parametrize("cls", EVENT_TYPES.values(), ids=EVENT_TYPES.keys())
+@settings(max_examples=25)
+@given(drawn=st.data())
+def test_an_event_is_read_back_as_it_was_written(cls: type[EventData], drawn: st.DataObject):
+    written = event(drawn.draw(data_of(cls)), **drawn.draw(envelopes))
+    read = decode(encode(written), HERE)
+    assert (read.position, read.data) == (HERE, written.data)
+    assert all(getattr(read.envelope, name) == getattr(written.envelope, name) for name in Envelope.__struct_fields__)
+
+
+def test_the_defaults_of_an_envelope_are_read_back():
+    bare = Envelope(event_id="e1", type="memory.recorded", version=2, tenant="t")
+    read = decode(encode(Event(bare, MemoryRecorded(content="a"))), HERE)
+    assert read.envelope.occurred_at == UNCLAIMED
+    assert read.envelope.metadata == {}
+
+
+def test_equal_events_are_equal_bytes():
+    data = ObservationRecorded(content="a", data={"b": 1})
+    assert encode(event(data)) == encode(event(data))
+
+
+def stored(**changes: Any) -> bytes:
+    """A stored memory with some of its fields replaced."""
+    raw = msgspec.msgpack.decode(encode(event(MemoryRecorded(content="likes tea"))))
+    return msgspec.msgpack.encode({**raw, **changes})
+
+
+def test_an_unknown_type_is_named_with_the_known_ones():
+    with pytest.raises(UnknownEventType, match=r"'memory\.exploded'.*memory\.recorded"):
+        decode(stored(type="memory.exploded"), HERE)
+
+
+def test_a_newer_version_asks_for_an_upgrade():
+    with pytest.raises(NewerEventVersion, match=r"memory\.recorded version 99 .* upgrade"):
+        decode(stored(version=99), HERE)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"\xc1",
+        b"\xff" * 20,
+        b"[]",
+        b'{"type": "memory.recorded"}',
+        msgspec.msgpack.encode(5),
+        msgspec.msgpack.encode({}),
+        stored(data=5),
+        stored(data={}),
+        stored(data={"content": 5}),
+        stored(version="2"),
+        stored(version=1, data=5),
+        stored(version=0),
+        stored(version=-1),
+        stored(version=1, data={"content": "a", "ttl_days": "many"}),
+        stored(version=1, data={"content": "a", "ttl_days": 1e300}),
+        stored()[:-1],
+        stored().replace(b"likes tea", b"likes\xff\xfftea"),
+    ],
+)
+def test_bytes_that_are_no_event_are_unreadable(payload: bytes):
+    with pytest.raises(UnreadableEvent):
+        decode(payload, HERE)
+
+
+@given(st.binary(max_size=100))
+def test_no_bytes_crash_the_reader(payload: bytes):
+    with pytest.raises(UnreadableEvent):
+        decode(payload, HERE)
+
+
+def test_fields_of_a_newer_release_are_ignored():
+    """Additive changes need no version: an older reader survives a rolling deploy."""
+    read = decode(stored(mood="calm", data={"content": "likes tea", "mood": "calm"}), HERE)
+    assert read.data == MemoryRecorded(content="likes tea")
+
+
+def test_every_older_version_has_an_upcaster():
+    steps = {(name, version) for name, cls in EVENT_TYPES.items() for version in range(1, cls.VERSION)}
+    assert UPCASTERS.keys() == steps
+
+
+def test_a_type_name_is_a_noun_and_a_past_verb():
+    assert all(name == cls.TYPE and len(name.split(".")) == 2 for name, cls in EVENT_TYPES.items())
+
+
+def test_people_read_any_stored_event():
+    """Also of an unknown type or a newer version: nothing in the log is hidden."""
+    shown = as_json_object(stored(type="memory.exploded", version=99), HERE)
+    assert (shown["type"], shown["version"], shown["position"]) == ("memory.exploded", 99, str(HERE))
+    assert shown["recorded_at"] == HERE.recorded_at
+    assert shown["data"] == {"content": "likes tea"}
+    assert shown["occurred_at"] == NOW
+
+
+@pytest.mark.parametrize("payload", [b"", b"\xc1", msgspec.msgpack.encode(5)])
+def test_people_are_told_of_stored_bytes_that_are_no_event(payload: bytes):
+    shown = as_json_object(payload, HERE)
+    assert shown["position"] == str(HERE)
+    assert shown["unreadable"]

@@ -1,0 +1,236 @@
+"""Group commit: many writers, few appends; what was accepted is written, and nobody waits for ever."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import pytest
+from factories import ManualClock
+from waiting import wait_until
+
+from ingest.errors import LogUnavailable, Overloaded
+from ingest.ids import EventId
+from ingest.log import group_commit
+from ingest.log.event_log import Appended, Entry, Stored
+from ingest.log.group_commit import GroupCommit
+from ingest.log.memory_log import MemoryLog
+from ingest.log.position import START, Position
+
+
+class WatchedLog:
+    """A MemoryLog that notes its appends, waits at a gate and fails as often as told."""
+
+    def __init__(self, clock: ManualClock, partitions: int = 2) -> None:
+        self._log = MemoryLog(partitions, clock.ms)
+        self.appends: list[Mapping[int, Sequence[Entry]]] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.failures: list[Exception] = []
+        self.stores_before_failing = False
+
+    @property
+    def partitions(self) -> int:
+        return self._log.partitions
+
+    async def append(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
+        self.appends.append({partition: list(batch) for partition, batch in batches.items()})
+        await self.gate.wait()
+        if self.failures:
+            if self.stores_before_failing:
+                await self._log.append(batches)
+            raise self.failures.pop(0)
+        return await self._log.append(batches)
+
+    async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
+        return await self._log.read(partition, after, limit)
+
+    async def head(self, partition: int) -> Position:
+        return await self._log.head(partition)
+
+    async def payloads(self, partition: int = 0) -> list[bytes]:
+        return [stored.payload for stored in await self.read(partition, START, 100_000)]
+
+
+@pytest.fixture
+def log(clock: ManualClock) -> WatchedLog:
+    return WatchedLog(clock)
+
+
+@pytest.fixture
+def commit(log: WatchedLog) -> GroupCommit:
+    return GroupCommit(log)
+
+
+def write(name: str, partition: int = 0, payload: bytes = b"") -> tuple[int, Entry]:
+    """One entry for one partition; its payload is its name unless given."""
+    return partition, Entry(EventId(name), payload or name.encode())
+
+
+async def started(commit: GroupCommit, *names: str) -> "list[asyncio.Task[list[Appended]]]":
+    """Writers of one entry each, started in this order and waiting."""
+    tasks = [asyncio.create_task(commit.append([write(name)])) for name in names]
+    await asyncio.sleep(0)
+    return tasks
+
+
+async def test_a_write_is_answered_with_its_position(log: WatchedLog, commit: GroupCommit):
+    (answer,) = await commit.append([write("a")])
+    assert answer == Appended(await log.head(0), duplicate=False)
+    assert await commit.append([write("a")]) == [Appended(answer.position, duplicate=True)]
+
+
+async def test_nothing_to_write_is_no_append(log: WatchedLog, commit: GroupCommit):
+    assert await commit.append([]) == []
+    assert log.appends == []
+
+
+async def test_concurrent_writes_share_appends(log: WatchedLog, commit: GroupCommit):
+    """The first append is under way while the others gather; they go together in the second."""
+    log.gate.clear()
+    first = await started(commit, "first")
+    await wait_until(lambda: len(log.appends) == 1)
+    others = await started(commit, *(f"n{n}" for n in range(99)))
+    log.gate.set()
+    await asyncio.gather(*first, *others)
+    assert [len(append[0]) for append in log.appends] == [1, 99]
+
+
+async def test_writes_keep_the_order_they_came_in(log: WatchedLog, commit: GroupCommit):
+    names = [f"n{n:03d}" for n in range(200)]
+    answers = await asyncio.gather(*await started(commit, *names))
+    positions = [answer.position for (answer,) in answers]
+    assert positions == sorted(positions)
+    assert await log.payloads() == [name.encode() for name in names]
+
+
+async def test_answers_come_in_the_order_of_the_entries_across_partitions(log: WatchedLog, commit: GroupCommit):
+    entries = [write("a", 1), write("b", 0), write("c", 1), write("a", 1), write("d", 0)]
+    answers = await commit.append(entries)
+    assert [answer.duplicate for answer in answers] == [False, False, False, True, False]
+    assert answers[0].position == answers[3].position < answers[2].position
+    assert (await log.payloads(0), await log.payloads(1)) == ([b"b", b"d"], [b"a", b"c"])
+
+
+async def test_an_append_is_bounded_and_a_bigger_write_goes_alone(
+    log: WatchedLog, commit: GroupCommit, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(group_commit, "EVENTS_PER_APPEND", 5)
+    log.gate.clear()
+    tasks = await started(commit, "first")
+    await wait_until(lambda: len(log.appends) == 1)
+    tasks += await started(commit, *(f"n{n}" for n in range(7)))
+    tasks.append(asyncio.create_task(commit.append([write(f"big{n}") for n in range(9)])))
+    await asyncio.sleep(0)
+    log.gate.set()
+    await asyncio.gather(*tasks)
+    assert [len(append[0]) for append in log.appends] == [1, 5, 2, 9]
+
+
+async def test_past_the_bound_of_events_a_write_is_refused_and_not_stored(
+    log: WatchedLog, commit: GroupCommit, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(group_commit, "MAX_WAITING_EVENTS", 3)
+    log.gate.clear()
+    tasks = await started(commit, "a", "b", "c")
+    assert commit.waiting_events == 3
+    with pytest.raises(Overloaded) as refused:
+        await commit.append([write("d")])
+    assert refused.value.retry_after_s >= 1
+    log.gate.set()
+    await asyncio.gather(*tasks)
+    assert await log.payloads() == [b"a", b"b", b"c"]
+    assert commit.waiting_events == 0
+    await commit.append([write("d")])
+
+
+async def test_past_the_bound_of_bytes_a_write_is_refused(
+    log: WatchedLog, commit: GroupCommit, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(group_commit, "MAX_WAITING_BYTES", 10)
+    log.gate.clear()
+    tasks = [asyncio.create_task(commit.append([write("a", payload=b"x" * 8)]))]
+    await asyncio.sleep(0)
+    with pytest.raises(Overloaded):
+        await commit.append([write("b", payload=b"x" * 3)])
+    tasks.append(asyncio.create_task(commit.append([write("c", payload=b"x" * 2)])))
+    await asyncio.sleep(0)
+    log.gate.set()
+    await asyncio.gather(*tasks)
+    assert len(await log.payloads()) == 2
+
+
+async def test_a_log_that_is_away_is_tried_again(log: WatchedLog, commit: GroupCommit):
+    """A restart of the server costs its callers time, no error."""
+    log.failures = [LogUnavailable("away"), LogUnavailable("away")]
+    (answer,) = await commit.append([write("a")])
+    assert not answer.duplicate
+    assert len(log.appends) == 3
+    assert await log.payloads() == [b"a"]
+
+
+async def test_an_append_that_was_stored_but_not_acknowledged_is_not_stored_twice(log: WatchedLog, commit: GroupCommit):
+    log.failures, log.stores_before_failing = [LogUnavailable("the answer was lost")], True
+    (answer,) = await commit.append([write("a")])
+    assert answer == Appended(await log.head(0), duplicate=True)
+    assert await log.payloads() == [b"a"]
+
+
+async def test_a_log_that_stays_away_is_told_to_every_waiting_caller(
+    log: WatchedLog, commit: GroupCommit, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(group_commit, "GIVE_UP_AFTER_S", 0.1)
+    log.failures = [LogUnavailable("away")] * 1000
+    answers = await asyncio.gather(*await started(commit, "a", "b", "c"), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [LogUnavailable] * 3
+    assert commit.waiting_events == 0
+    log.failures = []
+    assert len(await commit.append([write("a")])) == 1
+
+
+async def test_another_error_is_raised_at_once_and_the_next_write_goes_on(log: WatchedLog, commit: GroupCommit):
+    log.failures = [ValueError("a bug")]
+    with pytest.raises(ValueError, match="a bug"):
+        await commit.append([write("a")])
+    assert len(log.appends) == 1
+    await commit.append([write("b")])
+    assert await log.payloads() == [b"b"]
+
+
+async def test_the_entry_of_a_cancelled_caller_is_still_written(log: WatchedLog, commit: GroupCommit):
+    """A client that hangs up gets no answer; its event, once accepted, is not lost."""
+    log.gate.clear()
+    first, hung_up = await started(commit, "a", "b")
+    hung_up.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await hung_up
+    log.gate.set()
+    await first
+    await commit.aclose()
+    assert await log.payloads() == [b"a", b"b"]
+    assert commit.waiting_events == 0
+
+
+async def test_a_cancelled_caller_spoils_nobody_elses_failure(
+    log: WatchedLog, commit: GroupCommit, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(group_commit, "GIVE_UP_AFTER_S", 0.0)
+    log.failures = [LogUnavailable("away")]
+    log.gate.clear()
+    hung_up, other = await started(commit, "a", "b")
+    hung_up.cancel()
+    await asyncio.sleep(0)
+    log.gate.set()
+    with pytest.raises(LogUnavailable):
+        await other
+    assert commit.waiting_events == 0
+
+
+async def test_closing_waits_for_everything_accepted(log: WatchedLog, commit: GroupCommit):
+    log.gate.clear()
+    tasks = await started(commit, "a", "b")
+    closing = asyncio.create_task(commit.aclose())
+    await asyncio.sleep(0)
+    assert not closing.done()
+    log.gate.set()
+    await closing
+    assert all(task.done() for task in tasks)
+    await GroupCommit(log).aclose()

@@ -1,0 +1,327 @@
+"""The tools as the server calls them, and the server over HTTP inside the process."""
+
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Literal
+
+import httpx2
+import mcp.types as types
+import pytest
+from jsonschema import Draft202012Validator
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from starlette.applications import Starlette
+
+from ingest.commands.handler import CommandHandler
+from ingest.errors import LogUnavailable, Overloaded, ProjectionBehind
+from ingest.ids import EventId
+from mcp_gateway.server import AGENT_HEADER, Gateway, call_tool
+from mcp_gateway.tools.catalog import TOOLS
+from mcp_gateway.tools.tool import Door
+from projections.queries import ContextRequest, Queries, RecallRequest, RecallResult
+
+from .conftest import ScriptedQueries
+
+GOOD: dict[str, dict[str, Any]] = {
+    "recall": {"query": "tea"},
+    "remember": {"content": "Ada drinks tea."},
+    "observe": {"session_id": "s1", "content": "The build failed."},
+    "lesson": {"content": "Rebase before pushing."},
+    "context": {"project": "atlas"},
+}
+every_tool = pytest.mark.parametrize("name", list(TOOLS))
+
+
+def text(result: types.CallToolResult) -> str:
+    (content,) = result.content
+    assert isinstance(content, types.TextContent)
+    return content.text
+
+
+async def refused(door: Door, name: str, arguments: dict[str, Any]) -> str:
+    result = await call_tool(door, TOOLS[name], arguments)
+    assert result.is_error
+    assert result.structured_content is None
+    return text(result)
+
+
+async def answered(door: Door, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+    result = await call_tool(door, TOOLS[name], arguments)
+    assert not result.is_error, text(result)
+    return result
+
+
+@every_tool
+async def test_a_good_call_answers_text_and_data_of_the_declared_shape(
+    door: Door, queries: ScriptedQueries, result: Callable[..., RecallResult], name: str
+):
+    queries.results = [result(), result(session_id="s1", agent_id="ada", metadata={"a": "b"})]
+    given = await answered(door, name, GOOD[name])
+    assert text(given)
+    Draft202012Validator(TOOLS[name].output_schema).validate(given.structured_content)
+
+
+@every_tool
+async def test_an_unknown_argument_is_named_and_the_known_ones_are_listed(door: Door, name: str):
+    said = await refused(door, name, {**GOOD[name], "contnet": "x"})
+    assert "`contnet`" in said
+    assert all(argument in said for argument in TOOLS[name].input_schema["properties"])
+
+
+@every_tool
+async def test_a_missing_argument_is_named(door: Door, name: str):
+    for missing in TOOLS[name].input_schema["required"]:
+        said = await refused(door, name, {key: value for key, value in GOOD[name].items() if key != missing})
+        assert f"`{missing}`" in said
+
+
+@every_tool
+async def test_an_argument_of_the_wrong_type_is_named(door: Door, name: str):
+    for argument in GOOD[name]:
+        assert f"`{argument}`" in await refused(door, name, {**GOOD[name], argument: 5})
+    assert "`agent_id`" in await refused(door, name, {**GOOD[name], "agent_id": ["ada"]})
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "at_fault"),
+    [
+        ("recall", {"query": ""}, "query"),
+        ("recall", {"query": "tea", "limit": 0}, "limit"),
+        ("recall", {"query": "tea", "kinds": ["memories"]}, "kinds[0]"),
+        ("recall", {"query": "tea", "from": "yesterday"}, "from"),
+        ("remember", {"content": "  "}, "content"),
+        ("remember", {"content": "x", "metadata": {"k": 1}}, "metadata[...]"),
+        ("remember", {"content": "x", "metadata": {"k": "v" * 5000}}, "metadata"),
+        ("remember", {"content": "x", "event_id": 7}, "event_id"),
+        ("remember", {"content": "x" * (1 << 20)}, "content"),
+        ("observe", {"session_id": "", "content": "x"}, "session_id"),
+        ("observe", {"session_id": "s", "content": "\n"}, "content"),
+        ("observe", {"session_id": "s", "content": "x", "occurred_at": "2026-01-31T12:00:00"}, "occurred_at"),
+        ("lesson", {"content": "x", "confidence": 1.5}, "confidence"),
+        ("context", {"project": "atlas", "token_budget": 0}, "token_budget"),
+        ("context", {"project": "a" * 513}, "project"),
+    ],
+)
+async def test_a_bad_value_is_named(door: Door, name: str, arguments: dict[str, Any], at_fault: str):
+    said = await refused(door, name, arguments)
+    assert f"`{at_fault}`" in said
+    assert "Nothing was stored" in said
+
+
+async def test_null_means_not_given(door: Door):
+    """Models write null for arguments they leave out."""
+    await answered(door, "recall", {"query": "tea", "project": None, "from": None, "kinds": None})
+    assert "`query`" in await refused(door, "recall", {"query": None})
+
+
+async def test_deep_nesting_is_no_crash(door: Door):
+    deep: dict[str, Any] = {}
+    for _ in range(500):
+        deep = {"d": deep}
+    assert "`data`" in await refused(door, "observe", {**GOOD["observe"], "data": deep})
+
+
+async def test_writes_say_what_became_of_them(door: Door):
+    for name, verb in [("remember", "remembered"), ("observe", "observed"), ("lesson", "lesson recorded")]:
+        first = await answered(door, name, {**GOOD[name], "event_id": name})
+        again = await answered(door, name, {**GOOD[name], "event_id": name})
+        assert text(first) == f"{verb} as {first.structured_content['id']}"
+        assert text(again) == f"already {verb} as {first.structured_content['id']}"
+        assert again.structured_content["duplicate"]
+
+
+async def test_recall_text_numbers_results_with_ids_and_dates(
+    door: Door, queries: ScriptedQueries, result: Callable[..., RecallResult]
+):
+    queries.results = [result(), result(id="obs_2", kind="observation", title="Build", content="a\nb", session_id="s1")]
+    assert text(await answered(door, "recall", {"query": "tea"})).splitlines() == [
+        "1. Tea (2026-01-31 12:00 UTC, memory, mem_1, project atlas)",
+        "   Ada drinks tea.",
+        "2. Build (2026-01-31 12:00 UTC, observation, obs_2, project atlas, session s1)",
+        "   a",
+        "   b",
+    ]
+
+
+async def test_recall_says_when_it_found_nothing(door: Door):
+    assert text(await answered(door, "recall", {"query": "tea"})) == "Nothing found for: tea"
+
+
+async def test_a_long_result_is_cut_in_the_text_and_whole_in_the_data(
+    door: Door, queries: ScriptedQueries, result: Callable[..., RecallResult]
+):
+    queries.results = [result(content="x" * 10_000)]
+    given = await answered(door, "recall", {"query": "tea"})
+    assert "6,000 more characters" in text(given)
+    assert given.structured_content["results"][0]["content"] == "x" * 10_000
+
+
+async def test_recall_asks_as_the_agent_and_filters_by_author(door: Door, queries: ScriptedQueries):
+    await answered(door, "recall", {"query": "tea", "agent_id": "ada", "author": "bob", "tags": ["x"]})
+    assert queries.asked == [(RecallRequest(query="tea", agent_id="bob", tags=["x"]), "default", "ada")]
+
+
+async def test_context_asks_as_the_agent(door: Door, queries: ScriptedQueries):
+    given = await answered(door, "context", {"project": "atlas", "agent_id": "ada", "token_budget": 99})
+    assert queries.asked == [(ContextRequest(project="atlas", agent_id="ada", token_budget=99), "default", "ada")]
+    assert text(given).startswith("<mnemolog-context/>\nLeft out for lack of room: Session s1.")
+
+
+@pytest.mark.parametrize("name", ["recall", "context"])
+async def test_a_read_waits_for_the_agents_own_writes_only(door: Door, queries: ScriptedQueries, name: str):
+    write = await answered(door, "remember", {"content": "x", "agent_id": "ada"})
+    await answered(door, name, {**GOOD[name], "agent_id": "ada"})
+    await answered(door, name, {**GOOD[name], "agent_id": "bob"})
+    assert [request.after for request, _, _ in queries.asked] == [write.structured_content["position"], ""]
+
+
+@pytest.mark.parametrize("name", ["recall", "context"])
+async def test_a_read_that_waited_in_vain_answers_what_is_there_and_says_so(
+    door: Door, queries: ScriptedQueries, name: str
+):
+    await answered(door, "remember", {"content": "x"})
+    queries.behind = True
+    given = await answered(door, name, GOOD[name])
+    (lack,) = given.structured_content["degraded"]
+    assert text(given).startswith(f"Note: {lack}.")
+    assert [bool(request.after) for request, _, _ in queries.asked] == [True, False]
+
+
+async def test_a_read_without_an_index_says_that_a_retry_is_safe(door: Door, queries: ScriptedQueries):
+    queries.fault = ProjectionBehind(0.0, {})
+    assert "A retry is safe" in await refused(door, "recall", {"query": "tea"})
+
+
+async def test_a_fault_of_ours_is_logged_and_told(
+    door: Door, queries: ScriptedQueries, caplog: pytest.LogCaptureFixture
+):
+    queries.fault = ZeroDivisionError("secret detail")
+    said = await refused(door, "recall", {"query": "tea"})
+    assert "A retry is safe" in said
+    assert "secret detail" not in said
+    assert "ZeroDivisionError" in caplog.text
+
+
+class FailingCommands:
+    """A write side that always fails the same way, and keeps the event ids it was given."""
+
+    def __init__(self, fault: Exception) -> None:
+        self.fault, self.event_ids = fault, list[str]()
+
+    async def handle(self, command: Any, caller: Any) -> Any:
+        self.event_ids.append(command.event_id)
+        raise self.fault
+
+
+async def test_an_overloaded_write_stored_nothing_and_may_be_retried(door: Door):
+    failing: Any = FailingCommands(Overloaded("full", retry_after_s=3))
+    said = await refused(door._replace(commands=failing), "remember", GOOD["remember"])
+    assert "nothing was stored" in said
+    assert "wait 3 s" in said
+
+
+@pytest.mark.parametrize("fault", [LogUnavailable("gone"), ConnectionError("reset")])
+@pytest.mark.parametrize("given", [None, "mine"])
+async def test_a_write_of_unknown_outcome_names_the_event_id_that_makes_a_retry_safe(
+    door: Door, fault: Exception, given: str | None, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.CRITICAL)
+    failing: Any = FailingCommands(fault)
+    said = await refused(door._replace(commands=failing), "remember", {**GOOD["remember"], "event_id": given})
+    assert failing.event_ids == [given] if given else failing.event_ids
+    assert repr(EventId(failing.event_ids[0])) in said
+
+
+@asynccontextmanager
+async def serving(
+    commands: CommandHandler, queries: Queries, host: str = "127.0.0.1", **headers: str
+) -> AsyncGenerator[httpx2.AsyncClient]:
+    """An HTTP client of an application that serves the gateway, inside the process."""
+    gateway = Gateway(host)
+    gateway.connect(commands, queries, "default")
+    transport = httpx2.ASGITransport(Starlette(routes=[gateway.route]))
+    async with gateway.running(), httpx2.AsyncClient(transport=transport, headers=headers) as http:
+        yield http
+
+
+CALL = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "tools/call",
+    "params": {"name": "remember", "arguments": GOOD["remember"]},
+}
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
+async def test_old_and_new_clients_are_served(
+    commands: CommandHandler, queries: ScriptedQueries, mode: Literal["legacy", "auto"]
+):
+    async with serving(commands, queries.as_queries()) as http:
+        transport = streamable_http_client("http://localhost:3111/mcp", http_client=http)
+        async with Client(transport, mode=mode) as client:
+            assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
+            assert not (await client.call_tool("remember", GOOD["remember"])).is_error
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_an_unknown_tool_is_a_protocol_error_that_lists_the_tools(
+    commands: CommandHandler, queries: ScriptedQueries, mode: Literal["legacy", "auto"]
+):
+    async with serving(commands, queries.as_queries()) as http:
+        transport = streamable_http_client("http://localhost:3111/mcp", http_client=http)
+        async with Client(transport, mode=mode) as client:
+            with pytest.raises(MCPError, match="there are: recall, remember") as raised:
+                await client.call_tool("forget", {})
+            assert raised.value.code == types.INVALID_PARAMS
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
+async def test_a_bare_post_is_answered_as_json_under_both_spellings(
+    commands: CommandHandler, queries: ScriptedQueries, path: str
+):
+    async with serving(commands, queries.as_queries()) as http:
+        answer = await http.post(f"http://localhost:3111{path}", json=CALL, headers={"accept": "application/json"})
+        assert answer.status_code == 200
+        assert answer.json()["result"]["content"][0]["text"].startswith("remembered as mem_")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"), [("GET", "/mcp", 405), ("DELETE", "/mcp", 405), ("POST", "/mcpx", 404)]
+)
+async def test_there_is_nothing_but_post(
+    commands: CommandHandler, queries: ScriptedQueries, method: str, path: str, status: int
+):
+    async with serving(commands, queries.as_queries()) as http:
+        assert (await http.request(method, f"http://localhost:3111{path}")).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("host", "url", "origin", "status"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:9/mcp", "", 200),
+        ("127.0.0.1", "http://localhost/mcp", "http://localhost:5173", 200),
+        ("127.0.0.1", "http://[::1]:3111/mcp", "", 200),
+        ("127.0.0.1", "http://evil.example:3111/mcp", "", 421),
+        ("127.0.0.1", "http://localhost:3111/mcp", "http://evil.example", 403),
+        ("0.0.0.0", "http://memory.internal:3111/mcp", "", 200),
+    ],
+)
+async def test_a_server_on_loopback_refuses_other_names(
+    commands: CommandHandler, queries: ScriptedQueries, host: str, url: str, origin: str, status: int
+):
+    async with serving(commands, queries.as_queries(), host) as http:
+        headers = {"accept": "application/json", **({"origin": origin} if origin else {})}
+        assert (await http.post(url, json=CALL, headers=headers)).status_code == status
+
+
+async def test_the_agent_header_names_the_agent_unless_the_arguments_do(
+    commands: CommandHandler, queries: ScriptedQueries
+):
+    async with serving(commands, queries.as_queries(), **{AGENT_HEADER: "ada"}) as http:
+        transport = streamable_http_client("http://localhost:3111/mcp", http_client=http)
+        async with Client(transport) as client:
+            await client.call_tool("recall", {"query": "tea"})
+            await client.call_tool("recall", {"query": "tea", "agent_id": "bob"})
+    assert [reader for _, _, reader in queries.asked] == ["ada", "bob"]

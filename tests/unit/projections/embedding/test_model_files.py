@@ -1,0 +1,72 @@
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from projections.embedding.errors import ModelUnavailable
+from projections.embedding.model_files import (
+    MANIFEST_FILE,
+    MODEL_FILE,
+    TOKENIZER_FILE,
+    Manifest,
+    default_directory,
+    is_current,
+    read_manifest,
+    sha256_of,
+    verify,
+)
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Path:
+    for name in (MODEL_FILE, TOKENIZER_FILE):
+        (tmp_path / name).write_text(name)
+    files = {name: sha256_of(tmp_path / name) for name in (MODEL_FILE, TOKENIZER_FILE)}
+    write(tmp_path, Manifest("m:int8", 384, 256, files, "00", exporter=2, mean_cosine=0.99, lowest_cosine=0.98))
+    return tmp_path
+
+
+def write(directory: Path, manifest: Manifest) -> None:
+    (directory / MANIFEST_FILE).write_text(json.dumps(asdict(manifest)))
+
+
+def test_a_whole_model_verifies(exported: Path):
+    verify(exported)
+    assert is_current(exported, exporter=2)
+
+
+def test_a_model_of_another_exporter_is_not_current(exported: Path):
+    assert not is_current(exported, exporter=3)
+
+
+@pytest.mark.parametrize("name", [MODEL_FILE, TOKENIZER_FILE])
+def test_a_damaged_file_is_found(exported: Path, name: str):
+    (exported / name).write_text("damaged")
+    with pytest.raises(ModelUnavailable, match="damaged"):
+        verify(exported)
+
+
+@pytest.mark.parametrize("name", [MODEL_FILE, TOKENIZER_FILE, MANIFEST_FILE])
+def test_a_missing_file_is_found(exported: Path, name: str):
+    (exported / name).unlink()
+    assert not is_current(exported, exporter=2)
+
+
+def test_a_manifest_that_names_no_files_verifies_nothing(exported: Path):
+    write(exported, replace(read_manifest(exported), files={}))
+    assert not is_current(exported, exporter=2)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"model": "m"}', "\0"])
+def test_a_manifest_that_cannot_be_read_is_refused(exported: Path, content: str):
+    (exported / MANIFEST_FILE).write_text(content)
+    with pytest.raises(ModelUnavailable):
+        verify(exported)
+
+
+@pytest.mark.parametrize("configured", ["/var/cache", "", "relative"])
+def test_models_live_in_the_users_cache(configured: str):
+    """As the XDG specification says, a path that is not absolute is ignored."""
+    root = Path("/var/cache") if configured.startswith("/") else Path.home() / ".cache"
+    assert default_directory({"XDG_CACHE_HOME": configured}) == root / "mnemolog/models/all-MiniLM-L6-v2-int8"

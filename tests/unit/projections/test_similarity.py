@@ -1,0 +1,67 @@
+"""Jaccard similarity, and a prefix filter that never misses a match."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from projections.similarity import SIMILAR_ABOVE, SUPERSEDE_ABOVE, jaccard, probe_tokens, signature, similarity
+
+WORDS = st.sampled_from([f"word{number}" for number in range(12)] + ["a", "is", "ok"])
+TEXTS = st.lists(WORDS, max_size=30).map(" ".join)
+
+
+def test_case_repetition_and_short_words_do_not_count():
+    assert similarity("The cat is on the MAT", "mat the at cat") == 1
+
+
+def test_similarity_is_the_shared_part_of_the_union():
+    assert similarity("alpha beta gamma", "beta gamma delta") == 0.5
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ("ok go", "OK  go ", 1),
+        ("ok go", "go ok", 0),
+        ("", "", 1),
+        ("", "ok", 0),
+        ("ok", "okay", 0),
+        ("ok go", "okgo", 0),
+    ],
+)
+def test_texts_without_tokens_are_alike_only_if_equal(left: str, right: str, expected: float):
+    assert similarity(left, right) == expected
+
+
+def test_two_empty_signatures_share_nothing():
+    assert jaccard((), ()) == 0
+
+
+def test_the_order_of_a_signature_is_stable_across_releases():
+    assert signature("alpha beta gamma delta") == signature("delta gamma beta alpha")
+    assert signature("alpha beta gamma") == ("beta", "gamma", "alpha")
+
+
+@given(TEXTS, TEXTS, st.sampled_from([SIMILAR_ABOVE, SUPERSEDE_ABOVE, 0.5, 0.9]))
+def test_the_filter_never_misses_a_pair_above_the_threshold(left: str, right: str, threshold: float):
+    """Brute force is the model, also with an index cut at a lower threshold than the probe's."""
+    one, other = signature(left), signature(right)
+    if jaccard(one, other) > threshold:
+        assert set(probe_tokens(one, threshold)) & set(probe_tokens(other, threshold))
+        assert set(probe_tokens(one, threshold)) & set(probe_tokens(other, min(threshold, SIMILAR_ABOVE)))
+
+
+@pytest.mark.parametrize("threshold", [SIMILAR_ABOVE, SUPERSEDE_ABOVE])
+@pytest.mark.parametrize("size", range(1, 60))
+def test_the_filter_holds_at_the_threshold_itself(size: int, threshold: float):
+    """Texts that miss as many leading tokens as they may are still found, whatever the size rounds to."""
+    whole = signature(" ".join(f"token{number}" for number in range(size)))
+    for start in range(size):
+        tail = whole[start:]
+        if jaccard(whole, tail) > threshold:
+            assert set(probe_tokens(whole, threshold)) & set(probe_tokens(tail, threshold))
+
+
+@given(st.text(alphabet=st.characters()))
+def test_every_text_has_a_signature_with_something_to_probe(text: str):
+    assert probe_tokens(signature(text), SUPERSEDE_ABOVE)

@@ -1,0 +1,1 @@
+"""Motion: runners that fold the log into documents, and arq jobs."""

@@ -1,0 +1,1 @@
+"""The arq jobs, one file each."""

@@ -1,0 +1,108 @@
+"""arq: the job functions, the queue, the worker. The one file that imports arq."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from types import CoroutineType
+from typing import Any, TypeAlias
+
+import msgspec
+from arq import ArqRedis, Worker, create_pool, cron
+from arq.connections import RedisSettings
+from arq.worker import func
+from redis.exceptions import RedisError
+
+from ingest.errors import InvalidSetting
+
+logger = logging.getLogger(__name__)
+
+QUEUE = "mnemolog:arq"
+POLL_S = 0.05
+"""arq asks for work this often: an enqueued job starts after about 30 ms."""
+JOB_TIMEOUT_S = 300
+"""No job runs longer at a stretch. It is also how long arq waits before it repeats a job whose worker was killed."""
+_encode = msgspec.msgpack.Encoder(enc_hook=repr).encode
+_decode = msgspec.msgpack.decode
+
+Job: TypeAlias = "Callable[..., CoroutineType[Any, Any, Any]]"
+
+
+class JobQueue:
+    """Puts jobs on the queue. A job id that is queued or running already is not queued again."""
+
+    def __init__(self, pool: ArqRedis) -> None:
+        self._pool = pool
+
+    @classmethod
+    async def connect(cls, redis_url: str) -> "JobQueue":
+        """A queue on a server (arq cannot use a cluster)."""
+        return cls(
+            await create_pool(
+                _redis_settings(redis_url), default_queue_name=QUEUE, job_serializer=_encode, job_deserializer=_decode
+            )
+        )
+
+    async def enqueue(self, name: str, *args: Any, job_id: str, delay: timedelta | None = None) -> bool:
+        """Queue a job; false when one with this id is waiting or running."""
+        job = await self._pool.enqueue_job(name, *args, _job_id=job_id, _defer_by=delay)
+        return job is not None
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._pool.aclose()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def build_worker(redis_url: str, jobs: dict[str, Job], every: Sequence[tuple[Job, str, set[int]]]) -> Worker:
+    """An arq worker for the jobs by name. `every` holds jobs run at the given seconds of each minute, one at a time.
+
+    It installs no signal handlers: the process that runs it decides when to stop.
+    """
+    crons = [
+        cron(job, name=name, second=seconds, unique=True, job_id=name, timeout=JOB_TIMEOUT_S)
+        for job, name, seconds in every
+    ]
+    return Worker(
+        functions=[
+            func(job, name=name, keep_result=0, timeout=JOB_TIMEOUT_S, max_tries=5) for name, job in jobs.items()
+        ],
+        cron_jobs=crons,
+        redis_settings=_redis_settings(redis_url),
+        queue_name=QUEUE,
+        poll_delay=POLL_S,
+        max_jobs=8,
+        keep_result=0,
+        handle_signals=False,
+        job_serializer=_encode,
+        job_deserializer=_decode,
+        health_check_interval=30,
+        log_results=False,
+    )
+
+
+async def run_worker(build: Callable[[], Worker]) -> None:
+    """Take jobs until cancelled, with a new worker whenever Redis was away.
+
+    Cancelling stops the jobs at hand; arq lets another worker try them again.
+    """
+    while True:
+        worker = build()
+        try:
+            await worker.main()
+        except (RedisError, OSError) as error:
+            logger.warning("jobs: Redis is away, trying again: %s", error)
+            await asyncio.sleep(0.5)
+        finally:
+            try:
+                await asyncio.wait_for(worker.close(), timeout=5)
+            except (asyncio.CancelledError, TimeoutError, RedisError, OSError):
+                logger.debug("jobs: the worker was not closed cleanly")
+
+
+def _redis_settings(url: str) -> RedisSettings:
+    if not url.startswith(("redis://", "rediss://", "unix://")):
+        raise InvalidSetting(f"REDIS_URL={url!r}: write redis://, rediss:// or unix://")
+    settings = RedisSettings.from_dsn(url)
+    settings.conn_retries = 30
+    settings.conn_retry_delay = 1
+    return settings
