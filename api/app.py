@@ -15,7 +15,7 @@ from starlette.middleware import Middleware
 from api import ops
 from api.auth import BearerAuth
 from api.errors import HANDLERS
-from api.native import reads, writes
+from api.native import admin, reads, writes
 from api.services import Services
 from ingest.commands.handler import CommandHandler
 from ingest.connections import connect
@@ -28,6 +28,7 @@ from projections.embedding.factory import build_embedder
 from projections.index.service import ReplicaService
 from projections.queries import Browse, Compile, Queries, Recall
 from projections.queries.documents import DocumentReader
+from workers.queue import JobQueue
 
 logger = logging.getLogger(__name__)
 
@@ -67,18 +68,21 @@ def create_app(settings: Settings) -> Starlette:
             stack.push_async_callback(replica.aclose)
             documents = DocumentReader(redis, settings.partitions)
             recall = Recall(replica, documents, embedder)
+            await recall.warm_up()
             stack.callback(recall.close)
             queries = Queries(recall, Compile(replica, documents, recall), Browse(redis, log, replica, documents))
+            jobs = await JobQueue.connect(redis_url)
+            stack.push_async_callback(jobs.aclose)
             commands = CommandHandler(writes_, settings.partitions)
-            app.state.services = Services(commands, queries, replica, settings.tenant)
+            app.state.services = Services(commands, queries, replica, jobs, settings.tenant)
             app.state.metrics = ops.Metrics(writes_, replica)
             gateway.connect(commands, queries, settings.tenant)
             await stack.enter_async_context(gateway.running())
             yield
 
-    gateway = Gateway()
+    gateway = Gateway(settings.host)
     return Starlette(
-        routes=[*writes.ROUTES, *reads.ROUTES, *ops.ROUTES, gateway.route],
+        routes=[*writes.ROUTES, *reads.ROUTES, *admin.ROUTES, *ops.ROUTES, gateway.route],
         lifespan=lifespan,
         exception_handlers=HANDLERS,
         middleware=[Middleware(ops.Measure), Middleware(BearerAuth, secret=settings.secret)],

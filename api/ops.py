@@ -36,7 +36,7 @@ class Metrics:
         ready = Gauge("mnemolog_index_ready", "1 when the index replica is caught up.", registry=self.registry)
         ready.set_function(lambda: float(replica.ready))
         self.lag = Gauge(
-            "mnemolog_projection_lag_seconds", "Log time that is not searchable yet.", ["partition"],
+            "mnemolog_projection_lag_events", "Log entries that are not projected yet.", ["partition"],
             registry=self.registry,
         )  # fmt: skip
 
@@ -77,7 +77,7 @@ async def readyz(request: Request) -> Response:
     """200 when the log answers and the index is caught up; else 503 that says what is missing."""
     replica = services(request).replica
     try:
-        lag = await replica.lag()
+        lag = await replica.measure_lag()
     except (RedisError, OSError) as error:
         return Json({"status": "unavailable", "reason": f"the log does not answer: {error}"}, 503)
     if not replica.ready:
@@ -88,10 +88,10 @@ async def readyz(request: Request) -> Response:
 async def metrics(request: Request) -> Response:
     """Prometheus text format."""
     measured: Metrics = request.app.state.metrics
-    lag = await services(request).replica.lag()
+    lag = await services(request).replica.measure_lag()
     measured.lag.clear()
     for partition in services(request).replica.applied:
-        measured.lag.labels(str(partition)).set(lag.get(partition, 0) / 1000)
+        measured.lag.labels(str(partition)).set(lag.get(partition, 0))
     return Response(generate_latest(measured.registry), media_type=CONTENT_TYPE_LATEST)
 
 

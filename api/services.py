@@ -1,6 +1,6 @@
 """What the routes work with, put on the application by its composition root."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from starlette.requests import Request
 
@@ -12,12 +12,21 @@ from projections.queries import Queries
 READER_HEADER = "x-agent-id"
 
 
+class Jobs(Protocol):
+    """Orders to the workers."""
+
+    async def enqueue(self, name: str, *args: Any, job_id: str) -> bool:
+        """Queue a job; false when one with this id is waiting or running."""
+        ...
+
+
 class Services(NamedTuple):
-    """The write side, the questions, and who the callers are."""
+    """The write side, the questions, the workers' queue, and who the callers are."""
 
     commands: CommandHandler
     queries: Queries
     replica: ReplicaService
+    jobs: Jobs
     tenant: str
 
 

@@ -187,7 +187,7 @@ async def main() -> None:
         rate_, latencies = await singles(options, few)
         single.append(rate_)
         times += latencies
-    await redis.aclose()
+    await redis.close()
     times.sort()
     ratios = [b / r for b, r in zip(batch, raw, strict=True)]
     figures = {
@@ -201,7 +201,7 @@ async def main() -> None:
     if options.json:
         print(json.dumps(figures))
         return
-    table = Table("figure", "median", "rounds", title=f"{options.rounds} rounds, {len(events[0])} bytes an event")
+    table = Table("figure", "median", "rounds", title=f"{options.rounds} rounds of {options.events:,} events")
     table.add_row("raw XADD, pipelined, events/s", f"{figures['xadd_per_s']:,}", " ".join(f"{r:,.0f}" for r in raw))
     table.add_row("HTTP batch, events/s", f"{figures['batch_per_s']:,}", " ".join(f"{r:,.0f}" for r in batch))
     table.add_row("ratio batch / XADD", f"{figures['batch_to_xadd']:.2f}", " ".join(f"{r:.2f}" for r in ratios))

@@ -28,6 +28,14 @@ def document_id(prefix: str, routing_key: str, event_id: str) -> DocumentId:
     return DocumentId(f"{prefix}_{digest}")
 
 
+def dedup_id(routing_key: str, event_id: str) -> str:
+    """What a repeat is recognised by in the log: 32 hex digits of where the event is routed and its event id.
+
+    Callers of two tenants, projects or sessions that share a partition may use the same event ids.
+    """
+    return blake2b(f"{routing_key}\0{event_id}".encode(), digest_size=16).hexdigest()
+
+
 def content_id(prefix: str, routing_key: str, fingerprint: str) -> DocumentId:
     """The id of a document whose identity is its content (a lesson): `<prefix>_<20 hex>` within tenant and project."""
     return document_id(prefix, routing_key, fingerprint)

@@ -18,6 +18,9 @@ LESSONS = 10
 PROJECT_MATCH = 1.5
 SESSION_OBSERVATIONS = 5
 IMPORTANT = 5
+RECALL_SHARE = 0.4
+"""Of the budget, for what recall found; the rest is for what the agent did not know to ask."""
+LINE_CHARS = 400
 
 
 class Block(Struct, frozen=True):
@@ -53,23 +56,23 @@ def block(kind: BlockKind, title: str, lines: Iterable[str], sources: Sequence[s
 
 
 def compile_context(project: str, blocks: Iterable[Block | None], token_budget: int) -> Context:
-    """The blocks that fit, in order, in an envelope that names the project; never over the budget."""
+    """The blocks that fit, in order, in an envelope that names the project; never over the budget.
+
+    What was asked for is placed first, though it stands last: old sessions must not crowd it out.
+    """
     header, footer = f"<mnemolog-context project={quoteattr(project)}>", "</mnemolog-context>"
-    taken: list[Block] = []
-    left_out: list[str] = []
-    text = f"{header}\n{footer}"
-    for candidate in blocks:
-        if candidate is None:
-            continue
-        longer = "\n".join([header, "\n\n".join([*(one.text for one in taken), candidate.text]), footer])
+    offered = [candidate for candidate in blocks if candidate is not None]
+    taken: set[int] = set()
+    text = ""
+    for place in sorted(range(len(offered)), key=lambda place: offered[place].kind != "recall"):
+        chosen = [one.text for other, one in enumerate(offered) if other in taken or other == place]
+        longer = "\n".join([header, "\n\n".join(chosen), footer])
         if estimated_tokens(longer) <= token_budget:
-            taken.append(candidate)
+            taken.add(place)
             text = longer
-        else:
-            left_out.append(candidate.title)
-    if not taken:
-        text = ""
-    return Context(text, taken, estimated_tokens(text), token_budget, left_out)
+    kept = [one for place, one in enumerate(offered) if place in taken]
+    left_out = [one.title for place, one in enumerate(offered) if place not in taken]
+    return Context(text, kept, estimated_tokens(text), token_budget, left_out)
 
 
 def lessons_block(lessons: Iterable[Lesson], project: str) -> Block | None:
@@ -92,16 +95,26 @@ def session_block(session_id: str, observations: Iterable[Observation]) -> Block
         key=lambda seen: (-seen.importance, seen.position),
     )[:SESSION_OBSERVATIONS]
     shown = sorted(important, key=lambda seen: (seen.occurred_at, seen.position))
-    lines = [f"- {seen.title}: {seen.narrative}" if _adds(seen) else f"- {seen.title}" for seen in shown]
-    return block("session", f"Session {session_id}", lines, [seen.id for seen in shown])
+    return block("session", f"Session {session_id}", map(_line, shown), [seen.id for seen in shown])
 
 
-def recall_block(query: str, results: Iterable[tuple[str, str]]) -> Block | None:
-    """What recall found for the query: `(document id, content)`, best first."""
-    found = list(results)
-    lines = [f"- {' '.join(content.split())[:400]}" for _, content in found]
-    return block("recall", f"About: {' '.join(query.split())[:80]}", lines, [name for name, _ in found])
+def recall_block(query: str, results: Iterable[tuple[str, str]], token_budget: int) -> Block | None:
+    """What recall found for the query, `(document id, content)`, best first: as much as RECALL_SHARE of the budget."""
+    lines: list[str] = []
+    sources: list[str] = []
+    room = token_budget * RECALL_SHARE
+    for name, content in results:
+        line = f"- {' '.join(content.split())[:LINE_CHARS]}"
+        room -= estimated_tokens(line) + 1
+        if room < 0:
+            break
+        lines.append(line)
+        sources.append(name)
+    return block("recall", f"About: {' '.join(query.split())[:80]}", lines, sources)
 
 
-def _adds(seen: Observation) -> bool:
-    return bool(seen.narrative) and seen.narrative != seen.title
+def _line(seen: Observation) -> str:
+    """Title and narrative, without saying the same twice."""
+    if not seen.narrative or seen.narrative.startswith(seen.title.rstrip("…")):
+        return f"- {seen.narrative or seen.title}"
+    return f"- {seen.title}: {seen.narrative}"

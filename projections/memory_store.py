@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
+from ingest.events.envelope import Event
 from ingest.ids import DocumentId
 from ingest.log.position import START, Position
 from projections.documents.document import Document, listings
@@ -9,12 +10,12 @@ from projections.fold import Changes
 
 
 class MemoryStore:
-    """Keeps everything in dictionaries; `erased` collects the log positions that forgetting gave up."""
+    """Keeps everything in dictionaries; `erased` collects the stubs of log entries that forgetting erased."""
 
     def __init__(self) -> None:
         self.documents: dict[DocumentId, Document] = {}
         self.listings: dict[str, set[str]] = {}
-        self.erased: list[Position] = []
+        self.erased: dict[Position, Event] = {}
         self._checkpoint = START
 
     async def load(self, ids: Collection[DocumentId]) -> dict[DocumentId, Document]:
@@ -33,7 +34,7 @@ class MemoryStore:
                 self.documents.pop(name, None)
             else:
                 self.documents[name] = after
-        self.erased.extend(changes.erased)
+        self.erased.update(changes.erased)
         self._checkpoint = max(self._checkpoint, position)
 
     async def checkpoint(self) -> Position:

@@ -6,9 +6,12 @@ from redis.exceptions import WatchError
 
 from ingest.connections import Client, Transaction
 from ingest.errors import LeaseLost
+from ingest.events.envelope import encode as encode_event
 from ingest.ids import DocumentId
+from ingest.log.event_log import Stored
 from ingest.log.keys import CONSUMER_GROUP, GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
+from ingest.log.redis_log import stub_member
 from projections.documents.codec import decode, encode, key_of, row_type
 from projections.documents.document import Document, listings
 from projections.documents.rows import Row, save_row
@@ -71,6 +74,10 @@ class RedisStore:
             pipe.set(self.keys.checkpoint, str(position))
             if changes.erased and self._fence is not None:
                 pipe.xdel(self._partition.log, *map(str, changes.erased))
+                pipe.zadd(
+                    self._partition.erased,
+                    {stub_member(Stored(at, encode_event(stub))): 0 for at, stub in changes.erased.items()},
+                )
             queued = also(pipe)
             if queued is not None:
                 await queued

@@ -38,5 +38,5 @@ async def project(store: StateStore, events: Sequence[Recorded]) -> Changes:
     listings = candidate_listings(events)
     candidates: Mapping[str, Sequence[str]] = await store.members(listings) if listings else {}
     wanted = documents_of(events)
-    wanted.update(DocumentId(name) for members in candidates.values() for name in members)
+    wanted.update(DocumentId(one.rpartition("|")[2]) for members in candidates.values() for one in members)
     return fold(events, await store.load(wanted), candidates)

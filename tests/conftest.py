@@ -1,6 +1,7 @@
 """Fixtures that every kind of test may ask for. Factories and helpers are modules of tests/support, on the path."""
 
 from collections.abc import AsyncIterator, Iterator
+from typing import Any, cast
 
 import pytest
 from factories import ManualClock
@@ -45,4 +46,4 @@ async def redis(valkey: EmbeddedValkey, key_leaks: KeyLeaks) -> AsyncIterator[Cl
         await key_leaks.check(client)
     finally:
         await client.aclose()
-        await client.connection_pool.disconnect()
+        await cast(Any, client).connection_pool.disconnect()

@@ -149,6 +149,6 @@ class PartitionRunner:
             acknowledge(pipe, self._keys, [entry.position])
             pipe.hdel(self._keys.attempts, letter.position)
 
-        await self._store.save_and(Changes({}, []), max(self._checkpoint, entry.position), also)
+        await self._store.save_and(Changes({}, {}), max(self._checkpoint, entry.position), also)
         self._checkpoint = max(self._checkpoint, entry.position)
         logger.error("partition %d: parked %s: %s: %s", self._partition, entry.position, code, message)

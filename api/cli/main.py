@@ -5,7 +5,7 @@ import logging
 import os
 import signal
 import sys
-import threading
+import time
 from typing import Annotated
 
 import typer
@@ -29,22 +29,26 @@ def up(
     """Run everything one machine needs, until Ctrl-C: Valkey (unless REDIS_URL is set), a worker, the API with MCP."""
     console = Console(stderr=True)
     supervisor = Supervisor(_settings())
-    stop = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, lambda _number, _frame: stop.set())
-    with console.status("starting") as status:
-        supervisor.start(on_wait=status.update)
+        signal.signal(name, _interrupt)
     try:
+        with console.status("starting") as status:
+            supervisor.start(on_wait=status.update)
         settings = supervisor.settings
         url = local_url(settings)
         console.print(f"[bold]mnemolog is up[/] at {url} (MCP at {url}/mcp); data and logs in {settings.data_dir}")
-        missed = demo.run_demo(Client(url, settings.secret), Console(), as_json=False) if with_demo else 0
-        if missed:
-            console.print("[red]the demo missed something, see above[/]")
+        if with_demo:
+            with Client(url, settings.secret) as client:
+                demo.run_demo(client, Console(), as_json=False)
         console.print("Ctrl-C stops it.")
-        while not stop.wait(0.5):
+        while True:
+            time.sleep(0.5)
             supervisor.watch()
+    except KeyboardInterrupt:
+        pass
     finally:
+        for name in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(name, signal.SIG_IGN)
         with console.status("stopping"):
             supervisor.stop()
     console.print("stopped")
@@ -102,12 +106,16 @@ def main() -> None:
         sys.exit(1)
 
 
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
 def _settings() -> Settings:
     settings = from_environment(os.environ)
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
     )
-    for chatty in ("httpx", "arq.worker"):
+    for chatty in ("httpx", "httpx2", "arq.worker", "mcp.server.streamable_http"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, logging.getLogger().level))
     return settings
 

@@ -152,16 +152,6 @@ async def get_events(request: Request) -> Response:
     return Json(await page)
 
 
-async def get_projections(request: Request) -> Response:
-    """How far every partition is."""
-    return Json({"partitions": await services(request).queries.browse.projections()})
-
-
-async def get_dead_letters(request: Request) -> Response:
-    """Events that could not be applied."""
-    return Json({"dead_letters": await services(request).queries.browse.dead_letters()})
-
-
 async def _wait(request: Request, after: str) -> None:
     if after:
         await services(request).replica.wait_for(Token.parse(after), WAIT_S)
@@ -180,6 +170,4 @@ ROUTES = [
     Route("/v1/sessions/{id}", get_session, methods=["GET"]),
     Route("/v1/sessions/{id}/observations", list_session_observations, methods=["GET"]),
     Route("/v1/timeline", get_timeline, methods=["GET"]),
-    Route("/v1/admin/projections", get_projections, methods=["GET"]),
-    Route("/v1/admin/dead-letters", get_dead_letters, methods=["GET"]),
 ]

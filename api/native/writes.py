@@ -74,7 +74,6 @@ async def delete_document(request: Request) -> Response:
         session_id=found.session_id if isinstance(found, Observation) else "",
         agent_id=reader(request),
         reason=request.query_params.get("reason", ""),
-        subject_occurred_at=found.occurred_at if isinstance(found, Observation) else None,
     )
     return Json(await at_hand.commands.handle(command, caller(request)), 202)
 

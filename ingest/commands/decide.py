@@ -4,8 +4,10 @@ Text is scrubbed of secrets and private spans here, before an event exists.
 """
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
+
+from msgspec import msgpack
 
 from ingest.commands.requests import (
     AnyCommand,
@@ -82,6 +84,11 @@ def _observe(command: Observe, caller: Caller, event_id: EventId, now: datetime)
 
 def _remember(command: Remember, caller: Caller, event_id: EventId, now: datetime) -> Decision:
     _need_text(command.content)
+    owner = command.owner or command.agent_id or caller.agent_id
+    if command.visibility != "public" and not owner:
+        raise CommandRejected(
+            f"a {command.visibility} memory needs an agent_id or owner, or nobody could read it", "agent_id"
+        )
     route = project_route(caller.tenant, command.project)
     data = MemoryRecorded(
         content=scrub_text(command.content),
@@ -168,7 +175,6 @@ def _forget(command: ForgetSubject, caller: Caller, event_id: EventId, now: date
         kind=command.kind,
         subject=command.subject,
         reason=scrub_text(command.reason),
-        subject_occurred_at=command.subject_occurred_at,
     )
     if command.kind in ("observation", "session"):
         route = session_route(caller.tenant, command.project, command.session_id)
@@ -199,7 +205,7 @@ def _event(command: Command, caller: Caller, event_id: EventId, now: datetime, d
         agent_id=command.agent_id or caller.agent_id,
         session_id=command.session_id,
         user_id=command.user_id,
-        occurred_at=command.occurred_at or now,
+        occurred_at=_utc(command.occurred_at) if command.occurred_at else now,
         source=caller.source,
         trace=command.trace,
         metadata=_scrubbed(command.metadata, "metadata") if command.metadata else {},
@@ -208,11 +214,29 @@ def _event(command: Command, caller: Caller, event_id: EventId, now: datetime, d
 
 
 def _check_names(command: Command) -> None:
-    if "\0" in command.project + command.session_id + command.agent_id + command.user_id + command.event_id:
+    names = command.project + command.session_id + command.agent_id + command.user_id + command.event_id
+    if "\0" in names:
         field = next(name for name in _NAMES if "\0" in getattr(command, name))
         raise CommandRejected("a name may not contain NUL", field)
-    if command.occurred_at is not None and command.occurred_at.tzinfo is None:
+    if not names.isascii():
+        _check_unicode(command)
+
+
+def _check_unicode(command: Command) -> None:
+    for field in _NAMES:
+        try:
+            getattr(command, field).encode()
+        except UnicodeEncodeError:
+            raise CommandRejected("a name may not contain half a surrogate pair", field) from None
+
+
+def _utc(when: datetime) -> datetime:
+    if when.tzinfo is None:
         raise CommandRejected("a time needs a zone: write 2026-01-31T12:00:00Z", "occurred_at")
+    try:
+        return when.astimezone(UTC)
+    except OverflowError:
+        raise CommandRejected("the time is outside the years 1 to 9999", "occurred_at") from None
 
 
 def _size(metadata: dict[str, str]) -> int:
@@ -226,9 +250,13 @@ def _need_text(text: str, field: str = "content") -> None:
 
 def _scrubbed(value: dict[str, Any], field: str) -> dict[str, Any]:
     try:
-        return scrub(value)
+        scrubbed = scrub(value)
+        msgpack.encode(scrubbed)
+    except OverflowError:
+        raise CommandRejected("a number does not fit into 64 bits; send it as text", field) from None
     except ValueError as fault:
         raise CommandRejected(str(fault), field) from None
+    return scrubbed
 
 
 def _distinct(values: list[str]) -> list[str]:

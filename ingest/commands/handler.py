@@ -11,7 +11,7 @@ from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import AnyCommand
 from ingest.errors import CommandRejected
 from ingest.events.envelope import encode
-from ingest.ids import EventId, new_event_id
+from ingest.ids import EventId, dedup_id, new_event_id
 from ingest.log.event_log import MAX_ENTRY_BYTES, Appended, Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.partitions import partition_of
@@ -46,6 +46,7 @@ class _Ready(NamedTuple):
     partition: int
     entry: Entry
     subject: str
+    event_id: EventId
 
 
 class CommandHandler:
@@ -91,9 +92,10 @@ class CommandHandler:
                 "Store the bulk elsewhere and record a reference",
                 "data" if getattr(command, "data", None) else "content",
             )
-        return _Ready(partition_of(decision.route, self._partitions), Entry(event_id, payload), decision.subject)
+        entry = Entry(dedup_id(decision.route, event_id), payload)
+        return _Ready(partition_of(decision.route, self._partitions), entry, decision.subject, event_id)
 
 
 def _accepted(ready: _Ready, appended: Appended) -> Accepted:
     position: Position = appended.position
-    return Accepted(ready.subject, ready.entry.event_id, f"{ready.partition}:{position}", appended.duplicate)
+    return Accepted(ready.subject, ready.event_id, f"{ready.partition}:{position}", appended.duplicate)

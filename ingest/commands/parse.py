@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -16,7 +15,6 @@ T = TypeVar("T")
 _ANY_WRITE = cast(type[WriteCommand], WriteCommand)
 """msgspec takes a union where type checkers want a class."""
 _json_batch = msgspec.json.Decoder(list[WriteCommand])
-_msgpack_batch = msgspec.msgpack.Decoder(list[WriteCommand])
 _AT = re.compile(r" - at `(?:key in )?\$(.*?)`$")
 _UNKNOWN_FIELD = re.compile(r"unknown field `(.*?)`")
 _MISSING_FIELD = re.compile(r"missing required field `(.*?)`")
@@ -30,13 +28,13 @@ def parse_json(body: bytes, cls: type[T]) -> T:
     except msgspec.ValidationError as error:
         raise rejected(error) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        return parse_object(_repaired_json(body, error), cls)
+        return parse_object(_loaded_json(body, error), cls)
 
 
 def parse_object(value: Any, cls: type[T]) -> T:
-    """Like parse_json for a value that is already decoded (an MCP tool's arguments, a query string)."""
+    """Like parse_json for a value that is already decoded (an MCP tool's arguments)."""
     try:
-        return msgspec.convert(value, cls)
+        return msgspec.convert(_repaired(value), cls)
     except msgspec.ValidationError as error:
         raise rejected(error) from None
     except RecursionError:
@@ -55,9 +53,9 @@ def parse_batch(body: bytes, content_type: str) -> list[WriteCommand | CommandRe
     try:
         return list(_json_batch.decode(body))
     except msgspec.ValidationError:
-        items: Any = _repaired_json(body, None)
+        items: Any = _loaded_json(body, None)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        items = _repaired_json(body, error)
+        items = _loaded_json(body, error)
     if not isinstance(items, list):
         raise MalformedRequest("a batch is a JSON array of commands (or NDJSON with application/x-ndjson)")
     return [_parse_item(item) for item in items]  # pyright: ignore[reportUnknownVariableType]
@@ -80,13 +78,23 @@ def rejected(error: msgspec.ValidationError) -> CommandRejected:
 def _parse_msgpack_batch(body: bytes) -> list[WriteCommand | CommandRejected]:
     try:
         return list(_msgpack_batch.decode(body))
-    except msgspec.ValidationError:
-        items: Sequence[Any] = msgspec.msgpack.decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise MalformedRequest(f"not a msgpack array: {error}") from None
+    except (ValueError, RecursionError, TypeError):  # msgspec's own errors are ValueErrors
+        pass
+    try:
+        items: Any = _msgpack_any.decode(body)
+    except (ValueError, RecursionError, TypeError) as error:
+        raise MalformedRequest(f"not a msgpack array of commands: {error}") from None
     if not isinstance(items, list):
         raise MalformedRequest("a msgpack batch is an array of commands")
-    return [_parse_item(item) for item in items]
+    return [_parse_item(item) for item in items]  # pyright: ignore[reportUnknownVariableType]
+
+
+def _no_extension(code: int, data: memoryview) -> Any:
+    raise ValueError(f"msgpack extension type {code} is not understood")
+
+
+_msgpack_batch = msgspec.msgpack.Decoder(list[WriteCommand], ext_hook=_no_extension)
+_msgpack_any = msgspec.msgpack.Decoder(ext_hook=_no_extension)
 
 
 def _parse_item(item: Any) -> WriteCommand | CommandRejected:
@@ -107,19 +115,23 @@ def _parse_line(line: bytes) -> WriteCommand | CommandRejected:
         return CommandRejected(str(fault))
 
 
-def _repaired_json(body: bytes, error: Exception | None) -> Any:
-    """The JSON value with lone surrogates replaced; MalformedRequest when it is not JSON at all."""
+def _loaded_json(body: bytes, error: Exception | None) -> Any:
+    """The JSON value by the standard library, which reads lone surrogates; MalformedRequest when it is not JSON."""
     try:
-        return _repaired(json.loads(body))
+        return json.loads(body, parse_constant=_no_constant)
     except RecursionError:
         raise MalformedRequest("the request is nested too deeply") from None
-    except (ValueError, UnicodeDecodeError) as fault:
+    except ValueError as fault:
         raise MalformedRequest(f"not JSON: {error or fault}") from None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _repaired(value: Any, depth: int = 0) -> Any:
     if depth > _MAX_DEPTH:
-        raise MalformedRequest(f"the request is nested deeper than {_MAX_DEPTH} levels")
+        return value  # the command's scrubbing refuses it, and names the field
     if isinstance(value, str):
         return repair_text(value)
     if isinstance(value, list):

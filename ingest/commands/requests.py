@@ -105,7 +105,6 @@ class ForgetSubject(Command, frozen=True, kw_only=True, tag="forget"):
     kind: SubjectKind
     subject: Name
     reason: Annotated[str, Meta(max_length=512)] = ""
-    subject_occurred_at: datetime | None = None
 
 
 AnyCommand: TypeAlias = (

@@ -83,8 +83,8 @@ def decode(payload: bytes, position: Position) -> Recorded:
         old: dict[str, Any] = msgspec.msgpack.decode(read.data)
         new = upcast(read.type, read.version, cls.VERSION, old, read.occurred_at)
         return Recorded(position, read, msgspec.convert(new, cls))
-    except msgspec.MsgspecError as error:
-        raise UnreadableEvent(f"entry {position} is not a readable event: {error}") from error
+    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise UnreadableEvent(f"entry {position} is not a readable event: {error!r}") from error
 
 
 def as_json_object(payload: bytes, position: Position) -> dict[str, Any]:

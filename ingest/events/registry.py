@@ -9,7 +9,7 @@ from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.events.relation import RelationLinked, RelationUnlinked
 from ingest.events.session import SessionCommitted, SessionEnded, SessionStarted, SessionSummarised
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
-from ingest.events.subject import SubjectForgotten
+from ingest.events.subject import EventErased, SubjectForgotten
 
 EventData: TypeAlias = (
     SessionStarted
@@ -33,6 +33,7 @@ EventData: TypeAlias = (
     | RelationLinked
     | RelationUnlinked
     | SubjectForgotten
+    | EventErased
 )
 
 EVENT_TYPES: dict[str, type[EventData]] = {cls.TYPE: cls for cls in EventData.__args__}

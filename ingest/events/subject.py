@@ -1,6 +1,5 @@
 """Forgetting: the tombstone that every projection and every replay obeys."""
 
-from datetime import datetime
 from typing import ClassVar, Literal
 
 from msgspec import Struct
@@ -9,11 +8,7 @@ SubjectKind = Literal["observation", "memory", "lesson", "session", "user", "pro
 
 
 class SubjectForgotten(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A subject is forgotten: its documents go, its earlier payloads are erased from the log, their positions stay.
-
-    `subject_occurred_at` is when the erased event said it happened; it lets a replay, which no longer sees that event,
-    give a session the same span of time as the live fold did.
-    """
+    """A subject is forgotten: its documents go, its earlier payloads are erased from the log, their positions stay."""
 
     TYPE: ClassVar[str] = "subject.forgotten"
     VERSION: ClassVar[int] = 1
@@ -21,4 +16,21 @@ class SubjectForgotten(Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: SubjectKind
     subject: str
     reason: str = ""
-    subject_occurred_at: datetime | None = None
+
+
+class EventErased(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What stands at the position of an event whose payload was erased: nothing that was said, only what it led to.
+
+    A replay folds it instead of the event, and so ends where the live fold did: `document` existed; for a memory, which
+    version it was, of which parent, and what superseded it; for a lesson, the `mark` of its event.
+    """
+
+    TYPE: ClassVar[str] = "event.erased"
+    VERSION: ClassVar[int] = 1
+
+    was: str
+    document: str
+    mark: str = ""
+    memory_version: int = 1
+    parent_id: str = ""
+    superseded_by: str = ""

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from ingest.ids import EventId
 from ingest.log.position import Position
 
 MAX_ENTRY_BYTES = 1 << 20
@@ -11,9 +10,9 @@ MAX_ENTRY_BYTES = 1 << 20
 
 
 class Entry(NamedTuple):
-    """One encoded event on its way to the log."""
+    """One encoded event on its way to the log; `dedup_id` is what a repeat of it is recognised by."""
 
-    event_id: EventId
+    dedup_id: str
     payload: bytes
 
 
@@ -42,13 +41,16 @@ class EventLog(Protocol):
     async def append(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
         """Append to each partition in the order given; answers in the same order.
 
-        An event id seen within the window (also earlier in this call) is not appended again. Raises LogUnavailable when
+        A dedup id seen within the window (also earlier in this call) is not appended again. Raises LogUnavailable when
         the log did not acknowledge: some of it may then be stored, and repeating the call is safe.
         """
         ...
 
     async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
-        """Up to `limit` entries behind `after`, oldest first; empty at the head."""
+        """Up to `limit` entries behind `after`, oldest first; empty at the head.
+
+        In the place of an erased entry there is its stub (an `event.erased`): positions stay, payloads do not.
+        """
         ...
 
     async def head(self, partition: int) -> Position:

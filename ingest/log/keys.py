@@ -9,6 +9,7 @@ from here.)
 |---|---|---|
 | mnemolog:manifest | hash | for ever: partition count, creation time |
 | {pNN}:log | stream | for ever; entries leave only by forgetting (later: behind the archive) |
+| {pNN}:erased | sorted set | for ever: stubs of erased entries, in the order of their positions |
 | {pNN}:dedup, {pNN}:dedup:previous | hash | TTL: 2 x the dedup window |
 | {pNN}:lease | string | TTL: lease time, renewed |
 | {pNN}:fence | counter | for ever: fencing token of the newest lease |
@@ -114,6 +115,10 @@ class PartitionKeys(NamedTuple):
     @property
     def log(self) -> str:
         return f"{self.tag}:log"
+
+    @property
+    def erased(self) -> str:
+        return f"{self.tag}:erased"
 
     @property
     def dedup(self) -> str:

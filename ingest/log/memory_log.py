@@ -27,6 +27,12 @@ class MemoryLog:
     async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
         return [stored for stored in self._entries[partition] if stored.position > after][:limit]
 
+    def erase(self, partition: int, erased: Mapping[Position, bytes]) -> None:
+        """Put stubs in the place of entries."""
+        self._entries[partition] = [
+            Stored(stored.position, erased.get(stored.position, stored.payload)) for stored in self._entries[partition]
+        ]
+
     async def head(self, partition: int) -> Position:
         entries = self._entries[partition]
         return entries[-1].position if entries else START
@@ -34,14 +40,14 @@ class MemoryLog:
     def _append(self, partition: int, entry: Entry) -> Appended:
         seen, entries = self._seen[partition], self._entries[partition]
         now = self._clock_ms()
-        first = seen.get(entry.event_id)
+        first = seen.get(entry.dedup_id)
         if first is not None and now - first.ms <= self._window_ms:
             return Appended(first, duplicate=True)
         last = entries[-1].position if entries else START
         position = Position(now, 0) if now > last.ms else Position(last.ms, last.seq + 1)
         entries.append(Stored(position, entry.payload))
-        seen.pop(entry.event_id, None)
-        seen[entry.event_id] = position
+        seen.pop(entry.dedup_id, None)
+        seen[entry.dedup_id] = position
         while len(seen) > self._window_ids:
             del seen[next(iter(seen))]
         return Appended(position, duplicate=False)

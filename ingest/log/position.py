@@ -1,11 +1,15 @@
 """Positions: where an event stands in its partition, and the read-your-writes token made of them."""
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
 from ingest.clock import from_ms
 from ingest.errors import CommandRejected
+
+_POSITION = re.compile(r"([0-9]{1,18})-([0-9]{1,18})", re.ASCII)
+_PARTITION = re.compile(r"[0-9]{1,4}", re.ASCII)
 
 
 class Position(NamedTuple):
@@ -17,8 +21,10 @@ class Position(NamedTuple):
     @classmethod
     def parse(cls, text: str | bytes) -> "Position":
         """Read `<ms>-<seq>`; raises ValueError for anything else."""
-        ms, _, seq = (text.decode() if isinstance(text, bytes) else text).partition("-")
-        return cls(int(ms), int(seq))
+        matched = _POSITION.fullmatch(text.decode() if isinstance(text, bytes) else text)
+        if matched is None:
+            raise ValueError(f"{text!r} is not a position")
+        return cls(int(matched[1]), int(matched[2]))
 
     def __str__(self) -> str:
         return f"{self.ms}-{self.seq}"
@@ -50,6 +56,8 @@ class Token(dict[int, Position]):
         try:
             for part in text.split(","):
                 partition, _, position = part.partition(":")
+                if not _PARTITION.fullmatch(partition):
+                    raise ValueError(partition)
                 token.include(int(partition), Position.parse(position))
         except ValueError:
             raise CommandRejected(

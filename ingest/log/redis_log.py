@@ -78,8 +78,16 @@ class RedisLog:
             return await pipe.execute(raise_on_error=False)
 
     async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
-        rows = await self._redis.xrange(self._keys[partition].log, min=f"({after}", max="+", count=limit)
-        return [Stored(Position.parse(position), fields[b"e"]) for position, fields in rows]
+        keys = self._keys[partition]
+        async with self._redis.pipeline(transaction=True) as pipe:
+            pipe.xrange(keys.log, min=f"({after}", max="+", count=limit)
+            low = f"[{after.sort_key}~".encode()  # behind every stub at `after`: ~ sorts after the separator
+            pipe.zrange(keys.erased, low, b"+", bylex=True, offset=0, num=limit)
+            rows, stubs = await pipe.execute()
+        entries = [Stored(Position.parse(position), fields[b"e"]) for position, fields in rows]
+        if not stubs:
+            return entries
+        return sorted([*entries, *map(_read_stub, stubs)], key=lambda stored: stored.position)[:limit]
 
     async def head(self, partition: int) -> Position:
         """The stream's last generated id: stays when the newest entry is erased."""
@@ -108,3 +116,14 @@ def _parse(raw: bytes) -> Appended:
 
 def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def stub_member(stub: Stored) -> bytes:
+    """A stub as a member of the sorted set of erased entries: it sorts by its position."""
+    return stub.position.sort_key.encode() + b"|" + stub.payload
+
+
+def _read_stub(member: bytes) -> Stored:
+    place, _, payload = member.partition(b"|")
+    ms, _, seq = place.decode().partition("-")
+    return Stored(Position(int(ms), int(seq)), payload)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from ingest.commands.requests import Name
+from ingest.commands.requests import Name, Names
 from mcp_gateway.tools.tool import Answer, Arguments, Door, Tool, given
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ SHOWN_CHARACTERS = 4_000
 
 Kind = Literal["observation", "memory", "lesson", "summary"]
 OneProject = Annotated[Name, Meta(description="Search only this project. Left out: all of them.")]
-Kinds = Annotated[list[Kind], Meta(description="Only these kinds of documents. Left out: all.")]
-AllTags = Annotated[list[str], Meta(description="Only documents with all of these tags.")]
+Kinds = Annotated[list[Kind], Meta(max_length=4, description="Only these kinds of documents. Left out: all.")]
+AllTags = Annotated[Names, Meta(description="Only documents with all of these tags.")]
 Time = Annotated[datetime, Meta(description="ISO 8601, e.g. 2026-01-31T12:00:00Z.")]
 
 

@@ -16,17 +16,28 @@ from projections.searchable import searchable_text
 from projections.similarity import SUPERSEDE_ABOVE, probe_tokens, signature
 
 
-class Tombstone(Struct, frozen=True, kw_only=True, tag=True):
-    """In the place of a forgotten document: a late repeat of its event must not bring it back."""
+class Tombstone(Struct, frozen=True, kw_only=True):
+    """In the place of a forgotten observation or memory: a late repeat of its event must not bring it back.
+
+    `position` is that of the forgetting, empty while a replay has only met the erased event. The rest is what a
+    forgotten memory leaves to its neighbours: which version it was, and what superseded it.
+    """
+
+    id: DocumentId
+    position: str = ""
+    memory_version: int = 1
+    superseded_by: str = ""
+
+
+class Mark(Struct, frozen=True, kw_only=True):
+    """An event without a document of its own was applied, at `position`: a late repeat of it changes nothing.
+
+    `subject` is the lesson it was about; empty for a session's events.
+    """
 
     id: DocumentId
     position: str
-
-
-class Mark(Struct, frozen=True, kw_only=True, tag=True):
-    """An event without a document of its own was applied: a late repeat of it changes nothing."""
-
-    id: DocumentId
+    subject: str = ""
 
 
 Document: TypeAlias = Observation | Memory | Session | Lesson | Tombstone | Mark
@@ -78,8 +89,22 @@ def listings(document: Document | None) -> set[tuple[str, str]]:
                 (sessions(document.tenant, document.project), member),
                 (session_name(document.tenant, document.session_id), document.id),
             }
+        case Mark(subject=subject) if subject:
+            return {(entries(subject), f"{_place(document.position)}|{document.id}")}
+        case Tombstone(superseded_by=heir) if heir:
+            return {(inheritance(heir), document.id)}
         case _:
             return set()
+
+
+def entries(lesson: str) -> str:
+    """Listing of the marks of a lesson's events, in log order: what is erased when it is forgotten."""
+    return f"entries:{lesson}"
+
+
+def inheritance(memory: str) -> str:
+    """Listing of the forgotten memory that this one superseded."""
+    return f"inheritance:{memory}"
 
 
 def probe_listings(memory: Memory) -> list[str]:

@@ -10,6 +10,7 @@ from ingest.events.envelope import Recorded
 from ingest.events.memory import MemoryRecorded, MemoryType, Purpose, Visibility
 from ingest.ids import MEMORY, DocumentId, document_id
 from ingest.log.partitions import project_route
+from ingest.log.position import Position
 from projections.similarity import SUPERSEDE_ABOVE, jaccard, signature
 
 TITLE_CHARS = 80
@@ -43,6 +44,7 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     parent_id: str = ""
     is_latest: bool = True
     superseded_at: datetime | None = None
+    superseded_by: str = ""
     occurred_at: datetime
     recorded_at: datetime
     position: str
@@ -93,12 +95,12 @@ def most_similar(new: Memory, candidates: Iterable[Memory]) -> Memory | None:
     Only memories of the same visibility and owner are compared: a private note never replaces what others can read.
     """
     mine = signature(new.content)
-    best: tuple[float, str] | None = None
+    best: tuple[float, Position] | None = None
     found: Memory | None = None
     for other in candidates:
         if not other.is_latest or other.id == new.id or not _same_audience(new, other):
             continue
-        rank = (jaccard(mine, signature(other.content)), other.position.rjust(24, "0"))
+        rank = (jaccard(mine, signature(other.content)), Position.parse(other.position))
         if rank[0] > SUPERSEDE_ABOVE and (best is None or rank > best):
             best, found = rank, other
     return found
@@ -106,10 +108,17 @@ def most_similar(new: Memory, candidates: Iterable[Memory]) -> Memory | None:
 
 def superseding(new: Memory, old: Memory) -> tuple[Memory, Memory]:
     """The new memory as the next version, and the old one as superseded by it."""
-    return (
-        replace(new, version=old.version + 1, parent_id=old.id),
-        replace(old, is_latest=False, superseded_at=new.recorded_at),
-    )
+    return inheriting(new, old.id, old.version), retired(old, new.id, new.recorded_at)
+
+
+def inheriting(new: Memory, parent: DocumentId, parent_version: int) -> Memory:
+    """The new memory as the version that follows its parent's."""
+    return replace(new, version=parent_version + 1, parent_id=parent)
+
+
+def retired(old: Memory, heir: str, at: datetime) -> Memory:
+    """The old memory as superseded by its heir."""
+    return replace(old, is_latest=False, superseded_at=at, superseded_by=heir)
 
 
 def _same_audience(new: Memory, other: Memory) -> bool:

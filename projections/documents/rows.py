@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # what of redis-om is used here; its own annotations leave ty
 else:
     from aredis_om import Field, HashModel
 
+UNPLACED = "-"
+"""`pk` of a row that is not being saved (redis-om would replace an empty one by a random id)."""
 RowT = TypeVar("RowT", bound="Row")
 
 
@@ -30,7 +32,7 @@ class Row(HashModel):
     a list: a hash holds text, and saving does not remove a field that became None.
     """
 
-    pk: str = Field(default="", primary_key=True)
+    pk: str = Field(default=UNPLACED, primary_key=True)
 
     @classmethod
     def make_key(cls, part: str) -> str:
@@ -44,9 +46,9 @@ async def save_row(row: Row, pk: str, pipe: Transaction) -> None:
 
 
 def read_row(cls: type[RowT], stored: Mapping[bytes, bytes]) -> RowT | None:
-    """The row in a hash's fields; None for no hash. Its `pk` is empty: a row's identity is its `id`."""
+    """The row in a hash's fields; None for no hash. Its `pk` is UNPLACED: a row's identity is its `id`."""
     if not stored:
         return None
     fields: dict[str, Any] = {name.decode(): value.decode() for name, value in stored.items()}
-    fields["pk"] = ""
+    fields["pk"] = UNPLACED
     return cls.model_validate(fields)

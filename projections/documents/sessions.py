@@ -1,6 +1,5 @@
 """Sessions: when a run of work began and ended, and how much is known of it."""
 
-from datetime import datetime
 from typing import Literal
 
 from ingest.clock import to_ms
@@ -40,10 +39,10 @@ def session_document_id(tenant: str, project: str, session_id: str) -> DocumentI
     return document_id(SESSION, session_route(tenant, project, session_id), "")
 
 
-def opened(recorded: Recorded, when: datetime | None = None) -> Session:
-    """The session that an event is the first to name; it begins at `when`, else when the event says it happened."""
+def opened(recorded: Recorded) -> Session:
+    """The session that an event is the first to name."""
     envelope = recorded.envelope
-    when_ms = to_ms(when or envelope.occurred_at)
+    when_ms = to_ms(envelope.occurred_at)
     return Session(
         id=session_document_id(envelope.tenant, envelope.project, envelope.session_id),
         tenant=envelope.tenant,

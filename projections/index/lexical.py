@@ -42,7 +42,8 @@ class Lexical:
 
     def remove(self, ordinal: int) -> None:
         """Queue a document's removal for the next commit."""
-        self._writer.delete_documents_by_term("ordinal", ordinal)
+        # by query: tantivy-py's delete by term takes the number for a signed one and finds nothing in an unsigned field
+        self._writer.delete_documents_by_query(tantivy.Query.term_query(self._schema, "ordinal", ordinal))
 
     def commit(self) -> None:
         """Make what was queued findable."""

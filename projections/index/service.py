@@ -24,6 +24,7 @@ from projections.index.reading import FeedTrimmed, Read, apply_entries, read_fee
 from projections.index.replica import IndexReplica
 from projections.index.search import Filter, Hit, Question, search
 from projections.index.snapshots import FeedPosition, UnusableSnapshot
+from projections.lag import entries_behind
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -31,6 +32,7 @@ Result = TypeVar("Result")
 BLOCK_MS = 1000
 COMMIT_EVERY_S = 2.0
 RETRY_S = 1.0
+LAG_EVERY_S = 0.5
 
 
 class ReplicaService:
@@ -48,8 +50,10 @@ class ReplicaService:
         self._changed = asyncio.Condition()
         self._caught_up: set[int] = set()
         self._committed_at = time.monotonic()
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self.trouble: str | None = None
+        self.lag: dict[int, int] = {}
+        """Log entries not projected yet, by partition that is behind, as of less than a second ago."""
 
     @property
     def ready(self) -> bool:
@@ -73,13 +77,16 @@ class ReplicaService:
 
     def start(self) -> None:
         """Begin to load and follow."""
-        self._task = asyncio.create_task(self._run(), name="index-replica")
+        self._tasks = [
+            asyncio.create_task(self._run(), name="index-replica"),
+            asyncio.create_task(self._keep_measuring_lag(), name="lag"),
+        ]
 
     async def aclose(self) -> None:
         """Stop following; removes the working copy."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         self._thread.shutdown(wait=True)
         self._index = None
         shutil.rmtree(self._work, ignore_errors=True)
@@ -94,7 +101,7 @@ class ReplicaService:
                 await self._changed.wait_for(lambda: token.covered_by(self.applied))
         except TimeoutError:
             waited = time.monotonic() - started
-            raise ProjectionBehind(waited, await self.lag()) from None
+            raise ProjectionBehind(waited, await self.measure_lag()) from None
 
     async def wait_ready(self, timeout_s: float) -> None:
         """Return once `ready`; raises ProjectionBehind after `timeout_s`."""
@@ -102,26 +109,18 @@ class ReplicaService:
             async with asyncio.timeout(timeout_s), self._changed:
                 await self._changed.wait_for(lambda: self.ready)
         except TimeoutError:
-            raise ProjectionBehind(timeout_s, await self.lag()) from None
+            raise ProjectionBehind(timeout_s, await self.measure_lag()) from None
 
     async def search(self, question: Question, allowed: Filter) -> list[Hit]:
         """Search the index as it stands. Raises ProjectionBehind before the first load is done."""
         if self._index is None:
-            raise ProjectionBehind(0.0, await self.lag())
+            raise ProjectionBehind(0.0, await self.measure_lag())
         return await self.in_index_thread(search, self._index, question, allowed)
 
-    async def lag(self) -> dict[int, int]:
-        """Milliseconds of log time between the newest event and what is searchable, by partition that is behind."""
-        async with self._redis.pipeline(transaction=False) as pipe:
-            for partition in range(self._partitions):
-                pipe.xrevrange(PartitionKeys(partition).log, count=1)
-            newest = await pipe.execute()
-        applied, behind = self.applied, dict[int, int]()
-        for partition, rows in enumerate(newest):
-            head = Position.parse(rows[0][0]) if rows else START
-            if (at := applied.get(partition, START)) < head:
-                behind[partition] = max(1, head.ms - at.ms) if at != START else 1
-        return behind
+    async def measure_lag(self) -> dict[int, int]:
+        """Log entries that are not projected yet, by partition that is behind; also refreshes `lag`."""
+        self.lag = await entries_behind(self._redis, self._partitions)
+        return self.lag
 
     async def in_index_thread(self, work: Callable[..., Result], *args: Any) -> Result:
         """Run something in the thread that owns the index."""
@@ -133,6 +132,14 @@ class ReplicaService:
         if self._index is None:
             raise ProjectionBehind(0.0, {})
         return self._index
+
+    async def _keep_measuring_lag(self) -> None:
+        while True:
+            try:
+                await self.measure_lag()
+            except (RedisError, OSError) as error:
+                logger.debug("lag is not known: %s", error)
+            await asyncio.sleep(LAG_EVERY_S)
 
     async def _run(self) -> None:
         while True:

@@ -26,9 +26,6 @@ from projections.queries.documents import DocumentReader, Located, Page
 from projections.queries.views import readable_by, view
 
 Limit = Annotated[int, Meta(ge=1, le=1000)]
-EXACT_LAG = 1_000
-"""Entries counted one by one when a consumer group cannot say how far it is; more are reported as this many."""
-
 MAX_SCANNED = 20_000
 """Entries one filtered request may pass over; it then answers what it has and where to go on."""
 
@@ -172,7 +169,7 @@ class Browse:
 
     async def projections(self) -> list[dict[str, Any]]:
         """For every partition: head of the log, checkpoint, what is searchable, how many entries wait, dead letters."""
-        applied = self._replica.applied
+        applied, behind = self._replica.applied, await self._replica.measure_lag()
         rows: list[dict[str, Any]] = []
         for partition in self._everywhere:
             keys = PartitionKeys(partition)
@@ -189,7 +186,6 @@ class Browse:
                 pipe.xlen(live.changes)
                 stored, waiting, feed = await pipe.execute()
             checkpoint = Position.parse(stored) if stored else START
-            behind = await self._log.read(partition, checkpoint, EXACT_LAG) if checkpoint < head else []
             rows.append(
                 {
                     "partition": partition,
@@ -197,7 +193,7 @@ class Browse:
                     "head": str(head),
                     "checkpoint": str(checkpoint),
                     "searchable": str(applied.get(partition, START)),
-                    "lag": len(behind),
+                    "lag": behind.get(partition, 0),
                     "to_embed": waiting,
                     "feed": feed,
                     "dead_letters": dead,
@@ -225,6 +221,11 @@ class Browse:
                     }
                 )
         return found
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions the log has."""
+        return self._log.partitions
 
     @property
     def _everywhere(self) -> range:

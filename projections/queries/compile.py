@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from ingest.commands.requests import Name
 from ingest.log.partitions import partition_of, project_route
 from ingest.log.position import Token
 from projections.context import Block, Context, compile_context, lessons_block, recall_block, session_block
@@ -26,11 +27,11 @@ RECALLED = 20
 class ContextRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """For whom to compile, and how much room there is."""
 
-    project: str
-    session_id: str = ""
+    project: Name
+    session_id: Name = ""
     query: Annotated[str, Meta(max_length=20_000)] = ""
     token_budget: Annotated[int, Meta(ge=1, le=200_000)] = 2000
-    agent_id: str = ""
+    agent_id: Name = ""
     after: str = ""
 
 
@@ -85,4 +86,5 @@ class Compile:
     async def _recalled(self, tenant: str, request: ContextRequest, reader: str) -> Block | None:
         wanted = RecallRequest(query=request.query, project=request.project, limit=RECALLED)
         answer = await self._recall(wanted, tenant, reader or request.agent_id)
-        return recall_block(request.query, [(result.id, result.content) for result in answer.results])
+        found = [(result.id, result.content) for result in answer.results]
+        return recall_block(request.query, found, request.token_budget)

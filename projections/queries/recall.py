@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from ingest.clock import Clock, system_clock, to_ms
+from ingest.commands.requests import Name, Names
 from ingest.errors import CommandRejected, MnemologError
 from ingest.ids import DocumentId
 from ingest.log.position import Token
@@ -43,12 +44,12 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents."""
 
     query: Annotated[str, Meta(min_length=1, max_length=20_000)]
-    project: str | None = None
-    agent_id: str = ""
-    session_id: str = ""
-    user_id: str = ""
-    kinds: list[Kind] = []
-    tags: list[str] = []
+    project: Name | None = None
+    agent_id: Name = ""
+    session_id: Name = ""
+    user_id: Name = ""
+    kinds: Annotated[list[Kind], Meta(max_length=4)] = []
+    tags: Names = []
     from_: datetime | None = None
     to: datetime | None = None
     as_of: datetime | None = None
@@ -57,7 +58,7 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     alpha: Annotated[float, Meta(ge=0, le=1)] | None = None
     half_life_days: Annotated[float, Meta(gt=0)] | None = None
     explain: bool = False
-    after: str = ""
+    after: Annotated[str, Meta(max_length=100_000)] = ""
     consistency: Literal["session", "eventual"] = "session"
 
 
@@ -78,7 +79,7 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RecallAnswer(Struct, frozen=True, kw_only=True):
-    """What was recalled. `lag`: ms of log time not searchable yet, by partition; `degraded`: what was left out."""
+    """What was recalled. `lag`: log entries not searchable yet, by partition; `degraded`: what was left out."""
 
     results: list[RecallResult]
     took_ms: float
@@ -99,6 +100,10 @@ class Recall:
     def close(self) -> None:
         """Give the embedding thread back."""
         self._embedding_thread.shutdown(wait=False)
+
+    async def warm_up(self) -> None:
+        """Load the model, so that the first request does not wait for it."""
+        await self._vector(RecallRequest(query="warm up"))
 
     async def __call__(self, request: RecallRequest, tenant: str, reader: str = "") -> RecallAnswer:
         """Recall for a reader of a tenant.
@@ -127,7 +132,7 @@ class Recall:
         return RecallAnswer(
             results=results[: request.limit],
             took_ms=round((time.perf_counter() - started) * 1000, 2),
-            lag=await self._replica.lag(),
+            lag=self._replica.lag,
             degraded=degraded,
         )
 

@@ -96,11 +96,9 @@ def ended(n: int, *, event_id: str = "", **envelope: Any) -> Recorded:
     return recorded(SessionEnded(), place(n), event_id=event_id or f"s{n}", **fields)
 
 
-def forgotten(
-    n: int, kind: SubjectKind, subject: str, *, happened: datetime | None = None, **envelope: Any
-) -> Recorded:
-    """A tombstone recorded at `place(n)`; its event id is `f<n>`. `happened` is when the subject says it happened."""
-    said = SubjectForgotten(kind=kind, subject=subject, subject_occurred_at=happened)
+def forgotten(n: int, kind: SubjectKind, subject: str, **envelope: Any) -> Recorded:
+    """A tombstone recorded at `place(n)`; its event id is `f<n>`."""
+    said = SubjectForgotten(kind=kind, subject=subject)
     return recorded(said, place(n), event_id=f"f{n}", occurred_at=minute(n), **envelope)
 
 

@@ -45,9 +45,11 @@ def one_by_one(events: Iterable[Recorded]) -> MemoryStore:
 
 
 def replayed(events: Iterable[Recorded], live: MemoryStore) -> MemoryStore:
-    """A store rebuilt from what is left of the log once everything `live` gave up is erased from it."""
-    gone = set(live.erased)
-    return one_by_one(event for event in events if event.position not in gone)
+    """A store rebuilt from the log as `live` left it: with stubs in the place of what it erased."""
+    return one_by_one(
+        Recorded(event.position, *live.erased[event.position]) if event.position in live.erased else event
+        for event in events
+    )
 
 
 def members(store: MemoryStore) -> dict[str, set[str]]:

@@ -90,7 +90,7 @@ async def _save(store: RedisStore, keys: PartitionKeys, entries: Sequence[Stored
 async def _park(store: RedisStore, keys: PartitionKeys, entry: Stored, error: Exception) -> None:
     code = error.code if isinstance(error, UnreadableEvent) else type(error).__name__
     letter = DeadLetter(position=str(entry.position), code=code, message=str(error)[:2000], attempts=1)
-    await store.save_and(Changes({}, []), entry.position, lambda pipe: queue_park(pipe, keys, letter))
+    await store.save_and(Changes({}, {}), entry.position, lambda pipe: queue_park(pipe, keys, letter))
 
 
 async def _switch(redis: Client, keys: PartitionKeys, live: int, position: Position) -> bool:

@@ -163,7 +163,7 @@ def test_two_documents_are_related():
 
 def test_forgetting_goes_where_the_subject_went():
     """A tombstone must come behind the events of its subject, so it takes their partition."""
-    told = SubjectForgotten(kind="observation", subject="obs_1", reason="asked", subject_occurred_at=minute(1))
+    told = SubjectForgotten(kind="observation", subject="obs_1", reason="asked")
     when(
         ForgetSubject(
             project="atlas",
@@ -171,7 +171,6 @@ def test_forgetting_goes_where_the_subject_went():
             kind="observation",
             subject="obs_1",
             reason="asked",
-            subject_occurred_at=minute(1),
         )
     ).then(told, route=session_route("acme", "atlas", "s1"))
     when(ForgetSubject(project="atlas", session_id="s1", kind="memory", subject="mem_1")).then(

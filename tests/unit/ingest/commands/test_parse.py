@@ -20,6 +20,7 @@ from ingest.commands.requests import (
 )
 from ingest.errors import CommandRejected, MalformedRequest
 
+WRITE: Any = WriteCommand
 GOOD = {"type": "remember", "content": "likes tea"}
 JSON, NDJSON, MSGPACK = "application/json", "application/x-ndjson", "application/msgpack"
 REPLACED = "\ufffd"
@@ -27,12 +28,12 @@ REPLACED = "\ufffd"
 
 def write(body: bytes) -> Any:
     """One write command from JSON."""
-    return parse_json(body, WriteCommand)  # pyright: ignore[reportArgumentType]
+    return parse_json(body, WRITE)
 
 
 def write_object(value: Any) -> Any:
     """One write command from a decoded value."""
-    return parse_object(value, WriteCommand)  # pyright: ignore[reportArgumentType]
+    return parse_object(value, WRITE)
 
 
 def fault_of(body: bytes) -> CommandRejected:

@@ -50,7 +50,7 @@ def data_of(cls: type[EventData]) -> st.SearchStrategy[EventData]:
     return st.builds(cls, **of_fields)
 
 
-envelopes = st.fixed_dictionaries(
+envelopes: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "event_id": texts,
         "occurred_at": times,

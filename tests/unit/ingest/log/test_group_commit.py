@@ -24,7 +24,7 @@ class WatchedLog:
         self.appends: list[Mapping[int, Sequence[Entry]]] = []
         self.gate = asyncio.Event()
         self.gate.set()
-        self.failures: list[Exception] = []
+        self.failures: Sequence[Exception] = []
         self.stores_before_failing = False
 
     @property
@@ -37,7 +37,8 @@ class WatchedLog:
         if self.failures:
             if self.stores_before_failing:
                 await self._log.append(batches)
-            raise self.failures.pop(0)
+            failure, *self.failures = self.failures
+            raise failure
         return await self._log.append(batches)
 
     async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
@@ -178,7 +179,7 @@ async def test_a_log_that_stays_away_is_told_to_every_waiting_caller(
     log: WatchedLog, commit: GroupCommit, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(group_commit, "GIVE_UP_AFTER_S", 0.1)
-    log.failures = [LogUnavailable("away")] * 1000
+    log.failures = [LogUnavailable("away") for _ in range(1000)]
     answers = await asyncio.gather(*await started(commit, "a", "b", "c"), return_exceptions=True)
     assert [type(answer) for answer in answers] == [LogUnavailable] * 3
     assert commit.waiting_events == 0

@@ -15,7 +15,7 @@ class Script:
     """A Lua script; loads itself into a server that does not know it (a fresh one, or one that restarted)."""
 
     def __init__(self, name: str) -> None:
-        self.source = (files(__name__) / f"{name}.lua").read_text()
+        self.source = (files("ingest.log") / "lua" / f"{name}.lua").read_text()
         self._sha: str | None = None
 
     async def sha(self, redis: Client, *, reload: bool = False) -> str:
@@ -45,8 +45,8 @@ def append_arguments(
 ) -> tuple[Sequence[str], list[str | bytes | int]]:
     """Keys and arguments of APPEND for one partition's batch."""
     args: list[str | bytes | int] = [window_ms, window_ids]
-    for event_id, payload in entries:
-        args.append(event_id)
+    for dedup_id, payload in entries:
+        args.append(dedup_id)
         args.append(payload)
     return (keys.log, keys.dedup, keys.dedup_previous), args
 

@@ -1,6 +1,6 @@
--- Appends a batch to one partition, each event id at most once within the dedup window.
+-- Appends a batch to one partition, each dedup id at most once within the window.
 -- KEYS: log stream, dedup hash, previous dedup hash
--- ARGV: window in ms, ids remembered, then event id and payload of each entry (at most 2,000 entries)
+-- ARGV: window in ms, ids remembered, then dedup id and payload of each entry (at most 2,000 entries)
 -- Returns one string an entry: "<ms>-<seq>", or "=<ms>-<seq>" when the id was there already.
 --
 -- The window is two hashes. When the current one is full (half of the ids) or as old as the window it becomes the

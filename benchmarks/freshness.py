@@ -1,0 +1,123 @@
+"""How soon is a write findable? Time from its acknowledgement to the first recall that finds it.
+
+    python benchmarks/freshness.py [--rate 300] [--seconds 30] [--url http://127.0.0.1:3111]
+
+Observations are written one by one at a steady rate. Every so often one of them holds a word that no other has, and a
+prober asks for that word, without a token, again and again from the moment of the acknowledgement; the time until a
+recall finds it is a sample. Beside that, each sampled write is asked for once with its token: that must find it at
+once, always.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import time
+from typing import Any
+
+import httpx
+
+SEED = 20261121
+WORDS = [
+    "queue",
+    "index",
+    "ledger",
+    "token",
+    "schema",
+    "canary",
+    "replica",
+    "payment",
+    "timeout",
+    "rollout",
+    "budget",
+    "alert",
+    "branch",
+    "fixture",
+]
+ASK_EVERY_S = 0.01
+GIVE_UP_S = 10.0
+
+
+async def write(client: httpx.AsyncClient, run: str, number: int, text: str) -> str:
+    """Store one observation; returns its token."""
+    answer = await client.post(
+        "/v1/observations",
+        json={
+            "event_id": f"{run}-{number}",
+            "project": run,
+            "session_id": f"session-{number % 23}",
+            "agent_id": f"agent-{number % 11}",
+            "content": text,
+        },
+    )
+    answer.raise_for_status()
+    return answer.json()["position"]
+
+
+async def found(client: httpx.AsyncClient, run: str, word: str, after: str = "") -> bool:
+    """Whether recall (words only: the text is what must be findable) finds the word's document."""
+    answer = await client.post(
+        "/v1/recall", json={"query": word, "project": run, "limit": 1, "mode": "lexical", "after": after}
+    )
+    if answer.status_code == 503:
+        return False
+    answer.raise_for_status()
+    results: list[dict[str, Any]] = answer.json()["results"]
+    return bool(results) and word in results[0]["content"]
+
+
+async def sample(client: httpx.AsyncClient, run: str, number: int, dice: random.Random) -> tuple[float, bool]:
+    """Seconds until a marked write was found, and whether its token found it at once."""
+    word = f"zq{number}x{dice.randrange(10**9)}"
+    token = await write(client, run, number, f"{' '.join(dice.choices(WORDS, k=30))} {word}")
+    acknowledged = time.perf_counter()
+    with_token = asyncio.create_task(found(client, run, word, token))
+    while not await found(client, run, word):
+        if time.perf_counter() - acknowledged > GIVE_UP_S:
+            break
+        await asyncio.sleep(ASK_EVERY_S)
+    return time.perf_counter() - acknowledged, await with_token
+
+
+async def main() -> None:
+    """Write at the rate, sample, print percentiles."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--url", default=os.environ.get("MNEMOLOG_URL", "http://127.0.0.1:3111"))
+    parser.add_argument("--rate", type=int, default=300)
+    parser.add_argument("--seconds", type=int, default=30)
+    parser.add_argument("--samples-per-second", type=int, default=5)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    secret = os.environ.get("MNEMOLOG_SECRET")
+    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+    dice, run = random.Random(SEED), f"fresh-{time.time_ns():x}"
+    limits = httpx.Limits(max_connections=200)
+    async with httpx.AsyncClient(base_url=options.url, headers=headers, timeout=15, limits=limits) as client:
+        began = time.perf_counter()
+        samples: list[asyncio.Task[tuple[float, bool]]] = []
+        writes: list[asyncio.Task[str]] = []
+        for number in range(options.rate * options.seconds):
+            await asyncio.sleep(max(0.0, began + number / options.rate - time.perf_counter()))
+            if number % (options.rate // options.samples_per_second) == 0:
+                samples.append(asyncio.create_task(sample(client, run, number, dice)))
+            else:
+                text = " ".join(dice.choices(WORDS, k=40))
+                writes.append(asyncio.create_task(write(client, run, number, text)))
+        await asyncio.gather(*writes)
+        reached = (len(writes) + len(samples)) / (time.perf_counter() - began)
+        results = await asyncio.gather(*samples)
+    times = sorted(seconds * 1000 for seconds, _ in results)
+    figures = {
+        "events_per_s": round(reached),
+        "samples": len(times),
+        "p50_ms": round(times[len(times) // 2]),
+        "p99_ms": round(times[min(len(times) - 1, int(len(times) * 0.99))]),
+        "max_ms": round(times[-1]),
+        "found_with_token": f"{sum(with_token for _, with_token in results)}/{len(results)}",
+    }
+    print(json.dumps(figures) if options.json else "\n".join(f"{name:>18}: {value}" for name, value in figures.items()))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,87 @@
+"""A running mnemolog as the tests of its doors see it: real processes, a free port, folders that nobody else uses."""
+
+import os
+import shutil
+import signal
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+
+from api.cli.supervisor import Supervisor, local_url
+from ingest.settings import Settings
+
+SECRET = "the-secret-of-these-tests"
+PATIENT = httpx.Timeout(60)
+
+
+class Server(NamedTuple):
+    """One running server and what a test needs to reach it, or to hurt it."""
+
+    supervisor: Supervisor
+    url: str
+    secret: str
+    redis_url: str
+    data_dir: Path
+
+    @classmethod
+    def of(cls, supervisor: Supervisor) -> "Server":
+        """The server that a started supervisor looks after."""
+        settings = supervisor.settings
+        return cls(supervisor, local_url(settings), settings.secret or "", settings.redis_url or "", settings.data_dir)
+
+    def client(self, agent: str = "", *, secret: str | None = None) -> httpx.AsyncClient:
+        """A client with the server's bearer (or another, or none for an empty one), reading as `agent`."""
+        given = self.secret if secret is None else secret
+        headers = {"Authorization": f"Bearer {given}"} if given else {}
+        if agent:
+            headers["X-Agent-Id"] = agent
+        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=PATIENT, trust_env=False)
+
+    def stop(self) -> None:
+        """Stop it, also when a test left some of it frozen."""
+        children = [self.supervisor.api, self.supervisor.worker, self.supervisor.valkey]
+        for pid in [child.pid for child in children if child is not None]:
+            if pid is not None:
+                os.kill(pid, signal.SIGCONT)
+        self.supervisor.stop()
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        return reserved.getsockname()[1]
+
+
+def settings(folder: Path, cache_dir: Path, **changes: Any) -> Settings:
+    """Settings of a server whose data is in `folder`, on a free port."""
+    port = free_port()
+    chosen: dict[str, Any] = {
+        "data_dir": folder,
+        "cache_dir": cache_dir,
+        "port": port,
+        "secret": SECRET,
+        "url": f"http://127.0.0.1:{port}",
+        **changes,
+    }
+    return Settings(**chosen)
+
+
+def seed_cache(cache_dir: Path) -> None:
+    """Take the exported embedding model of this machine along, if there is one: exporting takes a minute."""
+    exported = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "mnemolog/models/default"
+    if exported.is_dir():
+        shutil.copytree(exported, cache_dir / "models" / "default")
+
+
+def fault(answer: httpx.Response) -> dict[str, Any]:
+    """The error of a refusal."""
+    return answer.json()["error"]
+
+
+def ids(page: dict[str, Any]) -> list[str]:
+    """The ids of a page of documents, or of what was recalled."""
+    found: Sequence[dict[str, Any]] = page["items"] if "items" in page else page["results"]
+    return [one["id"] for one in found]

@@ -1,0 +1,525 @@
+"""What no client should send, and what it gets: a status, a code, a message that names the fault and its place.
+
+After each the server answers as before. And what must never be kept (secrets, private text) reaches neither the log nor
+the disk."""
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import httpx
+import msgspec
+import pytest
+
+from ingest.connections import Client, connect
+from tests.acceptance.running import Server, fault, ids
+
+JSON, NDJSON, MSGPACK = "application/json", "application/x-ndjson", "application/msgpack"
+MIB = 1 << 20
+
+
+@pytest.fixture
+async def unhurt(client: httpx.AsyncClient, project: str) -> AsyncGenerator[httpx.AsyncClient]:
+    """The client; when the test is over, the server must still take a write, find it and page through the log."""
+    yield client
+    told = await client.post("/v1/memories", json={"project": project, "content": "still here afterwards"})
+    assert told.status_code == 202, told.text
+    asked = {"project": project, "query": "still here afterwards", "after": told.json()["position"]}
+    found = await client.post("/v1/recall", json=asked)
+    assert told.json()["id"] in ids(found.json())
+    partition = told.json()["position"].partition(":")[0]
+    log = await client.get("/v1/events", params={"partition": partition, "limit": 1000})
+    assert log.status_code == 200
+
+
+async def post(client: httpx.AsyncClient, path: str, body: bytes, content_type: str = JSON) -> httpx.Response:
+    """The answer to a body as it stands."""
+    return await client.post(path, content=body, headers={"content-type": content_type})
+
+
+class Bad(NamedTuple):
+    """A request and its refusal: the message (case aside) has `says` in it."""
+
+    path: str
+    body: bytes
+    status: int
+    code: str
+    says: str
+    field: str | None = None
+
+
+def nested(opening: str, closing: str, levels: int) -> bytes:
+    """A value inside so many levels."""
+    return (opening * levels + "1" + closing * levels).encode()
+
+
+def observation(data: bytes) -> bytes:
+    """An observation whose data is written as given."""
+    return b'{"session_id":"s1","content":"x","data":' + data + b"}"
+
+
+BODIES = {
+    "not JSON": Bad("/v1/memories", b"{content: x}", 400, "malformed", "not json"),
+    "empty body": Bad("/v1/memories", b"", 400, "malformed", "not json"),
+    "cut off": Bad("/v1/memories", b'{"content": "x', 400, "malformed", "not json"),
+    "more behind it": Bad("/v1/memories", b'{"content": "x"} y', 400, "malformed", "not json"),
+    "invalid UTF-8": Bad("/v1/memories", b'{"content": "\xff\xfe"}', 400, "malformed", "utf-8"),
+    "an array": Bad("/v1/memories", b"[]", 422, "invalid", "object"),
+    "null": Bad("/v1/memories", b"null", 422, "invalid", "object"),
+    "a number for text": Bad("/v1/memories", b'{"content": 5}', 422, "invalid", "str", "content"),
+    "text for tags": Bad("/v1/memories", b'{"content": "x", "tags": "y"}', 422, "invalid", "array", "tags"),
+    "a number among tags": Bad("/v1/memories", b'{"content": "x", "tags": [5]}', 422, "invalid", "str", "tags"),
+    "text for data": Bad("/v1/observations", observation(b'"y"'), 422, "invalid", "object", "data"),
+    "empty content": Bad("/v1/memories", b'{"content": ""}', 422, "invalid", "empty", "content"),
+    "blank content": Bad("/v1/lessons", b'{"content": " \\n "}', 422, "invalid", "empty", "content"),
+    "nothing observed": Bad("/v1/observations", b'{"session_id": "s1"}', 422, "invalid", "content", "content"),
+    "no session": Bad("/v1/observations", b'{"content": "x"}', 422, "invalid", "session", "session_id"),
+    "content missing": Bad("/v1/memories", b"{}", 422, "invalid", "content", "content"),
+    "status missing": Bad("/v1/sessions", b'{"session_id": "s1"}', 422, "invalid", "status", "status"),
+    "unknown status": Bad(
+        "/v1/sessions", b'{"session_id": "s1", "status": "paused"}', 422, "invalid", "paused", "status"
+    ),
+    "unknown key": Bad("/v1/memories", b'{"content": "x", "tagz": []}', 422, "invalid", "tagz", "tagz"),
+    "unknown key, deep JSON repaired": Bad(
+        "/v1/memories", b'{"content": "\\ud83c", "tagz": []}', 422, "invalid", "tagz", "tagz"
+    ),
+    "a time without a zone": Bad(
+        "/v1/memories", b'{"content": "x", "occurred_at": "2026-01-31T12:00:00"}', 422, "invalid", "zone", "occurred_at"
+    ),
+    "no time": Bad("/v1/memories", b'{"content": "x", "occurred_at": "soon"}', 422, "invalid", "datetime",
+                   "occurred_at"),
+    "a time before the first year": Bad(
+        "/v1/memories", b'{"content": "x", "occurred_at": "0001-01-01T00:00:00+14:00"}', 422, "invalid", "",
+        "occurred_at",
+    ),
+    "a time after the last year": Bad(
+        "/v1/lessons", b'{"content": "x", "occurred_at": "9999-12-31T23:59:59-12:00"}', 422, "invalid", "",
+        "occurred_at",
+    ),
+    "NUL in a name": Bad("/v1/memories", b'{"content": "x", "project": "a\\u0000b"}', 422, "invalid", "nul", "project"),
+    "a long name": Bad(
+        "/v1/memories", b'{"content": "x", "project": "' + b"p" * 513 + b'"}', 422, "invalid", "512", "project"
+    ),
+    "a long event id": Bad(
+        "/v1/memories", b'{"content": "x", "event_id": "' + b"e" * 129 + b'"}', 422, "invalid", "128", "event_id"
+    ),
+    "importance out of range": Bad(
+        "/v1/memories", b'{"content": "x", "importance": 11}', 422, "invalid", "10", "importance"
+    ),
+    "negative importance": Bad("/v1/memories", b'{"content": "x", "importance": -1}', 422, "invalid", "0",
+                               "importance"),
+    "a huge number": Bad("/v1/memories", b'{"content": "x", "importance": 1e999}', 422, "invalid", "range",
+                         "importance"),
+    "no lifetime": Bad("/v1/memories", b'{"content": "x", "ttl_days": 0}', 422, "invalid", "0", "ttl_days"),
+    "NaN": Bad("/v1/memories", b'{"content": "x", "importance": NaN}', 400, "malformed", "not json"),
+    "NaN in data": Bad("/v1/observations", observation(b'{"x": NaN}'), 400, "malformed", "not json"),
+    "Infinity in data": Bad("/v1/observations", observation(b'{"x": [-Infinity]}'), 400, "malformed", "not json"),
+    "an integer over 64 bits": Bad(
+        "/v1/observations", observation(b'{"x": ' + b"9" * 40 + b"}"), 422, "invalid", "64 bits", "data"
+    ),
+    "an integer of 5,000 digits": Bad(
+        "/v1/observations", observation(b'{"x": ' + b"9" * 5000 + b"}"), 422, "invalid", "", "data"
+    ),
+    "200,000 brackets": Bad("/v1/observations", observation(b"[" * 200_000), 422, "invalid", "", "data"),
+    "200,000 brackets in data": Bad(
+        "/v1/observations", observation(b'{"x": ' + b"[" * 200_000), 400, "malformed", "nested"
+    ),
+    "5,000 levels in data": Bad(
+        "/v1/observations", observation(nested('{"a":', "}", 5000)), 400, "malformed", "nested"
+    ),
+    "150 levels in data": Bad(
+        "/v1/observations", observation(nested('{"a":', "}", 150)), 422, "invalid", "nest", "data"
+    ),
+    "metadata over 4 KiB": Bad(
+        "/v1/memories", b'{"content": "x", "metadata": {"a": "' + b"b" * 4096 + b'"}}', 422, "invalid", "4096",
+        "metadata",
+    ),
+    "a number in metadata": Bad("/v1/memories", b'{"content": "x", "metadata": {"a": 1}}', 422, "invalid", "str",
+                                "metadata"),
+    "an event over 1 MiB": Bad(
+        "/v1/memories", b'{"content": "' + b"words " * 180_000 + b'"}', 422, "invalid", "1,048,576", "content"
+    ),
+    "data over 1 MiB": Bad(
+        "/v1/observations", observation(b'{"a": "' + b"words " * 180_000 + b'"}'), 422, "invalid", "1,048,576", "data"
+    ),
+    "blank query": Bad("/v1/recall", b'{"query": " "}', 422, "invalid", "blank", "query"),
+    "no query": Bad("/v1/recall", b"{}", 422, "invalid", "query", "query"),
+    "negative limit": Bad("/v1/recall", b'{"query": "x", "limit": -1}', 422, "invalid", "1", "limit"),
+    "huge limit": Bad("/v1/recall", b'{"query": "x", "limit": 1' + b"0" * 30 + b"}", 422, "invalid", "200", "limit"),
+    "unknown kind": Bad("/v1/recall", b'{"query": "x", "kinds": ["tea"]}', 422, "invalid", "tea", "kinds"),
+    "unknown mode": Bad("/v1/recall", b'{"query": "x", "mode": "psychic"}', 422, "invalid", "psychic", "mode"),
+    "alpha out of range": Bad("/v1/recall", b'{"query": "x", "alpha": 2}', 422, "invalid", "1", "alpha"),
+    "bad token": Bad("/v1/recall", b'{"query": "x", "after": "yesterday"}', 422, "invalid", "yesterday", "after"),
+    "no project": Bad("/v1/context", b'{"query": "x"}', 422, "invalid", "project", "project"),
+    "no budget": Bad("/v1/context", b'{"project": "x", "token_budget": 0}', 422, "invalid", "1", "token_budget"),
+    "a batch that is none": Bad("/v1/events", b'{"type": "observe"}', 400, "malformed", "array"),
+    "a batch of brackets": Bad("/v1/events", b"[" * 200_000, 400, "malformed", "nested"),
+    "no such partition": Bad("/v1/admin/projections/rebuild", b'{"partition": 99}', 422, "invalid", "15", "partition"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", BODIES.values(), ids=BODIES)
+async def test_a_bad_body_is_refused_with_what_is_wrong_and_where(unhurt: httpx.AsyncClient, bad: Bad):
+    answer = await post(unhurt, bad.path, bad.body)
+    assert (answer.status_code, fault(answer)["code"]) == (bad.status, bad.code), answer.text[:300]
+    assert bad.says in fault(answer)["message"].lower()
+    assert len(fault(answer)["message"]) > 10
+    assert len(answer.text) < 1000
+    if bad.field is None:
+        assert "field" not in fault(answer)
+    else:
+        assert fault(answer)["field"].partition("[")[0] == bad.field
+
+
+MSGPACK_BATCHES = {
+    "empty": b"",
+    "not an array": msgspec.msgpack.encode({"type": "observe"}),
+    "cut off": b"\x92\xa1",
+    "a bad item, then cut off": b"\x92\x01",
+    "more behind it": msgspec.msgpack.encode([]) + b"\x01",
+    "deep": b"\x91" * 200_000,
+    "a bad item, then deep": b"\x92\x01" + b"\x91" * 200_000,
+    "invalid UTF-8": b"\x91\x81\xa4type\xa2\xff\xfe",
+    "a bad item, then invalid UTF-8": b"\x92\x01\x81\xa4type\xa2\xff\xfe",
+    "reserved byte": b"\xc1",
+}
+
+
+@pytest.mark.parametrize("body", MSGPACK_BATCHES.values(), ids=MSGPACK_BATCHES)
+async def test_msgpack_that_cannot_be_read_is_refused(unhurt: httpx.AsyncClient, body: bytes):
+    answer = await post(unhurt, "/v1/events", body, MSGPACK)
+    assert (answer.status_code, fault(answer)["code"]) == (400, "malformed"), answer.text
+    assert "msgpack" in fault(answer)["message"] or "nested" in fault(answer)["message"]
+
+
+MSGPACK_ONLY: dict[str, Any] = {
+    "bytes": b"\x00\xff",
+    "a time": datetime(2026, 1, 31, tzinfo=UTC),
+    "an extension type": msgspec.msgpack.Ext(5, b"x"),
+    "NaN": float("nan"),
+    "a number as key": {1: 2},
+    "bytes as key": {b"k": 1},
+    "null as key": {None: 1},
+    "true as key": {True: 1},
+    "an array as key": {(1, 2): 1},
+    "a nested array as key": {((1,),): 1},
+    "a time as key": {datetime(2026, 1, 31, tzinfo=UTC): 1},
+    "an extension type in an array": [[msgspec.msgpack.Ext(5, b"x")]],
+}
+
+
+async def test_what_only_msgpack_can_say_is_refused_or_can_be_read_back(private_server: Callable[..., Server]):
+    """One such value may not stop everybody else from reading the log, the session or the timeline."""
+    server = private_server()
+    faults: list[str] = []
+    async with server.client() as http:
+        for name, value in MSGPACK_ONLY.items():
+            told = await post(http, "/v1/events", msgspec.msgpack.encode([odd_observation(name, value)]), MSGPACK)
+            if told.status_code == 400 and fault(told)["code"] == "malformed":
+                continue
+            if told.status_code == 202 and told.json()["rejected"]:
+                (rejected,) = told.json()["rejected"]
+                assert (rejected["code"], rejected["field"].partition("[")[0]) == ("invalid", "data")
+                continue
+            assert told.status_code == 202, f"{name}: {told.text}"
+            after = told.json()["position"]
+            for path, query in {
+                f"/v1/sessions/{name}/observations": {"project": name, "after": after},
+                "/v1/timeline": {"project": name, "after": after},
+                "/v1/events": {"session_id": name, "limit": "1000"},
+            }.items():
+                async with server.client() as fresh:  # an unexpected fault closes its connection
+                    page = await fresh.get(path, params=query)
+                if page.status_code != 200:
+                    faults.append(f"{name}: {path} answers {page.status_code}")
+    assert faults == []
+
+
+def odd_observation(name: str, value: Any) -> dict[str, Any]:
+    """A command whose data holds the value."""
+    return {"type": "observe", "project": name, "session_id": name, "content": "odd", "data": {"x": [value]}}
+
+
+async def test_bad_lines_of_ndjson_are_rejected_one_by_one(unhurt: httpx.AsyncClient, project: str):
+    good = json.dumps({"type": "observe", "project": project, "session_id": "s1", "content": "good"}).encode()
+    lines = [good, b"{nope", b"\xff\xfe", b"", b"[" * 200_000, b"[]", b"NaN", good]
+    answer = await post(unhurt, "/v1/events", b"\n".join(lines), NDJSON)
+    assert answer.status_code == 202
+    assert answer.json()["accepted"] == 2
+    assert [one["index"] for one in answer.json()["rejected"]] == [1, 2, 3, 4, 5]
+
+
+async def test_an_unknown_type_in_a_batch_is_told_which_there_are(unhurt: httpx.AsyncClient, project: str):
+    batch: list[Any] = [
+        {"type": "remember", "project": project, "content": "good"},
+        {"type": "observation", "project": project, "content": "x"},
+        {"project": project, "content": "x"},
+        {"type": "remember", "project": project, "content": "x", "contents": "y"},
+        None,
+        "remember",
+    ]
+    answer = await unhurt.post("/v1/events", json=batch)
+    assert answer.status_code == 202
+    assert answer.json()["accepted"] == 1
+    unknown, untyped, extra, *rest = answer.json()["rejected"]
+    assert (unknown["index"], unknown["field"]) == (1, "type")
+    for known in ("observe", "remember", "lesson", "session"):
+        assert known in unknown["message"]
+    assert (untyped["index"], untyped["field"]) == (2, "type")
+    assert (extra["index"], extra["field"]) == (3, "contents")
+    assert [one["index"] for one in rest] == [4, 5]
+    for fault_ in answer.json()["rejected"]:
+        assert fault_["code"] == "invalid"
+
+
+@pytest.mark.parametrize("path", ["/v1/memories", "/v1/events", "/v1/recall"])
+async def test_a_body_of_20_mib_is_too_large(unhurt: httpx.AsyncClient, path: str):
+    """With its length declared, and without."""
+    answer = await post(unhurt, path, b"[" + b" " * (20 * MIB))
+    assert (answer.status_code, fault(answer)["code"]) == (413, "too_large")
+    assert "16,777,216" in fault(answer)["message"]
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(20):
+            yield b" " * MIB
+
+    try:
+        answer = await unhurt.post(path, content=chunks(), headers={"content-type": JSON})
+    except (httpx.WriteError, httpx.ReadError):
+        return  # refused so early that the client was still sending
+    assert (answer.status_code, fault(answer)["code"]) == (413, "too_large")
+
+
+async def test_a_batch_of_more_than_10_000_items_is_too_large(unhurt: httpx.AsyncClient, project: str):
+    item = {"type": "observe", "project": project, "session_id": "s1", "content": "x"}
+    answer = await unhurt.post("/v1/events", json=[item] * 10_001)
+    assert (answer.status_code, fault(answer)["code"]) == (413, "too_large")
+    assert "10,001" in fault(answer)["message"]
+    assert "10,000" in fault(answer)["message"]
+    page = await unhurt.get("/v1/timeline", params={"project": project})
+    assert page.json()["items"] == []
+
+
+QUERIES = {
+    "negative limit": ("/v1/memories", {"limit": "-1"}, "limit"),
+    "no limit": ("/v1/memories", {"limit": "0"}, "limit"),
+    "huge limit": ("/v1/timeline", {"limit": "9" * 40}, "limit"),
+    "fraction": ("/v1/sessions", {"limit": "1.5"}, "limit"),
+    "words": ("/v1/lessons", {"limit": "ten"}, "limit"),
+    "too many events": ("/v1/events", {"limit": "1001"}, "limit"),
+    "no cursor": ("/v1/memories", {"cursor": "%%%"}, "cursor"),
+    "no cursor either": ("/v1/timeline", {"cursor": "_w"}, "cursor"),
+    "no token": ("/v1/memories", {"after": "yesterday"}, "after"),
+    "a token with no partition": ("/v1/memories", {"after": "1-1"}, "after"),
+    "a token with a comma too many": ("/v1/memories", {"after": "0:0-0,"}, "after"),
+    "a negative sequence": ("/v1/events", {"after": "0:1--5"}, "after"),
+    "a negative sequence, waited for": ("/v1/memories", {"after": "0:1--5"}, "after"),
+    "a position past 64 bits": ("/v1/events", {"after": "0:99999999999999999999-0"}, "after"),
+    "a position past 64 bits, waited for": ("/v1/memories", {"after": "0:99999999999999999999-0"}, "after"),
+    "a sequence past 64 bits": ("/v1/events", {"after": "0:1-99999999999999999999"}, "after"),
+    "a token of a partition that is not there": ("/v1/memories", {"after": "99:1-0"}, "after"),
+    "a token of a negative partition": ("/v1/memories", {"after": "-1:1-0"}, "after"),
+    "events behind a partition that is not there": ("/v1/events", {"after": "99:1-0"}, "after"),
+    "a token of 5,000 digits": ("/v1/events", {"after": f"0:{'9' * 5000}-0"}, "after"),
+    "no such partition": ("/v1/events", {"partition": "16"}, "partition"),
+    "negative partition": ("/v1/events", {"partition": "-1"}, "partition"),
+    "no time": ("/v1/timeline", {"until": "soon"}, "until"),
+    "unknown parameter": ("/v1/sessions", {"projekt": "x"}, "projekt"),
+    "unknown parameter of one document": ("/v1/memories/mem_x", {"x": "y"}, "x"),
+}
+
+
+@pytest.mark.parametrize(("path", "query", "field"), QUERIES.values(), ids=QUERIES)
+async def test_a_bad_parameter_is_refused_by_name(
+    unhurt: httpx.AsyncClient, path: str, query: dict[str, str], field: str
+):
+    answer = await unhurt.get(path, params=query)
+    assert (answer.status_code, fault(answer)["code"]) == (422, "invalid"), answer.text
+    assert fault(answer)["field"] == field
+    assert len(answer.text) < 1000
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("PUT", "/v1/memories"), ("DELETE", "/v1/recall"), ("GET", "/v1/recall"), ("PATCH", "/v1/events")],
+)
+async def test_a_wrong_method_is_told_which_are_right(unhurt: httpx.AsyncClient, method: str, path: str):
+    answer = await unhurt.request(method, path)
+    assert (answer.status_code, fault(answer)["code"]) == (405, "method_not_allowed")
+    assert answer.headers["allow"]
+
+
+@pytest.mark.parametrize("path", ["/", "/v1", "/v1/memory", "/v1/memories/mem_x/y", "/v2/recall", "/%00", "/../etc"])
+async def test_an_unknown_route_is_not_found(unhurt: httpx.AsyncClient, path: str):
+    answer = await unhurt.get(path)
+    assert (answer.status_code, fault(answer)["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/memories/mem_00000000000000000000",
+        "/v1/memories/nonsense",
+        "/v1/memories/%00",
+        "/v1/lessons/*",
+        "/v1/observations/obs_%F0%9F%8D%B5",
+        "/v1/sessions/nobody",
+        "/v1/sessions/nobody/observations",
+    ],
+)
+async def test_what_does_not_exist_is_not_found(unhurt: httpx.AsyncClient, path: str):
+    answer = await unhurt.get(path)
+    assert (answer.status_code, fault(answer)["code"]) == (404, "not_found")
+
+
+async def test_a_document_is_found_in_its_own_collection_only(unhurt: httpx.AsyncClient, project: str):
+    told = (await unhurt.post("/v1/memories", json={"project": project, "content": "a memory"})).json()
+    for method in ("GET", "DELETE"):
+        answer = await unhurt.request(method, f"/v1/lessons/{told['id']}", params={"after": told["position"]})
+        assert (answer.status_code, fault(answer)["code"]) in ((404, "not_found"), (422, "invalid"))
+    assert (await unhurt.get(f"/v1/memories/{told['id']}", params={"after": told["position"]})).status_code == 200
+
+
+ODD_TEXT = {
+    "NUL": ("nul \\u0000 inside kumquat", "nul \0 inside kumquat"),
+    "a lone high surrogate": ("half \\ud83c kumquat", "half � kumquat"),
+    "a lone low surrogate": ("half \\udf75 kumquat", "half � kumquat"),
+    "a whole pair": ("whole \\ud83c\\udf75 kumquat", "whole 🍵 kumquat"),
+    "line separators": ("one\\u2028two\\u0085three kumquat", "one\u2028two\x85three kumquat"),
+    "right to left": ("\\u202ekumquat \\u05d0", "\u202ekumquat \u05d0"),
+    "escape": ("\\u001b[31m kumquat", "\x1b[31m kumquat"),
+}
+
+
+@pytest.mark.parametrize(("written", "kept"), ODD_TEXT.values(), ids=ODD_TEXT)
+async def test_odd_text_is_stored_repaired_and_found_again(
+    unhurt: httpx.AsyncClient, project: str, written: str, kept: str
+):
+    """In every place that takes text, and in a batch too."""
+    single = (
+        f'{{"project":"{project}","session_id":"s1","content":"{written}",'
+        f'"data":{{"{written}":["{written}"]}},"metadata":{{"m":"{written}"}}}}'
+    )
+    batched = f'[{{"type":"observe",{single[1:]}, {{"type":"remember","project":"{project}","content":"{written}"}}]'
+    told = await post(unhurt, "/v1/observations", single.encode())
+    assert told.status_code == 202, told.text
+    batch = await post(unhurt, "/v1/events", batched.encode())
+    assert batch.json()["accepted"] == 2, batch.text
+    after = f"{told.json()['position']},{batch.json()['position']}"
+    found = (await unhurt.post("/v1/recall", json={"query": "kumquat", "project": project, "after": after})).json()
+    assert [one["content"] for one in found["results"]] == [kept] * 3
+    document = (await unhurt.get(f"/v1/observations/{told.json()['id']}")).json()
+    assert document["data"] == {kept: [kept]}
+    assert document["metadata"] == {"m": kept}
+
+
+async def test_odd_names_are_kept_apart_and_found_again(unhurt: httpx.AsyncClient, project: str):
+    names = [
+        f"{project} {odd}" for odd in ("a b", "{p00}", "*", "\u00e4", "a\u0308", "🍵", "a:b", "a|b", "../x", "%2F")
+    ]
+    tokens: list[str] = []
+    for name in names:
+        command = {"project": name, "session_id": name, "agent_id": name, "content": f"in {name}"}
+        tokens.append((await unhurt.post("/v1/observations", json=command)).json()["position"])
+    for name, after in zip(names, tokens, strict=True):
+        page = (await unhurt.get("/v1/timeline", params={"project": name, "after": after})).json()
+        assert [one["content"] for one in page["items"]] == [f"in {name}"]
+        asked = {"query": "in", "project": name, "session_id": name, "agent_id": name, "kinds": ["observation"]}
+        found = (await unhurt.post("/v1/recall", json=asked)).json()
+        assert [one["session_id"] for one in found["results"]] in ([name], [])
+        listed = (await unhurt.get("/v1/sessions", params={"project": name})).json()
+        assert ids(listed) == [name]
+
+
+# what must never be kept
+
+
+async def everything_in(redis: Client) -> bytes:
+    """The names and raw values of every key."""
+    server = cast(Any, redis)  # a Client names only the commands that the project itself uses
+    parts: list[bytes] = []
+    async for name in redis.scan_iter(match="*", count=1000):
+        kind = (await server.type(name)).decode()
+        match kind:
+            case "string":
+                value = await server.get(name)
+            case "hash":
+                value = await server.hgetall(name)
+            case "zset":
+                value = await server.zrange(name, 0, -1)
+            case "stream":
+                value = await server.xrange(name)
+            case "set":
+                value = await server.smembers(name)
+            case "list":
+                value = await server.lrange(name, 0, -1)
+            case _:
+                value = None
+        parts += [name, _flat(value), await server.dump(name) or b""]
+    return b"\n".join(parts)
+
+
+def _flat(value: Any) -> bytes:
+    match value:
+        case bytes():
+            return value
+        case dict():
+            return b"\n".join(_flat(part) for pair in cast(dict[Any, Any], value).items() for part in pair)
+        case list() | tuple() | set():
+            return b"\n".join(map(_flat, cast(list[Any], value)))
+        case _:
+            return str(value).encode()
+
+
+def everything_under(folder: Path) -> bytes:
+    """All bytes of all files: the append-only file has every command that was ever carried out."""
+    return b"\n".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+async def test_secrets_and_private_text_reach_neither_the_log_nor_the_disk(
+    server: Server, unhurt: httpx.AsyncClient, project: str
+):
+    marker = project.rpartition("-")[2]
+    key = f"sk-ant-{marker}AbCdEfGhIjKlMnOp1234"
+    hidden = f"before <private>my {marker}sesame is open</private> after {key} end"
+    assignment = f'password = "{marker}correcthorsebattery"'
+    pem = f"Authorization: Bearer {marker}.abcdefghijklmnop.qrstuvwxyz"
+    texts = (hidden, assignment, pem)
+    tokens: list[str] = []
+    names: list[str] = []
+    for text in texts:
+        data = {"note": text, "deep": [{"accessToken": f"{marker}0123456789abcdefghij"}], "list": [text]}
+        commands: list[tuple[str, dict[str, Any]]] = [
+            ("/v1/observations", {"session_id": "s1", "content": text, "data": data, "metadata": {"a": text}}),
+            ("/v1/memories", {"content": text, "tags": [text], "concepts": [text], "metadata": {"a": text}}),
+            ("/v1/lessons", {"content": text, "context": text, "tags": [text]}),
+            ("/v1/sessions", {"session_id": "s1", "status": "started", "title": text}),
+            ("/v1/sessions", {"session_id": "s1", "status": "ended", "reason": text}),
+        ]
+        for path, command in commands:
+            answer = await unhurt.post(path, json={"project": "kept-clean", **command})
+            assert answer.status_code == 202, answer.text
+            tokens.append(answer.json()["position"])
+            names.append(answer.json()["id"])
+        batch = [{"type": "observe", "project": "kept-clean", "session_id": "s1", "content": text, "data": data}]
+        tokens.append((await post(unhurt, "/v1/events", msgspec.msgpack.encode(batch), MSGPACK)).json()["position"])
+    asked = {"query": "before after end", "project": "kept-clean", "after": ",".join(tokens)}
+    found = await unhurt.post("/v1/recall", json=asked)
+    assert any("before [REDACTED] after [REDACTED_SECRET] end" in one["content"] for one in found.json()["results"])
+    forgotten = await unhurt.delete(f"/v1/observations/{names[0]}", params={"reason": hidden})
+    assert forgotten.status_code == 202, forgotten.text
+    redis = connect(server.redis_url)
+    try:
+        memory = await everything_in(redis)
+    finally:
+        await redis.aclose()
+        await cast(Any, redis).connection_pool.disconnect()
+    assert b"kept-clean" in memory
+    for stored in (memory, everything_under(server.data_dir)):
+        assert b"[REDACTED]" in stored
+        place = stored.find(marker.encode())
+        while place >= 0:  # the project of this test's own last check may bear the marker; nothing else may
+            assert stored[max(0, place - 8) : place] == b"project-", stored[max(0, place - 60) : place + 60]
+            place = stored.find(marker.encode(), place + 1)

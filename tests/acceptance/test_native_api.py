@@ -1,0 +1,818 @@
+"""Every route of the native API as a client meets it: the good answers, and what a reader may rely on."""
+
+import asyncio
+import base64
+import itertools
+from collections.abc import AsyncGenerator, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from waiting import wait_until
+
+from ingest.log.partitions import partition_of, project_route, session_route
+from tests.acceptance.running import Server, fault, ids
+
+WORDS = ["amber", "birch", "cobalt", "dahlia", "ember", "fennel", "garnet", "hazel", "indigo", "jasper", "kelp"]
+
+
+async def write(client: httpx.AsyncClient, path: str, **command: Any) -> dict[str, Any]:
+    """The acknowledgement of one command."""
+    answer = await client.post(path, json=command)
+    assert answer.status_code == 202, answer.text
+    return answer.json()
+
+
+async def read(client: httpx.AsyncClient, path: str, **query: Any) -> dict[str, Any]:
+    """The good answer to a GET."""
+    answer = await client.get(path, params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def recall(client: httpx.AsyncClient, query: str, **asked: Any) -> dict[str, Any]:
+    """The good answer to a recall."""
+    answer = await client.post("/v1/recall", json={"query": query, **asked})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def all_pages(
+    client: httpx.AsyncClient, path: str, *, cursor: str | None = None, **query: Any
+) -> list[dict[str, Any]]:
+    """Everything a listing has (behind `cursor`), page by page."""
+    found: list[dict[str, Any]] = []
+    for _ in range(100):
+        page = await read(client, path, **query, **({} if cursor is None else {"cursor": cursor}))
+        found += page["items"]
+        cursor = page["next"]
+        if cursor is None:
+            return found
+    raise AssertionError("the pages do not end")
+
+
+# writing
+
+
+@pytest.mark.parametrize(
+    ("path", "command", "prefix"),
+    [
+        ("/v1/observations", {"session_id": "s1", "content": "the build is green"}, "obs_"),
+        ("/v1/observations", {"session_id": "s1", "data": {"tool_name": "Bash", "exit": 0}}, "obs_"),
+        ("/v1/memories", {"content": "we deploy on Tuesdays"}, "mem_"),
+        ("/v1/lessons", {"content": "round last"}, "lsn_"),
+        ("/v1/sessions", {"session_id": "s1", "status": "started"}, "s1"),
+    ],
+)
+async def test_a_write_is_acknowledged_with_its_names_and_its_place(
+    client: httpx.AsyncClient, project: str, path: str, command: dict[str, Any], prefix: str
+):
+    answer = await write(client, path, project=project, **command)
+    assert sorted(answer) == ["duplicate", "event_id", "id", "position"]
+    assert answer["id"].startswith(prefix)
+    assert answer["event_id"]
+    assert answer["duplicate"] is False
+    partition, _, place = answer["position"].partition(":")
+    assert partition.isdigit()
+    assert [part.isdigit() for part in place.split("-")] == [True, True]
+
+
+async def test_the_caller_may_name_the_event_and_say_when_it_happened(client: httpx.AsyncClient, project: str):
+    said = {
+        "content": "the cache was cold",
+        "session_id": "s1",
+        "agent_id": "ada",
+        "user_id": "kim",
+        "kind": "error",
+        "occurred_at": "2026-01-31T12:00:00+02:00",
+        "event_id": f"{project}-first",
+        "metadata": {"build": "17"},
+        "data": {"exit": 2},
+    }
+    written = await write(client, "/v1/observations", project=project, **said)
+    assert written["event_id"] == f"{project}-first"
+    found = await read(client, f"/v1/observations/{written['id']}", after=written["position"])
+    same = {name: found[name] for name in said if name not in ("occurred_at", "kind")}
+    assert same == {name: value for name, value in said.items() if name not in ("occurred_at", "kind")}
+    assert found["occurred_at"] == "2026-01-31T10:00:00Z"
+    assert found["project"] == project
+
+
+async def test_the_agent_of_the_header_speaks_where_the_body_names_none(server: Server, project: str):
+    async with server.client("ada") as ada:
+        written = await write(ada, "/v1/memories", project=project, content="Ada says so.")
+        assert (await read(ada, f"/v1/memories/{written['id']}", after=written["position"]))["agent_id"] == "ada"
+        written = await write(ada, "/v1/memories", project=project, content="Bob speaks here.", agent_id="bob")
+        assert (await read(ada, f"/v1/memories/{written['id']}", after=written["position"]))["agent_id"] == "bob"
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        ("/v1/observations", {"session_id": "s1", "content": "once"}),
+        ("/v1/memories", {"content": "once"}),
+        ("/v1/lessons", {"content": "once"}),
+        ("/v1/sessions", {"session_id": "s1", "status": "ended"}),
+    ],
+)
+async def test_the_same_event_id_again_is_told_as_a_duplicate(
+    client: httpx.AsyncClient, project: str, path: str, command: dict[str, Any]
+):
+    """The repeat answers id and position of the first, and changes nothing."""
+    first = await write(client, path, project=project, event_id=project, **command)
+    again = await write(client, path, project=project, event_id=project, **command)
+    assert again == {**first, "duplicate": True}
+    assert len([event async for event in log_of(client, project)]) == 1
+
+
+async def log_of(client: httpx.AsyncClient, project: str) -> AsyncGenerator[dict[str, Any]]:
+    """Every event of a project that the log shows."""
+    after = ""
+    while True:
+        page = await read(client, "/v1/events", after=after, limit=1000)
+        for event in page["events"]:
+            if event.get("project") == project:
+                yield event
+        if not page["events"]:
+            return
+        after = page["next"]
+
+
+async def test_fifty_identical_writes_at_once_are_stored_once(client: httpx.AsyncClient, project: str):
+    command = {"project": project, "session_id": "s1", "content": "exactly once", "event_id": project}
+    answers = await asyncio.gather(*(client.post("/v1/observations", json=command) for _ in range(50)))
+    assert {answer.status_code for answer in answers} == {202}
+    told = [answer.json() for answer in answers]
+    assert len({(one["id"], one["event_id"], one["position"]) for one in told}) == 1
+    assert [one["duplicate"] for one in told].count(False) == 1
+    page = await read(client, "/v1/sessions/s1/observations", project=project, after=told[0]["position"])
+    assert ids(page) == [told[0]["id"]]
+    assert (await read(client, "/v1/sessions/s1", project=project))["observation_count"] == 1
+
+
+async def test_an_event_id_is_known_within_its_session_and_not_in_another(client: httpx.AsyncClient, project: str):
+    """Two sessions whose events happen to share a partition may use the same event id: both are stored."""
+    route = {n: partition_of(session_route("default", project, f"s{n}"), 16) for n in range(100)}
+    one, other = next((a, b) for a, b in itertools.combinations(route, 2) if route[a] == route[b])
+    first = await write(client, "/v1/observations", project=project, session_id=f"s{one}", content="a", event_id="e1")
+    second = await write(
+        client, "/v1/observations", project=project, session_id=f"s{other}", content="b", event_id="e1"
+    )
+    assert first["id"] != second["id"]
+    assert second["duplicate"] is False
+    found = await read(client, f"/v1/observations/{second['id']}", after=second["position"])
+    assert found["content"] == "b"
+
+
+# batches
+
+
+BATCH: list[dict[str, Any]] = [
+    {"type": "observe", "session_id": "s1", "content": "first things first"},
+    {"type": "remember", "content": "second thoughts"},
+    {"type": "lesson", "content": "third time lucky"},
+    {"type": "session", "session_id": "s1", "status": "ended"},
+]
+
+
+@pytest.mark.parametrize(
+    ("content_type", "encode"),
+    [
+        ("application/json", msgspec.json.encode),
+        ("application/x-ndjson", msgspec.json.Encoder().encode_lines),
+        ("application/msgpack", msgspec.msgpack.encode),
+    ],
+)
+async def test_a_batch_has_one_token_for_all_of_it(
+    client: httpx.AsyncClient, project: str, content_type: str, encode: Callable[[Any], bytes]
+):
+    body = encode([{**command, "project": project, "event_id": f"{project}-{n}"} for n, command in enumerate(BATCH)])
+    for accepted, duplicates in ((4, 0), (0, 4)):
+        answer = await client.post("/v1/events", content=body, headers={"content-type": content_type})
+        assert answer.status_code == 202, answer.text
+        told = answer.json()
+        assert (told["accepted"], told["duplicates"], told["rejected"]) == (accepted, duplicates, [])
+        found = await recall(client, "first second third", project=project, after=told["position"])
+        assert sorted(one["kind"] for one in found["results"]) == ["lesson", "memory", "observation"]
+    assert (await read(client, "/v1/sessions/s1", project=project))["status"] == "ended"
+
+
+async def test_one_bad_item_of_a_batch_rejects_that_item_only(client: httpx.AsyncClient, project: str):
+    batch = [
+        {"type": "remember", "project": project, "content": "good"},
+        {"type": "remember", "project": project},
+        {"type": "remember", "project": project, "content": " "},
+        {"type": "observe", "project": project, "session_id": "s1", "content": "good too"},
+    ]
+    told = (await client.post("/v1/events", json=batch)).json()
+    assert told["accepted"] == 2
+    assert [(one["index"], one["code"], one["field"]) for one in told["rejected"]] == [
+        (1, "invalid", "content"),
+        (2, "invalid", "content"),
+    ]
+    found = await recall(client, "good", project=project, after=told["position"])
+    assert len(found["results"]) == 2
+
+
+async def test_an_empty_batch_is_accepted_and_has_nothing_to_wait_for(client: httpx.AsyncClient):
+    answer = await client.post("/v1/events", json=[])
+    assert answer.status_code == 202
+    assert answer.json() == {"accepted": 0, "duplicates": 0, "rejected": [], "position": ""}
+
+
+# read your writes
+
+
+async def test_every_read_sees_the_write_whose_position_it_passes_on(client: httpx.AsyncClient, project: str):
+    """No sleep between a write and each read of it."""
+    for round_ in range(3):
+        said = f"round {round_} of {project}"
+        seen = await write(client, "/v1/observations", project=project, session_id="s1", content=said)
+        after = seen["position"]
+        assert (await read(client, "/v1/timeline", project=project, after=after))["items"][0]["id"] == seen["id"]
+        page = await read(client, "/v1/sessions/s1/observations", project=project, after=after)
+        assert ids(page)[-1] == seen["id"]
+        assert (await read(client, "/v1/sessions/s1", project=project, after=after))["observation_count"] == round_ + 1
+        assert ids(await read(client, "/v1/sessions", project=project, after=after)) == ["s1"]
+        kept = await write(client, "/v1/memories", project=project, content=f"kept: {said} {WORDS[round_]}")
+        found = await recall(client, f"kept {WORDS[round_]}", project=project, after=kept["position"])
+        assert kept["id"] in ids(found)
+        assert kept["id"] in ids(await read(client, "/v1/memories", project=project, after=kept["position"]))
+        learned = await write(client, "/v1/lessons", project=project, content=f"lesson {WORDS[round_]}")
+        compiled = await client.post("/v1/context", json={"project": project, "after": learned["position"]})
+        assert f"lesson {WORDS[round_]}" in compiled.json()["context"]
+        assert learned["id"] in ids(await read(client, "/v1/lessons", project=project, after=learned["position"]))
+        found_lesson = await read(client, f"/v1/lessons/{learned['id']}", after=learned["position"])
+        assert found_lesson["content"] == f"lesson {WORDS[round_]}"
+
+
+async def test_a_position_of_the_future_is_answered_with_the_lag_unless_the_reader_does_not_care(
+    client: httpx.AsyncClient, project: str
+):
+    written = await write(client, "/v1/memories", project=project, content="here and now")
+    partition, _, place = written["position"].partition(":")
+    future = f"{partition}:{int(place.partition('-')[0]) + 3_600_000}-0"
+    asked = {"query": "here", "project": project, "after": future}
+    answer = await client.post("/v1/recall", json=asked)
+    assert answer.status_code == 503
+    assert fault(answer)["code"] == "projection_behind"
+    assert fault(answer)["lag"] == {}
+    assert int(answer.headers["retry-after"]) >= 1
+    answer = await client.post("/v1/recall", json={**asked, "consistency": "eventual"})
+    assert answer.status_code == 200
+
+
+# recall
+
+
+async def everything_about_tea(client: httpx.AsyncClient, project: str) -> dict[str, str]:
+    """Documents that all match `tea`; returns their ids by name."""
+    names: dict[str, str] = {}
+    observed = {"session_id": "s1", "agent_id": "ada", "user_id": "kim", "content": "tea spilt"}
+    elsewhere = {"session_id": "s2", "agent_id": "bob", "content": "tea ordered"}
+    kept = {"agent_id": "ada", "content": "green tea is in the cupboard", "tags": ["kitchen"]}
+    learned = {"agent_id": "bob", "content": "pour tea slowly", "tags": ["kitchen", "hands"]}
+    commands: dict[str, tuple[str, dict[str, Any]]] = {
+        "observed": ("/v1/observations", {**observed, "occurred_at": "2026-01-01T00:00:00Z"}),
+        "elsewhere": ("/v1/observations", {**elsewhere, "occurred_at": "2026-02-01T00:00:00Z"}),
+        "kept": ("/v1/memories", {**kept, "occurred_at": "2026-03-01T00:00:00Z"}),
+        "learned": ("/v1/lessons", {**learned, "occurred_at": "2026-04-01T00:00:00Z"}),
+    }
+    tokens: list[str] = []
+    for name, (path, command) in commands.items():
+        written = await write(client, path, project=project, **command)
+        names[name] = written["id"]
+        tokens.append(written["position"])
+    await recall(client, "tea", project=project, after=",".join(tokens))
+    return names
+
+
+ALLOWED: list[tuple[dict[str, Any], set[str]]] = [
+    ({}, {"observed", "elsewhere", "kept", "learned"}),
+    ({"kinds": ["memory"]}, {"kept"}),
+    ({"kinds": ["observation", "lesson"]}, {"observed", "elsewhere", "learned"}),
+    ({"kinds": ["summary"]}, set()),
+    ({"tags": ["kitchen"]}, {"kept", "learned"}),
+    ({"tags": ["hands"]}, {"learned"}),
+    ({"tags": ["nobody's"]}, set()),
+    ({"agent_id": "ada"}, {"observed", "kept"}),
+    ({"session_id": "s1"}, {"observed"}),
+    ({"user_id": "kim"}, {"observed"}),
+    ({"from": "2026-02-01T00:00:00Z"}, {"elsewhere", "kept", "learned"}),
+    ({"to": "2026-02-01T00:00:00Z"}, {"observed", "elsewhere"}),
+    ({"from": "2026-02-01T00:00:00Z", "to": "2026-03-15T00:00:00Z"}, {"elsewhere", "kept"}),
+    ({"agent_id": "ada", "kinds": ["memory"], "tags": ["kitchen"]}, {"kept"}),
+    ({"mode": "lexical"}, {"observed", "elsewhere", "kept", "learned"}),
+]
+
+
+@pytest.mark.parametrize(("asked", "expected"), ALLOWED, ids=str)
+async def test_recall_finds_what_its_filters_allow(
+    client: httpx.AsyncClient, project: str, asked: dict[str, Any], expected: set[str]
+):
+    names = await everything_about_tea(client, project)
+    found = await recall(client, "tea", project=project, **asked)
+    assert set(ids(found)) == {names[name] for name in expected}
+
+
+async def test_a_recalled_document_says_what_it_is_and_explains_itself_when_asked(
+    client: httpx.AsyncClient, project: str
+):
+    names = await everything_about_tea(client, project)
+    found = await recall(client, "green tea", project=project, limit=2)
+    assert len(found["results"]) == 2
+    assert found["degraded"] == []
+    assert found["took_ms"] >= 0
+    best = found["results"][0]
+    assert best["id"] == names["kept"]
+    assert (best["kind"], best["agent_id"], best["project"]) == ("memory", "ada", project)
+    assert (best["content"], best["occurred_at"]) == ("green tea is in the cupboard", "2026-03-01T00:00:00Z")
+    assert "explain" not in best
+    scores = [one["score"] for one in found["results"]]
+    assert scores == sorted(scores, reverse=True)
+    explained = await recall(client, "green tea", project=project, explain=True)
+    assert all(one["explain"] for one in explained["results"])
+
+
+async def test_recall_by_meaning_finds_what_shares_no_word(client: httpx.AsyncClient, project: str):
+    for said in ("The automobile would not start this morning", "Quarterly revenue rose by nine percent"):
+        await write(client, "/v1/memories", project=project, content=said)
+
+    async def found_by_meaning() -> bool:
+        found = await recall(client, "broken car", project=project, mode="vector", limit=1)
+        return [one["content"] for one in found["results"]] == ["The automobile would not start this morning"]
+
+    await wait_until(found_by_meaning, timeout_s=20)
+
+
+async def test_a_half_life_lets_the_newer_of_two_equals_win(client: httpx.AsyncClient, project: str):
+    now = datetime.now(UTC)
+    said = {"old": timedelta(days=300), "new": timedelta(days=1)}
+    names: dict[str, str] = {}
+    after: list[str] = []
+    for session, age in said.items():
+        written = await write(
+            client, "/v1/observations", project=project, session_id=session, content="the pump was primed",
+            occurred_at=(now - age).isoformat(),
+        )  # fmt: skip
+        names[session] = written["id"]
+        after.append(written["position"])
+    found = await recall(client, "pump primed", project=project, half_life_days=10, after=",".join(after))
+    assert ids(found) == [names["new"], names["old"]]
+
+
+async def test_what_says_nearly_the_same_supersedes_and_the_past_can_still_be_asked(
+    client: httpx.AsyncClient, project: str
+):
+    tea = "ada likes green tea in the morning with lemon and honey"
+    first = await write(client, "/v1/memories", project=project, content=tea)
+    old = await read(client, f"/v1/memories/{first['id']}", after=first["position"])
+    assert (old["version"], old["is_latest"]) == (1, True)
+    second = await write(client, "/v1/memories", project=project, content=tea.replace("honey", "sugar"))
+    new = await read(client, f"/v1/memories/{second['id']}", after=second["position"])
+    old = await read(client, f"/v1/memories/{first['id']}")
+    assert (new["version"], new["parent_id"], new["is_latest"]) == (2, first["id"], True)
+    assert (old["is_latest"], old["superseded_at"]) == (False, new["recorded_at"])
+    now = await recall(client, "green tea", project=project)
+    assert ids(now) == [second["id"]]
+    then = await recall(client, "green tea", project=project, as_of=old["recorded_at"])
+    assert ids(then) == [first["id"]]
+    before = datetime.fromisoformat(old["recorded_at"]) - timedelta(seconds=1)
+    assert ids(await recall(client, "green tea", project=project, as_of=before.isoformat())) == []
+    assert ids(await read(client, "/v1/memories", project=project)) == [second["id"], first["id"]]
+
+
+# memories, lessons, sessions, timeline
+
+
+async def test_a_memory_is_returned_as_it_was_said(client: httpx.AsyncClient, project: str):
+    said: dict[str, Any] = {
+        "content": "Deploys happen on Tuesdays ☕\nnever on Fridays",
+        "memory_type": "procedural",
+        "purpose": "request",
+        "tags": ["deploy"],
+        "concepts": ["release"],
+        "files": ["ci/deploy.yml"],
+        "references": ["https://example.org/1"],
+        "importance": 8.5,
+        "user_id": "kim",
+        "metadata": {"from": "stand-up"},
+    }
+    written = await write(client, "/v1/memories", project=project, agent_id="ada", ttl_days=2, **said)
+    found = await read(client, f"/v1/memories/{written['id']}", after=written["position"])
+    assert {name: found[name] for name in said} == said
+    assert found["title"] == "Deploys happen on Tuesdays ☕"
+    age = datetime.fromisoformat(found["forget_after"]) - datetime.now(UTC)
+    assert timedelta(days=1.99) < age < timedelta(days=2)
+
+
+async def test_a_private_memory_is_its_owners_alone(server: Server, client: httpx.AsyncClient, project: str):
+    """Nobody else gets it, whichever way they ask: they get what they would get if it did not exist."""
+    secret = await write(
+        client, "/v1/memories", project=project, agent_id="ada", visibility="private", content="ada fears the ocelot"
+    )
+    shared = await write(
+        client, "/v1/memories", project=project, agent_id="ada", visibility="shared", shared_with=["bob"],
+        content="the ocelot sleeps at noon",
+    )  # fmt: skip
+    after = shared["position"]
+    readers = {"": set[str](), "ada": {secret["id"], shared["id"]}, "bob": {shared["id"]}, "eve": set[str]()}
+    for reader, may in readers.items():
+        async with server.client(reader) as http:
+            assert set(ids(await recall(http, "ocelot", project=project, after=after))) == may
+            assert set(ids(await read(http, "/v1/memories", project=project))) == may
+            compiled = await http.post("/v1/context", json={"project": project, "query": "ocelot"})
+            assert ("ada fears" in compiled.json()["context"]) == (secret["id"] in may)
+            for name in (secret["id"], shared["id"]):
+                got = await http.get(f"/v1/memories/{name}")
+                assert got.status_code == (200 if name in may else 404)
+            if secret["id"] not in may:
+                assert (await http.delete(f"/v1/memories/{secret['id']}")).status_code == 404
+    # claiming to be ada in the body is not enough: the header says who reads
+    claimed = await recall(client, "ocelot", project=project, agent_id="ada")
+    assert ids(claimed) == []
+
+
+@pytest.mark.parametrize("path", ["/v1/memories", "/v1/lessons"])
+async def test_the_pages_of_a_listing_are_complete_and_repeat_nothing(
+    client: httpx.AsyncClient, project: str, path: str
+):
+    """Newest first; what is written while somebody pages does not shift the pages."""
+    kind = {"/v1/memories": "remember", "/v1/lessons": "lesson"}[path]
+    batch = [{"type": kind, "project": project, "content": f"{word} {n}"} for n, word in enumerate(WORDS)]
+    told = (await client.post("/v1/events", json=batch)).json()
+    first = await read(client, path, project=project, limit=4, after=told["position"])
+    late = await write(client, path, project=project, content="latecomer")
+    await read(client, path, project=project, after=late["position"])
+    rest = await all_pages(client, path, project=project, limit=4, cursor=first["next"])
+    said = [one["content"] for one in first["items"] + rest]
+    assert said == [command["content"] for command in reversed(batch)]
+    everything = await all_pages(client, path, project=project, limit=5)
+    assert len({one["id"] for one in everything}) == len(everything) == len(WORDS) + 1
+    assert everything[0]["content"] == "latecomer"
+
+
+async def test_the_timeline_is_by_the_time_things_happened_over_all_sessions(client: httpx.AsyncClient, project: str):
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    hours = [7, 2, 11, 0, 5, 9, 1, 10, 3, 8, 4, 6]
+    batch = [
+        {"type": "observe", "project": project, "session_id": f"s{hour % 5}", "content": f"hour {hour}",
+         "occurred_at": (start + timedelta(hours=hour)).isoformat()}
+        for hour in hours
+    ]  # fmt: skip
+    told = (await client.post("/v1/events", json=batch)).json()
+    await read(client, "/v1/timeline", project=project, after=told["position"])
+    found = await all_pages(client, "/v1/timeline", project=project, limit=5)
+    assert [one["content"] for one in found] == [f"hour {hour}" for hour in range(11, -1, -1)]
+    until = await read(client, "/v1/timeline", project=project, until=(start + timedelta(hours=3)).isoformat())
+    assert [one["content"] for one in until["items"]] == ["hour 3", "hour 2", "hour 1", "hour 0"]
+
+
+async def test_a_sessions_observations_come_in_the_order_they_were_recorded(client: httpx.AsyncClient, project: str):
+    batch = [
+        {"type": "observe", "project": project, "session_id": "s1", "content": f"step {n}",
+         "occurred_at": f"2026-01-{31 - n:02d}T00:00:00Z"}
+        for n in range(11)
+    ]  # fmt: skip
+    told = (await client.post("/v1/events", json=batch)).json()
+    await read(client, "/v1/sessions/s1", project=project, after=told["position"])
+    found = await all_pages(client, "/v1/sessions/s1/observations", project=project, limit=4)
+    assert [one["content"] for one in found] == [f"step {n}" for n in range(11)]
+
+
+async def test_a_session_starts_ends_and_is_taken_up_again(client: httpx.AsyncClient, project: str):
+    async def status(after: str) -> dict[str, Any]:
+        return await read(client, "/v1/sessions/s1", project=project, after=after)
+
+    said = {"project": project, "session_id": "s1"}
+    told = await write(client, "/v1/sessions", **said, status="started", title="tidy up", cwd="/src", agent_id="ada")
+    session = await status(told["position"])
+    assert (session["id"], session["status"], session["title"]) == ("s1", "active", "tidy up")
+    assert (session["cwd"], session["agent_id"], session["ended_at"]) == ("/src", "ada", None)
+    told = await write(client, "/v1/sessions", **said, status="ended", reason="done")
+    session = await status(told["position"])
+    assert (session["status"], session["title"]) == ("ended", "tidy up")
+    assert session["ended_at"]
+    told = await write(client, "/v1/observations", **said, content="one more thing")
+    session = await status(told["position"])
+    assert (session["status"], session["ended_at"], session["observation_count"]) == ("active", None, 1)
+
+
+async def test_sessions_are_listed_by_their_last_activity(client: httpx.AsyncClient, project: str):
+    batch = [
+        {"type": "observe", "project": project, "session_id": f"s{n}", "content": "x",
+         "occurred_at": f"2026-01-{n + 1:02d}T00:00:00Z"}
+        for n in range(7)
+    ]  # fmt: skip
+    batch.append({**batch[0], "occurred_at": "2026-02-01T00:00:00Z"})
+    told = (await client.post("/v1/events", json=batch)).json()
+    await read(client, "/v1/sessions", project=project, after=told["position"])
+    found = await all_pages(client, "/v1/sessions", project=project, limit=3)
+    assert [one["id"] for one in found] == ["s0", "s6", "s5", "s4", "s3", "s2", "s1"]
+
+
+async def test_a_session_id_that_two_projects_use_needs_the_project(client: httpx.AsyncClient, project: str):
+    session = f"{project}-s"
+    one = await write(client, "/v1/observations", project=project, session_id=session, content="here")
+    found = await read(client, f"/v1/sessions/{session}", after=one["position"])
+    assert found["project"] == project
+    two = await write(client, "/v1/observations", project=f"{project}-b", session_id=session, content="there")
+    answer = await client.get(f"/v1/sessions/{session}", params={"after": two["position"]})
+    assert answer.status_code == 422
+    assert fault(answer)["field"] == "project"
+    page = await read(client, f"/v1/sessions/{session}/observations", project=f"{project}-b")
+    assert [one["content"] for one in page["items"]] == ["there"]
+
+
+async def test_a_lesson_said_again_grows_stronger_and_keeps_its_name(client: httpx.AsyncClient, project: str):
+    first = await write(client, "/v1/lessons", project=project, content="Sum first, round last.", confidence=0.5)
+    again = await write(client, "/v1/lessons", project=project, content="Sum first, round last.", confidence=0.1)
+    assert again["id"] == first["id"]
+    assert again["duplicate"] is False
+    lesson = await read(client, f"/v1/lessons/{first['id']}", after=again["position"])
+    assert lesson["reinforcements"] == 1
+    assert lesson["confidence"] == pytest.approx(0.55)
+    assert len((await read(client, "/v1/lessons", project=project))["items"]) == 1
+
+
+async def test_a_context_keeps_to_its_budget_and_names_what_it_left_out(client: httpx.AsyncClient, project: str):
+    batch: list[dict[str, Any]] = [
+        {"type": "lesson", "project": project, "content": f"{word} before {WORDS[n - 1]} saves an hour of work"}
+        for n, word in enumerate(WORDS)
+    ]
+    batch += [
+        {"type": "remember", "project": project, "content": f"The {word} valve is number {n}, left of the door"}
+        for n, word in enumerate(WORDS)
+    ]
+    told = (await client.post("/v1/events", json=batch)).json()
+    asked = {"project": project, "query": "which valve is jasper?", "after": told["position"]}
+    full = (await client.post("/v1/context", json={**asked, "token_budget": 4000})).json()
+    assert [block["kind"] for block in full["blocks"]] == ["lessons", "recall"]
+    assert "The jasper valve" in full["context"]
+    assert full["left_out"] == []
+    for budget in (1, 50, 200, 500):
+        small = (await client.post("/v1/context", json={**asked, "token_budget": budget})).json()
+        assert small["tokens"] <= budget
+        assert len(small["context"]) <= 3 * budget
+        assert len(small["blocks"]) + len(small["left_out"]) >= 1
+
+
+# forgetting
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        ("/v1/memories", {"content": "the numbat hides in the attic"}),
+        ("/v1/observations", {"session_id": "s1", "content": "the numbat hides in the attic", "data": {"x": "numbat"}}),
+        ("/v1/lessons", {"content": "never wake the numbat", "context": "numbat season"}),
+    ],
+)
+async def test_what_is_forgotten_is_gone_from_everywhere(
+    client: httpx.AsyncClient, project: str, path: str, command: dict[str, Any]
+):
+    """Documents, listings, recall and the log; and a late repeat of the write does not bring it back."""
+    event = {"project": project, "event_id": project, **command}
+    written = await write(client, path, **event)
+    where = f"{path}/{written['id']}"
+    await read(client, where, after=written["position"])
+    gone = await client.delete(where, params={"reason": "asked to"})
+    assert gone.status_code == 202
+    assert sorted(gone.json()) == ["duplicate", "event_id", "id", "position"]
+    assert gone.json()["id"] == written["id"]
+    after = gone.json()["position"]
+    assert (await client.get(where, params={"after": after})).status_code == 404
+    assert ids(await recall(client, "numbat", project=project)) == []
+    assert (await client.delete(where)).status_code == 404
+    if "session_id" in command:
+        assert ids(await read(client, "/v1/timeline", project=project)) == []
+        assert ids(await read(client, "/v1/sessions/s1/observations", project=project)) == []
+        assert (await read(client, "/v1/sessions/s1", project=project))["observation_count"] == 0
+    else:
+        assert ids(await read(client, path, project=project)) == []
+    left = [one async for one in log_of(client, project)]
+    assert [one["type"] for one in left if one["type"] != "event.erased"] == ["subject.forgotten"]
+    assert "numbat" not in str(left)
+    again = await write(client, path, **event)
+    assert again == {**written, "duplicate": True}
+    assert (await client.get(where, params={"after": after})).status_code == 404
+
+
+async def test_every_time_a_lesson_was_said_is_forgotten_with_it(client: httpx.AsyncClient, project: str):
+    """A lesson stands for several events: none of them may keep its text."""
+    said = {"project": project, "content": "the numbat bites", "context": "numbat"}
+    *_, last = [await write(client, "/v1/lessons", **said) for _ in range(3)]
+    where = f"/v1/lessons/{last['id']}"
+    assert (await read(client, where, after=last["position"]))["reinforcements"] == 2
+    gone = await client.delete(where)
+    assert gone.status_code == 202
+    assert (await client.get(where, params={"after": gone.json()["position"]})).status_code == 404
+    left = [one async for one in log_of(client, project)]
+    assert "numbat" not in str(left)
+
+
+# the log
+
+
+async def test_the_log_shows_every_event_once_and_says_where_to_go_on(client: httpx.AsyncClient, project: str):
+    """Pages go partition by partition; following `next` from the beginning misses nothing and repeats nothing."""
+    batch = [
+        {"type": "observe", "project": project, "session_id": f"s{n % 7}", "content": f"event {n}"} for n in range(40)
+    ]
+    told = (await client.post("/v1/events", json=batch)).json()
+    partitions = {partition_of(session_route("default", project, f"s{n}"), 16) for n in range(7)}
+    assert set(told["position"].split(",")[0].split(":")[0]) <= set("0123456789")
+    assert len(told["position"].split(",")) == len(partitions)
+    for limit in (1000, 13):
+        places: list[str] = []
+        contents: list[str] = []
+        after = ""
+        while page := await read(client, "/v1/events", after=after, limit=limit):
+            if not page["events"]:
+                break
+            assert len(page["events"]) <= limit
+            after = page["next"]
+            for event in page["events"]:
+                places.append(event["position"])
+                if event["project"] == project:
+                    contents.append(event["data"]["content"])
+        assert len(set(places)) == len(places)
+        assert sorted(contents) == sorted(command["content"] for command in batch)
+    assert (await read(client, "/v1/events", after=after))["events"] == []
+
+
+async def test_the_log_can_be_filtered(client: httpx.AsyncClient, project: str):
+    session = f"{project}-s"
+    seen = await write(client, "/v1/observations", project=project, session_id=session, content="x")
+    await write(client, "/v1/sessions", project=project, session_id=session, status="ended")
+    both = (await read(client, "/v1/events", session_id=session, limit=1000))["events"]
+    assert [event["type"] for event in both] == ["observation.recorded", "session.ended"]
+    only = (await read(client, "/v1/events", session_id=session, type="session.ended", limit=1000))["events"]
+    assert [event["type"] for event in only] == ["session.ended"]
+    partition = int(seen["position"].partition(":")[0])
+    behind = await read(client, "/v1/events", session_id=session, partition=partition, after=seen["position"])
+    assert [event["type"] for event in behind["events"]] == ["session.ended"]
+    other = await read(client, "/v1/events", session_id=session, partition=(partition + 1) % 16)
+    assert other["events"] == []
+
+
+async def test_an_event_of_the_log_carries_its_envelope(client: httpx.AsyncClient, project: str):
+    session = f"{project}-s"
+    said = {"project": project, "session_id": session, "agent_id": "ada", "user_id": "kim", "trace": "t-1"}
+    seen = await write(client, "/v1/observations", **said, content="x", metadata={"a": "b"}, event_id=project)
+    (event,) = (await read(client, "/v1/events", session_id=session, limit=1000))["events"]
+    assert event["position"] == seen["position"]
+    assert {name: event[name] for name in said} == said
+    assert (event["type"], event["version"], event["tenant"]) == ("observation.recorded", 1, "default")
+    assert (event["event_id"], event["metadata"]) == (project, {"a": "b"})
+    assert event["data"] == {"content": "x"}
+    assert datetime.fromisoformat(event["recorded_at"]) <= datetime.now(UTC) + timedelta(seconds=1)
+
+
+# operators
+
+
+async def test_every_partition_says_how_far_it_is(client: httpx.AsyncClient, project: str):
+    written = await write(client, "/v1/memories", project=project, content="progress")
+    partition, _, place = written["position"].partition(":")
+    await recall(client, "progress", project=project, after=written["position"])
+    rows = (await read(client, "/v1/admin/projections"))["partitions"]
+    assert [row["partition"] for row in rows] == list(range(16))
+    row = rows[int(partition)]
+    assert (row["head"], row["checkpoint"], row["searchable"]) == (place, place, place)
+    assert (row["lag"], row["dead_letters"]) == (0, 0)
+    assert row["worker"]
+    assert int(partition) == partition_of(project_route("default", project), 16)
+
+
+async def test_a_rebuild_makes_a_new_generation_that_answers_the_same(client: httpx.AsyncClient, project: str):
+    """Rebuilding changes nothing that readers see: not what was forgotten, nor what was superseded."""
+    batch = [
+        {"type": "remember", "project": project, "content": "the blue key opens the north gate of the yard"},
+        {"type": "remember", "project": project, "content": "the blue key opens the south gate of the yard"},
+        {"type": "remember", "project": project, "content": "a skeleton hangs in the closet"},
+        {"type": "lesson", "project": project, "content": "knock first"},
+        {"type": "lesson", "project": project, "content": "knock first"},
+    ]
+    told = (await client.post("/v1/events", json=batch)).json()
+    listed = await read(client, "/v1/memories", project=project, after=told["position"])
+    gone = (await client.delete(f"/v1/memories/{listed['items'][0]['id']}")).json()
+
+    async def seen() -> list[Any]:
+        compiled = await client.post("/v1/context", json={"project": project, "query": "gate key"})
+        return [
+            await read(client, "/v1/memories", project=project),
+            await read(client, "/v1/lessons", project=project),
+            ids(await recall(client, "key closet knock", project=project)),
+            compiled.json(),
+        ]
+
+    await read(client, "/v1/memories", project=project, after=gone["position"])
+    before = await seen()
+    partition = int(gone["position"].partition(":")[0])
+
+    async def generation() -> int:
+        return (await read(client, "/v1/admin/projections"))["partitions"][partition]["generation"]
+
+    old = await generation()
+    answer = await client.post("/v1/admin/projections/rebuild", json={"partition": partition})
+    assert (answer.status_code, answer.json()) == (202, {"queued": [partition]})
+
+    async def switched() -> bool:
+        return await generation() == old + 1
+
+    await wait_until(switched, timeout_s=20)
+    written = await write(client, "/v1/observations", project=project, session_id="s1", content="after the rebuild")
+    await read(client, "/v1/timeline", project=project, after=written["position"])
+
+    async def same() -> bool:
+        return (await seen())[:3] == before[:3]
+
+    await wait_until(same)
+
+
+async def test_a_snapshot_can_be_ordered(server: Server, client: httpx.AsyncClient):
+    answer = await client.post("/v1/admin/snapshots")
+    assert answer.status_code == 202
+    assert list(answer.json()) == ["queued"]
+    await wait_until(lambda: any((server.data_dir / "snapshots").glob("*")), timeout_s=20)
+
+
+async def test_there_are_no_dead_letters(client: httpx.AsyncClient):
+    assert await read(client, "/v1/admin/dead-letters") == {"dead_letters": []}
+
+
+async def test_readiness_says_how_much_is_indexed(client: httpx.AsyncClient, project: str):
+    written = await write(client, "/v1/memories", project=project, content="one document at least")
+    await read(client, f"/v1/memories/{written['id']}", after=written["position"])
+    ready = await read(client, "/readyz")
+    assert ready["status"] == "ready"
+    assert ready["documents"] >= 1
+
+
+async def test_metrics_are_prometheus_text_and_count_by_route(client: httpx.AsyncClient, project: str):
+    written = await write(client, "/v1/memories", project=project, content="to be counted")
+    await client.get(f"/v1/memories/{written['id']}")
+    await client.get("/v1/no-such-route")
+    answer = await client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    families = {family.name: family for family in text_string_to_metric_families(answer.text)}
+    assert {
+        "mnemolog_http_requests",
+        "mnemolog_http_request_duration_seconds",
+        "mnemolog_append_waiting_events",
+        "mnemolog_index_documents",
+        "mnemolog_index_ready",
+        "mnemolog_projection_lag_events",
+    } <= set(families)
+    (ready,) = families["mnemolog_index_ready"].samples
+    assert ready.value == 1
+    lag = families["mnemolog_projection_lag_events"].samples
+    assert {sample.labels["partition"] for sample in lag} == {str(n) for n in range(16)}
+    counted = families["mnemolog_http_requests"].samples
+    routes = {sample.labels["route"] for sample in counted}
+    assert {"/v1/memories", "/v1/memories/{id}", "unmatched"} <= routes
+    assert not any(project in route or written["id"] in route for route in routes)
+
+
+OPEN = "/livez"
+GUARDED = [
+    ("GET", "/readyz"),
+    ("GET", "/metrics"),
+    ("GET", "/v1/memories"),
+    ("GET", "/v1/events"),
+    ("GET", "/v1/admin/projections"),
+    ("GET", "/v1/admin/dead-letters"),
+    ("POST", "/v1/admin/projections/rebuild"),
+    ("POST", "/v1/admin/snapshots"),
+    ("GET", "/v1/no-such-route"),
+    ("POST", "/v1/events"),
+    ("POST", "/v1/memories"),
+    ("POST", "/v1/recall"),
+    ("DELETE", "/v1/memories/mem_x"),
+    ("POST", "/mcp"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), GUARDED)
+async def test_everything_but_livez_asks_for_the_secret(server: Server, method: str, path: str):
+    basic = base64.b64encode(f"user:{server.secret}".encode()).decode()
+    given = ["", "Bearer", "Bearer wrong", server.secret, f"Bearer {server.secret}x", f"Basic {basic}"]
+    async with server.client(secret="") as http:
+        for authorization in given:
+            headers = {"authorization": authorization} if authorization else {}
+            answer = await http.request(method, path, headers=headers, content=b"[]" if method == "POST" else None)
+            assert answer.status_code == 401, authorization
+            assert fault(answer)["code"] == "unauthorized"
+            assert "MNEMOLOG_SECRET" in fault(answer)["message"]
+            assert server.secret not in answer.text
+            assert answer.headers["www-authenticate"] == "Bearer"
+
+
+async def test_livez_is_open(server: Server):
+    async with server.client(secret="") as http:
+        answer = await http.get("/livez")
+        assert (answer.status_code, answer.text) == (200, "ok\n")

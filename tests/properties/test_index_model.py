@@ -1,0 +1,293 @@
+"""Random feeds: the packed index holds what a dictionary would, however often items come and wherever it is saved."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from projections.documents.document import IndexEntry
+from projections.feed import FeedItem, Put, Remove, Switched, Vectors
+from projections.index import snapshots
+from projections.index.replica import IndexReplica
+from projections.index.search import Filter, Question, matches, search
+
+MODEL, DIMENSIONS = "test-model", 3
+WORDS = ["tea", "milk", "lemon", "build", "fail"]
+Step = tuple[int, FeedItem]
+"""A feed item and the partition whose feed it is in. A document is always in the same one."""
+
+ids = st.sampled_from([f"{kind}_{n}" for kind in ("mem", "obs") for n in range(4)])
+ms = st.integers(1, 9)
+maybe_ms = st.one_of(st.just(0), ms)
+names = st.sampled_from(["", "ada", "bob"])
+entries = st.builds(
+    IndexEntry,
+    id=ids,
+    kind=st.just(""),
+    terms=st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join),
+    episode=st.sampled_from(["", "s1", "s2"]),
+    tenant=st.sampled_from(["default", "default", "other"]),
+    project=st.sampled_from(["", "atlas"]),
+    session_id=names,
+    agent_id=names,
+    user_id=names,
+    tags=st.lists(st.sampled_from(["a", "b"]), unique=True),
+    occurred_ms=ms,
+    recorded_ms=ms,
+    retired_ms=maybe_ms,
+    expires_ms=maybe_ms,
+    importance=st.just(5.0),
+    confidence=st.sampled_from([0.5, 1.0]),
+    audience=st.lists(names, unique=True),
+)
+filters = st.builds(
+    Filter,
+    tenant=st.sampled_from(["default", "other", "nobody"]),
+    project=st.sampled_from([None, "", "atlas"]),
+    agent_id=names,
+    session_id=names,
+    user_id=names,
+    kinds=st.lists(st.sampled_from(["memory", "observation", "lesson"]), max_size=2),
+    tags=st.lists(st.sampled_from(["a", "b"]), max_size=2),
+    from_ms=st.none() | ms,
+    to_ms=st.none() | ms,
+    as_of_ms=st.none() | ms,
+    reader=names,
+)
+
+
+def partition_of(name: str) -> int:
+    return int(name[-1]) % 2
+
+
+def of_its_kind(entry: IndexEntry) -> IndexEntry:
+    return replace(entry, kind="memory" if entry.id.startswith("mem") else "observation")
+
+
+@st.composite
+def vectors(draw: st.DrawFn) -> Vectors:
+    rows = draw(st.lists(st.sampled_from(np.eye(DIMENSIONS).tolist()), min_size=1, max_size=3))
+    model = draw(st.sampled_from([MODEL, MODEL, MODEL, "other"]))
+    return Vectors(draw(ids), model, DIMENSIONS, np.asarray(rows, "<f2").tobytes())
+
+
+@st.composite
+def feeds(draw: st.DrawFn) -> list[Step]:
+    """Documents come, change what may change while the text stays, get vectors, go, and come back."""
+    known: dict[str, IndexEntry] = {}
+    steps: list[Step] = []
+    for _ in range(draw(st.integers(0, 25))):
+        item: FeedItem
+        match draw(st.sampled_from(["put", "put", "update", "remove", "vectors", "switched"])):
+            case "put":
+                item = Put(of_its_kind(draw(entries)))
+            case "update" if known:
+                same, other = draw(st.sampled_from(list(known.values()))), draw(entries)
+                item = Put(
+                    replace(
+                        same,
+                        retired_ms=other.retired_ms,
+                        expires_ms=other.expires_ms,
+                        confidence=other.confidence,
+                        audience=other.audience,
+                    )
+                )
+            case "remove":
+                item = Remove(draw(ids))
+            case "switched" if draw(st.integers(0, 4)) == 0:
+                steps.append((draw(st.integers(0, 1)), Switched(2)))
+                continue
+            case _:
+                item = draw(vectors())
+        if isinstance(item, Put):
+            before = known.get(item.entry.id)
+            if before is not None and before.terms == item.entry.terms:
+                item = Put(
+                    replace(
+                        before,
+                        retired_ms=item.entry.retired_ms,
+                        expires_ms=item.entry.expires_ms,
+                        confidence=item.entry.confidence,
+                        audience=item.entry.audience,
+                    )
+                )
+            known[item.entry.id] = item.entry
+        name = item.entry.id if isinstance(item, Put) else getattr(item, "id", "")
+        steps.append((partition_of(name), item))
+    return steps
+
+
+@dataclass
+class Model:
+    """The index as a dictionary."""
+
+    entries: dict[str, IndexEntry] = field(default_factory=dict[str, IndexEntry])
+    rows: dict[str, bytes] = field(default_factory=dict[str, bytes])
+
+    def apply(self, partition: int, item: FeedItem) -> None:
+        match item:
+            case Put(entry):
+                before = self.entries.get(entry.id)
+                if before is None or before.terms != entry.terms:
+                    self.rows.pop(entry.id, None)
+                self.entries[entry.id] = entry
+            case Remove(name):
+                self._remove(name)
+            case Vectors(id=name, model=model, rows=rows):
+                if name in self.entries and model == MODEL:
+                    self.rows[name] = rows
+            case Switched():
+                for name in [name for name in self.entries if partition_of(name) == partition]:
+                    self._remove(name)
+
+    def _remove(self, name: str) -> None:
+        self.entries.pop(name, None)
+        self.rows.pop(name, None)
+
+    def matching(self, allowed: Filter, now_ms: int) -> set[str]:
+        return {name for name, entry in self.entries.items() if is_allowed(entry, allowed, now_ms)}
+
+
+def is_allowed(entry: IndexEntry, allowed: Filter, now_ms: int) -> bool:
+    """The filter, said plainly."""
+    when = now_ms if allowed.as_of_ms is None else allowed.as_of_ms
+    retired = bool(entry.retired_ms) and (allowed.as_of_ms is None or entry.retired_ms <= allowed.as_of_ms)
+    return (
+        entry.tenant == allowed.tenant
+        and allowed.project in (None, entry.project)
+        and allowed.agent_id in ("", entry.agent_id)
+        and allowed.session_id in ("", entry.session_id)
+        and allowed.user_id in ("", entry.user_id)
+        and (not allowed.kinds or entry.kind in allowed.kinds)
+        and set(allowed.tags) <= set(entry.tags)
+        and (not entry.audience or (allowed.reader != "" and allowed.reader in entry.audience))
+        and not retired
+        and not (entry.expires_ms and entry.expires_ms <= when)
+        and (allowed.as_of_ms is None or entry.recorded_ms <= allowed.as_of_ms)
+        and (allowed.from_ms is None or entry.occurred_ms >= allowed.from_ms)
+        and (allowed.to_ms is None or entry.occurred_ms <= allowed.to_ms)
+    )
+
+
+@contextmanager
+def folders() -> Iterator[Path]:
+    """A short-lived folder; a function-scoped fixture would be shared by all examples."""
+    folder = Path(tempfile.mkdtemp(prefix="ix-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def applied(folder: Path, steps: Sequence[Step]) -> IndexReplica:
+    index = IndexReplica(folder, DIMENSIONS, MODEL)
+    for partition, item in steps:
+        index.apply(partition, [item])
+    return index
+
+
+def modelled(steps: Sequence[Step]) -> Model:
+    model = Model()
+    for partition, item in steps:
+        model.apply(partition, item)
+    return model
+
+
+def matching(index: IndexReplica, allowed: Filter, now_ms: int) -> set[str]:
+    return {index.ids[ordinal] for ordinal in matches(index, allowed, now_ms)}
+
+
+def contents(index: IndexReplica) -> dict[str, tuple[Any, ...]]:
+    """Everything a reader could learn of each document."""
+    query = np.asarray([0.8, 0.6, 0], np.float32)
+    found: dict[str, tuple[Any, ...]] = {}
+    for name, ordinal in index.ordinal_of.items():
+        (cosine,) = index.vectors.cosine(query, np.asarray([ordinal])).tolist()
+        found[name] = (
+            index.terms[ordinal],
+            sorted(index.facets_of[ordinal]),
+            index.authors[int(index.author[ordinal])],
+            [index.ids[other] for other in index.around(ordinal, 99)],
+            int(index.occurred_ms[ordinal]),
+            int(index.recorded_ms[ordinal]),
+            int(index.retired_ms[ordinal]),
+            int(index.expires_ms[ordinal]),
+            float(index.confidence[ordinal]),
+            None if np.isnan(cosine) else cosine,
+        )
+    return found
+
+
+def found(index: IndexReplica, word: str, allowed: Filter, now_ms: int) -> set[str]:
+    asked = Question(text=word, vector=None, mode="lexical", limit=100, now_ms=now_ms)
+    return {hit.id for hit in search(index, asked, allowed)}
+
+
+@settings(max_examples=120)
+@given(feeds(), st.lists(filters, min_size=1, max_size=4), ms, st.booleans())
+def test_the_index_holds_what_a_dictionary_would(
+    steps: list[Step], allowed: list[Filter], now_ms: int, committed: bool
+):
+    """Filters, the words and vectors of every document; alike before and after a commit."""
+    model = modelled(steps)
+    with folders() as folder:
+        index = applied(folder, steps)
+        if committed:
+            index.commit()
+        assert set(index.ordinal_of) == model.entries.keys()
+        assert len(index) == len(model.entries)
+        for one in allowed:
+            assert matching(index, one, now_ms) == model.matching(one, now_ms)
+        for name, ordinal in index.ordinal_of.items():
+            assert " ".join(index.terms_of(ordinal)) == model.entries[name].terms
+            assert index.vectors.has(ordinal) == (name in model.rows)
+
+
+@settings(max_examples=60)
+@given(feeds(), filters, ms, st.sampled_from(WORDS))
+def test_a_word_finds_the_matching_documents_that_say_it(steps: list[Step], allowed: Filter, now_ms: int, word: str):
+    """And, of those that do not say it, only neighbours in the session of one that does."""
+    model = modelled(steps)
+    with folders() as folder:
+        index = applied(folder, steps)
+        for _ in range(2):
+            hits = found(index, word, allowed, now_ms)
+            match = model.matching(allowed, now_ms)
+            saying = {name for name in match if word in model.entries[name].terms.split()}
+            episodes = {model.entries[name].episode for name in saying} - {""}
+            assert saying <= hits <= match
+            assert all(model.entries[name].episode in episodes for name in hits - saying)
+            index.commit()
+
+
+@settings(max_examples=60)
+@given(feeds())
+def test_an_item_applied_twice_changes_nothing(steps: list[Step]):
+    """A replica that lost its place reads an entry again."""
+    with folders() as folder:
+        once = contents(applied(folder / "once", steps))
+        twice = contents(applied(folder / "twice", [step for step in steps for _ in range(2)]))
+        assert once == twice
+
+
+@settings(max_examples=40)
+@given(feeds(), st.data())
+def test_saving_and_loading_in_the_middle_changes_nothing(steps: list[Step], data: st.DataObject):
+    at = data.draw(st.integers(0, len(steps)))
+    with folders() as folder:
+        straight = applied(folder / "straight", steps)
+        first = applied(folder / "first", steps[:at])
+        manifest = snapshots.save(first, {}, folder / "snapshots", "01")
+        index = snapshots.load(folder / "snapshots" / "01", manifest, folder / "second")
+        for partition, item in steps[at:]:
+            index.apply(partition, [item])
+        assert contents(index) == contents(straight)
+        assert index.ids == straight.ids

@@ -1,0 +1,246 @@
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from projections.documents.document import IndexEntry
+from projections.feed import Put, Remove
+from projections.index import snapshots
+from projections.index.filters import BitMap
+from projections.index.replica import IndexReplica
+from projections.index.search import Filter, Hit, Question, matches, search
+from projections.index.snapshots import FeedPosition, Manifest, UnusableSnapshot
+from projections.ranking import Mode
+
+MODEL = "test-model"
+AT = {0: FeedPosition(feed="17-9", covers="17-3"), 1: FeedPosition(generation=2)}
+FILTERS = [
+    Filter(tenant="default"),
+    Filter(tenant="default", project="atlas", tags=["even"]),
+    Filter(tenant="default", reader="ada"),
+    Filter(tenant="default", as_of_ms=4),
+    Filter(tenant="other"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "snapshots"
+
+
+@pytest.fixture
+def filled(index: IndexReplica, put: Callable[..., str], embed: Callable[..., None]) -> IndexReplica:
+    """Documents of every kind: in sessions, restricted, retired, expiring, removed, with and without vectors."""
+    rng = np.random.default_rng(5)
+    for n in range(300):
+        put(
+            f"obs_{n}" if n % 3 else f"mem_{n}",
+            f"tea w{n} w{n % 10}",
+            partition=n % 2,
+            episode=f"s{n % 7}" if n % 3 else "",
+            tenant="other" if n % 11 == 0 else "default",
+            agent_id=f"agent{n % 4}",
+            tags=["even"] if n % 2 == 0 else [],
+            audience=["ada"] if n % 13 == 0 else [],
+            recorded_ms=n % 9,
+            retired_ms=5 if n % 17 == 0 else 0,
+            expires_ms=n if n % 19 == 0 else 0,
+        )
+        if n % 4:
+            embed(f"obs_{n}" if n % 3 else f"mem_{n}", *rng.standard_normal((1 + n % 2, 4)).tolist())
+    index.apply(0, [Remove(f"obs_{n}") for n in range(1, 300, 25)])
+    return index
+
+
+def answers(index: IndexReplica) -> list[list[Hit]]:
+    vector = np.asarray([0.6, 0.8, 0, 0], np.float32)
+    modes: list[Mode] = ["hybrid", "lexical", "vector"]
+    return [
+        search(index, Question(text=text, vector=vector, mode=mode, limit=50), allowed)
+        for mode in modes
+        for allowed in FILTERS
+        for text in ("tea w3", "w250", "nothing")
+    ]
+
+
+def save(index: IndexReplica, folder: Path, name: str = "01") -> Manifest:
+    return snapshots.save(index, AT, folder, name)
+
+
+def load(folder: Path, work: Path, model: str = MODEL) -> IndexReplica:
+    found = snapshots.newest(folder, model)
+    assert found is not None
+    return snapshots.load(*found, work)
+
+
+def test_a_loaded_snapshot_answers_as_the_index_did(filled: IndexReplica, folder: Path, tmp_path: Path):
+    """Search results with their explanations, filters, vectors and neighbours."""
+    save(filled, folder)
+    loaded = load(folder, tmp_path / "work")
+    assert answers(loaded) == answers(filled)
+    assert any(answers(loaded))
+    for allowed in FILTERS:
+        assert matches(loaded, allowed, 7) == matches(filled, allowed, 7)
+    everything = np.arange(len(filled.ids))
+    query = np.asarray([1, 0, 0, 0], np.float32)
+    assert np.array_equal(
+        loaded.vectors.cosine(query, everything), filled.vectors.cosine(query, everything), equal_nan=True
+    )
+    assert [loaded.around(n, 2) for n in everything] == [filled.around(n, 2) for n in everything]
+    assert len(loaded) == len(filled)
+
+
+def test_a_loaded_index_goes_on_as_the_other_does(
+    filled: IndexReplica, folder: Path, tmp_path: Path, entry: Callable[..., IndexEntry]
+):
+    """The same items applied to both end alike: updates, removals, new documents of old sessions and agents."""
+    save(filled, folder)
+    loaded = load(folder, tmp_path / "work")
+    before = answers(loaded)
+    for one in (filled, loaded):
+        one.apply(0, [
+            Put(entry("obs_new", "tea w3 new", episode="s1", agent_id="agent1", tags=["even"])),
+            Put(entry("mem_3", "another text w3")),
+            Put(entry("mem_6", "tea w6 w6", audience=["bob"])),
+            Remove("obs_2"),
+        ])  # fmt: skip
+    assert answers(loaded) == answers(filled) != before
+
+
+def test_an_index_goes_on_after_it_was_saved(filled: IndexReplica, folder: Path, put: Callable[..., str]):
+    filled.commit()
+    before = answers(filled)
+    save(filled, folder)
+    assert answers(filled) == before
+    put("mem_late", "tea late")
+    filled.commit()
+    (first, *_) = search(filled, Question(text="late", vector=None), FILTERS[0])
+    assert first.id == "mem_late"
+
+
+def test_a_loaded_index_never_changes_its_snapshot(
+    filled: IndexReplica, folder: Path, tmp_path: Path, put: Callable[..., str]
+):
+    """Two replicas on one machine start from one snapshot, one after the other."""
+    save(filled, folder)
+    first = load(folder, tmp_path / "first")
+    first.apply(0, [Remove(name) for name in list(first.ordinal_of)])
+    first.commit()
+    assert len(first) == 0
+    second = load(folder, tmp_path / "second")
+    assert answers(second) == answers(filled)
+
+
+def test_an_empty_index_can_be_saved(index: IndexReplica, folder: Path, tmp_path: Path):
+    manifest = save(index, folder)
+    assert manifest.documents == 0
+    loaded = load(folder, tmp_path / "work")
+    assert len(loaded) == 0
+    assert search(loaded, Question(text="tea", vector=None), FILTERS[0]) == []
+
+
+def test_an_index_without_vectors_can_be_saved(tmp_path: Path, folder: Path):
+    snapshots.save(IndexReplica(tmp_path / "plain", 0, "none"), AT, folder, "01")
+    loaded = load(folder, tmp_path / "work", "none")
+    assert loaded.vectors.dimensions == 0
+    assert loaded.vectors.nearest(np.empty(0, np.float32), BitMap([1]), 3).tolist() == []
+
+
+def test_the_manifest_says_where_in_the_feeds_it_stands(filled: IndexReplica, folder: Path):
+    written = save(filled, folder)
+    found = snapshots.newest(folder, MODEL)
+    assert found is not None
+    assert found[1] == written
+    assert found[1].partitions == AT
+    assert found[1].documents == len(filled)
+
+
+def test_every_file_is_covered_by_its_hash(filled: IndexReplica, folder: Path):
+    manifest = save(filled, folder)
+    files = {str(path.relative_to(folder / "01")) for path in (folder / "01").rglob("*") if path.is_file()}
+    assert files - {"manifest.json"} == manifest.files.keys()
+
+
+def test_an_altered_file_is_refused_whichever_it_is(index: IndexReplica, folder: Path, put: Callable[..., str]):
+    put("mem_1", "tea")
+    manifest = save(index, folder)
+    for name in manifest.files:
+        path = folder / "01" / name
+        before = path.read_bytes()
+        for altered in (before[:-1], before + b"\0", bytes([before[0] ^ 1]) + before[1:]) if before else (b"\0",):
+            path.unlink()
+            path.write_bytes(altered)
+            with pytest.raises(UnusableSnapshot):
+                load(folder, folder.parent / "work")
+        path.unlink()
+        with pytest.raises(UnusableSnapshot):
+            load(folder, folder.parent / "work")
+        path.write_bytes(before)
+    assert load(folder, folder.parent / "work").ids == ["mem_1"]
+
+
+def test_the_newest_snapshot_is_found(index: IndexReplica, folder: Path):
+    for name in ("02", "01", "03"):
+        save(index, folder, name)
+    found = snapshots.newest(folder, MODEL)
+    assert found is not None
+    assert found[0] == folder / "03"
+
+
+def test_no_snapshot_is_no_fault(folder: Path):
+    assert snapshots.newest(folder, MODEL) is None
+    folder.mkdir()
+    assert snapshots.newest(folder, MODEL) is None
+
+
+def test_a_snapshot_of_another_model_is_passed_over(index: IndexReplica, folder: Path, tmp_path: Path):
+    save(index, folder, "01")
+    snapshots.save(IndexReplica(tmp_path / "other", 4, "other"), AT, folder, "02")
+    assert snapshots.newest(folder, "third") is None
+    found = snapshots.newest(folder, MODEL)
+    assert found is not None
+    assert found[0].name == "01"
+
+
+def test_a_snapshot_of_another_format_is_passed_over(
+    index: IndexReplica, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    save(index, folder, "01")
+    monkeypatch.setattr(snapshots, "FORMAT", 2)
+    assert snapshots.newest(folder, MODEL) is None
+
+
+@pytest.mark.parametrize("torn", ["no manifest", "half a manifest", "a stray file", "still being written"])
+def test_a_torn_folder_is_passed_over(index: IndexReplica, folder: Path, torn: str):
+    save(index, folder, "01")
+    if torn == "a stray file":
+        (folder / "02").write_text("x")
+    else:
+        shutil.copytree(folder / "01", folder / (".writing-02" if torn == "still being written" else "02"))
+    if torn == "no manifest":
+        (folder / "02" / "manifest.json").unlink()
+    if torn == "half a manifest":
+        manifest = folder / "02" / "manifest.json"
+        manifest.write_bytes(manifest.read_bytes()[:40])
+    found = snapshots.newest(folder, MODEL)
+    assert found is not None
+    assert found[0].name == "01"
+
+
+def test_what_an_interrupted_writer_left_is_in_nobodys_way(filled: IndexReplica, folder: Path, tmp_path: Path):
+    (folder / ".writing-01" / "lexical").mkdir(parents=True)
+    (folder / ".writing-01" / "lexical" / "meta.json").write_text("torn")
+    save(filled, folder)
+    assert answers(load(folder, tmp_path / "work")) == answers(filled)
+
+
+def test_pruning_keeps_two_and_what_is_no_snapshot_goes(index: IndexReplica, folder: Path):
+    for name in ("01", "02", "03", "04"):
+        save(index, folder, name)
+    (folder / ".writing-05").mkdir()
+    snapshots.prune(folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["03", "04"]
+    snapshots.prune(folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["03", "04"]
