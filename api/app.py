@@ -56,9 +56,7 @@ def create_app(settings: Settings) -> Starlette:
                 logger.warning("an acknowledged write is not on disk yet: the server's durability is %s", durability)
             writes_ = GroupCommit(log)
             stack.push_async_callback(writes_.aclose)
-            embedder = await asyncio.to_thread(
-                build_embedder, settings.embedder, directory=settings.model_directory, allow_torch=False
-            )
+            embedder = await asyncio.to_thread(build_embedder, settings.embedder, directory=settings.model_directory)
             work = settings.cache_dir / "replicas" / f"{os.getpid()}"
             _remove_stale(work.parent)
             replica = ReplicaService(
@@ -85,7 +83,10 @@ def create_app(settings: Settings) -> Starlette:
         routes=[*writes.ROUTES, *reads.ROUTES, *admin.ROUTES, *ops.ROUTES, gateway.route],
         lifespan=lifespan,
         exception_handlers=HANDLERS,
-        middleware=[Middleware(ops.Measure), Middleware(BearerAuth, secret=settings.secret)],
+        middleware=[
+            Middleware(ops.Measure),
+            *([Middleware(BearerAuth, secret=settings.secret)] if settings.secret else []),
+        ],
     )
 
 

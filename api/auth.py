@@ -10,14 +10,14 @@ OPEN_PATHS = frozenset({"/livez"})
 
 
 class BearerAuth:
-    """ASGI middleware; with `secret` None it lets everything pass."""
+    """ASGI middleware."""
 
-    def __init__(self, app: ASGIApp, secret: str | None) -> None:
+    def __init__(self, app: ASGIApp, secret: str) -> None:
         self._app = app
-        self._expected = None if secret is None else f"Bearer {secret}".encode()
+        self._expected = f"Bearer {secret}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._expected is None or scope["type"] != "http" or scope["path"] in OPEN_PATHS:
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
             await self._app(scope, receive, send)
             return
         given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")

@@ -3,8 +3,9 @@
 from typing import Any, TypeVar
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from ingest.commands.parse import rejected
 from ingest.errors import RequestTooLarge
@@ -24,18 +25,36 @@ class Json(Response):
 
 
 async def body(request: Request, limit: int = MAX_BODY_BYTES) -> bytes:
-    """The request's body; raises RequestTooLarge as soon as it is known to be over `limit`, without reading on."""
-    declared = request.headers.get("content-length")
-    if declared is not None and declared.isdigit() and int(declared) > limit:
+    """The request's body; see read_body."""
+    return await read_body(request.scope, request.receive, limit)
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int = MAX_BODY_BYTES) -> bytes:
+    """The body of a request; raises RequestTooLarge as soon as it is known to be over `limit`, without reading on."""
+    declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+    if declared.isdigit() and int(declared) > limit:
         raise RequestTooLarge("the body", int(declared), limit)
     parts: list[bytes] = []
     size = 0
-    async for part in request.stream():
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part: bytes = message.get("body", b"")
         size += len(part)
         if size > limit:
             raise RequestTooLarge("the body", size, limit)
         parts.append(part)
-    return b"".join(parts)
+        if not message.get("more_body", False):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def send_json(send: Send, status: int, content: Any) -> None:
+    """Answer with JSON, without a Response in between: for the routes where that is felt."""
+    encoded = msgspec.json.encode(content)
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(encoded)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": encoded})
 
 
 def query(request: Request, cls: type[T]) -> T:

@@ -29,6 +29,7 @@ class Metrics:
             "mnemolog_http_request_duration_seconds", "Time to answer.", ["route"], buckets=_BUCKETS,
             registry=self.registry,
         )  # fmt: skip
+        self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         waiting = Gauge("mnemolog_append_waiting_events", "Events not acknowledged yet.", registry=self.registry)
         waiting.set_function(lambda: log.waiting_events)
         documents = Gauge("mnemolog_index_documents", "Documents in the index replica.", registry=self.registry)
@@ -39,6 +40,15 @@ class Metrics:
             "mnemolog_projection_lag_events", "Log entries that are not projected yet.", ["partition"],
             registry=self.registry,
         )  # fmt: skip
+
+    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one request. (Finding a labelled metric costs more than counting, so those found are kept.)"""
+        found = self._children.get((method, route, status))
+        if found is None:
+            found = self.requests.labels(method, route, str(status)), self.seconds.labels(route)
+            self._children[method, route, status] = found
+        found[0].inc()
+        found[1].observe(seconds)
 
 
 class Measure:
@@ -62,10 +72,9 @@ class Measure:
         try:
             await self._app(scope, receive, note)
         finally:
+            route = getattr(scope.get("route"), "path", "unmatched")
             metrics: Metrics = scope["app"].state.metrics
-            route = getattr(scope.get("route"), "path", None) or ("/mcp" if scope["path"] == "/mcp" else "unmatched")
-            metrics.requests.labels(scope["method"], route, str(status)).inc()
-            metrics.seconds.labels(route).observe(time.perf_counter() - started)
+            metrics.count(scope["method"], route, status, time.perf_counter() - started)
 
 
 async def livez(request: Request) -> Response:

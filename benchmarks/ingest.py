@@ -16,6 +16,7 @@ import time
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
+import uvloop
 from redis.asyncio import Redis
 from rich.console import Console
 from rich.table import Table
@@ -187,7 +188,7 @@ async def main() -> None:
         rate_, latencies = await singles(options, few)
         single.append(rate_)
         times += latencies
-    await redis.close()
+    await redis.aclose()  # pyright: ignore[reportAttributeAccessIssue]
     times.sort()
     ratios = [b / r for b, r in zip(batch, raw, strict=True)]
     figures = {
@@ -211,4 +212,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    uvloop.run(main())

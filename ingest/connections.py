@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, cast
 
 from redis.asyncio import BlockingConnectionPool, Redis
-from redis.backoff import ExponentialBackoff
+from redis.backoff import ExponentialBackoff, NoBackoff
 from redis.retry import Retry
 
 
@@ -49,6 +49,7 @@ class Commands(Protocol):
         self, group: str, consumer: str, streams: Mapping[str, str], /, *, count: int, block: int | None
     ) -> Any: ...
     def xgroup_create(self, name: str, group: str, /, *, id: str, mkstream: bool) -> Any: ...
+    def xpending_range(self, name: str, group: str, /, *, min: str, max: str, count: int) -> Any: ...
     def xack(self, name: str, group: str, /, *ids: str) -> Any: ...
     def xinfo_groups(self, name: str, /) -> Any: ...
     def xinfo_stream(self, name: str, /) -> Any: ...
@@ -81,11 +82,13 @@ class Client(Commands, Protocol):
     async def aclose(self) -> None: ...
 
 
-def connect(url: str, *, connections: int = 64, read_timeout_s: float = 5.0) -> Client:
+def connect(url: str, *, connections: int = 64, read_timeout_s: float = 5.0, repeat: bool = True) -> Client:
     """A client with its own pool; replies are bytes.
 
     `connections` bounds the pool: a caller past it waits instead of opening another. `read_timeout_s` must exceed the
     longest blocking command the client is used for. Connections are checked with a PING after 15 idle seconds.
+    With `repeat` a command whose connection broke is sent once more; without, the caller decides (a repeated read of a
+    consumer group would pass over what the first one was given).
     """
     tcp: dict[str, Any] = {} if url.startswith("unix") else {"socket_keepalive": True, "socket_connect_timeout": 2.0}
     pool = cast(Any, BlockingConnectionPool).from_url(
@@ -94,7 +97,7 @@ def connect(url: str, *, connections: int = 64, read_timeout_s: float = 5.0) -> 
         timeout=read_timeout_s,
         socket_timeout=read_timeout_s,
         health_check_interval=15,
-        retry=Retry(ExponentialBackoff(cap=0.2, base=0.02), 1),
+        retry=Retry(ExponentialBackoff(cap=0.2, base=0.02), 1) if repeat else Retry(NoBackoff(), 0),
         **tcp,
     )
     return cast(Client, cast(Any, Redis).from_pool(pool))

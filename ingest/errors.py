@@ -53,6 +53,10 @@ class LogUnavailable(MnemologError):
     code = "log_unavailable"
 
 
+class LogRefused(LogUnavailable):
+    """The log's server answers but refuses to write (full disk or memory, too few replicas): trying on is no use."""
+
+
 class NotFound(MnemologError):
     """No such document, session, dead letter or route for this tenant."""
 

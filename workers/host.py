@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 from ingest.connections import Client
 from ingest.errors import LeaseLost
 from ingest.log.keys import LEASE_TTL, WORKERS, PartitionKeys
-from ingest.log.scripts import acquire_lease, release_lease, renew_lease
+from ingest.log.scripts import acquire_lease, release_lease, renew_leases
 from workers.runner import Applied, PartitionRunner
 
 logger = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class RunnerHost:
     """Runs a PartitionRunner for each partition this worker has leased."""
 
     def __init__(self, redis: Client, blocking: Client, partitions: int, worker_id: str, applied: Applied) -> None:
-        """`blocking` serves the runners' blocking reads: its pool needs two connections a partition."""
+        """`blocking` serves the runners: its pool needs two connections a partition, and it must not repeat commands."""
         self._redis, self._blocking = redis, blocking
         self._partitions, self._worker_id, self._applied = partitions, worker_id, applied
         self._running: dict[int, tuple[PartitionRunner, asyncio.Task[None]]] = {}
@@ -89,10 +89,12 @@ class RunnerHost:
             self._running[partition] = (runner, task)
 
     async def _renew(self) -> None:
-        for partition in self.leased:
-            if not await renew_lease(self._redis, PartitionKeys(partition), self._worker_id, _TTL_MS):
-                logger.warning("partition %d: the lease ran out", partition)
-                await self._stop([partition])
+        leased = self.leased
+        held = await renew_leases(self._redis, [PartitionKeys(one) for one in leased], self._worker_id, _TTL_MS)
+        lost = [partition for partition, is_held in zip(leased, held, strict=True) if not is_held]
+        if lost:
+            logger.warning("partitions %s: the lease ran out", ", ".join(map(str, lost)))
+            await self._stop(lost)
 
     async def _drop_finished(self) -> None:
         for partition, (_, task) in list(self._running.items()):

@@ -33,7 +33,7 @@ EMBED_SLICE_S = 20.0
 REBUILD_SLICE_S = 60.0
 OLD_GENERATION_KEPT = timedelta(seconds=60)
 """Readers that learned the generation just before a switch finish well within this."""
-EMBEDDING_NICENESS = 10
+EMBEDDING_NICENESS = 19
 """Embedding takes the processor time that nobody else wants: writes and text search come first."""
 EMBED_AT_LEAST_EVERY_S = 5.0
 
@@ -54,7 +54,7 @@ class WorkerProcess:
         async with AsyncExitStack() as stack:
             redis = connect(self._redis_url)
             stack.push_async_callback(redis.aclose)
-            blocking = connect(self._redis_url, connections=2 * settings.partitions + 4)
+            blocking = connect(self._redis_url, connections=2 * settings.partitions + 4, repeat=False)
             stack.push_async_callback(blocking.aclose)
             log = RedisLog(redis, settings.partitions)
             await log.create_or_check()

@@ -69,6 +69,8 @@ def api() -> None:
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=10,
+        proxy_headers=False,
+        server_header=False,
         backlog=2048,
     )
 

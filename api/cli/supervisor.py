@@ -24,7 +24,7 @@ from ingest.valkey import EmbeddedValkey
 
 logger = logging.getLogger(__name__)
 
-WORKER_NICENESS = 5
+WORKER_NICENESS = 10
 """Writers and readers come before projecting, on a machine too small for all."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
 """Before a child that died is started again; doubles while it keeps dying within a minute."""

@@ -1,16 +1,16 @@
 """POST routes of the native API: decode a command, hand it on, acknowledge with 202."""
 
-from collections.abc import Awaitable, Callable
-
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
-from api.http import Json, body
-from api.services import caller, reader, services
+from api.http import Json, body, read_body, send_json
+from api.services import READER_HEADER, Services, caller, reader, services
+from ingest.commands.decide import Caller
 from ingest.commands.parse import parse_batch, parse_json
-from ingest.commands.requests import Command, ForgetSubject, Observe, RecordLesson, Remember, TrackSession
+from ingest.commands.requests import ForgetSubject, Observe, RecordLesson, Remember, TrackSession, WriteCommand
 from ingest.errors import CommandRejected, RequestTooLarge
 from ingest.events.subject import SubjectKind
 from projections.documents.lessons import Lesson
@@ -18,6 +18,7 @@ from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 
 MAX_BATCH_ITEMS = 10_000
+READER_HEADER_BYTES = READER_HEADER.encode()
 
 _DOCUMENTS = {"observations": Observation, "memories": Memory, "lessons": Lesson}
 
@@ -50,14 +51,19 @@ async def post_events(request: Request) -> Response:
     return Json(BatchAnswer(outcome.accepted, outcome.duplicates, rejected, str(outcome.token)), 202)
 
 
-def post(cls: type[Command]) -> Callable[[Request], Awaitable[Response]]:
-    """The endpoint that takes one command of a kind."""
+class Post:
+    """Takes one command of a kind. An ASGI application of its own: at thousands of writes a second, request and
+    response objects would cost as much as the write."""
 
-    async def endpoint(request: Request) -> Response:
-        command = parse_json(await body(request), cls)
-        return Json(await services(request).commands.handle(command, caller(request)), 202)  # type: ignore[arg-type]
+    def __init__(self, cls: type[WriteCommand]) -> None:
+        self._cls = cls
 
-    return endpoint
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        command = parse_json(await read_body(scope, receive), self._cls)
+        at_hand: Services = scope["app"].state.services
+        agent = next((value for name, value in scope["headers"] if name == READER_HEADER_BYTES), b"").decode("latin-1")
+        accepted = await at_hand.commands.handle(command, Caller(at_hand.tenant, "native", agent))
+        await send_json(send, 202, accepted)
 
 
 async def delete_document(request: Request) -> Response:
@@ -84,11 +90,11 @@ def _kind(document: Observation | Memory | Lesson) -> SubjectKind:
     )
 
 
-ROUTES = [
+ROUTES = [  # the busiest first: routes are tried in order
+    Route("/v1/observations", Post(Observe), methods=["POST"]),
     Route("/v1/events", post_events, methods=["POST"]),
-    Route("/v1/observations", post(Observe), methods=["POST"]),
-    Route("/v1/memories", post(Remember), methods=["POST"]),
-    Route("/v1/lessons", post(RecordLesson), methods=["POST"]),
-    Route("/v1/sessions", post(TrackSession), methods=["POST"]),
+    Route("/v1/memories", Post(Remember), methods=["POST"]),
+    Route("/v1/lessons", Post(RecordLesson), methods=["POST"]),
+    Route("/v1/sessions", Post(TrackSession), methods=["POST"]),
     *(Route(f"/v1/{name}/{{id}}", delete_document, methods=["DELETE"]) for name in _DOCUMENTS),
 ]

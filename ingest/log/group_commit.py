@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ingest.errors import LogUnavailable, Overloaded
+from ingest.errors import LogRefused, LogUnavailable, Overloaded
 from ingest.log.event_log import Appended, Entry, EventLog
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class GroupCommit:
         self._waiting.append(write)
         if self._flusher is None or self._flusher.done():
             self._flusher = asyncio.create_task(self._flush(), name="group-commit")
-        return await asyncio.shield(write.done)
+        return await write.done
 
     async def aclose(self) -> None:
         """Wait until everything accepted is written or refused."""
@@ -108,6 +108,8 @@ class GroupCommit:
         while True:
             try:
                 return await self._log.append(batches)
+            except LogRefused:
+                raise
             except LogUnavailable as error:
                 if asyncio.get_running_loop().time() + pause > deadline:
                     raise

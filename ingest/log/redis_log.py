@@ -7,7 +7,7 @@ from redis.exceptions import BusyLoadingError, ConnectionError, NoScriptError, R
 
 from ingest.clock import Clock, system_clock
 from ingest.connections import Client
-from ingest.errors import LogUnavailable, PartitionCountMismatch
+from ingest.errors import LogRefused, LogUnavailable, PartitionCountMismatch
 from ingest.log.event_log import Appended, Entry, Stored
 from ingest.log.keys import DEDUP_IDS, DEDUP_WINDOW, MANIFEST, PartitionKeys
 from ingest.log.position import START, Position
@@ -64,10 +64,10 @@ class RedisLog:
         except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
             raise LogUnavailable(f"the log did not answer: {error}") from error
         for answer in answers:
-            if isinstance(answer, ResponseError):
-                raise LogUnavailable(f"the log refused the write: {answer}") from answer
-            if isinstance(answer, RedisError):
+            if isinstance(answer, (ConnectionError, TimeoutError)):
                 raise LogUnavailable(f"the log did not answer: {answer}") from answer
+            if isinstance(answer, RedisError):
+                raise LogRefused(f"the log refused the write: {answer}") from answer
         return answers
 
     async def _pipeline(self, calls: Sequence[tuple[int, Sequence[Entry]]], sha: str) -> list[Any]:

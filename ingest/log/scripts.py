@@ -33,6 +33,22 @@ class Script:
             sha = await self.sha(redis, reload=True)
             return await redis.evalsha(sha, len(keys), *keys, *args)
 
+    async def call_each(self, redis: Client, calls: Sequence[tuple[Sequence[str], Sequence[str | int]]]) -> list[Any]:
+        """Run it with each of several keys and arguments, in one round trip; raises the first error."""
+        sha = await self.sha(redis)
+        for reload in (False, True):
+            async with redis.pipeline(transaction=False) as pipe:
+                for keys, args in calls:
+                    pipe.evalsha(sha, len(keys), *keys, *args)
+                answers = await pipe.execute(raise_on_error=False)
+            error = next((answer for answer in answers if isinstance(answer, Exception)), None)
+            if error is None:
+                return answers
+            if reload or not isinstance(error, NoScriptError):
+                raise error
+            sha = await self.sha(redis, reload=True)
+        raise AssertionError("unreachable")
+
 
 APPEND = Script("append")
 _ACQUIRE_LEASE = Script("acquire_lease")
@@ -56,9 +72,10 @@ async def acquire_lease(redis: Client, keys: PartitionKeys, worker_id: str, ttl_
     return int(await _ACQUIRE_LEASE.call(redis, (keys.lease, keys.fence), (worker_id, ttl_ms)))
 
 
-async def renew_lease(redis: Client, keys: PartitionKeys, worker_id: str, ttl_ms: int) -> bool:
-    """True when the lease was still this worker's and now lasts `ttl_ms` longer."""
-    return bool(await _RENEW_LEASE.call(redis, (keys.lease,), (worker_id, ttl_ms)))
+async def renew_leases(redis: Client, keys: Sequence[PartitionKeys], worker_id: str, ttl_ms: int) -> list[bool]:
+    """For each partition, whether its lease was still this worker's and now lasts `ttl_ms` longer. One round trip."""
+    calls = [((partition.lease,), (worker_id, ttl_ms)) for partition in keys]
+    return [bool(held) for held in await _RENEW_LEASE.call_each(redis, calls)]
 
 
 async def release_lease(redis: Client, keys: PartitionKeys, worker_id: str) -> None:

@@ -144,41 +144,38 @@ class ReplicaService:
     async def _run(self) -> None:
         while True:
             try:
-                await self._load()
+                if self._index is None:
+                    await self._load()
+                self.trouble = None
                 async with asyncio.TaskGroup() as followers:
                     for partition in range(self._partitions):
                         followers.create_task(self._follow(partition), name=f"feed-{partition}")
             except* FeedTrimmed as group:
-                self.trouble = str(group.exceptions[0])
+                self._index, self.trouble = None, str(group.exceptions[0])
                 logger.warning("index: loading again: %s", self.trouble)
-            except* (RedisError, OSError) as group:
+            except* (RedisError, OSError) as group:  # nothing is lost: the followers go on where they stopped
                 self.trouble = f"Redis is away: {group.exceptions[0]}"
                 logger.warning("index: %s", self.trouble)
             except* Exception as group:
-                self.trouble = f"the index failed: {group.exceptions[0]!r}"
+                self._index, self.trouble = None, f"the index failed: {group.exceptions[0]!r}"
                 logger.exception("index: loading again after a fault")
             await asyncio.sleep(RETRY_S)
 
     async def _load(self) -> None:
         """Start from the newest usable snapshot, else empty."""
-        if self._index is not None and self.trouble and self.trouble.startswith("Redis"):
-            self.trouble = None  # nothing was lost: go on where the followers stopped
-            return
         self._caught_up.clear()
         found = await asyncio.to_thread(snapshots.newest, self._snapshots, self._model)
         self._at = {partition: FeedPosition() for partition in range(self._partitions)}
-        self._index = None
         if found is not None:
             path, manifest = found
             try:
                 self._index = await self.in_index_thread(snapshots.load, path, manifest, self._work)
                 self._at.update(manifest.partitions)
+                return
             except UnusableSnapshot as error:
                 logger.warning("index: %s", error)
-        if self._index is None:
-            await asyncio.to_thread(shutil.rmtree, self._work, True)
-            self._index = await self.in_index_thread(IndexReplica, self._work, self._dimensions, self._model)
-        self.trouble = None
+        await asyncio.to_thread(shutil.rmtree, self._work, True)
+        self._index = await self.in_index_thread(IndexReplica, self._work, self._dimensions, self._model)
 
     async def _follow(self, partition: int) -> None:
         keys = PartitionKeys(partition)

@@ -12,10 +12,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from api.cli.supervisor import Supervisor
-from tests.acceptance.running import Server, seed_cache, settings
-
-PrivateServer = Callable[..., Server]
+from tests.acceptance.running import Server, running, seed_cache
 
 
 @pytest.fixture(scope="session")
@@ -37,19 +34,17 @@ def short_path() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def server(cache_dir: Path) -> Iterator[Server]:
     """The server that tests share; each keeps to a project of its own."""
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mnemo-")))
-        yield _started(stack, folder, cache_dir)
+    with running(cache_dir) as started:
+        yield started
 
 
 @pytest.fixture
-def private_server(cache_dir: Path) -> Iterator[PrivateServer]:
-    """Starts a server that the test may break: `private_server(partitions=4)`. It has no embedder unless asked for."""
+def private_server(cache_dir: Path) -> Iterator[Callable[..., Server]]:
+    """Starts a server that the test may break: `private_server(partitions=2)`. It has no embedder unless asked for."""
     with ExitStack() as stack:
 
         def start(**changes: Any) -> Server:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mnemo-")))
-            return _started(stack, folder, cache_dir, **{"embedder": "none", "partitions": 4, **changes})
+            return stack.enter_context(running(cache_dir, **{"embedder": "none", "partitions": 4, **changes}))
 
         yield start
 
@@ -65,11 +60,3 @@ async def client(server: Server) -> AsyncGenerator[httpx.AsyncClient]:
     """A client of the shared server, with its secret, reading as nobody in particular."""
     async with server.client() as http:
         yield http
-
-
-def _started(stack: ExitStack, folder: Path, cache_dir: Path, **changes: Any) -> Server:
-    supervisor = Supervisor(settings(folder, cache_dir, **changes))
-    server = Server.of(supervisor)
-    stack.callback(server.stop)
-    supervisor.start()
-    return server

@@ -4,7 +4,9 @@ import os
 import shutil
 import signal
 import socket
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,6 +49,19 @@ class Server(NamedTuple):
             if pid is not None:
                 os.kill(pid, signal.SIGCONT)
         self.supervisor.stop()
+
+
+@contextmanager
+def running(cache_dir: Path, **changes: Any) -> Generator[Server]:
+    """A server of its own, in a folder of its own; stopped whatever happens."""
+    with tempfile.TemporaryDirectory(prefix="mnemo-") as folder:  # short: a unix socket's path has 100 characters
+        supervisor = Supervisor(settings(Path(folder), cache_dir, **changes))
+        server = Server.of(supervisor)
+        try:
+            supervisor.start()
+            yield server
+        finally:
+            server.stop()
 
 
 def free_port() -> int:

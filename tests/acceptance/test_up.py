@@ -1,0 +1,314 @@
+"""`mnemolog up` and the other commands as a person starts them: processes, signals, exit codes, output."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from waiting import wait_until
+
+from tests.acceptance.running import SECRET, Server, free_port
+
+ROOT = Path(__file__).parents[2]
+UP_S = 60.0
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """This process's environment with no settings of mnemolog's but these."""
+    kept = {name: value for name, value in os.environ.items() if name != "REDIS_URL" and not name.startswith("MNEMO")}
+    return {**kept, **variables}
+
+
+def command_line(*arguments: str) -> list[str]:
+    """`mnemolog` with these arguments, from this source tree."""
+    return [sys.executable, "-m", "api.cli.main", *arguments]
+
+
+def run(variables: Mapping[str, str], *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        command_line(*arguments),
+        env=environment(**variables),
+        cwd=ROOT,
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=UP_S,
+        check=False,
+    )
+
+
+class Up:
+    """One `mnemolog up` and its children."""
+
+    def __init__(self, data_dir: Path, cache_dir: Path, port: int, errors: Path) -> None:
+        self.variables = {
+            "MNEMOLOG_DATA_DIR": str(data_dir),
+            "MNEMOLOG_CACHE_DIR": str(cache_dir),
+            "MNEMOLOG_PORT": str(port),
+            "MNEMOLOG_PARTITIONS": "2",
+            "MNEMOLOG_EMBEDDER": "none",
+        }
+        self.url = f"http://127.0.0.1:{port}"
+        self.errors = errors
+        with errors.open("wb") as output:
+            self.process = subprocess.Popen(
+                command_line("up"), env=environment(**self.variables), cwd=ROOT, stdout=output, stderr=output
+            )
+
+    def children(self) -> dict[str, int]:
+        """Process ids by name: api, worker, valkey."""
+        listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        found: dict[str, int] = {}
+        for pid in map(int, listed):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            found[words[-2].decode() if b"api.cli.main" in words else "valkey"] = pid
+        return found
+
+    @asynccontextmanager
+    async def client(self) -> AsyncGenerator[httpx.AsyncClient]:
+        """A client of it."""
+        async with httpx.AsyncClient(base_url=self.url, timeout=30, trust_env=False) as http:
+            yield http
+
+    async def wait_ready(self) -> None:
+        """Return when it says that it is up and is ready; fails when it ended instead."""
+        async with self.client() as http:
+
+            async def ready() -> bool:
+                assert self.process.poll() is None, self.errors.read_text()
+                if "mnemolog is up" not in self.errors.read_text():
+                    return False
+                try:
+                    return (await http.get("/readyz")).status_code == 200
+                except httpx.TransportError:
+                    return False
+
+            await wait_until(ready, timeout_s=UP_S)
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Its exit code after a signal."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(UP_S)
+
+
+@contextmanager
+def up(data_dir: Path, cache_dir: Path, port: int) -> Generator[Up]:
+    """`mnemolog up` in a process of its own; nothing of it is left afterwards."""
+    data_dir.parent.mkdir(exist_ok=True)
+    started = Up(data_dir, cache_dir, port, data_dir.parent / "up.log")
+    try:
+        yield started
+    finally:
+        try:
+            started.stop()
+        except subprocess.TimeoutExpired:
+            for pid in started.children().values():
+                os.kill(pid, signal.SIGKILL)
+            started.process.kill()
+            started.process.wait()
+
+
+def is_running(pid: int) -> bool:
+    """Whether the process is there, and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+async def remember(client: httpx.AsyncClient, content: str) -> dict[str, Any]:
+    """The acknowledgement of a memory."""
+    answer = await client.post("/v1/memories", json={"project": "atlas", "content": content})
+    assert answer.status_code == 202, answer.text
+    return answer.json()
+
+
+async def contents(client: httpx.AsyncClient, after: str = "") -> list[str]:
+    """What is remembered, the newest first."""
+    answer = await client.get("/v1/memories", params={"project": "atlas", "after": after})
+    assert answer.status_code == 200, answer.text
+    return [one["content"] for one in answer.json()["items"]]
+
+
+async def test_up_serves_stops_all_it_started_and_has_everything_the_next_time(short_path: Path, cache_dir: Path):
+    """Ctrl-C, and the signal of a service manager."""
+    port = free_port()
+    with up(short_path / "data", cache_dir, port) as first:
+        await first.wait_ready()
+        async with first.client() as client:
+            kept = await remember(client, "kept over a restart")
+            assert await contents(client, kept["position"]) == ["kept over a restart"]
+        children = first.children()
+        assert sorted(children) == ["api", "valkey", "worker"]
+        assert first.stop(signal.SIGINT) == 0
+        assert not any(map(is_running, children.values()))
+        said = first.errors.read_text()
+        assert f"mnemolog is up at {first.url}" in " ".join(said.split())
+        assert "Traceback" not in said
+    with up(short_path / "data", cache_dir, port) as second:
+        await second.wait_ready()
+        async with second.client() as client:
+            assert await contents(client, kept["position"]) == ["kept over a restart"]
+            asked = {"query": "restart", "project": "atlas"}
+            found = (await client.post("/v1/recall", json=asked)).json()
+            assert [one["id"] for one in found["results"]] == [kept["id"]]
+        children = second.children()
+        assert second.stop(signal.SIGTERM) == 0
+        assert not any(map(is_running, children.values()))
+
+
+async def test_a_second_up_says_what_is_in_its_way(short_path: Path, cache_dir: Path):
+    """The same port, or another port on the same data: one clear line, exit code 1, and the first goes on."""
+    port = free_port()
+    with up(short_path / "data", cache_dir, port) as first:
+        await first.wait_ready()
+        other = str(short_path / "other")
+        same_port = run({**first.variables, "MNEMOLOG_DATA_DIR": other}, "up")
+        assert same_port.returncode == 1
+        assert f"port {port}" in same_port.stderr
+        assert "MNEMOLOG_PORT" in " ".join(same_port.stderr.split())
+        same_data = run({**first.variables, "MNEMOLOG_PORT": str(free_port())}, "up")
+        assert same_data.returncode == 1
+        assert "another Valkey already serves" in " ".join(same_data.stderr.split())
+        for refused in (same_port, same_data):
+            assert "error:" in refused.stderr
+            assert "Traceback" not in refused.stderr
+        async with first.client() as client:
+            kept = await remember(client, "still serving")
+            assert await contents(client, kept["position"]) == ["still serving"]
+
+
+async def test_up_starts_again_what_died(short_path: Path, cache_dir: Path):
+    """The API, the worker, then Valkey, each killed outright: service resumes and what was acknowledged is there."""
+    with up(short_path / "data", cache_dir, free_port()) as running:
+        await running.wait_ready()
+        expected: list[str] = []
+        for victim in ("api", "worker", "valkey"):
+            async with running.client() as client:
+                expected.insert(0, f"before {victim} died")
+                await remember(client, expected[0])
+            before = running.children()
+            os.kill(before[victim], signal.SIGKILL)
+
+            def replaced(old: int = before[victim], name: str = victim) -> bool:
+                return running.children().get(name, old) != old
+
+            await wait_until(replaced, timeout_s=20)
+            await running.wait_ready()
+            after = running.children()
+            assert {name: after[name] for name in before if name != victim} == {
+                name: pid for name, pid in before.items() if name != victim
+            }
+            async with running.client() as client:
+                expected.insert(0, f"after {victim} died")
+                kept = await remember(client, expected[0])
+
+                async def all_there(client: httpx.AsyncClient = client, after: str = kept["position"]) -> bool:
+                    answer = await client.get("/v1/memories", params={"project": "atlas", "after": after})
+                    return answer.status_code == 200 and [one["content"] for one in answer.json()["items"]] == expected
+
+                await wait_until(all_there, timeout_s=20)
+
+
+async def test_an_up_that_was_killed_does_not_stop_the_next_one(short_path: Path, cache_dir: Path):
+    """kill -9 of the supervisor: its children end or are taken over; the next start serves what was acknowledged."""
+    with up(short_path / "data", cache_dir, free_port()) as running:
+        await running.wait_ready()
+        async with running.client() as client:
+            kept = await remember(client, "kept over a crash")
+            assert await contents(client, kept["position"]) == ["kept over a crash"]
+        children = running.children()
+        assert running.stop(signal.SIGKILL) == -signal.SIGKILL
+        try:
+            await wait_until(lambda: not is_running(children["api"]), timeout_s=15)
+            await wait_until(lambda: not is_running(children["worker"]), timeout_s=15)
+            with up(short_path / "data", cache_dir, free_port()) as again:
+                await again.wait_ready()
+                async with again.client() as client:
+                    assert await contents(client) == ["kept over a crash"]
+        finally:
+            for pid in filter(is_running, children.values()):
+                os.kill(pid, signal.SIGKILL)
+
+
+# commands against a running server
+
+
+def commands_of(server: Server) -> dict[str, str]:
+    """The variables with which the command line finds a server."""
+    return {"MNEMOLOG_URL": server.url, "MNEMOLOG_SECRET": server.secret}
+
+
+def test_the_demo_finds_every_answer(server: Server):
+    """Played twice: the second time nothing is new."""
+    for again in (False, True):
+        played = run(commands_of(server), "demo", "--exit", "--json")
+        assert played.returncode == 0, played.stdout[-2000:] + played.stderr
+        report = json.loads(played.stdout)
+        assert report["missed"] == []
+        assert report["degraded"] == []
+        assert bool(report["accepted"]) is not again
+        assert bool(report["duplicates"]) is again
+        assert report["context"]["tokens"] <= report["context"]["token_budget"]
+        assert played.stderr == ""
+
+
+def test_what_the_command_line_writes_it_finds(server: Server, project: str):
+    variables = commands_of(server)
+    written = run(variables, "observe", "the tests are red", "--project", project, "--session", "s1", "--json")
+    assert written.returncode == 0, written.stderr
+    told = json.loads(written.stdout)
+    assert told["id"].startswith("obs_")
+    found = run(variables, "recall", "tests red?", "--project", project, "--after", told["position"], "--json")
+    assert found.returncode == 0, found.stderr
+    assert [one["id"] for one in json.loads(found.stdout)["results"]] == [told["id"]]
+    kept = run(variables, "remember", "-", "--project", project, "--tags", "a,b", "--json", text="from a pipe\n")
+    assert kept.returncode == 0, kept.stderr
+    learned = run(variables, "lesson", "look twice", "--project", project, "--json")
+    assert json.loads(learned.stdout)["id"].startswith("lsn_")
+    nothing = run(variables, "recall", "x", "--project", f"{project}-empty", "--json")
+    assert (nothing.returncode, json.loads(nothing.stdout)["results"]) == (1, [])
+
+
+def test_lag_tells_how_far_the_projections_are(server: Server):
+    started = time.monotonic()
+    while True:
+        shown = run(commands_of(server), "lag", "--json", "--max", "0")
+        report = json.loads(shown.stdout)
+        assert len(report["partitions"]) == 16
+        assert shown.returncode == (1 if report["lag"] else 0)
+        if not report["lag"]:
+            break
+        assert time.monotonic() - started < 20
+    assert report["dead_letters"] == 0
+
+
+def test_tail_prints_the_log_as_json_lines(server: Server, project: str):
+    session = f"{project}-s"
+    run(commands_of(server), "observe", "first", "--project", project, "--session", session)
+    shown = run(commands_of(server), "tail", "--no-follow", "--session", session, "--json")
+    assert shown.returncode == 0, shown.stderr
+    assert [json.loads(line)["data"]["content"] for line in shown.stdout.splitlines()] == ["first"]
+
+
+def test_a_command_says_why_it_failed(server: Server):
+    """No server: 3. A wrong secret, a bad value: 1. With --json the error is JSON."""
+    nobody = run({"MNEMOLOG_URL": f"http://127.0.0.1:{free_port()}"}, "lag", "--json")
+    assert (nobody.returncode, json.loads(nobody.stdout)["error"]["code"]) == (3, "unreachable")
+    stranger = run({"MNEMOLOG_URL": server.url, "MNEMOLOG_SECRET": SECRET[:-1]}, "lag", "--json")
+    assert (stranger.returncode, json.loads(stranger.stdout)["error"]["code"]) == (1, "unauthorized")
+    empty = run(commands_of(server), "remember", " ", "--json")
+    assert empty.returncode in (1, 2)
+    unknown = run({"MNEMOLOG_PROT": "1"}, "up")
+    assert unknown.returncode == 1
+    assert "MNEMOLOG_PROT" in unknown.stderr
+    assert "Traceback" not in unknown.stderr

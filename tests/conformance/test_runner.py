@@ -1,0 +1,319 @@
+"""What a partition's runner guarantees, against a real Valkey: every entry is applied once and in order, one that cannot
+be applied is parked after five attempts and holds nothing up, and only the owner of the lease writes.
+
+Left open: how entries are divided into batches; how long a runner pauses.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+from factories import event
+from msgspec import Struct
+from waiting import wait_until
+
+import workers.runner
+from ingest.connections import Client
+from ingest.errors import LeaseLost
+from ingest.events.envelope import Recorded, encode
+from ingest.events.observation import ObservationRecorded
+from ingest.ids import EventId
+from ingest.log.event_log import Entry
+from ingest.log.keys import CONSUMER_GROUP, LEASE_TTL, PartitionKeys
+from ingest.log.position import Position
+from ingest.log.redis_log import RedisLog
+from ingest.log.scripts import acquire_lease, release_lease
+from projections.dead_letters import DeadLetter, dead_letters
+from projections.documents.document import session_observations
+from projections.documents.observations import Observation
+from projections.documents.sessions import Session, session_document_id
+from projections.fold import Changes
+from projections.redis_store import RedisStore
+from projections.store import StateStore, project
+from workers.runner import MAX_ATTEMPTS, PartitionRunner
+
+PARTITION = 0
+KEYS = PartitionKeys(PARTITION)
+SESSION = session_document_id("default", "atlas", "s1")
+POISON = "poison"
+TTL_MS = int(LEASE_TTL.total_seconds() * 1000)
+
+
+class Log(Struct):
+    """The partition under test: append to it, look at what became of it."""
+
+    redis: Client
+    log: RedisLog
+
+    async def append(self, *contents: str) -> list[Position]:
+        """Append observations of one session; their event ids are their contents."""
+        events = [event(ObservationRecorded(content=content), event_id=content) for content in contents]
+        entries = [Entry(EventId(one.envelope.event_id), encode(one)) for one in events]
+        return [appended.position for appended in (await self.log.append({PARTITION: entries}))[PARTITION]]
+
+    async def fence(self, worker: str = "w1") -> int:
+        """The token of a new lease, taken from whoever had it."""
+        await cast(Any, self.redis).delete(KEYS.lease)
+        return await acquire_lease(self.redis, KEYS, worker, TTL_MS)
+
+    @property
+    def store(self) -> RedisStore:
+        """The documents, for reading."""
+        return RedisStore(self.redis, KEYS, 1, None)
+
+    async def applied_up_to(self, position: Position) -> bool:
+        """Whether the checkpoint is there."""
+        return await self.store.checkpoint() >= position
+
+    async def contents(self) -> list[str]:
+        """What the session's observations say, in order."""
+        listing = session_observations(SESSION)
+        names = [member.rpartition("|")[2] for member in (await self.store.members([listing]))[listing]]
+        found = await self.store.load(cast(Any, names))
+        return [one.content for name in names if isinstance(one := found[cast(Any, name)], Observation)]
+
+    async def observation_count(self) -> int:
+        """How many observations the session counted: more than there are would be one applied twice."""
+        session = (await self.store.load([SESSION])).get(SESSION)
+        return session.observation_count if isinstance(session, Session) else 0
+
+    async def dead(self) -> list[DeadLetter]:
+        """The partition's dead letters."""
+        return await dead_letters(self.redis, KEYS)
+
+    async def pending(self) -> int:
+        """Entries handed to a runner and not acknowledged."""
+        (group,) = await self.redis.xinfo_groups(KEYS.log)
+        assert group["name"] == CONSUMER_GROUP.encode()
+        return int(group["pending"])
+
+
+@pytest.fixture
+async def log(redis: Client) -> Log:
+    """An empty partition."""
+    return Log(redis, RedisLog(redis, 1))
+
+
+@asynccontextmanager
+async def running(
+    log: Log, fence: int, applied: Callable[[int, Changes], None] = lambda partition, changes: None
+) -> AsyncGenerator[asyncio.Task[None]]:
+    """A runner at work; it stops, or has failed as the test expects, when the block ends."""
+    runner = PartitionRunner(log.redis, PARTITION, fence, applied)
+    task = asyncio.create_task(runner.run())
+    try:
+        yield task
+    finally:
+        runner.stop()
+        await asyncio.wait([task])
+        if not task.cancelled() and not isinstance(task.exception(), LeaseLost):
+            await task
+
+
+class Fold:
+    """The fold, with a fault: it raises for a batch that has the poison in it."""
+
+    def __init__(self) -> None:
+        self.alone = 0
+        self.well = False
+
+    async def __call__(self, store: StateStore, events: Sequence[Recorded]) -> Changes:
+        contents = [one.data.content for one in events if isinstance(one.data, ObservationRecorded)]
+        if POISON in contents and not self.well:
+            self.alone += len(contents) == 1
+            raise ZeroDivisionError("the fold does not like this one")
+        return await project(store, events)
+
+
+@pytest.fixture
+def fold(monkeypatch: pytest.MonkeyPatch) -> Fold:
+    """The faulty fold, in the place of the right one."""
+    faulty = Fold()
+    monkeypatch.setattr(workers.runner, "project", faulty)
+    monkeypatch.setattr(workers.runner, "FIRST_PAUSE_S", 0.01)
+    return faulty
+
+
+async def test_what_is_in_the_log_and_what_comes_is_applied_in_order_and_acknowledged(log: Log):
+    told: list[int] = []
+    before = [f"history {n}" for n in range(600)]
+    await log.append(*before)
+    async with running(log, await log.fence(), lambda partition, changes: told.append(partition)):
+        live = [f"live {n}" for n in range(20)]
+        for content in live:
+            last = (await log.append(content))[-1]
+        await wait_until(lambda: log.applied_up_to(last), timeout_s=15)  # pyright: ignore[reportPossiblyUnbound]
+    assert await log.contents() == before + live
+    assert await log.observation_count() == 620
+    assert await log.pending() == 0
+    assert await log.dead() == []
+    assert set(told) == {PARTITION}
+
+
+async def test_an_event_that_cannot_be_applied_is_parked_after_exactly_five_attempts(log: Log, fold: Fold):
+    """Its batch-mates are applied once, in order; what comes after it too."""
+    positions = await log.append("a", "b", POISON, "c", "d")
+    async with running(log, await log.fence()):
+        await wait_until(lambda: log.applied_up_to(positions[-1]))
+        (later,) = await log.append("e")
+        await wait_until(lambda: log.applied_up_to(later))
+    assert fold.alone == MAX_ATTEMPTS == 5
+    (letter,) = await log.dead()
+    assert (letter.position, letter.code, letter.attempts) == (str(positions[2]), "ZeroDivisionError", 5)
+    assert letter.message == "the fold does not like this one"
+    assert await log.contents() == ["a", "b", "c", "d", "e"]
+    assert await log.observation_count() == 5
+    assert await log.pending() == 0
+    assert await log.redis.hlen(KEYS.attempts) == 0
+
+
+async def test_attempts_are_counted_across_a_crash(log: Log, fold: Fold):
+    """A worker that dies between attempts does not start them again for the next one."""
+    positions = await log.append("a", POISON, "b")
+
+    async def two_attempts() -> bool:
+        return fold.alone >= 2
+
+    async with running(log, await log.fence()) as task:
+        await wait_until(two_attempts)
+        task.cancel()
+    counted = int(await log.redis.hget(KEYS.attempts, str(positions[1])) or 0)
+    assert counted in (fold.alone, fold.alone + 1)
+    async with running(log, await log.fence("w2")):
+        await wait_until(lambda: log.applied_up_to(positions[-1]))
+    (letter,) = await log.dead()
+    assert letter.attempts == 5
+    assert fold.alone <= 5
+    assert await log.contents() == ["a", "b"]
+    assert await log.observation_count() == 2
+    assert await log.pending() == 0
+
+
+async def test_an_event_that_kills_its_worker_is_parked_when_its_attempts_are_used_up(log: Log, fold: Fold):
+    positions = await log.append("a", POISON, "b")
+    fold.well = True
+    await log.redis.hincrby(KEYS.attempts, str(positions[1]), 5)
+    async with running(log, await log.fence()) as task:  # delivers all three, and "dies" before it saves them
+        await wait_until(lambda: log.applied_up_to(positions[-1]))
+        task.cancel()
+    assert await log.dead() == []  # a batch that works is applied as a whole, whatever was counted before
+    await log.redis.flushall()
+    positions = await log.append("a", POISON, "b")
+    await log.redis.xgroup_create(KEYS.log, CONSUMER_GROUP, id="0-0", mkstream=True)
+    await log.redis.xreadgroup(CONSUMER_GROUP, workers.runner.CONSUMER, {KEYS.log: ">"}, count=10, block=None)
+    await log.redis.hincrby(KEYS.attempts, str(positions[1]), 5)
+    async with running(log, await log.fence("w2")):
+        await wait_until(lambda: log.applied_up_to(positions[-1]))
+    (letter,) = await log.dead()
+    assert (letter.position, letter.code, letter.attempts) == (str(positions[1]), "crashed", 5)
+    assert await log.contents() == ["a", "b"]
+
+
+async def test_a_fault_that_passes_parks_nothing(log: Log, fold: Fold):
+    positions = await log.append("a", POISON, "b")
+
+    async def three_attempts() -> bool:
+        return fold.alone >= 3
+
+    async with running(log, await log.fence()):
+        await wait_until(three_attempts)
+        fold.well = True
+        await wait_until(lambda: log.applied_up_to(positions[-1]))
+    assert await log.dead() == []
+    assert await log.contents() == ["a", POISON, "b"]
+    assert await log.redis.hlen(KEYS.attempts) == 0
+
+
+async def test_what_cannot_be_read_is_parked_at_the_first_attempt(log: Log):
+    (first,) = await log.append("a")
+    strange = Position.parse(await log.redis.xadd(KEYS.log, {"e": b"\xc1"}))
+    (last,) = await log.append("b")
+    async with running(log, await log.fence()):
+        await wait_until(lambda: log.applied_up_to(last))
+    assert first < strange < last
+    (letter,) = await log.dead()
+    assert (letter.position, letter.code, letter.attempts) == (str(strange), "unreadable_event", 1)
+    assert await log.contents() == ["a", "b"]
+
+
+async def test_what_a_crash_left_unacknowledged_is_applied_once(log: Log):
+    """Delivered but not saved; and saved but, by an older release, not acknowledged."""
+    saved = await log.append("a")
+    async with running(log, await log.fence()):
+        await wait_until(lambda: log.applied_up_to(saved[-1]))
+    positions = await log.append("b", "c")
+    await log.redis.xreadgroup(CONSUMER_GROUP, workers.runner.CONSUMER, {KEYS.log: ">"}, count=10, block=None)
+    assert await log.pending() == 2
+    async with running(log, await log.fence("w2")):
+        await wait_until(lambda: log.applied_up_to(positions[-1]))
+    assert await log.contents() == ["a", "b", "c"]
+    assert await log.observation_count() == 3
+    assert await log.pending() == 0
+
+
+async def test_a_lost_consumer_group_starts_at_the_checkpoint(log: Log):
+    """Somebody deleted it: nothing is skipped and nothing applied twice."""
+    first = await log.append("a", "b")
+    async with running(log, await log.fence()):
+        await wait_until(lambda: log.applied_up_to(first[-1]))
+        await cast(Any, log.redis).xgroup_destroy(KEYS.log, CONSUMER_GROUP)
+        last = await log.append("c")
+        await wait_until(lambda: log.applied_up_to(last[-1]), timeout_s=10)
+    assert await log.contents() == ["a", "b", "c"]
+    assert await log.observation_count() == 3
+
+
+async def test_a_runner_whose_lease_was_taken_saves_nothing_and_says_so(log: Log):
+    first = await log.append("a")
+    fence = await log.fence("w1")
+    async with running(log, fence) as task:
+        await wait_until(lambda: log.applied_up_to(first[-1]))
+        newer = await log.fence("w2")
+        assert newer > fence
+        await log.append("b")
+        with pytest.raises(LeaseLost):
+            await asyncio.wait_for(asyncio.shield(task), 5)
+    assert await log.contents() == ["a"]
+    assert not await log.applied_up_to((await log.append("c"))[-1])
+    async with running(log, newer):
+        await wait_until(lambda: _all_there(log, ["a", "b", "c"]))
+    assert await log.observation_count() == 3
+
+
+async def test_what_a_runner_took_that_had_lost_its_lease_is_applied_by_the_owner(log: Log):
+    """A worker that stood still for longer than its lease wakes up and reads once more before it knows.
+
+    What it was handed it may not save; the owner, who was reading already, must not pass over it.
+    """
+    first = await log.append("a")
+    async with running(log, await log.fence("slow")) as slow:
+        await wait_until(lambda: log.applied_up_to(first[-1]))
+        async with running(log, await log.fence("owner")):
+            stolen = 0
+            while not slow.done():  # whichever of the two is handed an entry, it must be applied
+                stolen += 1
+                await log.append(f"b{stolen}")
+                await asyncio.sleep(0.02)
+                assert stolen < 200
+            last = await log.append("c")
+            await wait_until(lambda: log.applied_up_to(last[-1]))
+            expected = ["a", *(f"b{n}" for n in range(1, stolen + 1)), "c"]
+            await wait_until(lambda: _all_there(log, expected))
+    assert await log.contents() == expected
+    assert await log.observation_count() == len(expected)
+    assert await log.pending() == 0
+
+
+async def test_a_lease_is_held_by_one_and_its_tokens_only_rise(log: Log):
+    first = await acquire_lease(log.redis, KEYS, "w1", TTL_MS)
+    assert await acquire_lease(log.redis, KEYS, "w2", TTL_MS) == 0
+    await release_lease(log.redis, KEYS, "w2")
+    assert await acquire_lease(log.redis, KEYS, "w2", TTL_MS) == 0
+    await release_lease(log.redis, KEYS, "w1")
+    assert await acquire_lease(log.redis, KEYS, "w2", TTL_MS) > first > 0
+
+
+async def _all_there(log: Log, expected: list[str]) -> bool:
+    return await log.contents() == expected

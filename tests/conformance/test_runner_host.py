@@ -1,0 +1,242 @@
+"""Hosts of runners on a real server: who runs which partition, and what a change of owner must not lose."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from itertools import count
+
+import pytest
+from redis.exceptions import ResponseError
+from replay_compare import assert_equals_replay, read_log, stored
+from waiting import wait_until
+
+from ingest.commands.decide import Caller
+from ingest.commands.handler import CommandHandler
+from ingest.commands.requests import Observe, RecordLesson
+from ingest.connections import Client, connect
+from ingest.errors import LeaseLost
+from ingest.log.group_commit import GroupCommit
+from ingest.log.keys import CONSUMER_GROUP, WORKERS, PartitionKeys
+from ingest.log.position import Position, Token
+from ingest.log.redis_log import RedisLog
+from ingest.log.scripts import acquire_lease
+from ingest.valkey import EmbeddedValkey
+from projections.documents.lessons import Lesson
+from projections.documents.sessions import Session
+from workers.host import RunnerHost
+from workers.runner import PartitionRunner
+
+PARTITIONS = 6
+TAKEN_OVER_WITHIN_S = 10.0
+
+
+@pytest.fixture
+async def blocking(valkey: EmbeddedValkey) -> AsyncIterator[Client]:
+    client = connect(valkey.url, connections=64)
+    yield client
+    await client.aclose()
+    await client.connection_pool.disconnect()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+
+
+@pytest.fixture
+async def open_host(redis: Client, blocking: Client) -> AsyncIterator[Callable[[str], RunnerHost]]:
+    """`open_host(id)`: a host that has begun; all are closed in the end."""
+    hosts: list[RunnerHost] = []
+
+    def opened(name: str) -> RunnerHost:
+        host = RunnerHost(redis, blocking, PARTITIONS, name, lambda partition, changes: None)
+        host.start()
+        hosts.append(host)
+        return host
+
+    yield opened
+    for host in hosts:
+        await host.aclose()
+
+
+@pytest.fixture
+def log(redis: Client) -> RedisLog:
+    return RedisLog(redis, PARTITIONS)
+
+
+Write = Callable[[], Awaitable[None]]
+
+
+@pytest.fixture
+def write(log: RedisLog) -> Write:
+    """Writes one observation and says one lesson again: a session counts, a lesson grows, so that twice would show."""
+    handler, numbers = CommandHandler(GroupCommit(log), PARTITIONS), count()
+
+    async def write() -> None:
+        n = next(numbers)
+        caller = Caller("default")
+        await handler.handle(Observe(content=f"observation {n}", session_id=f"s{n % 12}", project="atlas"), caller)
+        await handler.handle(RecordLesson(content="rebase before pushing", project=f"p{n % 6}"), caller)
+
+    return write
+
+
+async def caught_up(redis: Client, log: RedisLog) -> bool:
+    for partition in range(PARTITIONS):
+        raw = await redis.get(PartitionKeys(partition).of_generation(1).checkpoint)
+        if (Position.parse(raw) if raw else Position(0, 0)) != await log.head(partition):
+            return False
+        groups = await redis.xinfo_groups(PartitionKeys(partition).log) if raw else []
+        if any(group["pending"] for group in groups if group["name"] == CONSUMER_GROUP.encode()):
+            return False
+    return True
+
+
+async def assert_each_event_counted_once(redis: Client, log: RedisLog) -> None:
+    """Sessions count every observation of the log, lessons every time they were said; all equals a replay."""
+    await assert_equals_replay(redis, log, PARTITIONS)
+    observations = lessons = counted = said = 0
+    for partition in range(PARTITIONS):
+        events = await read_log(log, partition)
+        observations += sum(event.envelope.type == "observation.recorded" for event in events)
+        lessons += sum(event.envelope.type == "lesson.recorded" for event in events)
+        for document in (await stored(redis, partition)).documents.values():
+            if isinstance(document, Session):
+                counted += document.observation_count
+            if isinstance(document, Lesson):
+                said += 1 + document.reinforcements
+    assert (counted, said) == (observations, lessons)
+    assert observations > 0
+
+
+def test_the_partitions_can_be_shared_evenly():
+    assert PARTITIONS % 2 == PARTITIONS % 3 == 0
+
+
+async def test_one_host_runs_every_partition(open_host: Callable[[str], RunnerHost], redis: Client):
+    host = open_host("a")
+    await wait_until(lambda: host.leased == list(range(PARTITIONS)))
+    await host.aclose()
+    assert host.leased == []
+    assert await redis.zcard(WORKERS) == 0
+    for partition in range(PARTITIONS):
+        assert await redis.get(PartitionKeys(partition).lease) is None
+
+
+async def test_hosts_share_the_partitions_fairly_as_they_come_and_go(
+    open_host: Callable[[str], RunnerHost], redis: Client, log: RedisLog, write: Write
+):
+    """Each partition has one runner at most, and what is written meanwhile is applied once."""
+    a = open_host("a")
+    await wait_until(lambda: len(a.leased) == PARTITIONS)
+    done = asyncio.Event()
+
+    async def write_on() -> None:
+        while not done.is_set():
+            await write()
+            await asyncio.sleep(0.01)
+
+    writing = asyncio.create_task(write_on())
+    b = open_host("b")
+    await wait_until(lambda: len(a.leased) == len(b.leased) == PARTITIONS // 2, 10)
+    assert set(a.leased).isdisjoint(b.leased)
+    await a.aclose()
+    await wait_until(lambda: len(b.leased) == PARTITIONS, 10)
+    done.set()
+    await writing
+    await wait_until(lambda: caught_up(redis, log), 10)
+    await assert_each_event_counted_once(redis, log)
+
+
+async def test_the_partitions_of_a_host_that_died_are_taken_over(
+    open_host: Callable[[str], RunnerHost], redis: Client, blocking: Client, log: RedisLog, write: Write
+):
+    """It stops renewing and running, and releases nothing; within ten seconds the other runs everything."""
+    dead = RunnerHost(redis, blocking, PARTITIONS, "dead", lambda partition, changes: None)
+    dead.start()
+    await wait_until(lambda: len(dead.leased) == PARTITIONS)
+    for _ in range(20):
+        await write()
+    await kill(dead)
+    for _ in range(20):
+        await write()
+    alive = open_host("alive")
+    await wait_until(lambda: len(alive.leased) == PARTITIONS, TAKEN_OVER_WITHIN_S)
+    await wait_until(lambda: caught_up(redis, log), 5)
+    await assert_each_event_counted_once(redis, log)
+
+
+async def kill(host: RunnerHost) -> None:
+    """End its tasks as a crash would: nothing finished, nothing released."""
+    tasks = [task for _, task in host._running.values()]  # pyright: ignore[reportPrivateUsage]
+    tasks += [host._ticker] if host._ticker else []  # pyright: ignore[reportPrivateUsage]
+    while not all(task.done() for task in tasks):
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=0.2)
+
+
+async def test_a_host_that_only_stops_renewing_is_taken_over_without_loss(
+    open_host: Callable[[str], RunnerHost], redis: Client, blocking: Client, log: RedisLog, write: Write
+):
+    """Its runners go on reading after the lease ran out; what they were handed and may not save must not be lost."""
+    stuck = RunnerHost(redis, blocking, PARTITIONS, "stuck", lambda partition, changes: None)
+    stuck.start()
+    await wait_until(lambda: len(stuck.leased) == PARTITIONS)
+    stuck._ticker.cancel()  # pyright: ignore[reportPrivateUsage, reportOptionalMemberAccess]
+    alive = open_host("alive")
+    done = asyncio.Event()
+
+    async def write_on() -> None:
+        while not done.is_set():
+            await write()
+            await asyncio.sleep(0.02)
+
+    writing = asyncio.create_task(write_on())
+    try:
+        await wait_until(lambda: len(alive.leased) == PARTITIONS, TAKEN_OVER_WITHIN_S)
+        await asyncio.sleep(0.5)
+        done.set()
+        await writing
+        await wait_until(lambda: caught_up(redis, log), 5)
+        await assert_each_event_counted_once(redis, log)
+    finally:
+        done.set()
+        await kill(stuck)
+
+
+async def test_what_a_runner_was_handed_after_it_lost_the_partition_is_applied_by_its_successor(
+    redis: Client, blocking: Client, log: RedisLog
+):
+    """Both wait for new entries when the lease changes hands: Redis serves the one that waited longest, the old one."""
+    keys = PartitionKeys(0)
+    handler = CommandHandler(GroupCommit(RedisLog(redis, 1)), 1)
+    old = PartitionRunner(blocking, 0, await acquire_lease(redis, keys, "old", 60_000), lambda partition, changes: None)
+    old_task = asyncio.create_task(old.run())
+    await wait_until(lambda: has_group(redis, keys))
+    await asyncio.sleep(0.05)
+    await redis.delete(keys.lease)
+    new = PartitionRunner(blocking, 0, await acquire_lease(redis, keys, "new", 60_000), lambda partition, changes: None)
+    new_task = asyncio.create_task(new.run())
+    await asyncio.sleep(0.1)
+    token = Token()
+    for n in range(3):
+        accepted = await handler.handle(Observe(content=f"observation {n}", session_id="s"), Caller("default"))
+        token = Token.parse(accepted.position)
+        await asyncio.sleep(0.05)
+
+    async def applied() -> bool:
+        raw = await redis.get(keys.of_generation(1).checkpoint)
+        return raw is not None and Position.parse(raw) == token[0]
+
+    try:
+        await wait_until(applied, 3)
+        await asyncio.sleep(1.2)
+        names = sorted(name for name in (await stored(redis, 0)).documents if name.startswith("obs_"))
+        assert len(names) == 3, f"{3 - len(names)} acknowledged events were skipped for ever"
+    finally:
+        new.stop()
+        await new_task
+        with pytest.raises(LeaseLost):
+            await asyncio.wait_for(old_task, 3)
+
+
+async def has_group(redis: Client, keys: PartitionKeys) -> bool:
+    try:
+        return bool(await redis.xinfo_groups(keys.log))
+    except ResponseError:  # no such stream yet
+        return False
