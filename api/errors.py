@@ -3,6 +3,7 @@
 import logging
 from typing import Any
 
+from redis.exceptions import RedisError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -78,8 +79,15 @@ async def on_bug(request: Request, error: Exception) -> Response:
     return Json({"error": {"code": "internal", "message": "an unexpected fault; the server's log has it"}}, 500)
 
 
+async def on_redis_error(request: Request, error: Exception) -> Response:
+    """The server behind everything is away or refuses: say so, and when to come back."""
+    fault = {"code": LogUnavailable.code, "message": f"the log's server does not answer: {error}"}
+    return Json({"error": fault}, 503, {"Retry-After": "1"})
+
+
 HANDLERS: dict[Any, Any] = {
     MnemologError: on_error,
+    RedisError: on_redis_error,
     HTTPException: on_http_error,
     ClientDisconnect: on_disconnect,
     Exception: on_bug,

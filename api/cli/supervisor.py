@@ -4,7 +4,6 @@ Children are in sessions of their own, so Ctrl-C reaches only the supervisor, wh
 the log and Valkey last: nothing acknowledged is lost.
 """
 
-import ctypes
 import logging
 import os
 import signal
@@ -13,12 +12,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import httpx
 from msgspec.structs import replace
 
 from ingest.errors import ServerStartFailed
+from ingest.processes import prepare_child
 from ingest.settings import Settings, to_environment
 from ingest.valkey import EmbeddedValkey
 
@@ -57,7 +56,7 @@ class Child:
                 stderr=output,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
-                preexec_fn=_die_with_parent(self._niceness),
+                preexec_fn=prepare_child(self._niceness),
             )
         self._started_at = time.monotonic()
 
@@ -172,17 +171,3 @@ def _check_port(host: str, port: int) -> None:
 def _with_redis_url(settings: Settings, url: str) -> Settings:
 
     return replace(settings, redis_url=url)
-
-
-def _die_with_parent(niceness: int) -> Callable[[], None]:
-    """What a child does before it becomes its program: take its priority, and end when the supervisor is killed."""
-    libc = ctypes.CDLL(None) if Path("/proc/self").exists() else None
-    parent_death_signal = 1  # PR_SET_PDEATHSIG of Linux's prctl
-
-    def prepare() -> None:
-        if niceness:
-            os.nice(niceness)
-        if libc is not None:
-            libc.prctl(parent_death_signal, signal.SIGTERM)
-
-    return prepare

@@ -13,7 +13,7 @@ from api.services import reader, services
 from ingest.commands.parse import parse_json
 from ingest.errors import NotFound
 from ingest.log.position import Token
-from projections.queries import ContextRequest, RecallRequest
+from projections.queries import ContextRequest, RecallRequest, Wanted
 from projections.queries.recall import WAIT_S
 from projections.queries.views import view
 
@@ -146,9 +146,8 @@ async def get_events(request: Request) -> Response:
     """The log itself, from behind a position."""
     asked = query(request, EventsRequest)
     at_hand = services(request)
-    page = at_hand.queries.browse.events(
-        at_hand.tenant, asked.after, asked.limit, asked.partition, asked.type, asked.session_id
-    )
+    wanted = Wanted(at_hand.tenant, asked.type, asked.session_id, reader(request))
+    page = at_hand.queries.browse.events(wanted, asked.after, asked.limit, asked.partition)
     return Json(await page)
 
 

@@ -11,7 +11,7 @@ from api.services import READER_HEADER, Services, caller, reader, services
 from ingest.commands.decide import Caller
 from ingest.commands.parse import parse_batch, parse_json
 from ingest.commands.requests import ForgetSubject, Observe, RecordLesson, Remember, TrackSession, WriteCommand
-from ingest.errors import CommandRejected, RequestTooLarge
+from ingest.errors import NotFound, RequestTooLarge
 from ingest.events.subject import SubjectKind
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
@@ -72,7 +72,7 @@ async def delete_document(request: Request) -> Response:
     at_hand = services(request)
     found = (await at_hand.queries.browse.document(name, at_hand.tenant, reader(request))).document
     if not isinstance(found, _DOCUMENTS[collection]):
-        raise CommandRejected(f"{name} is not one of the {collection}", "id")
+        raise NotFound(f"{name!r} is not one of the {collection}")
     command = ForgetSubject(
         kind=_kind(found),
         subject=name,

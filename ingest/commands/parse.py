@@ -81,12 +81,19 @@ def _parse_msgpack_batch(body: bytes) -> list[WriteCommand | CommandRejected]:
     except (ValueError, RecursionError, TypeError):  # msgspec's own errors are ValueErrors
         pass
     try:
-        items: Any = _msgpack_any.decode(body)
-    except (ValueError, RecursionError, TypeError) as error:
+        items = _msgpack_items.decode(body)
+    except (ValueError, RecursionError) as error:
         raise MalformedRequest(f"not a msgpack array of commands: {error}") from None
-    if not isinstance(items, list):
-        raise MalformedRequest("a msgpack batch is an array of commands")
-    return [_parse_item(item) for item in items]  # pyright: ignore[reportUnknownVariableType]
+    return [_parse_msgpack_item(item) for item in items]
+
+
+def _parse_msgpack_item(item: msgspec.Raw) -> WriteCommand | CommandRejected:
+    try:
+        return _msgpack_item.decode(item)
+    except msgspec.ValidationError as error:
+        return rejected(error)
+    except (ValueError, RecursionError, TypeError) as error:
+        return CommandRejected(str(error) or type(error).__name__)
 
 
 def _no_extension(code: int, data: memoryview) -> Any:
@@ -94,7 +101,8 @@ def _no_extension(code: int, data: memoryview) -> Any:
 
 
 _msgpack_batch = msgspec.msgpack.Decoder(list[WriteCommand], ext_hook=_no_extension)
-_msgpack_any = msgspec.msgpack.Decoder(ext_hook=_no_extension)
+_msgpack_items = msgspec.msgpack.Decoder(list[msgspec.Raw])
+_msgpack_item = msgspec.msgpack.Decoder(_ANY_WRITE, ext_hook=_no_extension)
 
 
 def _parse_item(item: Any) -> WriteCommand | CommandRejected:

@@ -23,8 +23,15 @@ class NestedTooDeep(ValueError):
     """A value nests further than a write may."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__(limit)
+        super().__init__(f"nested deeper than {limit} levels")
         self.limit = limit
+
+
+class KeyIsNoText(ValueError):
+    """A mapping has a key that is no text: msgpack can say that, JSON, in which it will be read, cannot."""
+
+    def __init__(self, key: object) -> None:
+        super().__init__(f"{key!r} is a key, and keys are text")
 
 
 class _Rule(NamedTuple):
@@ -141,9 +148,9 @@ def _walk_dict(value: dict[Any, Any], *, depth: int) -> dict[Any, Any]:
     fresh: dict[Any, Any] = {}
     changed = False
     for key, item in value.items():
-        new_key, named_secret = key, False
-        if isinstance(key, str):
-            new_key, named_secret = repair_text(key), key.lower().endswith(_KEYWORDS)
+        if not isinstance(key, str):
+            raise KeyIsNoText(key)
+        new_key, named_secret = repair_text(key), key.lower().endswith(_KEYWORDS)
         new = _walk(item, named_secret=named_secret, depth=depth)
         changed = changed or new is not item or new_key is not key
         fresh[new_key] = new

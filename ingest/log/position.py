@@ -78,6 +78,13 @@ class Token(dict[int, Position]):
         if partition not in self or self[partition] < position:
             self[partition] = position
 
+    def check(self, partitions: int) -> "Token":
+        """The token itself; raises CommandRejected when it names a partition that a log of so many does not have."""
+        unknown = [partition for partition in self if partition >= partitions]
+        if unknown:
+            raise CommandRejected(f"there is no partition {unknown[0]}; this position is of another log", "after")
+        return self
+
     def covered_by(self, applied: Mapping[int, Position]) -> bool:
         """True when every position asked for has been applied."""
         return all(applied.get(partition, START) >= position for partition, position in self.items())

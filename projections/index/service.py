@@ -19,6 +19,7 @@ from ingest.connections import Client
 from ingest.errors import ProjectionBehind
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position, Token
+from ingest.tasks import end
 from projections.index import snapshots
 from projections.index.reading import FeedTrimmed, Read, apply_entries, read_feed
 from projections.index.replica import IndexReplica
@@ -51,6 +52,7 @@ class ReplicaService:
         self._caught_up: set[int] = set()
         self._committed_at = time.monotonic()
         self._tasks: list[asyncio.Task[None]] = []
+        self._closing = False
         self.trouble: str | None = None
         self.lag: dict[int, int] = {}
         """Log entries not projected yet, by partition that is behind, as of less than a second ago."""
@@ -84,15 +86,15 @@ class ReplicaService:
 
     async def aclose(self) -> None:
         """Stop following; removes the working copy."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._closing = True
+        await end(*self._tasks)
         self._thread.shutdown(wait=True)
         self._index = None
         shutil.rmtree(self._work, ignore_errors=True)
 
     async def wait_for(self, token: Token, timeout_s: float) -> None:
         """Return once everything the token covers is searchable; raises ProjectionBehind after `timeout_s`."""
+        token.check(self._partitions)
         if token.covered_by(self.applied):
             return
         started = time.monotonic()
@@ -178,12 +180,13 @@ class ReplicaService:
         self._index = await self.in_index_thread(IndexReplica, self._work, self._dimensions, self._model)
 
     async def _follow(self, partition: int) -> None:
-        keys = PartitionKeys(partition)
-        generation = int(await self._redis.get(keys.generation) or 1)
-        if generation != self._at[partition].generation:
-            await self._start_generation(partition, generation)
+        """Follow a partition's feed, from one generation to the next."""
+        live = int(await self._redis.get(PartitionKeys(partition).generation) or 1)
+        if live != self._at[partition].generation:
+            await self._start_generation(partition, live)
         goal = await self._newest_feed_id(partition)
-        while True:
+        while not self._closing:
+            generation = self._at[partition].generation
             block_ms = BLOCK_MS if await self._mark_caught_up(partition, goal) else None
             read = await read_feed(self._redis, partition, self._at[partition], block_ms)
             if read.entries:
@@ -192,6 +195,8 @@ class ReplicaService:
                 goal = START  # the end of the feed, though not the entry seen at the start: it was trimmed
             else:
                 await self._commit_sometimes()
+            if self._at[partition].generation != generation:
+                goal = await self._newest_feed_id(partition)
 
     async def _mark_caught_up(self, partition: int, goal: Position) -> bool:
         if partition in self._caught_up:
@@ -210,7 +215,7 @@ class ReplicaService:
     async def _apply(self, partition: int, read: Read) -> None:
         switched = await self.in_index_thread(apply_entries, self.index, partition, read.entries)
         if switched is not None:
-            self._at[partition] = FeedPosition(generation=switched)
+            await self._start_generation(partition, switched)
             return
         self._at[partition] = read.then
         await self._notify()
@@ -218,6 +223,7 @@ class ReplicaService:
 
     async def _start_generation(self, partition: int, generation: int) -> None:
         """Go on with the feed of another generation, from its beginning; its documents replace the old ones."""
+        self._caught_up.discard(partition)
         await self.in_index_thread(self.index.drop_partition, partition)
         self._at[partition] = FeedPosition(generation=generation)
 

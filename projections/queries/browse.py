@@ -1,8 +1,8 @@
 """Reading without searching: one document, the listings, the log itself, and how far behind everything is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -42,6 +42,32 @@ class EventsPage(Struct, frozen=True):
 
     events: list[dict[str, Any]]
     next: str | None
+
+
+class Wanted(NamedTuple):
+    """Which events of the log a reader asks for, and who the reader is; empty does not restrict."""
+
+    tenant: str
+    type: str = ""
+    session_id: str = ""
+    reader: str = ""
+
+    def matches(self, event: Mapping[str, Any]) -> bool:
+        """Whether an event is wanted. An unreadable one belongs to no tenant and is shown to all."""
+        return (
+            event.get("tenant") in (self.tenant, None)
+            and self.type in ("", event.get("type"))
+            and self.session_id in ("", event.get("session_id", ""))
+        )
+
+    def readable(self, event: dict[str, Any]) -> dict[str, Any]:
+        """The event as this reader may see it."""
+        data: dict[str, Any] = event.get("data") or {}
+        visibility = data.get("visibility", "public")
+        readers = {data.get("owner"), event.get("agent_id"), *data.get("shared_with", ())} - {None, ""}
+        if visibility == "public" or self.reader in readers:
+            return event
+        return {**event, "data": {"visibility": visibility, "withheld": True}}
 
 
 class Browse:
@@ -125,24 +151,24 @@ class Browse:
         )
         return _page(page, tenant, "")
 
-    async def events(
-        self, tenant: str, after: str, limit: int, partition: int | None, event_type: str, session_id: str
-    ) -> EventsPage:
-        """The log from behind `after`, partition by partition, filtered by type and session."""
-        at = Token.parse(after) if after else Token()
+    async def events(self, wanted: Wanted, after: str, limit: int, partition: int | None) -> EventsPage:
+        """The log from behind `after`, partition by partition, as far as it is wanted.
+
+        Of a memory that is not public the content is withheld from everybody but those who may read it.
+        """
+        at = Token.parse(after).check(self.partitions) if after else Token()
         partitions: Sequence[int] = self._everywhere if partition is None else [self._checked(partition)]
         events: list[dict[str, Any]] = []
         for number in partitions:
-            more = await self._read_partition(number, at, limit - len(events), (tenant, event_type, session_id), events)
+            more = await self._read_partition(number, at, limit - len(events), wanted, events)
             if more:
                 break
         return EventsPage(events, str(at) or None)
 
     async def _read_partition(
-        self, number: int, at: Token, room: int, wanted: tuple[str, str, str], events: list[dict[str, Any]]
+        self, number: int, at: Token, room: int, wanted: Wanted, events: list[dict[str, Any]]
     ) -> bool:
         """Read on in one partition until `room` events are found (then true) or its head is reached."""
-        tenant, event_type, session_id = wanted
         position, scanned = at.get(number, START), 0
         while room > 0:
             rows = await self._log.read(number, position, min(1000, max(100, room)))
@@ -151,13 +177,8 @@ class Browse:
                 at.include(number, position)
                 event = as_json_object(row.payload, row.position)
                 event["position"] = f"{number}:{row.position}"
-                matches = (
-                    event.get("tenant") in (tenant, None)
-                    and event_type in ("", event.get("type"))
-                    and session_id in ("", event.get("session_id", ""))
-                )
-                if matches:
-                    events.append(event)
+                if wanted.matches(event):
+                    events.append(wanted.readable(event))
                     room -= 1
                     if room == 0:
                         return True

@@ -127,8 +127,8 @@ class Recall:
         )
         hits = await self._replica.search(question, _filter(request, tenant, reader))
         results = await self._results(hits, request, tenant, reader)
-        if self._replica.trouble:
-            degraded.append(self._replica.trouble)
+        if not self._replica.ready:
+            degraded.append(self._replica.trouble or "the index is still loading: some documents may be missing")
         return RecallAnswer(
             results=results[: request.limit],
             took_ms=round((time.perf_counter() - started) * 1000, 2),

@@ -5,6 +5,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ from api.cli.supervisor import Supervisor, local_url
 from ingest.settings import Settings
 
 SECRET = "the-secret-of-these-tests"
+KILLED_AFTER_S = 18.0
+"""A child that does not end by itself is killed after 20 s."""
 PATIENT = httpx.Timeout(60)
 
 
@@ -48,7 +51,10 @@ class Server(NamedTuple):
         for pid in [child.pid for child in children if child is not None]:
             if pid is not None:
                 os.kill(pid, signal.SIGCONT)
+        started = time.monotonic()
         self.supervisor.stop()
+        words = {child.name: child.last_words() for child in (self.supervisor.api, self.supervisor.worker)}
+        assert time.monotonic() - started < KILLED_AFTER_S, f"a child had to be killed: {words}"
 
 
 @contextmanager

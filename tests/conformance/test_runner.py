@@ -1,5 +1,7 @@
-"""What a partition's runner guarantees, against a real Valkey: every entry is applied once and in order, one that cannot
-be applied is parked after five attempts and holds nothing up, and only the owner of the lease writes.
+"""What a partition's runner guarantees, against a real Valkey.
+
+Every entry is applied once and in order; one that cannot be applied is parked after five attempts and holds nothing up;
+only the owner of the lease writes.
 
 Left open: how entries are divided into batches; how long a runner pauses.
 """
@@ -142,9 +144,8 @@ async def test_what_is_in_the_log_and_what_comes_is_applied_in_order_and_acknowl
     await log.append(*before)
     async with running(log, await log.fence(), lambda partition, changes: told.append(partition)):
         live = [f"live {n}" for n in range(20)]
-        for content in live:
-            last = (await log.append(content))[-1]
-        await wait_until(lambda: log.applied_up_to(last), timeout_s=15)  # pyright: ignore[reportPossiblyUnbound]
+        *_, last = [await log.append(content) for content in live]
+        await wait_until(lambda: log.applied_up_to(last[-1]), timeout_s=15)
     assert await log.contents() == before + live
     assert await log.observation_count() == 620
     assert await log.pending() == 0
@@ -291,6 +292,7 @@ async def test_what_a_runner_took_that_had_lost_its_lease_is_applied_by_the_owne
     async with running(log, await log.fence("slow")) as slow:
         await wait_until(lambda: log.applied_up_to(first[-1]))
         async with running(log, await log.fence("owner")):
+            await wait_until(lambda: _both_wait(log))
             stolen = 0
             while not slow.done():  # whichever of the two is handed an entry, it must be applied
                 stolen += 1
@@ -317,3 +319,8 @@ async def test_a_lease_is_held_by_one_and_its_tokens_only_rise(log: Log):
 
 async def _all_there(log: Log, expected: list[str]) -> bool:
     return await log.contents() == expected
+
+
+async def _both_wait(log: Log) -> bool:
+    """Whether two runners stand in a blocking read."""
+    return (await cast(Any, log.redis).info("clients"))["blocked_clients"] == 2

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import count
+from typing import Any
 
 import pytest
 from redis.exceptions import ResponseError
@@ -80,7 +81,7 @@ async def caught_up(redis: Client, log: RedisLog) -> bool:
         raw = await redis.get(PartitionKeys(partition).of_generation(1).checkpoint)
         if (Position.parse(raw) if raw else Position(0, 0)) != await log.head(partition):
             return False
-        groups = await redis.xinfo_groups(PartitionKeys(partition).log) if raw else []
+        groups: list[dict[str, Any]] = await redis.xinfo_groups(PartitionKeys(partition).log) if raw else []
         if any(group["pending"] for group in groups if group["name"] == CONSUMER_GROUP.encode()):
             return False
     return True

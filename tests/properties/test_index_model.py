@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -178,7 +178,7 @@ def is_allowed(entry: IndexEntry, allowed: Filter, now_ms: int) -> bool:
 
 
 @contextmanager
-def folders() -> Iterator[Path]:
+def folders() -> Generator[Path]:
     """A short-lived folder; a function-scoped fixture would be shared by all examples."""
     folder = Path(tempfile.mkdtemp(prefix="ix-"))
     try:

@@ -1,8 +1,7 @@
 """Compares what is stored with a replay of the log from zero: documents, listings, index contents.
 
-A replay sees a log from which forgetting erased entries. What was erased leaves traces of the live fold that a replay
-cannot make: the marks of erased events, and no tombstone where a lesson was removed (its forgetting, alone, makes one).
-Both are invisible to readers and left out; everything else must be equal.
+Equal means equal, tombstones and marks included: where forgetting erased an entry, the log has a stub that a replay
+folds instead.
 """
 
 from collections.abc import Mapping
@@ -13,12 +12,12 @@ import numpy as np
 
 from ingest.connections import Client
 from ingest.events.envelope import Recorded, decode
-from ingest.ids import LESSON, DocumentId
+from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from projections.documents.codec import decode as decode_document
-from projections.documents.document import Document, Mark, Tombstone, index_entry
+from projections.documents.document import Document, index_entry
 from projections.feed import Put
 from projections.index.replica import IndexReplica
 from projections.memory_store import MemoryStore
@@ -49,7 +48,7 @@ class Indexed(NamedTuple):
 
 
 async def read_log(log: EventLog, partition: int, limit: int = 1000) -> list[Recorded]:
-    """Every event of a partition that is still in the log."""
+    """Every event of a partition, or the stub that stands in its place."""
     found: list[Recorded] = []
     after = START
     while entries := await log.read(partition, after, limit):
@@ -94,9 +93,8 @@ def of_store(store: MemoryStore) -> Contents:
 
 
 def differences(live: Contents, again: Contents) -> dict[str, tuple[Any, Any]]:
-    """Documents and listings that differ, each as (live, replayed); see the module for what is left out."""
-    mine, other = _comparable(live.documents, again.documents), _comparable(again.documents, again.documents)
-    return _differing(mine, other) | _differing(live.listings, again.listings)
+    """Documents and listings that differ, each as (live, replayed)."""
+    return _differing(live.documents, again.documents) | _differing(live.listings, again.listings)
 
 
 async def assert_equals_replay(redis: Client, log: EventLog, partitions: int) -> dict[int, MemoryStore]:
@@ -115,9 +113,8 @@ def index_of_documents(stores: Mapping[int, MemoryStore], folder: Path, dimensio
     """The index that a feed of nothing but these documents, in log order, makes. It has no vectors."""
     index = IndexReplica(folder, dimensions, model)
     for partition, store in stores.items():
-        searchable = [entry for document in store.documents.values() if (entry := index_entry(document)) is not None]
-        positions = {name: Position.parse(getattr(one, "position", "0-0")) for name, one in store.documents.items()}
-        for entry in sorted(searchable, key=lambda one: positions[DocumentId(one.id)]):
+        found = [(document, entry) for document in store.documents.values() if (entry := index_entry(document))]
+        for _, entry in sorted(found, key=lambda pair: Position.parse(getattr(pair[0], "position", "0-0"))):
             index.apply(partition, [Put(entry)])
     index.commit()
     return index
@@ -161,15 +158,6 @@ def assert_same_index(live: Mapping[str, Indexed], again: Mapping[str, Indexed])
     """Fails unless both hold the same documents with the same contents."""
     differing = _differing(live, again)
     assert not differing, f"{len(differing)} documents differ (live, replayed): {_first(differing)}"
-
-
-def _comparable(documents: Documents, replayed: Documents) -> Documents:
-    return {
-        name: document
-        for name, document in documents.items()
-        if not (isinstance(document, Mark) and name not in replayed)
-        and not (isinstance(document, Tombstone) and name.startswith(f"{LESSON}_"))
-    }
 
 
 def _differing(mine: Mapping[Any, Any], other: Mapping[Any, Any]) -> dict[str, tuple[Any, Any]]:

@@ -1,9 +1,10 @@
 """arq job: rebuild one partition's documents from the log, beside the live ones, and switch.
 
 The next generation is filled from position zero. When it has caught up, one transaction makes it the live one, and only
-if the live checkpoint has not moved past it meanwhile. An interrupted rebuild goes on where it stopped.
+if the live checkpoint stands at the same position. An interrupted rebuild goes on where it stopped.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import Sequence
@@ -46,6 +47,8 @@ async def rebuild(redis: Client, log: EventLog, partition: int, slice_s: float) 
         elif await _switch(redis, keys, live, position):
             logger.info("partition %d: generation %d is live", partition, live + 1)
             return live
+        else:
+            await asyncio.sleep(0.02)
     return None
 
 
@@ -94,16 +97,18 @@ async def _park(store: RedisStore, keys: PartitionKeys, entry: Stored, error: Ex
 
 
 async def _switch(redis: Client, keys: PartitionKeys, live: int, position: Position) -> bool:
-    """Make the next generation live if the live one has applied nothing that it has not."""
+    """Make the next generation live if both have applied the same.
+
+    Nor may the live one be behind: a forgetting that it has not applied has not erased anything yet, and would be
+    passed over.
+    """
     old: GenerationKeys = keys.of_generation(live)
     async with redis.pipeline(transaction=True) as pipe:
         await pipe.watch(old.checkpoint, keys.generation)
         stored = await pipe.get(old.checkpoint)
-        if stored and Position.parse(stored) > position:
+        if (Position.parse(stored) if stored else START) != position:
             return False
         pipe.multi()
-        if position == START:
-            pipe.set(keys.of_generation(live + 1).checkpoint, str(START))
         pipe.set(keys.generation, str(live + 1))
         pipe.xadd(old.changes, entry_fields([Switched(live + 1)], None))
         try:

@@ -46,14 +46,14 @@ def test_extending_adds_zeros_up_to_a_length_and_never_shortens():
 
 
 def test_a_column_goes_on_from_a_stored_array():
-    column = Column.of(np.arange(3, dtype=np.int16))
+    column = Column[np.int16].of(np.arange(3, dtype=np.int16))
     assert column.append(9) == 3
     assert column.values.tolist() == [0, 1, 2, 9]
     assert column.values.dtype == np.int16
 
 
 def test_a_column_goes_on_from_an_empty_stored_array():
-    column = Column.of(np.zeros((0, 4), np.float16))
+    column = Column[np.float16].of(np.zeros((0, 4), np.float16))
     assert len(column) == 0
     column.append([1, 2, 3, 4])
     assert column.values.tolist() == [[1, 2, 3, 4]]
@@ -63,7 +63,7 @@ def test_going_on_leaves_the_rows_of_the_first_column_alone_when_it_grows():
     first = Column(np.int64)
     for n in range(1024):
         first.append(n)
-    second = Column.of(first.values.copy())
+    second = Column[np.int64].of(first.values.copy())
     second.append(-1)
     second[0] = -2
     assert first[0] == 0

@@ -23,12 +23,14 @@ TEA = np.asarray([1, 0, 0, 0], np.float32)
 
 
 def ask(text: str = "tea", *, vector: Any = None, **fields: Any) -> Question:
-    return Question(text=text, vector=vector, **({"now_ms": T0} | fields))
+    given: dict[str, Any] = {"now_ms": T0, **fields}
+    return Question(text=text, vector=vector, **given)
 
 
 def found(index: IndexReplica, text: str = "tea", **allowed: Any) -> set[str]:
     """The ids found for a text under a filter, the same before and after a commit."""
-    allow = Filter(**({"tenant": "default"} | allowed))
+    given: dict[str, Any] = {"tenant": "default", **allowed}
+    allow = Filter(**given)
     before = {hit.id for hit in search(index, ask(text, limit=100), allow)}
     index.commit()
     after = {hit.id for hit in search(index, ask(text, limit=100), allow)}

@@ -88,7 +88,7 @@ def test_a_loaded_snapshot_answers_as_the_index_did(filled: IndexReplica, folder
     assert np.array_equal(
         loaded.vectors.cosine(query, everything), filled.vectors.cosine(query, everything), equal_nan=True
     )
-    assert [loaded.around(n, 2) for n in everything] == [filled.around(n, 2) for n in everything]
+    assert [loaded.around(n, 2) for n in everything.tolist()] == [filled.around(n, 2) for n in everything.tolist()]
     assert len(loaded) == len(filled)
 
 

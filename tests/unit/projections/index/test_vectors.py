@@ -48,7 +48,7 @@ def test_the_approximate_search_finds_what_the_exact_one_finds(
     crowd: tuple[Rows, Vectors], share: float, monkeypatch: pytest.MonkeyPatch
 ):
     """recall@10 of 50 queries is at least 0.95, whatever share of the documents matches."""
-    rows, vectors = crowd
+    _, vectors = crowd
     allowed = set(np.random.default_rng(1).permutation(3000)[: int(3000 * share)].tolist())
     queries = random_rows(50, 32, SEED + 1)
     exact = [vectors.nearest(query, BitMap(allowed), 10).tolist() for query in queries]

@@ -1,0 +1,42 @@
+"""The official MCP SDK against a running server: remember something, then recall it.
+
+    python examples/mcp_client.py        (needs a running server: `mnemolog up`)
+
+The address is taken from MNEMOLOG_URL, the secret from MNEMOLOG_SECRET.
+"""
+
+import asyncio
+import os
+
+import httpx2
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult, TextContent
+
+URL = os.environ.get("MNEMOLOG_URL", "http://127.0.0.1:3111")
+AGENT = {"agent_id": "ada", "project": "quickstart"}
+
+
+def text_of(result: CallToolResult) -> str:
+    """What a model would read."""
+    return "\n".join(part.text for part in result.content if isinstance(part, TextContent))
+
+
+async def main() -> None:
+    """List the tools, call two of them."""
+    secret = os.environ.get("MNEMOLOG_SECRET")
+    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=30) as http,
+        Client(streamable_http_client(f"{URL}/mcp", http_client=http)) as client,
+    ):
+        tools = await client.list_tools()
+        print("tools:", ", ".join(tool.name for tool in tools.tools))
+        remembered = {"content": "The staging database is reset every night.", "event_id": "mcp-example-1"}
+        print(text_of(await client.call_tool("remember", {**AGENT, **remembered})))
+        # The same agent_id: the recall waits for that agent's own write.
+        print(text_of(await client.call_tool("recall", {**AGENT, "query": "is staging data kept?", "limit": 3})))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

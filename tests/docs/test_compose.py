@@ -1,0 +1,150 @@
+"""compose.yaml and the Dockerfile against the code they start. Nothing is built or run."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import typer
+import yaml
+
+from api.cli.main import app as command_line
+from ingest.settings import VARIABLES, from_environment
+
+ROOT = Path(__file__).parents[2]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+DOCKERFILE = (ROOT / "deploy/Dockerfile").read_text()
+OURS = ("api", "worker")
+IMAGE = re.compile(r"[a-z0-9]+(?:[._/-][a-z0-9]+)*:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+
+
+def commands() -> set[str]:
+    """The commands of the command line."""
+    return set(cast(Any, typer.main.get_command(command_line)).commands)
+
+
+def copied() -> set[str]:
+    """What the Dockerfile copies from the source tree."""
+    lines = re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE)
+    return {source for line in lines for source in line.split()[:-1] if not source.startswith("--")}
+
+
+def test_there_are_a_store_an_api_and_a_worker():
+    assert set(SERVICES) == {"valkey", *OURS}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_images_have_a_name_and_a_tag(name: str):
+    assert IMAGE.fullmatch(SERVICES[name]["image"])
+
+
+def test_our_image_carries_the_version_of_the_package():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert {SERVICES[name]["image"] for name in OURS} == {f"mnemolog:{version}"}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_environment_name_is_a_setting(name: str):
+    assert set(SERVICES[name]["environment"]) <= {"REDIS_URL", *VARIABLES}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_settings_can_be_read_from_the_environment(name: str):
+    """The secret has no default: compose refuses to start without one."""
+    environment = {key: str(value) for key, value in SERVICES[name]["environment"].items()}
+    assert environment["MNEMOLOG_SECRET"].startswith("${MNEMOLOG_SECRET:?")
+    settings = from_environment({**environment, "MNEMOLOG_SECRET": "of this test"})
+    assert settings.redis_url == "redis://valkey:6379/0"
+    assert settings.host == "0.0.0.0"
+    assert settings.secret == "of this test"
+
+
+def test_api_and_worker_read_the_same_settings():
+    assert SERVICES["api"]["environment"] == SERVICES["worker"]["environment"]
+
+
+def test_the_port_that_is_published_is_the_one_listened_on():
+    port = SERVICES["api"]["environment"]["MNEMOLOG_PORT"]
+    assert [entry.rpartition(":")[2] for entry in SERVICES["api"]["ports"]] == [port]
+    assert f"127.0.0.1:{port}/livez" in SERVICES["api"]["healthcheck"]["test"][-1]
+
+
+def test_an_acknowledged_write_is_on_disk():
+    command = SERVICES["valkey"]["command"]
+    options = dict(zip(command[1::2], command[2::2], strict=True))
+    assert options["--appendonly"] == "yes"
+    assert options["--appendfsync"] == "always"
+    assert options["--maxmemory-policy"] == "noeviction"
+    assert any(volume.endswith(":/data") for volume in SERVICES["valkey"]["volumes"])
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_service_has_a_healthcheck_and_is_restarted(name: str):
+    kind, *command = SERVICES[name]["healthcheck"]["test"]
+    assert kind == "CMD"
+    assert command
+    assert SERVICES[name]["restart"] == "unless-stopped"
+
+
+def test_every_named_volume_is_declared_and_used():
+    used = {volume.partition(":")[0] for service in SERVICES.values() for volume in service["volumes"]}
+    assert used == set(COMPOSE["volumes"])
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_data_and_cache_are_on_volumes(name: str):
+    mounted = {volume.partition(":")[2] for volume in SERVICES[name]["volumes"]}
+    environment = SERVICES[name]["environment"]
+    assert mounted == {environment["MNEMOLOG_DATA_DIR"], environment["MNEMOLOG_CACHE_DIR"]}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_service_waits_for_services_that_exist(name: str):
+    wanted: dict[str, dict[str, str]] = SERVICES[name]["depends_on"]
+    assert set(wanted) <= set(SERVICES) - {name}
+    assert {one["condition"] for one in wanted.values()} == {"service_healthy"}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_image_is_built_from_a_dockerfile_that_exists(name: str):
+    build = SERVICES[name]["build"]
+    assert (ROOT / build["context"] / build["dockerfile"]).is_file()
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_service_runs_the_command_of_its_name(name: str):
+    assert SERVICES[name]["command"] == ["mnemolog", name]
+    assert name in commands()
+
+
+def test_the_worker_is_checked_by_a_command_that_exists():
+    program, command, option = SERVICES["worker"]["healthcheck"]["test"][1:]
+    assert (program, command, option) == ("mnemolog", "worker", "--check")
+    options = {
+        opt for one in cast(Any, typer.main.get_command(command_line)).commands["worker"].params for opt in one.opts
+    }
+    assert option in options
+
+
+def test_the_dockerfile_copies_every_package_and_only_what_exists():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    packages = {pattern.rstrip("*") for pattern in project["tool"]["setuptools"]["packages"]["find"]["include"]}
+    assert packages <= copied()
+    assert {"pyproject.toml", "constraints.txt"} <= copied()
+    assert [source for source in sorted(copied()) if not (ROOT / source).exists()] == []
+
+
+def test_the_image_has_the_model_where_the_services_look_for_it():
+    cache = SERVICES["api"]["environment"]["MNEMOLOG_CACHE_DIR"]
+    model = from_environment({"MNEMOLOG_CACHE_DIR": cache}).model_directory
+    assert f"projections.embedding.export {model}" in DOCKERFILE
+    assert re.search(rf"^COPY --from=build .*{re.escape(cache)} {re.escape(cache)}$", DOCKERFILE, re.MULTILINE)
+
+
+def test_the_image_does_not_run_as_root_and_starts_a_command_that_exists():
+    assert re.search(r"^USER mnemolog$", DOCKERFILE, re.MULTILINE)
+    found = re.search(r'^CMD \["mnemolog", "(\w+)"\]$', DOCKERFILE, re.MULTILINE)
+    assert found is not None
+    assert found[1] in commands()

@@ -1,0 +1,251 @@
+"""The pages under docs/ name what the code has, all of it and nothing else. Left open: whether they say it well."""
+
+import ast
+import inspect
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import pytest
+import typer
+import yaml
+from starlette.routing import Route
+
+from api.app import create_app
+from api.cli.main import app as command_line
+from api.ops import Metrics
+from ingest import errors
+from ingest.commands.requests import Observe, RecordLesson, Remember, TrackSession
+from ingest.events.registry import EVENT_TYPES
+from ingest.settings import VARIABLES, Settings
+from mcp_gateway.tools.catalog import TOOLS
+from projections.queries import ContextRequest, RecallRequest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(
+    path
+    for pattern in ("*.md", "docs/**/*.md", "benchmarks/*.md", "examples/*.md", "deploy/*.md")
+    for path in ROOT.glob(pattern)
+)
+FOLDERS = "ingest|workers|projections|api|mcp_gateway|tests|docs|examples|deploy|benchmarks"
+
+HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+CODE = re.compile(r"``.+?``|`[^`\n]+`")
+
+
+def page(name: str) -> str:
+    """The text of a page under docs/."""
+    return (DOCS / name).read_text()
+
+
+def section(text: str, heading: str) -> str:
+    """What stands below a heading, up to the next one of its level or a higher one."""
+    level = len(heading) - len(heading.lstrip("#"))
+    found = re.search(rf"^{re.escape(heading)}$(.*?)(?=^#{{1,{level}}} |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found is not None, f"there is no heading {heading!r}"
+    return found[1]
+
+
+def named(text: str) -> set[str]:
+    """What stands in backticks."""
+    return {code.strip("`").strip() for code in CODE.findall(text)}
+
+
+def first_cells(table: str) -> list[str]:
+    """What stands in backticks in the first column of a table."""
+    return re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
+
+
+def prose(path: Path) -> str:
+    """A page without its code blocks."""
+    return FENCE.sub("", path.read_text())
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = (heading.lower().replace("`", "") for heading in HEADING.findall(prose(path)))
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in headings}
+
+
+def routes() -> set[str]:
+    """`METHOD /path` of every route of the application, which is built and never started."""
+    app = create_app(Settings(redis_url="redis://127.0.0.1:1", data_dir=ROOT, cache_dir=ROOT))
+    return {
+        f"{method} {route.path}"
+        for route in app.routes
+        if isinstance(route, Route)
+        for method in route.methods or ()
+        if method != "HEAD"
+    }
+
+
+def metric_names() -> set[str]:
+    """The metrics of an API process, as Prometheus stores them."""
+    idle = cast(Any, SimpleNamespace(waiting_events=0, documents=0, ready=False))
+    found = Metrics(idle, idle).registry.collect()
+    return {f"{one.name}_total" if one.type == "counter" else one.name for one in found}
+
+
+def test_every_route_is_in_the_api_page_and_every_route_there_exists():
+    documented = re.findall(r"^### `([A-Z]+ /[^`]*)`$", page("api.md"), re.MULTILINE)
+    assert len(documented) == len(set(documented))
+    assert set(documented) == routes()
+
+
+@pytest.mark.parametrize(
+    ("heading", "request_type"),
+    [
+        ("### `POST /v1/observations`", Observe),
+        ("### `POST /v1/memories`", Remember),
+        ("### `POST /v1/lessons`", RecordLesson),
+        ("### `POST /v1/sessions`", TrackSession),
+        ("### `POST /v1/recall`", RecallRequest),
+        ("### `POST /v1/context`", ContextRequest),
+    ],
+)
+def test_every_field_of_a_request_is_in_the_api_page(heading: str, request_type: type[msgspec.Struct]):
+    """Those of a route below its heading, those of every write in the section about them."""
+    text = page("api.md")
+    known = named(section(text, heading)) | named(section(text, "## Fields that every write takes"))
+    assert {field.encode_name for field in msgspec.structs.fields(request_type)} <= known
+
+
+def test_every_error_a_route_answers_is_in_the_api_page():
+    """Faults of start-up, of the fold and of the workers never reach a caller."""
+    answered = {
+        errors.CommandRejected, errors.MalformedRequest, errors.RequestTooLarge, errors.Overloaded,
+        errors.LogUnavailable, errors.NotFound, errors.ProjectionBehind, errors.MnemologError,
+    }  # fmt: skip
+    table = section(page("api.md"), "## Errors")
+    assert {error.code for error in answered} <= named(table)
+
+
+def test_every_setting_is_in_the_operations_page_and_every_setting_there_exists():
+    documented = first_cells(section(page("operations.md"), "## Settings"))
+    assert sorted(documented) == sorted(VARIABLES)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_page_names_a_setting_that_does_not_exist(path: Path):
+    assert set(re.findall(r"MNEMOLOG_[A-Z]+(?:_[A-Z]+)*", path.read_text())) <= set(VARIABLES)
+
+
+def test_every_event_type_and_version_is_in_the_events_page_and_every_one_there_exists():
+    documented = re.findall(r"^### `([a-z_.]+)` version (\d+)$", page("events.md"), re.MULTILINE)
+    registered = {(name, str(version)) for name, cls in EVENT_TYPES.items() for version in range(1, cls.VERSION + 1)}
+    assert len(documented) == len(set(documented))
+    assert set(documented) == registered
+
+
+@pytest.mark.parametrize("name", sorted(EVENT_TYPES))
+def test_every_field_of_an_event_is_in_the_events_page(name: str):
+    cls = EVENT_TYPES[name]
+    text = section(page("events.md"), f"### `{name}` version {cls.VERSION}")
+    assert {field.encode_name for field in msgspec.structs.fields(cls)} <= named(text)
+
+
+def test_every_mcp_tool_is_in_the_mcp_page_and_every_tool_there_exists():
+    documented = re.findall(r"^### `(\w+)`$", section(page("mcp.md"), "## Tools"), re.MULTILINE)
+    assert documented == list(TOOLS)
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_every_argument_of_a_tool_is_in_the_mcp_page(name: str):
+    arguments = set(TOOLS[name].input_schema["properties"])
+    assert arguments - {"agent_id"} <= named(section(page("mcp.md"), f"### `{name}`"))
+
+
+def commands() -> dict[str, Any]:
+    """Every command of the command line."""
+    return cast(Any, typer.main.get_command(command_line)).commands
+
+
+def test_every_command_is_in_the_cli_page_and_every_command_there_exists():
+    documented = re.findall(r"^## `mnemolog (\w+)`$", page("cli.md"), re.MULTILINE)
+    assert sorted(documented) == sorted(commands())
+
+
+@pytest.mark.parametrize("name", sorted(commands()))
+def test_every_option_of_a_command_is_in_the_cli_page(name: str):
+    text = section(page("cli.md"), f"## `mnemolog {name}`")
+    known = {part for code in named(text) for part in code.split("/")}
+    options = {
+        option
+        for parameter in commands()[name].params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+        if option.startswith("-") and option != "--help"
+    }
+    # `--url` and `--json` are explained once, at the top
+    assert options - {"--url", "--json"} <= known
+
+
+def test_every_metric_is_in_the_operations_page_and_every_metric_there_exists():
+    assert set(first_cells(section(page("operations.md"), "## Metrics"))) == metric_names()
+
+
+def test_the_dashboard_asks_for_metrics_that_exist():
+    dashboard = json.loads((ROOT / "deploy/grafana-dashboard.json").read_text())
+    expressions = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    asked = {name.removesuffix("_bucket") for text in expressions for name in re.findall(r"mnemolog_\w+", text)}
+    assert asked == metric_names()
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+
+
+def test_the_scrape_example_asks_for_the_metrics_route():
+    scrape = yaml.safe_load((ROOT / "deploy/prometheus.yml").read_text())["scrape_configs"]
+    assert [job["metrics_path"] for job in scrape] == ["/metrics"]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_internal_links_lead_somewhere(path: Path):
+    assert [link for link in LINK.findall(prose(path)) if not _leads_somewhere(path, link)] == []
+
+
+def _leads_somewhere(source: Path, link: str) -> bool:
+    if re.match(r"[a-z]+:", link):
+        return True
+    place, _, anchor = link.partition("#")
+    target = (source.parent / place).resolve() if place else source
+    return target.exists() and (not anchor or anchor in anchors(target))
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
+def test_files_and_folders_that_are_named_exist(path: Path):
+    named_paths = {code for code in named(prose(path)) if re.fullmatch(rf"(?:{FOLDERS})/[\w./-]*", code)}
+    assert [code for code in sorted(named_paths) if not (ROOT / code).exists()] == []
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
+def test_json_examples_are_json(path: Path):
+    """An example may stand for an object with `...` in a text, never in its structure."""
+    for block in re.findall(r"^```json\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL):
+        json.loads(block)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_python_examples_parse_and_say_what_they_show(path: Path):
+    tree = ast.parse(path.read_text(), path.name)
+    assert inspect.cleandoc(ast.get_docstring(tree) or "")
+
+
+@pytest.mark.parametrize(
+    "script", [*sorted((ROOT / "examples").glob("*.sh")), DOCS / "api.md"], ids=lambda one: one.name
+)
+def test_shell_examples_parse(script: Path):
+    for text in _shell(script):
+        subprocess.run(["bash", "-n"], input=text, text=True, check=True, timeout=20)
+
+
+def _shell(path: Path) -> Iterator[str]:
+    if path.suffix == ".sh":
+        yield path.read_text()
+    else:
+        yield from re.findall(r"^```sh\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL)
