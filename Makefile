@@ -10,7 +10,7 @@ run: $(STAMP)
 	$(BIN)/mnemolog up --demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest tests/unit tests/compat tests/docs tests/fundamentals tests/conformance tests/properties tests/acceptance
+	$(BIN)/python -m pytest tests/unit tests/compat tests/docs tests/fundamentals tests/conformance tests/properties tests/acceptance tests/chaos
 
 unit: $(STAMP)
 	$(BIN)/python -m pytest -q tests/unit tests/compat tests/docs

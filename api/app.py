@@ -2,18 +2,14 @@
 
 import asyncio
 import logging
-import os
-import shutil
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from api import ops
-from api.auth import BearerAuth
+from api.auth import BearerAuth, SameOrigin
 from api.errors import HANDLERS
 from api.native import admin, reads, writes
 from api.services import Services
@@ -23,17 +19,16 @@ from ingest.errors import InvalidSetting
 from ingest.log.group_commit import GroupCommit
 from ingest.log.redis_log import RedisLog
 from ingest.settings import Settings
+from ingest.tuning import tune_interpreter
 from mcp_gateway.server import Gateway
 from projections.embedding.factory import build_embedder
 from projections.index.service import ReplicaService
+from projections.index.work_folder import work_folder
 from projections.queries import Browse, Compile, Queries, Recall
 from projections.queries.documents import DocumentReader
 from workers.queue import JobQueue
 
 logger = logging.getLogger(__name__)
-
-SWITCH_INTERVAL_S = 0.001
-"""The index thread gives the event loop its turn after this long (Python's default is 5 ms)."""
 
 
 def create_app(settings: Settings) -> Starlette:
@@ -44,7 +39,6 @@ def create_app(settings: Settings) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
-        sys.setswitchinterval(SWITCH_INTERVAL_S)
         async with AsyncExitStack() as stack:
             redis = connect(redis_url)
             stack.push_async_callback(redis.aclose)
@@ -57,8 +51,7 @@ def create_app(settings: Settings) -> Starlette:
             writes_ = GroupCommit(log)
             stack.push_async_callback(writes_.aclose)
             embedder = await asyncio.to_thread(build_embedder, settings.embedder, directory=settings.model_directory)
-            work = settings.cache_dir / "replicas" / f"{os.getpid()}"
-            _remove_stale(work.parent)
+            work = work_folder(settings.cache_dir / "replicas")
             replica = ReplicaService(
                 feeds, settings.partitions, work, settings.snapshots, embedder.model, embedder.dimensions
             )
@@ -76,6 +69,7 @@ def create_app(settings: Settings) -> Starlette:
             app.state.metrics = ops.Metrics(writes_, replica)
             gateway.connect(commands, queries, settings.tenant)
             await stack.enter_async_context(gateway.running())
+            tune_interpreter()
             yield
 
     gateway = Gateway(settings.host)
@@ -85,13 +79,7 @@ def create_app(settings: Settings) -> Starlette:
         exception_handlers=HANDLERS,
         middleware=[
             Middleware(ops.Measure),
-            *([Middleware(BearerAuth, secret=settings.secret)] if settings.secret else []),
+            Middleware(BearerAuth, settings.secret) if settings.secret else Middleware(SameOrigin, settings.host),
+            Middleware(writes.Shortcut),
         ],
     )
-
-
-def _remove_stale(folder: Path) -> None:
-    """Remove working copies of processes that are gone."""
-    for path in folder.glob("*"):
-        if path.name.isdigit() and not Path(f"/proc/{path.name}").exists() and Path("/proc/self").exists():
-            shutil.rmtree(path, ignore_errors=True)

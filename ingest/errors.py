@@ -109,7 +109,7 @@ class NewerEventVersion(UnreadableEvent):
     def __init__(self, event_type: str, version: int, newest: int) -> None:
         super().__init__(
             f"{event_type} version {version} is newer than version {newest}, the newest this release knows; "
-            "upgrade, then redrive the dead letter"
+            "upgrade, then rebuild"
         )
 
 

@@ -16,7 +16,8 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_SECRET": "bearer secret that every request but /livez must carry; unset: open",
     "MNEMOLOG_TENANT": "tenant of this server's callers; default `default`",
     "MNEMOLOG_PARTITIONS": "partitions of a new log, fixed at creation; default 16",
-    "MNEMOLOG_EMBEDDER": "default, none, sentence-transformers:NAME or openai:URL|MODEL|DIMENSIONS",
+    "MNEMOLOG_EMBEDDER": "default, none, onnx:DIRECTORY, sentence-transformers:NAME or openai:URL|MODEL|DIMENSIONS",
+    "MNEMOLOG_EMBEDDER_KEY": "API key for an openai: embedder",
     "MNEMOLOG_SNAPSHOT_EVERY": "entries of the change feed after which a new index snapshot is written; default 5000",
     "MNEMOLOG_LOG_LEVEL": "debug, info, warning or error; default info",
     "MNEMOLOG_URL": "server that the command line and the stdio bridge talk to; default http://127.0.0.1:3111",
@@ -36,6 +37,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     tenant: str = "default"
     partitions: int = 16
     embedder: str = "default"
+    embedder_key: str | None = None
     snapshot_every: int = 5_000
     log_level: str = "info"
     url: str = "http://127.0.0.1:3111"
@@ -68,6 +70,7 @@ def from_environment(environ: Mapping[str, str]) -> Settings:
         tenant=environ.get("MNEMOLOG_TENANT") or "default",
         partitions=_number(environ, "MNEMOLOG_PARTITIONS", 16, 1, 1024),
         embedder=environ.get("MNEMOLOG_EMBEDDER") or "default",
+        embedder_key=environ.get("MNEMOLOG_EMBEDDER_KEY") or None,
         snapshot_every=_number(environ, "MNEMOLOG_SNAPSHOT_EVERY", 5_000, 1, 10_000_000),
         log_level=_choice(environ, "MNEMOLOG_LOG_LEVEL", "info", ("debug", "info", "warning", "error")),
         url=environ.get("MNEMOLOG_URL") or f"http://127.0.0.1:{port}",
@@ -86,6 +89,7 @@ def to_environment(settings: Settings) -> dict[str, str]:
         "MNEMOLOG_TENANT": settings.tenant,
         "MNEMOLOG_PARTITIONS": str(settings.partitions),
         "MNEMOLOG_EMBEDDER": settings.embedder,
+        "MNEMOLOG_EMBEDDER_KEY": settings.embedder_key,
         "MNEMOLOG_SNAPSHOT_EVERY": str(settings.snapshot_every),
         "MNEMOLOG_LOG_LEVEL": settings.log_level,
         "MNEMOLOG_URL": settings.url,

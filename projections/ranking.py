@@ -278,7 +278,8 @@ def _unaccented(text: str) -> str:
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
 
 
-def _words(run: str) -> list[str]:
+@lru_cache(maxsize=65_536)
+def _words(run: str) -> Sequence[str]:
     """Lower-case words of a run of letters, digits and joiners: itself, and its parts when it has any."""
     if _PLAIN.fullmatch(run):
         return [run.lower()[:LONGEST_WORD]]

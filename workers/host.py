@@ -38,6 +38,11 @@ class RunnerHost:
         """The partitions this worker runs."""
         return sorted(self._running)
 
+    @property
+    def pressed(self) -> bool:
+        """Whether events wait for any of its partitions to be projected."""
+        return any(runner.pressed for runner, _ in self._running.values())
+
     def start(self) -> None:
         """Begin to lease partitions."""
         self._ticker = asyncio.create_task(self._tick_for_ever(), name="leases")

@@ -15,16 +15,18 @@ from typing import Any
 from ingest.connections import Client, connect
 from ingest.errors import InvalidSetting
 from ingest.ids import new_event_id
-from ingest.log.keys import LEASE_TTL, WORKERS
+from ingest.log.keys import LEASE_TTL, WORKERS, PartitionKeys
 from ingest.log.redis_log import RedisLog
 from ingest.settings import Settings
 from ingest.tasks import end
+from ingest.tuning import tune_interpreter
 from projections.embedding.embedder import Embedder
 from projections.embedding.factory import build_embedder
 from projections.fold import Changes
+from projections.index.work_folder import work_folder
 from workers.host import RunnerHost
 from workers.jobs.embed import EmbeddingQueue
-from workers.jobs.rebuild import clean_up, rebuild
+from workers.jobs.rebuild import claim, clean_up, rebuild
 from workers.jobs.snapshot import SnapshotJob
 from workers.queue import JobQueue, build_worker, run_worker
 
@@ -37,6 +39,8 @@ OLD_GENERATION_KEPT = timedelta(seconds=60)
 EMBEDDING_NICENESS = 19
 """Embedding takes the processor time that nobody else wants: writes and text search come first."""
 EMBED_AT_LEAST_EVERY_S = 5.0
+EMBEDDING_WAITS = 20
+"""Tenths of a second, before each batch of texts, while events wait to be projected."""
 
 
 class WorkerProcess:
@@ -62,14 +66,19 @@ class WorkerProcess:
             queue = await JobQueue.connect(self._redis_url)
             stack.push_async_callback(queue.aclose)
             embedder = await asyncio.to_thread(
-                build_embedder, settings.embedder, directory=settings.model_directory, threads=1
+                build_embedder,
+                settings.embedder,
+                directory=settings.model_directory,
+                threads=1,
+                api_key=settings.embedder_key or "",
             )
             host = RunnerHost(redis, blocking, settings.partitions, self._id, self._applied)
-            jobs = self._jobs(redis, log, queue, embedder, stack)
+            jobs = self._jobs(redis, log, queue, embedder, host, stack)
             tasks = [
                 asyncio.create_task(run_worker(partial(build_worker, self._redis_url, jobs, self._crons(jobs)))),
                 asyncio.create_task(self._ask_for_embedding(queue, host)),
             ]
+            tune_interpreter()
             host.start()
             logger.info("worker %s is up", self._id)
             await stop.wait()
@@ -82,14 +91,20 @@ class WorkerProcess:
             self._embedding_wanted.set()
 
     def _jobs(
-        self, redis: Client, log: RedisLog, queue: JobQueue, embedder: Embedder, stack: AsyncExitStack
+        self,
+        redis: Client,
+        log: RedisLog,
+        queue: JobQueue,
+        embedder: Embedder,
+        host: RunnerHost,
+        stack: AsyncExitStack,
     ) -> dict[str, Any]:
         settings = self._settings
-        threads = min(4, os.cpu_count() or 1)
+        threads = max(1, min(4, (os.cpu_count() or 1) - 1))  # one processor stays free of it
         executor = ThreadPoolExecutor(threads, "embedding", initializer=_be_nice)
         stack.callback(executor.shutdown, wait=False, cancel_futures=True)
         waiting = EmbeddingQueue(redis, embedder, executor, threads)
-        work = settings.cache_dir / "snapshots" / self._id
+        work = work_folder(settings.cache_dir / "snapshots")
         snapshots = SnapshotJob(
             redis, settings.partitions, settings.snapshots, work, embedder.model, embedder.dimensions,
             settings.snapshot_every,
@@ -98,6 +113,7 @@ class WorkerProcess:
         async def embed(ctx: dict[Any, Any], partitions: list[int]) -> int:
             until, done = asyncio.get_running_loop().time() + EMBED_SLICE_S, 0
             while asyncio.get_running_loop().time() < until:
+                await _let_projecting_go_first(host)
                 embedded = await waiting.work(partitions)
                 done += embedded
                 if not embedded:
@@ -108,12 +124,16 @@ class WorkerProcess:
             manifest = await snapshots.run(force=force)
             return manifest.name if manifest else None
 
-        async def rebuild_partition(ctx: dict[Any, Any], partition: int, part: int = 0) -> int | None:
+        async def rebuild_partition(ctx: dict[Any, Any], partition: int, who: str = "", part: int = 0) -> int | None:
+            who = who or str(new_event_id())
+            if not await claim(redis, partition, who):
+                return None
             old = await rebuild(redis, log, partition, REBUILD_SLICE_S)
             if old is None:
                 again = f"rebuild:{partition}:{part + 1}"
-                await queue.enqueue("rebuild", partition, part + 1, job_id=again)
+                await queue.enqueue("rebuild", partition, who, part + 1, job_id=again)
             else:
+                await redis.delete(PartitionKeys(partition).rebuild)
                 cleaning = f"clean-up:{partition}:{old}"
                 await queue.enqueue("clean_up", partition, old, job_id=cleaning, delay=OLD_GENERATION_KEPT)
             return old
@@ -155,6 +175,14 @@ class WorkerProcess:
                 logger.warning("embedding was not asked for: %s", error)
                 self._embedding_wanted.set()
                 await asyncio.sleep(1.0)
+
+
+async def _let_projecting_go_first(host: RunnerHost) -> None:
+    """Wait while events wait to be projected, two seconds at most: text first, but vectors always get on a little."""
+    for _ in range(EMBEDDING_WAITS):
+        if not host.pressed:
+            return
+        await asyncio.sleep(0.1)
 
 
 def _be_nice() -> None:

@@ -26,6 +26,7 @@ from projections.store import project
 logger = logging.getLogger(__name__)
 
 BATCH = 256
+PRESSED = 64
 BLOCK_MS = 1000
 TICK_S = 0.05
 """A partition that has caught up saves at most this often, and all of a worker's partitions at the same moments.
@@ -50,6 +51,8 @@ class PartitionRunner:
         self._store = RedisStore(redis, self._keys, 1, fence)
         self._checkpoint = START
         self._stopping = False
+        self.pressed = False
+        """The last read found many entries waiting: other work of this process had better wait."""
 
     def stop(self) -> None:
         """Finish the batch at hand and return from `run` within about a second."""
@@ -63,6 +66,7 @@ class PartitionRunner:
                 await self._catch_up_pending()
                 while not self._stopping:
                     entries = await self._read(">", BATCH)
+                    self.pressed = len(entries) >= PRESSED
                     if await self._passed_over(entries):
                         await self._catch_up_pending()
                         continue

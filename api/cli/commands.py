@@ -94,7 +94,7 @@ def remember(
     importance: Annotated[float, typer.Option(min=0, max=10, help="0 to 10.")] = 5.0,
     private: Annotated[bool, typer.Option("--private", help="Only --agent may recall it.")] = False,
     shared_with: Annotated[str, typer.Option(help="Comma-separated agents who, with --agent, may recall it.")] = "",
-    ttl_days: Annotated[float | None, typer.Option(help="Forget it after so many days.")] = None,
+    ttl_days: Annotated[float | None, typer.Option(help="Not recalled any more after so many days.")] = None,
     event_id: EventName = "",
     url: Url = None,
     as_json: AsJson = False,

@@ -9,6 +9,7 @@ import time
 from typing import Annotated
 
 import typer
+import uvloop
 from rich.console import Console
 
 from api.cli import commands, demo
@@ -87,7 +88,7 @@ def worker(
 
     if check:
         raise typer.Exit(0 if asyncio.run(alive(_settings())) else 1)
-    asyncio.run(run(_settings()))
+    uvloop.run(run(_settings()))
 
 
 @app.command()

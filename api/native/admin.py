@@ -8,9 +8,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from api.http import Json, body
-from api.services import services
+from api.services import reader, services
 from ingest.commands.parse import parse_json
 from ingest.errors import CommandRejected
+from projections.queries import Wanted
 
 
 class RebuildRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,7 +27,10 @@ async def get_projections(request: Request) -> Response:
 
 async def get_dead_letters(request: Request) -> Response:
     """Events that could not be applied."""
-    return Json({"dead_letters": await services(request).queries.browse.dead_letters()})
+    at_hand = services(request)
+    return Json(
+        {"dead_letters": await at_hand.queries.browse.dead_letters(Wanted(at_hand.tenant, reader=reader(request)))}
+    )
 
 
 async def post_rebuild(request: Request) -> Response:

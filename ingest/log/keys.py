@@ -10,12 +10,13 @@ from here.)
 | mnemolog:manifest | hash | for ever: partition count, creation time |
 | {pNN}:log | stream | for ever; entries leave only by forgetting (later: behind the archive) |
 | {pNN}:erased | sorted set | for ever: stubs of erased entries, in the order of their positions |
-| {pNN}:dedup, {pNN}:dedup:previous | hash | TTL: 2 x the dedup window |
+| {pNN}:dedup, {pNN}:dedup:previous | hash | TTL: one dedup window, two for the current one |
 | {pNN}:lease | string | TTL: lease time, renewed |
 | {pNN}:fence | counter | for ever: fencing token of the newest lease |
 | {pNN}:generation | string | for ever: the generation that readers use |
+| {pNN}:rebuild | string | TTL: who rebuilds the partition, renewed |
 | {pNN}:attempts | hash | fields removed when the event is applied or parked |
-| {pNN}:dead | hash | until redriven or discarded |
+| {pNN}:dead | hash | until a rebuild can apply it |
 | {pNN}:gN:doc:ID | string | as long as the generation and the document |
 | row:{pNN}:gN:ID | hash (redis-om) | as long as the generation and the document |
 | {pNN}:gN:list:... | sorted set | as long as the generation |
@@ -38,7 +39,8 @@ CONSUMER = "runner"
 
 DEDUP_WINDOW = timedelta(hours=1)
 DEDUP_IDS = 250_000
-"""Ids remembered per partition. About 130 bytes each, so a partition's window costs at most 33 MB."""
+"""Ids remembered per partition. About 100 bytes each, so a partition's window costs at most 25 MB."""
+REBUILD_TTL = timedelta(minutes=5)
 LEASE_TTL = timedelta(seconds=5)
 """A crashed worker's partitions are free after this long; a healthy one renews three times within it."""
 EMBEDDING_CACHE_TTL = timedelta(days=30)
@@ -139,6 +141,10 @@ class PartitionKeys(NamedTuple):
     @property
     def generation(self) -> str:
         return f"{self.tag}:generation"
+
+    @property
+    def rebuild(self) -> str:
+        return f"{self.tag}:rebuild"
 
     @property
     def attempts(self) -> str:

@@ -70,7 +70,9 @@ class Token(dict[int, Position]):
         """The token that covers every `(partition, position)` given."""
         token = cls()
         for partition, position in written:
-            token.include(partition, position)
+            known = token.get(partition)
+            if known is None or known < position:
+                token[partition] = position
         return token
 
     def include(self, partition: int, position: Position) -> None:

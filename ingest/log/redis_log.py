@@ -16,6 +16,8 @@ from ingest.log.scripts import APPEND, append_arguments
 ENTRIES_PER_CALL = 2_000
 """Lua hands at most about 8,000 values to one command; a call looks up each id once and stores two values for it."""
 
+_DUPLICATE = ord("=")
+
 
 class RedisLog:
     """The log of one Redis or Valkey server (or cluster)."""
@@ -110,8 +112,10 @@ class RedisLog:
 
 
 def _parse(raw: bytes) -> Appended:
-    duplicate = raw.startswith(b"=")
-    return Appended(Position.parse(raw[1:] if duplicate else raw), duplicate)
+    """One answer of the script; written by Redis, so not checked like a caller's position."""
+    duplicate = raw[0] == _DUPLICATE
+    ms, _, seq = raw[duplicate:].partition(b"-")
+    return Appended(Position(int(ms), int(seq)), duplicate)
 
 
 def _text(value: Any) -> str:

@@ -10,7 +10,9 @@ from mcp_gateway.tools.tool import Answer, Door, Tags, Tool, WriteArguments, Wri
 
 Readers = Annotated[list[Name], Meta(max_length=200, description="Agents that may see it when it is `shared`.")]
 Files = Annotated[list[Name], Meta(max_length=200, description="Paths it is about.")]
-Days = Annotated[float, Meta(gt=0, le=36_500, description="Forget it after this many days. Left out: keep it.")]
+Days = Annotated[
+    float, Meta(gt=0, le=36_500, description="Not recalled any more after this many days. Left out: for ever.")
+]
 
 
 class RememberArguments(WriteArguments, frozen=True, kw_only=True):
@@ -25,7 +27,7 @@ class RememberArguments(WriteArguments, frozen=True, kw_only=True):
     ] = "semantic"
     tags: Tags | UnsetType = UNSET
     files: Files | UnsetType = UNSET
-    importance: Annotated[float, Meta(ge=0, le=10, description="10: never lose this; 1: trivia.")] = 5.0
+    importance: Annotated[float, Meta(ge=0, le=10, description="10: comes first among equals; 1: trivia.")] = 5.0
     visibility: Annotated[
         Visibility,
         Meta(description="Who finds it: everyone (`public`), those in `shared_with`, or only you (`private`)."),

@@ -15,7 +15,7 @@ _SEPARATOR = "\x1f"
 class Lesson(Row, index=True):
     """One lesson of one project. Times are milliseconds since the epoch; `tags` are joined by U+001F (see `tag_list`).
 
-    `confidence` is the stored one; what has faded since `reinforced_ms` is computed when it is read.
+    `confidence` is as of `reinforced_ms`; nothing fades it yet.
     """
 
     id: str = ""

@@ -223,8 +223,8 @@ class Browse:
             )
         return rows
 
-    async def dead_letters(self) -> list[dict[str, Any]]:
-        """Every dead letter, with its event as the log has it (null once the event is erased)."""
+    async def dead_letters(self, wanted: Wanted) -> list[dict[str, Any]]:
+        """The dead letters a reader may see, with their events as the log has them (null once erased)."""
         found: list[dict[str, Any]] = []
         for partition in self._everywhere:
             for letter in await dead_letters(self._redis, PartitionKeys(partition)):
@@ -232,13 +232,15 @@ class Browse:
                 before = Position(at.ms, at.seq - 1) if at.seq else Position(at.ms - 1, 2**63 - 1)
                 rows = await self._log.read(partition, before, 1)
                 event = as_json_object(rows[0].payload, at) if rows and rows[0].position == at else None
+                if event is not None and not wanted.matches(event):
+                    continue
                 found.append(
                     {
                         "position": f"{partition}:{letter.position}",
                         "code": letter.code,
                         "message": letter.message,
                         "attempts": letter.attempts,
-                        "event": event,
+                        "event": wanted.readable(event) if event else None,
                     }
                 )
         return found

@@ -106,13 +106,13 @@ class Recall:
         await self._vector(RecallRequest(query="warm up"))
 
     async def __call__(self, request: RecallRequest, tenant: str, reader: str = "") -> RecallAnswer:
-        """Recall for a reader of a tenant.
+        """Recall for a reader of a tenant; `request.agent_id` is the reader where none is named.
 
         Raises CommandRejected for a blank query, ProjectionBehind when `after` is not searchable in time.
         """
         if not request.query.strip():
             raise CommandRejected("query is blank", "query")
-        started = time.perf_counter()
+        started, reader = time.perf_counter(), reader or request.agent_id
         if request.after and request.consistency != "eventual":
             await self._replica.wait_for(Token.parse(request.after), WAIT_S)
         vector, degraded = await self._vector(request)
@@ -181,7 +181,7 @@ def _filter(request: RecallRequest, tenant: str, reader: str) -> Filter:
         from_ms=to_ms(request.from_) if request.from_ else None,
         to_ms=to_ms(request.to) if request.to else None,
         as_of_ms=to_ms(request.as_of) if request.as_of else None,
-        reader=reader or request.agent_id,
+        reader=reader,
     )
 
 

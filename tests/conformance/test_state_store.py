@@ -39,8 +39,9 @@ TEA_AGAIN = "ada likes green tea in the morning with lemon and sugar"
 KEYS = PartitionKeys(7)
 
 
-STUB = Event(observed(1).envelope, EventErased(was="observation.recorded", document="obs_1"))
-STUB = STUB._replace(envelope=replace(STUB.envelope, type=EventErased.TYPE))
+STUB = Event(
+    replace(observed(1).envelope, type=EventErased.TYPE), EventErased(was="observation.recorded", document="obs_1")
+)
 
 
 class Backend(NamedTuple):
@@ -53,7 +54,7 @@ class Backend(NamedTuple):
 
 def added(*documents: Document) -> Changes:
     """Changes that add these documents."""
-    return Changes({DocumentId(document.id): Change(None, document) for document in documents}, [])
+    return Changes({DocumentId(document.id): Change(None, document) for document in documents}, {})
 
 
 def lesson(n: int = 1) -> Lesson:
@@ -179,7 +180,7 @@ class StateStoreConformance:
         after = replace(before, is_latest=False)
         await backend.store.save(added(before), place(1))
         assert await all_listed(backend.store, before)
-        await backend.store.save(Changes({before.id: Change(before, after)}, []), place(2))
+        await backend.store.save(Changes({before.id: Change(before, after)}, {}), place(2))
         left = {name for name, _ in listings(before) - listings(after)}
         assert left
         assert not any((await backend.store.members(left)).values())
@@ -190,7 +191,7 @@ class StateStoreConformance:
         before = session()
         after = before.model_copy(update={"updated_ms": 99})
         await backend.store.save(added(before), place(1))
-        await backend.store.save(Changes({DocumentId(before.id): Change(before, after)}, []), place(2))
+        await backend.store.save(Changes({DocumentId(before.id): Change(before, after)}, {}), place(2))
         (found,) = (await backend.store.members(["sessions:default\0atlas"])).values()
         assert list(found) == [f"{99:014d}|{before.id}"]
 
@@ -199,7 +200,7 @@ class StateStoreConformance:
         name = DocumentId(document.id)
         await backend.store.save(added(document), place(1))
         assert await all_listed(backend.store, document)
-        await backend.store.save(Changes({name: Change(document, None)}, []), place(2))
+        await backend.store.save(Changes({name: Change(document, None)}, {}), place(2))
         assert await one(backend.store, name) is None
         assert not any((await backend.store.members({listing for listing, _ in listings(document)})).values())
 
@@ -207,7 +208,7 @@ class StateStoreConformance:
         (name, change), *_ = (await apply(backend.store, remembered(1, TEA))).documents.items()
         assert change.after is not None
         assert await all_listed(backend.store, change.after)
-        await backend.store.save(Changes({name: Change(change.after, None)}, []), place(2))
+        await backend.store.save(Changes({name: Change(change.after, None)}, {}), place(2))
         assert await one(backend.store, name) is None
         assert not any((await backend.store.members({listing for listing, _ in listings(change.after)})).values())
 

@@ -15,7 +15,7 @@ from ingest.connections import Client, Transaction
 from ingest.errors import LeaseLost, UnreadableEvent
 from ingest.events.envelope import decode
 from ingest.log.event_log import EventLog, Stored
-from ingest.log.keys import GenerationKeys, PartitionKeys
+from ingest.log.keys import REBUILD_TTL, GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from projections.dead_letters import DeadLetter, queue_park
 from projections.feed import Switched, entry_fields
@@ -50,6 +50,16 @@ async def rebuild(redis: Client, log: EventLog, partition: int, slice_s: float) 
         else:
             await asyncio.sleep(0.02)
     return None
+
+
+async def claim(redis: Client, partition: int, who: str) -> bool:
+    """Whether `who` may (go on to) rebuild a partition: two at a time would write over each other."""
+    key = PartitionKeys(partition).rebuild
+    if await redis.set(key, who, nx=True, ex=REBUILD_TTL):
+        return True
+    if (await redis.get(key) or b"").decode() != who:
+        return False
+    return bool(await redis.set(key, who, ex=REBUILD_TTL))
 
 
 async def clean_up(redis: Client, partition: int, generation: int) -> int:
@@ -105,6 +115,8 @@ async def _switch(redis: Client, keys: PartitionKeys, live: int, position: Posit
     old: GenerationKeys = keys.of_generation(live)
     async with redis.pipeline(transaction=True) as pipe:
         await pipe.watch(old.checkpoint, keys.generation)
+        if int(await pipe.get(keys.generation) or 1) != live:
+            raise LeaseLost(f"partition {keys.partition}: generation {live} is past")
         stored = await pipe.get(old.checkpoint)
         if (Position.parse(stored) if stored else START) != position:
             return False

@@ -10,26 +10,26 @@ local window, most = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
-local started = tonumber(redis.call('HGET', current, '') or now)
+local ids = {''}
+for i = 3, #ARGV, 2 do ids[#ids + 1] = ARGV[i] end
+local in_current = redis.call('HMGET', current, unpack(ids))
+local started = tonumber(in_current[1] or now)
 if now - started >= window or redis.call('HLEN', current) > most / 2 then
   redis.call('RENAME', current, previous)
   redis.call('PEXPIRE', previous, window)
   started = now
 end
-
-local ids = {}
-for i = 3, #ARGV, 2 do ids[#ids + 1] = ARGV[i] end
-local in_current = redis.call('HMGET', current, unpack(ids))
 local in_previous = redis.call('HMGET', previous, unpack(ids))
 
 local answers, fresh, new = {}, {}, {}
-for n, id in ipairs(ids) do
+for n = 2, #ids do
+  local id = ids[n]
   local first = in_current[n] or in_previous[n] or fresh[id]
   if first then
-    answers[n] = '=' .. first
+    answers[n - 1] = '=' .. first
   else
-    local position = redis.call('XADD', log, '*', 'e', ARGV[2 + 2 * n])
-    answers[n] = position
+    local position = redis.call('XADD', log, '*', 'e', ARGV[2 * n])
+    answers[n - 1] = position
     fresh[id] = position
     new[#new + 1] = id
     new[#new + 1] = position
@@ -37,6 +37,6 @@ for n, id in ipairs(ids) do
 end
 if #new > 0 then
   redis.call('HSET', current, '', string.format('%.0f', started), unpack(new))
-  redis.call('PEXPIRE', current, 2 * window)
+  if started == now then redis.call('PEXPIRE', current, 2 * window) end
 end
 return answers

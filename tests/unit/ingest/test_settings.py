@@ -29,6 +29,7 @@ def test_every_variable_is_read():
         "MNEMOLOG_TENANT": "acme",
         "MNEMOLOG_PARTITIONS": "32",
         "MNEMOLOG_EMBEDDER": "none",
+        "MNEMOLOG_EMBEDDER_KEY": "sk-1",
         "MNEMOLOG_SNAPSHOT_EVERY": "500",
         "MNEMOLOG_LOG_LEVEL": "debug",
         "MNEMOLOG_URL": "http://door:4000",

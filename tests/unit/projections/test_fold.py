@@ -46,7 +46,7 @@ class Given:
 
     def __init__(self, *batches: Sequence[Recorded]) -> None:
         self.store: MemoryStore = folded(*batches)
-        self.changes = Changes({}, [])
+        self.changes = Changes({}, {})
 
     def when(self, *events: Recorded) -> "Given":
         self.changes = apply(self.store, events)

@@ -217,14 +217,20 @@ def test_an_empty_batch_is_no_commands(content_type: str):
         (msgspec.msgpack.encode(GOOD), MSGPACK),
         (msgspec.msgpack.encode([GOOD])[:-1], MSGPACK),
         (b"\x92" + msgspec.msgpack.encode({"type": "nope"}) + b"\xd9", MSGPACK),
-        (b"\x92" + msgspec.msgpack.encode({"type": "nope"}) + b"\x81\x80\x01", MSGPACK),
-        (b"\x91\x81\xa1a\xa1\xff", MSGPACK),
         (b"\x91" * 100_000 + b"\x01", MSGPACK),
     ],
 )
 def test_a_batch_that_cannot_be_read_is_malformed(body: bytes, content_type: str):
     with pytest.raises(MalformedRequest):
         parse_batch(body, content_type)
+
+
+@pytest.mark.parametrize("item", [b"\x81\x80\x01", b"\x81\xa1a\xa1\xff", b"\xd4\x05\x00"], ids=["key", "utf-8", "ext"])
+def test_a_msgpack_item_that_cannot_be_read_rejects_only_itself(item: bytes):
+    """A map for a key, text that is not UTF-8, an extension type."""
+    bad, good = parse_batch(b"\x92" + item + msgspec.msgpack.encode(GOOD), MSGPACK)
+    assert isinstance(bad, CommandRejected)
+    assert isinstance(good, Remember)
 
 
 @pytest.mark.parametrize(
