@@ -93,7 +93,11 @@ def as_json_object(payload: bytes, position: Position) -> dict[str, Any]:
         raw: dict[str, Any] = msgspec.msgpack.decode(payload, type=dict[str, Any])
     except msgspec.MsgspecError as error:
         return {"position": str(position), "recorded_at": position.recorded_at, "unreadable": str(error)}
-    return {"position": str(position), "recorded_at": position.recorded_at, **raw}
+    return {"position": str(position), "recorded_at": position.recorded_at, **_NAMED, **raw}
+
+
+_NAMED = {"project": "", "agent_id": "", "session_id": "", "user_id": ""}
+"""Readers get these even where the stored event leaves them out."""
 
 
 def _written(envelope: Envelope, data: EventData) -> _Written:

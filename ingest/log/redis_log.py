@@ -86,7 +86,7 @@ class RedisLog:
             low = f"[{after.sort_key}~".encode()  # behind every stub at `after`: ~ sorts after the separator
             pipe.zrange(keys.erased, low, b"+", bylex=True, offset=0, num=limit)
             rows, stubs = await pipe.execute()
-        entries = [Stored(Position.parse(position), fields[b"e"]) for position, fields in rows]
+        entries = [Stored(Position.parse(position), fields.get(b"e", b"")) for position, fields in rows]
         if not stubs:
             return entries
         return sorted([*entries, *map(_read_stub, stubs)], key=lambda stored: stored.position)[:limit]

@@ -106,13 +106,13 @@ class Recall:
         await self._vector(RecallRequest(query="warm up"))
 
     async def __call__(self, request: RecallRequest, tenant: str, reader: str = "") -> RecallAnswer:
-        """Recall for a reader of a tenant; `request.agent_id` is the reader where none is named.
+        """Recall for a reader of a tenant. `request.agent_id` narrows to what that agent said; it is not who reads.
 
         Raises CommandRejected for a blank query, ProjectionBehind when `after` is not searchable in time.
         """
         if not request.query.strip():
             raise CommandRejected("query is blank", "query")
-        started, reader = time.perf_counter(), reader or request.agent_id
+        started = time.perf_counter()
         if request.after and request.consistency != "eventual":
             await self._replica.wait_for(Token.parse(request.after), WAIT_S)
         vector, degraded = await self._vector(request)

@@ -637,7 +637,7 @@ async def test_the_log_shows_every_event_once_and_says_where_to_go_on(client: ht
             after = page["next"]
             for event in page["events"]:
                 places.append(event["position"])
-                if event["project"] == project:
+                if event.get("project") == project:
                     contents.append(event["data"]["content"])
         assert len(set(places)) == len(places)
         assert sorted(contents) == sorted(command["content"] for command in batch)

@@ -92,7 +92,8 @@ async def _apply(store: RedisStore, keys: PartitionKeys, entries: Sequence[Store
 
 async def _save(store: RedisStore, keys: PartitionKeys, entries: Sequence[Stored]) -> None:
     """Apply entries; one that was parked before and can be applied now is no dead letter any more."""
-    changes = await project(store, [decode(entry.payload, entry.position) for entry in entries])
+    readable = [entry for entry in entries if entry.payload]  # the live runner passes over the others, too
+    changes = await project(store, [decode(entry.payload, entry.position) for entry in readable])
 
     def also(pipe: Transaction) -> None:
         pipe.hdel(keys.dead, *(str(entry.position) for entry in entries))
