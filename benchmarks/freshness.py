@@ -16,7 +16,8 @@ import random
 import time
 from typing import Any
 
-import httpx
+import uvloop
+from wire import Http, Refused
 
 SEED = 20261121
 WORDS = [
@@ -39,41 +40,56 @@ ASK_EVERY_S = 0.01
 GIVE_UP_S = 10.0
 
 
-async def write(client: httpx.AsyncClient, run: str, number: int, text: str) -> str:
+class Pool:
+    """Connections, opened as they are needed, each used by one request at a time."""
+
+    def __init__(self, url: str, secret: str | None) -> None:
+        self._url, self._secret = url, secret
+        self._idle: list[Http] = []
+
+    async def post(self, path: str, body: dict[str, Any]) -> Any:
+        """Send one request; returns the decoded answer, raises Refused for anything but 2xx."""
+        self._idle = [connection for connection in self._idle if not connection.closed]
+        if self._idle:
+            connection = self._idle.pop()
+        else:
+            connection = Http(self._url, self._secret)
+            await connection.open()
+        try:
+            return json.loads(await connection.post(path, json.dumps(body).encode()))
+        finally:
+            self._idle.append(connection)
+
+
+async def write(pool: Pool, run: str, number: int, text: str) -> str:
     """Store one observation; returns its token."""
-    answer = await client.post(
-        "/v1/observations",
-        json={
-            "event_id": f"{run}-{number}",
-            "project": run,
-            "session_id": f"session-{number % 23}",
-            "agent_id": f"agent-{number % 11}",
-            "content": text,
-        },
-    )
-    answer.raise_for_status()
-    return answer.json()["position"]
+    event = {
+        "event_id": f"{run}-{number}",
+        "project": run,
+        "session_id": f"session-{number % 23}",
+        "agent_id": f"agent-{number % 11}",
+        "content": text,
+    }
+    return (await pool.post("/v1/observations", event))["position"]
 
 
-async def found(client: httpx.AsyncClient, run: str, word: str, after: str = "") -> bool:
+async def found(pool: Pool, run: str, word: str, after: str = "") -> bool:
     """Whether recall (words only: the text is what must be findable) finds the word's document."""
-    answer = await client.post(
-        "/v1/recall", json={"query": word, "project": run, "limit": 1, "mode": "lexical", "after": after}
-    )
-    if answer.status_code == 503:
+    asked = {"query": word, "project": run, "limit": 1, "mode": "lexical", "after": after}
+    try:
+        results: list[dict[str, Any]] = (await pool.post("/v1/recall", asked))["results"]
+    except Refused:
         return False
-    answer.raise_for_status()
-    results: list[dict[str, Any]] = answer.json()["results"]
     return bool(results) and word in results[0]["content"]
 
 
-async def sample(client: httpx.AsyncClient, run: str, number: int, dice: random.Random) -> tuple[float, bool]:
+async def sample(pool: Pool, run: str, number: int, dice: random.Random) -> tuple[float, bool]:
     """Seconds until a marked write was found, and whether its token found it at once."""
     word = f"zq{number}x{dice.randrange(10**9)}"
-    token = await write(client, run, number, f"{' '.join(dice.choices(WORDS, k=30))} {word}")
+    token = await write(pool, run, number, f"{' '.join(dice.choices(WORDS, k=30))} {word}")
     acknowledged = time.perf_counter()
-    with_token = asyncio.create_task(found(client, run, word, token))
-    while not await found(client, run, word):
+    with_token = asyncio.create_task(found(pool, run, word, token))
+    while not await found(pool, run, word):
         if time.perf_counter() - acknowledged > GIVE_UP_S:
             break
         await asyncio.sleep(ASK_EVERY_S)
@@ -90,23 +106,21 @@ async def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     secret = os.environ.get("MNEMOLOG_SECRET")
-    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
     dice, run = random.Random(SEED), f"fresh-{time.time_ns():x}"
-    limits = httpx.Limits(max_connections=200)
-    async with httpx.AsyncClient(base_url=options.url, headers=headers, timeout=15, limits=limits) as client:
-        began = time.perf_counter()
-        samples: list[asyncio.Task[tuple[float, bool]]] = []
-        writes: list[asyncio.Task[str]] = []
-        for number in range(options.rate * options.seconds):
-            await asyncio.sleep(max(0.0, began + number / options.rate - time.perf_counter()))
-            if number % (options.rate // options.samples_per_second) == 0:
-                samples.append(asyncio.create_task(sample(client, run, number, dice)))
-            else:
-                text = " ".join(dice.choices(WORDS, k=40))
-                writes.append(asyncio.create_task(write(client, run, number, text)))
-        await asyncio.gather(*writes)
-        reached = (len(writes) + len(samples)) / (time.perf_counter() - began)
-        results = await asyncio.gather(*samples)
+    pool = Pool(options.url, secret)
+    began = time.perf_counter()
+    samples: list[asyncio.Task[tuple[float, bool]]] = []
+    writes: list[asyncio.Task[str]] = []
+    for number in range(options.rate * options.seconds):
+        await asyncio.sleep(max(0.0, began + number / options.rate - time.perf_counter()))
+        if number % (options.rate // options.samples_per_second) == 0:
+            samples.append(asyncio.create_task(sample(pool, run, number, dice)))
+        else:
+            text = " ".join(dice.choices(WORDS, k=40))
+            writes.append(asyncio.create_task(write(pool, run, number, text)))
+    await asyncio.gather(*writes)
+    reached = (len(writes) + len(samples)) / (time.perf_counter() - began)
+    results = await asyncio.gather(*samples)
     times = sorted(seconds * 1000 for seconds, _ in results)
     figures = {
         "events_per_s": round(reached),
@@ -120,4 +134,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    uvloop.run(main())

@@ -16,13 +16,13 @@ import random
 import statistics
 import time
 from collections.abc import Awaitable, Callable
-from urllib.parse import urlsplit
 
 import httpx
 import uvloop
 from redis.asyncio import Redis
 from rich.console import Console
 from rich.table import Table
+from wire import Http
 
 SEED = 20261121
 WORDS = [
@@ -72,36 +72,6 @@ def event(run: str, number: int, dice: random.Random) -> dict[str, object]:
         "content": text,
         "occurred_at": "2026-01-31T12:00:00Z",
     }
-
-
-class Http:
-    """One keep-alive connection; far less work per request than a client library, so the server is what is measured."""
-
-    def __init__(self, url: str, secret: str | None) -> None:
-        parts = urlsplit(url)
-        self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
-        self._headers = f"Host: {self._host}\r\nContent-Type: application/json\r\n"
-        if secret:
-            self._headers += f"Authorization: Bearer {secret}\r\n"
-
-    async def open(self) -> None:
-        """Connect."""
-        self._reader, self._writer = await asyncio.open_connection(self._host, self._port, limit=1 << 22)
-
-    async def post(self, path: str, body: bytes) -> bytes:
-        """Send one request; returns the body of a 202, raises for anything else."""
-        head = f"POST {path} HTTP/1.1\r\n{self._headers}Content-Length: {len(body)}\r\n\r\n".encode()
-        self._writer.write(head + body)
-        answered = await self._reader.readuntil(b"\r\n\r\n")
-        length = int(answered.lower().split(b"content-length:")[1].split(b"\r\n")[0])
-        content = await self._reader.readexactly(length)
-        if not answered.startswith(b"HTTP/1.1 202"):
-            raise RuntimeError(f"{answered.splitlines()[0]!r}: {content[:200]!r}")
-        return content
-
-    def close(self) -> None:
-        """Hang up."""
-        self._writer.close()
 
 
 async def rate(work: Callable[[int], Awaitable[int]], concurrency: int) -> float:

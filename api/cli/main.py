@@ -70,6 +70,7 @@ def api() -> None:
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=10,
+        timeout_keep_alive=75,
         proxy_headers=False,
         server_header=False,
         backlog=2048,

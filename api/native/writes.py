@@ -1,7 +1,7 @@
 """POST routes of the native API: decode a command, hand it on, acknowledge with 202."""
 
 from msgspec import Struct
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -122,3 +122,5 @@ class Shortcut:
             await SINGLES[route.path](scope, receive, send)
         except MnemologError as error:
             await answer(error)(scope, receive, send)
+        except ClientDisconnect:
+            return  # before its body was complete: nothing was stored, and nobody waits for an answer
