@@ -77,7 +77,7 @@ def test_shapes_that_need_care(text: str, expected: str):
         "",
         "api_key=short",
         "task-management-system-overview-doc",
-        "the token is in /work/main/ingest/commands/scrub.py",
+        "the token is in /srv/mnemolog/ingest/commands/scrub.py",
         "<private>never closed",
         "closed only</private>",
         f"Bearer\u00a0{LONG}",
