@@ -216,7 +216,11 @@ async def drain(queue: EmbeddingQueue) -> int:
     return done
 
 
-async def ids(service: ReplicaService, text: str, limit: int = 100) -> list[str]:
+SHOWN = 100
+"""Hits asked for."""
+
+
+async def ids(service: ReplicaService, text: str, limit: int = SHOWN) -> list[str]:
     asked = Question(text=text, vector=None, limit=limit, now_ms=0)
     return [hit.id for hit in await service.search(asked, EVERYTHING)]
 
@@ -231,7 +235,10 @@ async def assert_same(first: ReplicaService, second: ReplicaService) -> None:
     mine, other = [await one.in_index_thread(cosines, one.index, query) for one in (first, second)]
     assert mine == pytest.approx(other, abs=1e-5)
     for word in ("topic1", "memory3", "lesson2", "observation"):
-        assert set(await ids(first, word)) == set(await ids(second, word))
+        found, also = await ids(first, word), await ids(second, word)
+        assert len(found) == len(also)
+        if len(found) < SHOWN:  # of more that score alike, each replica shows those it read first
+            assert set(found) == set(also)
 
 
 # following the feed
