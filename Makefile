@@ -4,22 +4,52 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test unit check format bench clean
+# Tests run in so many processes side by side. What starts its servers once goes on with a run of neighbours (worksteal).
+LANES ?= 2
+PYTEST := $(BIN)/python -m pytest
+SIDE_BY_SIDE := --numprocesses $(LANES) --dist worksteal
+# Run by one process, after the others: hooks of the published client give up 500 ms after they send; chaos needs both cores.
+ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
+# Compiled modules are kept, whatever the environment says: tests start some hundred processes.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: run test inner-tests contract-tests acceptance-tests serial-tests unit fuzz check chaos format clean
 
 run: $(STAMP)
 	$(BIN)/mnemolog up --demo
 
-test: $(STAMP)
-	$(BIN)/python -m pytest tests/unit tests/compat tests/docs tests/fundamentals tests/conformance tests/properties tests/acceptance tests/chaos
+# One after the other: the servers that a part shares end with it. `make -k test` runs all parts whatever fails.
+test: inner-tests contract-tests acceptance-tests serial-tests
+
+inner-tests: $(STAMP)
+	$(PYTEST) $(SIDE_BY_SIDE) tests/unit tests/compat tests/docs tests/fundamentals tests/conformance tests/properties
+
+contract-tests: $(STAMP)
+	$(PYTEST) $(SIDE_BY_SIDE) tests/contracts $(addprefix --ignore=,$(ALONE))
+
+acceptance-tests: $(STAMP)
+	$(PYTEST) $(SIDE_BY_SIDE) tests/fuzz tests/acceptance
+
+serial-tests: $(STAMP)
+	$(PYTEST) $(ALONE)
 
 unit: $(STAMP)
-	$(BIN)/python -m pytest -q tests/unit tests/compat tests/docs
+	$(PYTEST) -q $(SIDE_BY_SIDE) --hypothesis-profile=quick tests/unit
+
+EXAMPLES ?= 10000
+SEED ?= 1
+
+fuzz: $(STAMP)
+	$(BIN)/python -m tests.fuzz --examples $(EXAMPLES) --seed $(SEED)
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
-	$(BIN)/python -m pytest -q tests/unit/test_architecture.py
+	$(PYTEST) -q tests/unit/test_architecture.py
+
+chaos: $(STAMP)
+	PYTHONPATH=.:tests/support SECONDS=$(or $(SECONDS),300) $(BIN)/python -m tests.chaos.run
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -1,7 +1,5 @@
-"""Composition root of the API process: settings in, a Starlette application out."""
+"""Composition root of the API process: settings in, the applications of its doors out."""
 
-import asyncio
-import logging
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -9,77 +7,106 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from api import ops
-from api.auth import BearerAuth, SameOrigin
+from api.access.admission import guarded
+from api.access.binding import check_binding
+from api.access.gate import Gate
+from api.access.keyring import Keyring
+from api.access.rates import RateLimits
+from api.access.registry import Registry
+from api.access.roles import needs_of_route
+from api.agents import spooled
+from api.dialects.agent_memory import own as agent_memory_own
+from api.dialects.agent_memory import queued
+from api.dialects.agent_memory.app import create_app as create_agent_memory
+from api.dialects.agentd import own as agentd_own
+from api.dialects.agentd.app import create_app as create_agentd
+from api.dialects.agentmemory import own as agentmemory_own
+from api.dialects.agentmemory.app import create_app as create_agentmemory
+from api.dialects.homes import Homes
+from api.dialects.memex import own as memex_own
+from api.dialects.memex.app import create_app as create_memex
+from api.dialects.memex.mcp import create_app as create_memex_mcp
+from api.doors import Doors
+from api.endpoint import routes
 from api.errors import HANDLERS
-from api.native import admin, reads, writes
-from api.services import Services
-from ingest.commands.handler import CommandHandler
-from ingest.connections import connect
+from api.listening import LOOPBACK
+from api.native import writes
+from api.native.catalog import endpoints
+from api.services import tool_door
+from api.spooling import Spooling
+from api.wiring import wire
+from ingest.commands.decide import Caller, writer
 from ingest.errors import InvalidSetting
-from ingest.log.group_commit import GroupCommit
-from ingest.log.redis_log import RedisLog
 from ingest.settings import Settings
+from ingest.spool import Spool
 from ingest.tuning import tune_interpreter
 from mcp_gateway.server import Gateway
-from projections.embedding.factory import build_embedder
-from projections.index.service import ReplicaService
-from projections.index.work_folder import work_folder
-from projections.queries import Browse, Compile, Queries, Recall
-from projections.queries.documents import DocumentReader
-from workers.queue import JobQueue
-
-logger = logging.getLogger(__name__)
+from projections.llm.config import check as check_llm
 
 
 def create_app(settings: Settings) -> Starlette:
-    """The application. Connections open when it starts and close, after the last write, when it stops."""
+    """The native API with MCP. Connections open when it starts and close, after the last write, when it stops."""
+    return _native(settings, Gateway(settings.host, settings.mcp_profile))
+
+
+def create_doors(settings: Settings) -> Doors:
+    """Every door that the settings ask for, on one set of services; the native API's lifespan is that of all."""
+    gateway = Gateway(settings.host, settings.mcp_profile)
+    native = _native(settings, gateway)
+    agentmemory = create_agentmemory(settings)
+    by_port: dict[int, Starlette] = {}
+    if "agentd" in settings.drop_in:
+        by_port |= dict.fromkeys(settings.agentd_ports, create_agentd(settings))
+    if "agent-memory" in settings.drop_in:
+        by_port |= dict.fromkeys(settings.agent_memory_ports, create_agent_memory(settings))
+    if "memex" in settings.drop_in:
+        by_port |= dict.fromkeys(settings.memex_ports, create_memex(settings))
+        by_port |= dict.fromkeys(settings.memex_mcp_ports, create_memex_mcp(settings, gateway))
+    state = native.state
+    state.homes = Homes()
+    state.agentmemory, state.agentd = agentmemory_own.Own.of(settings), agentd_own.Own.of(settings)
+    state.agent_memory, state.memex = agent_memory_own.Own(settings), memex_own.Own.of(settings)
+    for app in (agentmemory, *by_port.values()):
+        app.state = state  # one set of services, whichever door is used
+    return Doors(native, agentmemory, by_port)
+
+
+def _native(settings: Settings, gateway: Gateway) -> Starlette:
     if settings.redis_url is None:
         raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
-    redis_url = settings.redis_url
+    check_llm(settings.llm, settings.llm_key or "", settings.llm_daily_tokens)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:
-            redis = connect(redis_url)
-            stack.push_async_callback(redis.aclose)
-            feeds = connect(redis_url, connections=settings.partitions + 4)
-            stack.push_async_callback(feeds.aclose)
-            log = RedisLog(redis, settings.partitions)
-            await log.create_or_check()
-            if (durability := await log.durability()) != "fsync":
-                logger.warning("an acknowledged write is not on disk yet: the server's durability is %s", durability)
-            writes_ = GroupCommit(log)
-            stack.push_async_callback(writes_.aclose)
-            embedder = await asyncio.to_thread(build_embedder, settings.embedder, directory=settings.model_directory)
-            work = work_folder(settings.cache_dir / "replicas")
-            replica = ReplicaService(
-                feeds, settings.partitions, work, settings.snapshots, embedder.model, embedder.dimensions
-            )
-            replica.start()
-            stack.push_async_callback(replica.aclose)
-            documents = DocumentReader(redis, settings.partitions)
-            recall = Recall(replica, documents, embedder)
-            await recall.warm_up()
-            stack.callback(recall.close)
-            queries = Queries(recall, Compile(replica, documents, recall), Browse(redis, log, replica, documents))
-            jobs = await JobQueue.connect(redis_url)
-            stack.push_async_callback(jobs.aclose)
-            commands = CommandHandler(writes_, settings.partitions)
-            app.state.services = Services(commands, queries, replica, jobs, settings.tenant)
-            app.state.metrics = ops.Metrics(writes_, replica)
-            gateway.connect(commands, queries, settings.tenant)
+            wired = await wire(settings, stack)
+            app.state.services, app.state.transfer, app.state.metrics = wired
+            registry = Registry(wired.services.redis)
+            keyring = Keyring(registry, settings.tenant, settings.secret, loopback=settings.host in LOOPBACK)
+            await keyring.load()
+            check_binding(settings, keys=not keyring.empty)
+            app.state.keyring, app.state.rates = keyring, RateLimits(wired.services.redis)
+            gateway.connect(lambda scope, agent: tool_door(scope, "mcp", agent))
             await stack.enter_async_context(gateway.running())
+            spools = [] if settings.spool is None else [Spool(settings.spool, spooled.parse)]
+            if "agent-memory" in settings.drop_in:
+                spools.append(Spool(settings.agent_memory_spool, queued.spooled))
+            if spools:
+                caller = Caller(settings.tenant, agent_id=writer(settings.agent_id))
+                await stack.enter_async_context(Spooling(spools, wired.services.commands, caller))
             tune_interpreter()
             yield
 
-    gateway = Gateway(settings.host)
     return Starlette(
-        routes=[*writes.ROUTES, *reads.ROUTES, *admin.ROUTES, *ops.ROUTES, gateway.route],
+        routes=guarded(
+            [gateway.route, *routes([one for one in endpoints(gateway.route) if one.path != gateway.route.path])],
+            needs_of_route,
+        ),
         lifespan=lifespan,
         exception_handlers=HANDLERS,
         middleware=[
-            Middleware(ops.Measure),
-            Middleware(BearerAuth, settings.secret) if settings.secret else Middleware(SameOrigin, settings.host),
+            Middleware(ops.Measure, "native"),
+            Middleware(Gate, settings),
             Middleware(writes.Shortcut),
         ],
     )

@@ -9,26 +9,46 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from api.http import Json
+from ingest.archive.errors import ArchiveUnavailable
 from ingest.errors import (
+    AccessDenied,
+    AlreadyThere,
+    BeingRebuilt,
     CommandRejected,
+    Forbidden,
+    LogFull,
     LogUnavailable,
     MalformedRequest,
     MnemologError,
     NotFound,
     Overloaded,
     ProjectionBehind,
+    RebuildUnderWay,
     RequestTooLarge,
+    SessionFull,
+    SlotFull,
+    WrongRebuildState,
 )
 
 logger = logging.getLogger(__name__)
 
 _STATUS: dict[type[MnemologError], int] = {
+    AccessDenied: 403,
     MalformedRequest: 400,
     NotFound: 404,
     RequestTooLarge: 413,
+    AlreadyThere: 409,
+    BeingRebuilt: 409,
+    RebuildUnderWay: 409,
+    WrongRebuildState: 409,
+    SlotFull: 413,
+    SessionFull: 409,
+    Forbidden: 403,
     CommandRejected: 422,
     Overloaded: 429,
+    LogFull: 429,  # before LogUnavailable, which it is one of
     LogUnavailable: 503,
+    ArchiveUnavailable: 503,
     ProjectionBehind: 503,
 }
 _HTTP_CODES = {401: "unauthorized", 404: "not_found", 405: "method_not_allowed"}
@@ -37,22 +57,40 @@ _HTTP_CODES = {401: "unauthorized", 404: "not_found", 405: "method_not_allowed"}
 def answer(error: MnemologError) -> Json:
     """The HTTP answer to an error of ours."""
     fault: dict[str, Any] = {"code": error.code, "message": str(error)}
-    headers: dict[str, str] = {}
     match error:
         case CommandRejected(field=field) if field:
             fault["field"] = field
-        case Overloaded(retry_after_s=seconds):
-            headers["Retry-After"] = str(seconds)
+        case SlotFull(size=size, limit=limit):
+            fault |= {"size": size, "limit": limit}
+        case Overloaded(cause=cause):
+            fault["reason"] = cause
+        case LogFull(cause=cause):
+            fault |= {"reason": cause, "retry": "sending the same event_id again is safe"}
+        case RebuildUnderWay(rebuild=rebuild):
+            fault["rebuild"] = rebuild
         case LogUnavailable():
             fault["retry"] = "the outcome is unknown; sending the same event_id again is safe"
-            headers["Retry-After"] = "1"
         case ProjectionBehind(lag=lag):
             fault["lag"] = lag
-            headers["Retry-After"] = "1"
         case _:
             pass
-    status = next((status for cls, status in _STATUS.items() if isinstance(error, cls)), 500)
-    return Json({"error": fault}, status, headers)
+    return Json({"error": fault}, status_of(error), retry_after(error))
+
+
+def status_of(error: MnemologError) -> int:
+    """The HTTP status of an error of ours."""
+    return next((status for cls, status in _STATUS.items() if isinstance(error, cls)), 500)
+
+
+def retry_after(error: Exception) -> dict[str, str]:
+    """The header that says when to come back; empty for an error that repeating does not cure."""
+    match error:
+        case Overloaded(retry_after_s=seconds) | LogFull(retry_after_s=seconds):
+            return {"Retry-After": str(seconds)}
+        case LogUnavailable() | ProjectionBehind() | RedisError():
+            return {"Retry-After": "1"}
+        case _:
+            return {}
 
 
 async def on_error(request: Request, error: Exception) -> Response:
@@ -82,7 +120,7 @@ async def on_bug(request: Request, error: Exception) -> Response:
 async def on_redis_error(request: Request, error: Exception) -> Response:
     """The server behind everything is away or refuses: say so, and when to come back."""
     fault = {"code": LogUnavailable.code, "message": f"the log's server does not answer: {error}"}
-    return Json({"error": fault}, 503, {"Retry-After": "1"})
+    return Json({"error": fault}, 503, retry_after(error))
 
 
 HANDLERS: dict[Any, Any] = {

@@ -1,18 +1,26 @@
 """Routes for operators and orchestrators: livez, readyz, metrics; and the middleware that measures requests."""
 
 import time
+from contextlib import suppress
+from typing import Literal
 
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from redis.exceptions import RedisError
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.endpoint import Endpoint
 from api.http import Json
+from api.letter_metrics import LetterMetrics
+from api.openapi import TEXT
 from api.services import services
+from ingest.errors import LogUnavailable
 from ingest.log.group_commit import GroupCommit
 from projections.index.service import ReplicaService
+from projections.reconciling.report import load_report
+from projections.vitals import Signs
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
@@ -23,13 +31,16 @@ class Metrics:
     def __init__(self, log: GroupCommit, replica: ReplicaService) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter(
-            "mnemolog_http_requests", "Requests answered.", ["method", "route", "status"], registry=self.registry
+            "mnemolog_http_requests",
+            "Requests answered.",
+            ["door", "method", "route", "status"],
+            registry=self.registry,
         )
         self.seconds = Histogram(
-            "mnemolog_http_request_duration_seconds", "Time to answer.", ["route"], buckets=_BUCKETS,
+            "mnemolog_http_request_duration_seconds", "Time to answer.", ["door", "route"], buckets=_BUCKETS,
             registry=self.registry,
         )  # fmt: skip
-        self._children: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self._children: dict[tuple[str, str, str, int], tuple[Counter, Histogram]] = {}
         waiting = Gauge("mnemolog_append_waiting_events", "Events not acknowledged yet.", registry=self.registry)
         waiting.set_function(lambda: log.waiting_events)
         documents = Gauge("mnemolog_index_documents", "Documents in the index replica.", registry=self.registry)
@@ -41,21 +52,27 @@ class Metrics:
             registry=self.registry,
         )  # fmt: skip
 
-    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+        self.reconciled = Gauge(
+            "mnemolog_reconcile_findings", "What the newest reconciliation found.", ["fault"], registry=self.registry
+        )
+        self.letters = LetterMetrics()
+        self.registry.register(self.letters)
+
+    def count(self, door: str, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request. (Finding a labelled metric costs more than counting, so those found are kept.)"""
-        found = self._children.get((method, route, status))
+        found = self._children.get((door, method, route, status))
         if found is None:
-            found = self.requests.labels(method, route, str(status)), self.seconds.labels(route)
-            self._children[method, route, status] = found
+            found = self.requests.labels(door, method, route, str(status)), self.seconds.labels(door, route)
+            self._children[door, method, route, status] = found
         found[0].inc()
         found[1].observe(seconds)
 
 
 class Measure:
-    """ASGI middleware: counts requests and their time, by the route's pattern (never by the raw path)."""
+    """ASGI middleware: counts a door's requests and their time, by the route's pattern (never by the raw path)."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, door: str) -> None:
+        self._app, self._door = app, door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -74,7 +91,37 @@ class Measure:
         finally:
             route = getattr(scope.get("route"), "path", "unmatched")
             metrics: Metrics = scope["app"].state.metrics
-            metrics.count(scope["method"], route, status, time.perf_counter() - started)
+            metrics.count(self._door, scope["method"], route, status, time.perf_counter() - started)
+
+
+class Shortcoming(Struct, frozen=True):
+    """One thing that is not as it should be; `code` is stable."""
+
+    code: str
+    message: str
+
+
+class Looked(Struct, frozen=True, kw_only=True):
+    """What is known of the log and its projections, as far as it is; `lag` counts entries not applied, by partition."""
+
+    lag: dict[int, int] | UnsetType = UNSET
+    vitals: Signs | UnsetType = UNSET
+
+
+class Usable(Looked, frozen=True, kw_only=True):
+    """Reads and writes work; `degraded` has what they do not do well."""
+
+    status: Literal["ready", "degraded"]
+    degraded: list[Shortcoming]
+    documents: int
+
+
+class Stopped(Looked, frozen=True, kw_only=True):
+    """Reads or writes do not work: why, and one word for it."""
+
+    status: Literal["starting", "unavailable"]
+    code: str
+    reason: str
 
 
 async def livez(request: Request) -> Response:
@@ -83,29 +130,44 @@ async def livez(request: Request) -> Response:
 
 
 async def readyz(request: Request) -> Response:
-    """200 when the log answers and the index is caught up; else 503 that says what is missing."""
-    replica = services(request).replica
-    try:
-        lag = await replica.measure_lag()
-    except (RedisError, OSError) as error:
-        return Json({"status": "unavailable", "reason": f"the log does not answer: {error}"}, 503)
-    if not replica.ready:
-        return Json({"status": "starting", "reason": replica.trouble or "the index is loading", "lag": lag}, 503)
-    return Json({"status": "ready", "documents": replica.documents, "lag": lag})
+    """200 when reads and writes work, with what they do not do well in `degraded`; else 503 that says what is missing.
+
+    Looks now: an answer is never older than the question.
+    """
+    at_hand = services(request)
+    sample = None
+    with suppress(LogUnavailable):
+        sample = await at_hand.watch.look()
+    found = at_hand.watch.readiness
+    lag = sample.lag if sample else UNSET
+    vitals = msgspec.convert(sample, Signs, from_attributes=True) if sample else UNSET
+    if (stopped := found.stopped) is not None:
+        status = "starting" if stopped.code == "index" else "unavailable"
+        return Json(Stopped(status=status, code=stopped.code, reason=stopped.message, lag=lag, vitals=vitals), 503)
+    told = [Shortcoming(one.code, one.message) for one in found.conditions]
+    status, documents = "degraded" if told else "ready", at_hand.replica.documents
+    return Json(Usable(status=status, degraded=told, documents=documents, lag=lag, vitals=vitals))
 
 
 async def metrics(request: Request) -> Response:
     """Prometheus text format."""
     measured: Metrics = request.app.state.metrics
-    lag = await services(request).replica.measure_lag()
+    sample = await services(request).watch.look()
     measured.lag.clear()
     for partition in services(request).replica.applied:
-        measured.lag.labels(str(partition)).set(lag.get(partition, 0))
+        measured.lag.labels(str(partition)).set(sample.lag.get(partition, 0))
+    await measured.letters.measure(services(request).redis, services(request).queries.letters.partitions)
+    if (report := await load_report(services(request).redis)) is not None:
+        for fault, count in report.found.items():
+            measured.reconciled.labels(fault).set(count)
     return Response(generate_latest(measured.registry), media_type=CONTENT_TYPE_LATEST)
 
 
-ROUTES = [
-    Route("/livez", livez, methods=["GET"]),
-    Route("/readyz", readyz, methods=["GET"]),
-    Route("/metrics", metrics, methods=["GET"]),
-]
+ENDPOINTS = [
+    Endpoint("GET", "/livez", livez, "Whether the process answers.", answer=TEXT, media="text/plain", open=True),
+    Endpoint(
+        "GET", "/readyz", readyz, "Whether reads and writes work, and what does not work well.",
+        answer=Usable, answers={503: Stopped}, faults={503: "Not yet, or not now; it says why."},
+    ),
+    Endpoint("GET", "/metrics", metrics, "Figures for Prometheus.", answer=TEXT, media="text/plain"),
+]  # fmt: skip

@@ -1,15 +1,31 @@
-"""What the routes work with, put on the application by its composition root."""
+"""What the routes work with: the application's services, on behalf of whoever makes the request.
 
-from typing import Any, NamedTuple, Protocol
+Tenant, reader and caller come from here and nowhere else, so that no route can forget whose request it answers.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol, Self
 
 from starlette.requests import Request
 
-from ingest.commands.decide import Caller
+from api.access.admission import admit
+from api.access.principal import Principal, principal_of
+from api.access.roles import needs_of_tool
+from ingest.commands.decide import Caller, writer
 from ingest.commands.handler import CommandHandler
+from ingest.connections import Client
+from ingest.durability import Durability, parse_durability
+from ingest.reach import ANYWHERE, Reach
+from mcp_gateway.last_writes import LastWrites
+from mcp_gateway.tools.tool import Door, Tool
+from projections.access import Reader, Scope, operator_of, reader_of
 from projections.index.service import ReplicaService
+from projections.operations import Operations
 from projections.queries import Queries
+from projections.watch import Watch
 
 READER_HEADER = "x-agent-id"
+DURABILITY_HEADER = "X-Durability"
 
 
 class Jobs(Protocol):
@@ -21,25 +37,88 @@ class Jobs(Protocol):
 
 
 class Services(NamedTuple):
-    """The write side, the questions, the workers' queue, and who the callers are."""
+    """The write side, the questions, the workers' queue, how everything is, and who the callers are."""
 
     commands: CommandHandler
     queries: Queries
+    operations: Operations
     replica: ReplicaService
     jobs: Jobs
+    redis: Client
     tenant: str
+    last_writes: LastWrites
+    watch: Watch
+    own_agent: str = ""
+    scope: Scope = "shared"
+    half_life_days: float = 30.0
+    reach: Reach = ANYWHERE
+
+    def on_behalf(self, principal: Principal) -> Self:
+        """The same for the tenant and within the reach of a principal."""
+        if principal.tenant == self.tenant and principal.reach == ANYWHERE:
+            return self
+        return self._replace(tenant=principal.tenant, reach=principal.reach)
+
+    def door(self, source: str, agent: str = "") -> Door:
+        """What tools and dialects reach through; `agent` is who calls, as far as the transport says it."""
+        return Door(
+            self.commands, self.queries, self.operations, self.tenant, self.last_writes, self.own_agent, self.scope,
+            agent, source, self.half_life_days, self.reach,
+        )  # fmt: skip
+
+    def caller(self, agent: str, source: str = "native", durability: Durability | None = None) -> Caller:
+        """On whose behalf a command is carried out, where the request names this agent, or none."""
+        named = writer(agent, self.reach.sole_agent, self.own_agent)
+        return Caller(self.tenant, source, named, durability, self.reach)
+
+    def reader(self, agent: str) -> Reader:
+        """Who reads, where the request names this agent, or none.
+
+        Raises ReaderUnknown where the server's scope is isolated and nobody is named, OutOfReach for another agent than
+        those of the key.
+        """
+        return reader_of(self.tenant, self.scope, self.own_agent, agent, self.reach)
+
+    def operator(self) -> Reader:
+        """Who sees everything of the tenant that the key is for."""
+        return operator_of(self.tenant, self.reach)
 
 
 def services(request: Request) -> Services:
-    """The services of the running application."""
-    return request.app.state.services
+    """The services of the running application, on behalf of the request's principal."""
+    return services_of(request.scope)
+
+
+def services_of(scope: Mapping[str, Any]) -> Services:
+    """The same of an ASGI scope that came past the gate."""
+    at_hand: Services = scope["app"].state.services
+    return at_hand.on_behalf(principal_of(scope))
+
+
+def tool_door(scope: Mapping[str, Any], source: str, agent: str = "") -> Door:
+    """The door that a request's tool calls go through; each call is asked for the roles that its tool needs."""
+
+    async def admitted(tool: Tool | None) -> None:
+        await admit(scope, needs_of_tool(tool.name if tool else "", reads_only=tool is None or tool.reads_only))
+
+    return services_of(scope).door(source, agent)._replace(admit=admitted)
 
 
 def caller(request: Request, source: str = "native") -> Caller:
-    """On whose behalf a request acts; `X-Agent-Id` names the agent where the body does not."""
-    return Caller(services(request).tenant, source, reader(request))
+    """On whose behalf a request acts; `X-Agent-Id` names the agent where the body does not, `X-Durability` says what
+    the write must survive before it is acknowledged."""
+    durability = parse_durability(request.headers.get(DURABILITY_HEADER), DURABILITY_HEADER)
+    return services(request).caller(request.headers.get(READER_HEADER, ""), source, durability)
 
 
-def reader(request: Request) -> str:
-    """Who reads: the `X-Agent-Id` header, or nobody in particular."""
-    return request.headers.get(READER_HEADER, "")
+def reader(request: Request, agent_id: str = "") -> Reader:
+    """Who reads: the `X-Agent-Id` header, else who the request names, else nobody in particular.
+
+    Raises ReaderUnknown where the server's scope is isolated and nobody is named.
+    """
+    return services(request).reader(request.headers.get(READER_HEADER, "") or agent_id)
+
+
+def operator(request: Request) -> Reader:
+    """Who may see everything that the key is for: the routes below /v1/admin read for an operator."""
+    return services(request).operator()

@@ -1,6 +1,6 @@
 """How soon is a write findable? Time from its acknowledgement to the first recall that finds it.
 
-    python benchmarks/freshness.py [--rate 300] [--seconds 30] [--url http://127.0.0.1:3111]
+    python -m benchmarks.freshness [--rate 300] [--seconds 30] [--url http://127.0.0.1:3111]
 
 Observations are written one by one at a steady rate. Every so often one of them holds a word that no other has, and a
 prober asks for that word, without a token, again and again from the moment of the acknowledgement; the time until a
@@ -17,7 +17,8 @@ import time
 from typing import Any
 
 import uvloop
-from wire import Http, Refused
+
+from benchmarks.wire import Http, Refused
 
 SEED = 20261121
 WORDS = [

@@ -1,6 +1,6 @@
 """How fast are writes? Single and batch over HTTP, beside raw pipelined XADD of the same payloads, in one run.
 
-    python benchmarks/ingest.py --redis-url unix:///PATH/valkey.sock [--url http://127.0.0.1:3111]
+    python -m benchmarks.ingest --redis-url unix:///PATH/valkey.sock [--url http://127.0.0.1:3111]
 
 Rounds alternate (XADD, batch, single), so that a machine whose speed drifts does not favour one; the ratio of batch to
 XADD is taken round by round and its median printed. Each way starts when the worker has projected what came
@@ -22,56 +22,9 @@ import uvloop
 from redis.asyncio import Redis
 from rich.console import Console
 from rich.table import Table
-from wire import Http
 
-SEED = 20261121
-WORDS = [
-    "deploy",
-    "checkout",
-    "service",
-    "timeout",
-    "redis",
-    "queue",
-    "worker",
-    "retry",
-    "payment",
-    "ledger",
-    "index",
-    "replica",
-    "token",
-    "session",
-    "schema",
-    "migration",
-    "rollout",
-    "canary",
-    "metric",
-    "alert",
-    "owner",
-    "branch",
-    "commit",
-    "review",
-    "failing",
-    "test",
-    "fixture",
-    "latency",
-    "budget",
-    "cache",
-]
-
-
-def event(run: str, number: int, dice: random.Random) -> dict[str, object]:
-    """An observation of about 600 bytes of JSON, every id new."""
-    text = " ".join(dice.choices(WORDS, k=52))
-    return {
-        "type": "observe",
-        "event_id": f"{run}-{number}",
-        "project": f"bench-{run}-{number % 7}",
-        "session_id": f"session-{number % 97}",
-        "agent_id": f"agent-{number % 41}",
-        "kind": "task",
-        "content": text,
-        "occurred_at": "2026-01-31T12:00:00Z",
-    }
+from benchmarks.load import SEED, event
+from benchmarks.wire import Http
 
 
 async def rate(work: Callable[[int], Awaitable[int]], concurrency: int) -> float:

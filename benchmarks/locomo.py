@@ -1,6 +1,6 @@
 """Does recall find the right turn? LoCoMo's conversations through the public HTTP API of a running server.
 
-    python benchmarks/locomo.py --data PATH [--url http://127.0.0.1:3111]
+    python -m benchmarks.locomo --data PATH [--url http://127.0.0.1:3111]
 
 Metric: evidence-turn recall@k. For each question of categories 1-4 that has evidence, the share of its evidence turns
 among the first k recalled turns of that conversation; then the mean over questions. The data (Maharana et al., ACL

@@ -38,13 +38,17 @@ class RequestTooLarge(MnemologError):
 
 
 class Overloaded(MnemologError):
-    """A bounded queue is full; nothing was stored. Retry the same event ids after `retry_after_s`."""
+    """There is more to do than can be done; nothing was stored. Retry the same event ids after `retry_after_s`.
+
+    `cause` is one word for machines: `queue` (a bounded queue is full), `memory`, `lag` or `disk` (a ceiling was
+    reached), `limit` (this caller asks too often).
+    """
 
     code = "overloaded"
 
-    def __init__(self, reason: str, retry_after_s: int = 1) -> None:
+    def __init__(self, reason: str, retry_after_s: int = 1, cause: str = "queue") -> None:
         super().__init__(reason)
-        self.retry_after_s = retry_after_s
+        self.retry_after_s, self.cause = retry_after_s, cause
 
 
 class LogUnavailable(MnemologError):
@@ -57,10 +61,123 @@ class LogRefused(LogUnavailable):
     """The log's server answers but refuses to write (full disk or memory, too few replicas): trying on is no use."""
 
 
+class DurabilityUnavailable(CommandRejected):
+    """The log's server can never make a write as durable as was asked."""
+
+    code = "durability_unavailable"
+
+    def __init__(self, wanted: str, reason: str) -> None:
+        super().__init__(f"this log cannot confirm {wanted!r}: {reason}", "X-Durability")
+        self.wanted = wanted
+
+
+class DurabilityNotReached(LogUnavailable):
+    """The log has the write, and did not confirm in time that it is as durable as was asked.
+
+    Whether it survives a crash is unknown: repeating it with the same event id waits again and appends nothing.
+    """
+
+    code = "durability_not_reached"
+
+    def __init__(self, wanted: str, reached: str) -> None:
+        super().__init__(f"the write is in the log, and is only known to be {reached!r} so far, not {wanted!r}")
+        self.wanted, self.reached = wanted, reached
+
+
+class LogFull(LogRefused):
+    """The log's server is at its `maxmemory`. Some of what was sent together may be stored: repeat the same event ids.
+
+    The ceilings on memory and lag keep writes from getting this far, unless much is written between two looks.
+    """
+
+    code = "overloaded"
+    cause = "server"
+    retry_after_s = 5
+
+
 class NotFound(MnemologError):
     """No such document, session, dead letter or route for this tenant."""
 
     code = "not_found"
+
+
+class Forbidden(MnemologError):
+    """The document is somebody else's: its creator or its owner may do that."""
+
+    code = "forbidden"
+
+
+class AccessDenied(MnemologError):
+    """The caller's key does not allow that: another role, another project or another agent is needed."""
+
+    code = "forbidden"
+
+
+class OutOfReach(AccessDenied, CommandRejected):
+    """A command for a project, or in the name of an agent, that the caller's key is not for; nothing was stored."""
+
+    code = "forbidden"
+
+    def __init__(self, what: str, name: str, field: str) -> None:
+        CommandRejected.__init__(self, f"this key is not for {what} {name!r}", field)
+
+
+class TooManyRequests(Overloaded):
+    """A key asked more often than it may. Nothing was done."""
+
+    def __init__(self, kind: str, per_minute: int, retry_after_s: int) -> None:
+        super().__init__(f"this key may send {per_minute:,} {kind} a minute", retry_after_s)
+
+
+class ReaderUnknown(CommandRejected):
+    """The scope is isolated, and nobody says which agent reads."""
+
+    def __init__(self) -> None:
+        super().__init__("the scope is isolated: say which agent reads (X-Agent-Id)", "agent_id")
+
+
+class AlreadyThere(CommandRejected):
+    """Something of that name exists and was not to be overwritten."""
+
+    code = "already_there"
+
+
+class RebuildUnderWay(MnemologError):
+    """Another rebuild has not ended: one at a time. `rebuild` is its id."""
+
+    code = "rebuild_under_way"
+
+    def __init__(self, rebuild: str, state: str) -> None:
+        super().__init__(f"rebuild {rebuild} is {state}: wait for it, or cancel it")
+        self.rebuild, self.state = rebuild, state
+
+
+class WrongRebuildState(MnemologError):
+    """The rebuild is not where that can be asked of it; nothing was changed."""
+
+    code = "wrong_rebuild_state"
+
+
+class SlotFull(MnemologError):
+    """The text would exceed the slot's limit, in characters; nothing was written."""
+
+    code = "slot_full"
+
+    def __init__(self, label: str, size: int, limit: int) -> None:
+        super().__init__(f"slot {label!r} holds {size:,} of {limit:,} characters; replace or shorten its text")
+        self.size, self.limit = size, limit
+
+
+class SessionFull(CommandRejected):
+    """The session has as many observations as a session may have (MAX_OBS_PER_SESSION); nothing was written."""
+
+    code = "session_full"
+
+    def __init__(self, session_id: str, limit: int) -> None:
+        super().__init__(
+            f"session {session_id!r} has its limit of {limit:,} observations; start another session", "session_id"
+        )
+        self.limit = limit
 
 
 class ProjectionBehind(MnemologError):
@@ -84,6 +201,18 @@ class PartitionCountMismatch(MnemologError):
             f"set MNEMOLOG_PARTITIONS={recorded} (the number is fixed when a log is created)"
         )
         self.recorded, self.configured = recorded, configured
+
+
+class RestoreUnfinished(MnemologError):
+    """A restore into this log was interrupted, so the log has only a part of the backup."""
+
+    code = "restore_unfinished"
+
+    def __init__(self, backup: str) -> None:
+        super().__init__(
+            f"restoring backup {backup} into this log was interrupted; run `mnemolog restore --backup {backup}` again"
+        )
+        self.backup = backup
 
 
 class UnreadableEvent(MnemologError):
@@ -110,6 +239,17 @@ class NewerEventVersion(UnreadableEvent):
         super().__init__(
             f"{event_type} version {version} is newer than version {newest}, the newest this release knows; "
             "upgrade, then rebuild"
+        )
+
+
+class BeingRebuilt(MnemologError):
+    """The partition is being rebuilt, which may have applied the event already: discard it after the switch."""
+
+    code = "being_rebuilt"
+
+    def __init__(self, partition: int) -> None:
+        super().__init__(
+            f"partition {partition} is being rebuilt; try again after the switch (`mnemolog lag` shows it)"
         )
 
 

@@ -11,6 +11,10 @@ DocumentId = NewType("DocumentId", str)
 OBSERVATION = "obs"
 MEMORY = "mem"
 LESSON = "lsn"
+SLOT = "slot"
+ACTION = "act"
+RELATION = "rel"
+COMMIT = "cmt"
 
 
 def new_event_id() -> EventId:
@@ -36,6 +40,20 @@ def dedup_id(routing_key: str, event_id: str) -> str:
     return blake2b(f"{routing_key}\0{event_id}".encode(), digest_size=16).hexdigest()
 
 
+def imported_dedup_id(routing_key: str, event_id: str, payload: bytes) -> str:
+    """What a repeat of an imported event is recognised by: the whole event.
+
+    Behind its dedup window a log may have taken an event id twice, as another event or as the stub of an erased repeat;
+    an import within one window keeps both.
+    """
+    return dedup_id(routing_key, f"{event_id}\0{blake2b(payload, digest_size=16).hexdigest()}")
+
+
 def content_id(prefix: str, routing_key: str, fingerprint: str) -> DocumentId:
     """The id of a document whose identity is its content (a lesson): `<prefix>_<20 hex>` within tenant and project."""
     return document_id(prefix, routing_key, fingerprint)
+
+
+def relation_id(routing_key: str, source: str, relation: str, target: str) -> DocumentId:
+    """The id of a relation: relating the same two again, the same way, is the same relation."""
+    return content_id(RELATION, routing_key, "\0".join((source, relation, target)))

@@ -1,11 +1,12 @@
 """Ending background tasks."""
 
 import asyncio
+from typing import Any
 
 AGAIN_AFTER_S = 0.2
 
 
-async def end(*tasks: "asyncio.Task[None]") -> None:
+async def end(*tasks: "asyncio.Task[Any]") -> None:
     """Cancel tasks until they have ended; their errors are dropped.
 
     Once is not enough: before Python 3.12 `asyncio.wait_for`, which redis-py calls on every command, swallows a

@@ -10,9 +10,15 @@ YOUNG_OBJECTS = 50_000
 """Allocations between two collections; a batch of 500 events makes thousands of objects, nearly none in cycles."""
 
 
+def load_without_collecting() -> None:
+    """Collect nothing until `tune_interpreter`: loading makes no garbage, and looking is a seventh of its time."""
+    gc.disable()
+
+
 def tune_interpreter() -> None:
     """Fewer pauses: shorter turns between threads, rarer collections, and what was loaded at start left out of them."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, 20, 100)
+    gc.enable()

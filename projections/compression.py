@@ -3,7 +3,7 @@
 Guarantee: a deterministic function of its arguments that never raises on JSON-like input. Work is linear in the input;
 files, concepts and facts look at its first `SCAN_CHARS` characters only.
 
-Hook-like data (tool calls, prompts: contracts/agentmemory.md, f.3) is titled by its tool and narrated as
+Hook-like data (tool calls, prompts, as agentmemory's hooks send them) is titled by its tool and narrated as
 `prompt | input | output`; any other observation is titled and narrated by its own content.
 """
 
@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any, cast
 
 import msgspec
@@ -47,6 +47,7 @@ _PATH_CHARS = range(1, 512)
 VALID_TYPES = _words(
     "error conversation subagent notification web_fetch search command_run file_edit file_write file_read"
     " decision discovery task image other"
+    " bugfix feature refactor change pattern gotcha"  # what agent-memory's clients call theirs
 )
 _HOOK_TYPES = {
     "post_tool_failure": "error",
@@ -99,9 +100,9 @@ _STOPWORDS = _words(
 _STATES = _words("is are was were uses use decided must prefers prefer should never always")
 _PAIR = re.compile(r"[:=](?<=\w.) ?\w")
 _DIGIT = re.compile(r"[0-9]")
-
-
-_END = object()
+_ID_FIELDS = ("_id", "Id", "ID", "_uuid", "Uuid")
+"""How the names of fields end whose text is an id; `id` and `uuid` by themselves, too."""
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 class Compressed(msgspec.Struct, frozen=True):
@@ -119,7 +120,7 @@ class Compressed(msgspec.Struct, frozen=True):
 
 
 class _Hook(msgspec.Struct, frozen=True):
-    """The parts of hook-like data that f.3 reads; a part that its hook type does not carry is None."""
+    """The parts of hook-like data that are read; a part that its hook type does not carry is None."""
 
     kind: str | None
     tool: str | None = None
@@ -246,21 +247,28 @@ def _headline(content: str) -> str:
 
 
 def _leaves(data: dict[str, Any]) -> Iterator[str]:
-    """Yields the non-empty strings in a JSON value, in order, from its first `MAX_NODES` nodes."""
-    pending: list[Iterator[Any]] = [iter(data.values())]
+    """Yields the non-empty strings in a JSON value's first `MAX_NODES` nodes, in order; no tool's name and no ids."""
+    pending: list[Iterator[tuple[Any, Any]]] = [iter(data.items())]
     for _ in range(MAX_NODES):
-        node = next(pending[-1], _END)
-        if node is _END:
+        found = next(pending[-1], None)
+        if found is None:
             pending.pop()
             if not pending:
                 return
-        elif isinstance(node, str):
-            if node:
+            continue
+        field, node = found
+        if isinstance(node, str):
+            if node and not _only_names(field):
                 yield node[:SCAN_CHARS]
         elif isinstance(node, dict):
-            pending.append(iter(cast(dict[str, Any], node).values()))
+            pending.append(iter(cast(dict[Any, Any], node).items()))
         elif isinstance(node, list | tuple):
-            pending.append(iter(cast(Iterable[Any], node)))
+            pending.append(zip(repeat(field), cast(Iterable[Any], node)))
+
+
+def _only_names(field: object) -> bool:
+    """Whether the text of a field names something and says nothing: a tool or an id."""
+    return isinstance(field, str) and (field in ("tool_name", "id", "uuid") or field.endswith(_ID_FIELDS))
 
 
 def _input_files(tool_input: Any) -> tuple[str, ...]:
@@ -313,7 +321,7 @@ def _is_term(word: str) -> bool:
     if "_" in word:
         return word.isidentifier()
     if "-" in word:
-        return "--" not in word and word[-1] != "-" and word.replace("-", "").isalnum()
+        return "--" not in word and word[-1] != "-" and word.replace("-", "").isalnum() and not _UUID.fullmatch(word)
     return word.isalnum() and _CAMEL.search(word) is not None
 
 

@@ -10,9 +10,7 @@ from typing import TypeAlias
 from msgspec import Struct, msgpack
 
 from ingest.log.position import Position
-from projections.documents.document import IndexEntry, index_entry
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
+from projections.documents.document import IndexEntry, Searched, index_entry
 from projections.documents.observations import Observation
 from projections.fold import Changes
 from projections.searchable import searchable_text
@@ -45,7 +43,11 @@ class Switched(Struct, frozen=True, tag=4, array_like=True):
     generation: int
 
 
-FeedItem: TypeAlias = Put | Remove | Vectors | Switched
+class Cleared(Struct, frozen=True, tag=5, array_like=True):
+    """The feed was written anew: all that was known of the partition goes, all there is follows."""
+
+
+FeedItem: TypeAlias = Put | Remove | Vectors | Switched | Cleared
 
 _encoder = msgpack.Encoder()
 _decoder = msgpack.Decoder(list[FeedItem])
@@ -72,7 +74,7 @@ def feed_items(changes: Changes) -> list[FeedItem]:
     for name, (before, after) in changes.documents.items():
         if (entry := index_entry(after)) is not None:
             items.append(Put(entry))
-        elif isinstance(before, Observation | Memory | Lesson):
+        elif isinstance(before, Searched):
             items.append(Remove(name))
     return items
 
@@ -80,8 +82,8 @@ def feed_items(changes: Changes) -> list[FeedItem]:
 def to_embed(changes: Changes) -> Iterable[tuple[str, int]]:
     """The `(document id, priority)` of documents whose text is new: 0 for what was kept on purpose, 1 for the rest."""
     for name, (before, after) in changes.documents.items():
-        if isinstance(after, Observation | Memory | Lesson):
+        if isinstance(after, Searched):
             text = searchable_text(after)
-            known = isinstance(before, Observation | Memory | Lesson) and searchable_text(before) == text
+            known = isinstance(before, Searched) and searchable_text(before) == text
             if text and not known:
                 yield name, 1 if isinstance(after, Observation) else 0

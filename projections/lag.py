@@ -1,12 +1,18 @@
 """How far the documents are behind the log."""
 
+import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from redis.exceptions import ResponseError
 
 from ingest.connections import Client
+from ingest.errors import ProjectionBehind
 from ingest.log.keys import CONSUMER_GROUP, PartitionKeys
+from ingest.log.position import START, Position, Token
+
+ASK_EVERY_S = 0.1
 
 
 async def entries_behind(redis: Client, partitions: int) -> dict[int, int]:
@@ -23,6 +29,29 @@ async def entries_behind(redis: Client, partitions: int) -> dict[int, int]:
         answers = await pipe.execute(raise_on_error=False)
     behind = [_behind(groups, length) for groups, length in zip(answers[::2], answers[1::2], strict=True)]
     return {partition: count for partition, count in enumerate(behind) if count}
+
+
+async def wait_projected(redis: Client, token: Token, timeout_s: float) -> None:
+    """Return once the documents cover a position; raises ProjectionBehind after `timeout_s`.
+
+    For processes without an index replica, which is told of every step; this one asks, ten times a second.
+    """
+    deadline = time.monotonic() + timeout_s
+    while not token.covered_by(await _applied(redis, list(token))):
+        if time.monotonic() > deadline:
+            raise ProjectionBehind(timeout_s, await entries_behind(redis, max(token) + 1))
+        await asyncio.sleep(ASK_EVERY_S)
+
+
+async def _applied(redis: Client, partitions: Sequence[int]) -> dict[int, Position]:
+    """The checkpoints of partitions' live generations."""
+    found: dict[int, Position] = {}
+    for partition in partitions:
+        keys = PartitionKeys(partition)
+        generation = int(await redis.get(keys.generation) or 1)
+        stored = await redis.get(keys.of_generation(generation).checkpoint)
+        found[partition] = Position.parse(stored) if stored else START
+    return found
 
 
 def _behind(groups: Sequence[dict[str, Any]] | Exception, length: int) -> int:

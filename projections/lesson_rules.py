@@ -1,13 +1,15 @@
 """How sure a lesson is: the arithmetic of being told again, of fading, and of being dropped.
 
-Plain functions of their arguments (contracts/agentmemory.md, f.5); the caller passes the time.
+Plain functions of their arguments, with agentmemory's formulas; the caller passes the time.
 """
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 WEEK = timedelta(weeks=1)
 REINFORCEMENT_GAIN = 0.1
 """Share of the remaining doubt that one repetition removes."""
+DECAY_RATE = 0.05
+"""Lost a week."""
 DECAY_FLOOR = 0.05
 RETIRE_AT = 0.1
 DAILY_FADE = 0.01
@@ -34,6 +36,17 @@ def decayed(confidence: float, rate: float, weeks: float) -> float:
 def is_retired(confidence: float, reinforcements: int) -> bool:
     """Returns whether a lesson with this decayed confidence is dropped: nobody ever confirmed it and it has faded."""
     return reinforcements == 0 and confidence <= RETIRE_AT
+
+
+def fades_at(confidence: float, rate: float, last: datetime) -> datetime:
+    """Returns when a lesson that nobody confirms has faded to RETIRE_AT, a week after `last` at the earliest.
+
+    Rounding may make `is_retired` true some minutes before.
+    """
+    try:
+        return last + WEEK * max(1.0, (confidence - RETIRE_AT) / rate)
+    except OverflowError:  # an event that nobody checked may say anything
+        return datetime.max.replace(tzinfo=UTC)
 
 
 def recall_score(confidence: float, relevance: float, age: timedelta) -> float:

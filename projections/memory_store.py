@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from ingest.events.envelope import Event
 from ingest.ids import DocumentId
 from ingest.log.position import START, Position
-from projections.documents.document import Document, listings
+from projections.documents.document import Document, listings, whole_of
 from projections.fold import Changes
 
 
@@ -22,7 +22,7 @@ class MemoryStore:
         return {name: self.documents[name] for name in ids if name in self.documents}
 
     async def members(self, listings: Collection[str]) -> dict[str, Sequence[str]]:
-        return {name: sorted(self.listings.get(name, ())) for name in listings}
+        return {name: self._members(name) for name in listings}
 
     async def save(self, changes: Changes, position: Position) -> None:
         for name, (before, after) in changes.documents.items():
@@ -36,6 +36,10 @@ class MemoryStore:
                 self.documents[name] = after
         self.erased.update(changes.erased)
         self._checkpoint = max(self._checkpoint, position)
+
+    def _members(self, name: str) -> list[str]:
+        listing, beginning = whole_of(name)
+        return sorted(member for member in self.listings.get(listing, ()) if member.startswith(beginning))
 
     async def checkpoint(self) -> Position:
         return self._checkpoint

@@ -7,12 +7,12 @@ finite, and a leg with nothing to say (no query terms, no vectors yet) is left o
 import re
 import threading
 import unicodedata
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from math import log
-from typing import Literal, Protocol, TypeVar, cast
+from typing import Literal, Protocol, cast
 
 import numpy as np
 import Stemmer
@@ -21,7 +21,6 @@ from rank_bm25 import BM25Okapi
 
 Mode = Literal["hybrid", "lexical", "vector"]
 Floats = NDArray[np.float64]
-K = TypeVar("K", bound=Hashable)
 
 # Recall figures below: LoCoMo, five conversations, categories 1-4, evidence turns in the first 10 of a pool of 319 on
 # average; 81.1 as set here. The plateau is flat: of 70 settings, those best on four conversations give 79.8 on a fifth.
@@ -117,9 +116,15 @@ def terms(text: str) -> list[str]:
     An identifier or path gives itself and its parts, an ISO date also its `date_terms`, unspaced scripts their bigrams.
     A text of nothing but stop words keeps them.
     """
-    words = [word for run in _RUN.findall(_CLITICS.sub("", _unaccented(text))) for word in _words(run)]
-    kept = [word for word in words if word not in STOP_WORDS]
-    return [_stem(word) for word in kept or words]
+    return _stemmed([word for run in _runs(text) for word in _words(run)])
+
+
+def required_terms(text: str) -> list[str]:
+    """The terms of a query whose every word must be said: of an identifier or a path only the parts.
+
+    A text may say them with another joiner, or as the end of a longer path.
+    """
+    return _stemmed([word for run in _runs(text) for word in _without_whole(run, _words(run))])
 
 
 def date_terms(when: date) -> list[str]:
@@ -147,18 +152,6 @@ def score(query_terms: Sequence[str], pool: Pool, *, mode: Mode = "hybrid", alph
     episode = EPISODE_LIFT * _episode_best(own + neighbours, pool.episode)
     final = own + neighbours + episode
     return Scores(lexical, vector, mix, author, coverage, neighbours, episode, final, _stretched(final))
-
-
-def reciprocal_rank_fusion(rankings: Iterable[Iterable[K]], k: int = 60) -> dict[K, float]:
-    """Sum of 1 / (k + rank) over the rankings that hold a key, ranks from 1 (Cormack et al., SIGIR 2009).
-
-    A key repeated within one ranking counts once, at its best rank.
-    """
-    fused: dict[K, float] = {}
-    for ranking in rankings:
-        for rank, key in enumerate(dict.fromkeys(ranking), start=1):
-            fused[key] = fused.get(key, 0.0) + 1.0 / (k + rank)
-    return fused
 
 
 class _PoolBM25(BM25Okapi):
@@ -278,6 +271,15 @@ def _unaccented(text: str) -> str:
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
 
 
+def _runs(text: str) -> list[str]:
+    return _RUN.findall(_CLITICS.sub("", _unaccented(text)))
+
+
+def _stemmed(words: Sequence[str]) -> list[str]:
+    kept = [word for word in words if word not in STOP_WORDS]
+    return [_stem(word) for word in kept or words]
+
+
 @lru_cache(maxsize=65_536)
 def _words(run: str) -> Sequence[str]:
     """Lower-case words of a run of letters, digits and joiners: itself, and its parts when it has any."""
@@ -290,6 +292,10 @@ def _words(run: str) -> Sequence[str]:
     parts = [part for piece in _PART.findall(run) for part in _parts(piece)]
     whole = run.casefold()
     return parts if len(whole) > LONGEST_WORD or parts == [whole] or _UNSPACED.search(run) else [whole, *parts]
+
+
+def _without_whole(run: str, words: Sequence[str]) -> Sequence[str]:
+    return words[1:] if len(words) > 1 and words[0] == run.casefold() else words
 
 
 def _parts(piece: str) -> list[str]:

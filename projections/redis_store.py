@@ -12,11 +12,17 @@ from ingest.log.event_log import Stored
 from ingest.log.keys import CONSUMER_GROUP, GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.redis_log import stub_member
+from ingest.log.scripts import members_of_parts
 from projections.documents.codec import decode, encode, key_of, row_type
-from projections.documents.document import Document, listings
+from projections.documents.document import Document, Searched, listings, part_of, whole_of
+from projections.documents.lessons import Lesson
 from projections.documents.rows import Row, save_row
+from projections.documents.summaries import Summary
+from projections.embedding.cache import text_digest
+from projections.embedding.chunks import chunk
 from projections.feed import entry_fields, feed_items, to_embed
 from projections.fold import Change, Changes
+from projections.searchable import searchable_text
 
 PRIORITY_STEP = 1e13
 """Queue score = priority * this + milliseconds: a higher priority always comes first, older first within one."""
@@ -25,11 +31,15 @@ PRIORITY_STEP = 1e13
 class RedisStore:
     """The documents of one partition as one worker may write them: `fence` is the token of its lease.
 
-    Without a fence (a rebuild, which nobody else writes to) saving only checks that the generation is not live yet.
+    Without a fence (a rebuild) saving checks that the generation is not live, and that `rebuilder`, if one is named,
+    still has the partition's lease on rebuilding.
     """
 
-    def __init__(self, redis: Client, keys: PartitionKeys, generation: int, fence: int | None) -> None:
+    def __init__(
+        self, redis: Client, keys: PartitionKeys, generation: int, fence: int | None, rebuilder: str = ""
+    ) -> None:
         self._redis, self._partition, self._generation, self._fence = redis, keys, generation, fence
+        self._rebuilder = rebuilder
         self.keys: GenerationKeys = keys.of_generation(generation)
 
     async def load(self, ids: Collection[DocumentId]) -> dict[DocumentId, Document]:
@@ -45,12 +55,19 @@ class RedisStore:
         return {name: document for name, document in found.items() if document is not None}
 
     async def members(self, listings: Collection[str]) -> dict[str, Sequence[str]]:
-        names = list(listings)
+        parts: dict[str, list[str]] = {}
+        whole: list[str] = []
+        for name in listings:
+            listing, beginning = whole_of(name)
+            parts.setdefault(listing, []).append(beginning) if beginning else whole.append(name)
         async with self._redis.pipeline(transaction=False) as pipe:
-            for name in names:
+            for name in whole:
                 pipe.zrange(self.keys.listing(name), 0, -1)
             stored: list[list[bytes]] = await pipe.execute()
-        return {name: [member.decode() for member in members] for name, members in zip(names, stored, strict=True)}
+        for listing, beginnings in parts.items():
+            stored += await members_of_parts(self._redis, self.keys.listing(listing), beginnings)
+            whole += (part_of(listing, beginning) for beginning in beginnings)
+        return {name: [member.decode() for member in members] for name, members in zip(whole, stored, strict=True)}
 
     async def checkpoint(self) -> Position:
         stored = await self._redis.get(self.keys.checkpoint)
@@ -72,6 +89,8 @@ class RedisStore:
             self._queue_embedding(pipe, changes, position)
             pipe.xadd(self.keys.changes, entry_fields(feed_items(changes), position))
             pipe.set(self.keys.checkpoint, str(position))
+            if self._fence is not None:
+                self._queue_purge(pipe, changes)
             if changes.erased and self._fence is not None:
                 pipe.xdel(self._partition.log, *map(str, changes.erased))
                 pipe.zadd(
@@ -88,11 +107,13 @@ class RedisStore:
 
     async def _watch_ownership(self, pipe: Transaction) -> None:
         """Make the transaction fail if the partition's owner or generation changes before it runs."""
-        await pipe.watch(self._partition.fence, self._partition.generation)
-        fence, generation = await pipe.mget(self._partition.fence, self._partition.generation)
+        names = (self._partition.fence, self._partition.generation, self._partition.rebuild)
+        watched = names if self._rebuilder else names[:2]  # a runner does not mind who rebuilds beside it
+        await pipe.watch(*watched)
+        fence, generation, rebuilder = await pipe.mget(*names)
         live = int(generation or 1)
         if self._fence is None:
-            owned = live < self._generation
+            owned = live != self._generation and self._rebuilder in ("", (rebuilder or b"").decode())
         else:
             owned = int(fence or 0) == self._fence and live == self._generation
         if not owned:
@@ -124,12 +145,38 @@ class RedisStore:
         for name, scores in added.items():
             pipe.zadd(self.keys.listing(name), scores)
 
+    def _queue_purge(self, pipe: Transaction, changes: Changes) -> None:
+        """Note which texts' vectors are to be deleted, in the transaction that deletes or replaces the texts.
+
+        An erasure is noted by itself, too: then there is something to purge. The rest waits for that. What was retired
+        is not noted: its vectors are gone already, and a purge is for what must not be found.
+        """
+        texts = {
+            part
+            for name, (before, after) in changes.documents.items()
+            if isinstance(before, Searched) and _is_gone(before, after)
+            if after is not None or name not in changes.retired
+            for part in chunk(searchable_text(before))
+        }
+        notes = [*([b""] if changes.erased else []), *map(text_digest, texts)]
+        if notes:
+            pipe.sadd(self._partition.purge, *notes)
+
     def _queue_embedding(self, pipe: Transaction, changes: Changes, position: Position) -> None:
         wanted: dict[str, float] = {
             name: priority * PRIORITY_STEP + position.ms for name, priority in to_embed(changes)
         }
         if wanted:
             pipe.zadd(self.keys.embed_queue, wanted)
+        if changes.retired:
+            pipe.zrem(self.keys.embed_queue, *changes.retired)
+
+
+def _is_gone(before: Searched, after: Document | None) -> bool:
+    """Whether nothing says any more what a document said. Of those that change, lessons and summaries change texts."""
+    if not isinstance(after, Searched):
+        return True
+    return isinstance(after, Lesson | Summary) and searchable_text(before) != searchable_text(after)
 
 
 def acknowledge(pipe: Transaction, keys: PartitionKeys, positions: Sequence[Position]) -> None:

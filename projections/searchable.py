@@ -3,23 +3,28 @@
 from collections.abc import Iterator
 from typing import Any, cast
 
+from projections.condense.memex import without_prefix
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
+from projections.documents.summaries import Summary
 
 MAX_DATA_CHARS = 100_000
 """Of a hook payload; a tool's output beyond that is bulk, not something to find."""
 
 
-def searchable_text(document: Observation | Memory | Lesson) -> str:
+def searchable_text(document: Observation | Memory | Lesson | Summary) -> str:
     """What was said, for the lexical index and the embedding. Titles, facts and narratives repeat it, so stay out."""
     match document:
         case Observation():
             parts = [document.content, *(_texts(document.data) if document.data else ())]
         case Memory():
-            parts = [document.content, *document.tags, *document.concepts, *document.files]
+            content = without_prefix(document.content) if document.condensed else document.content
+            parts = [content, *document.tags, *document.concepts, *document.files]
         case Lesson():
-            parts = [document.content, document.context, *document.tag_list]
+            parts = [document.title, document.content, document.context, *document.tag_list]
+        case Summary():
+            parts = [document.title, document.narrative, *document.decisions, *document.files, *document.concepts]
     return "\n".join(part for part in parts if part)
 
 

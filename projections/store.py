@@ -7,7 +7,15 @@ from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId
 from ingest.log.position import Position
 from projections.documents.document import Document
-from projections.fold import Changes, candidate_listings, documents_of, fold
+from projections.fold import (
+    Changes,
+    candidate_listings,
+    candidate_members,
+    documents_of,
+    fold,
+    further_documents,
+    further_listings,
+)
 
 
 class StateStore(Protocol):
@@ -18,7 +26,7 @@ class StateStore(Protocol):
         ...
 
     async def members(self, listings: Collection[str]) -> dict[str, Sequence[str]]:
-        """The members of each listing, in order; empty for one that does not exist."""
+        """The members of each listing, or part of one (`part_of`), in order; empty for one that is not there."""
         ...
 
     async def save(self, changes: Changes, position: Position) -> None:
@@ -36,7 +44,21 @@ class StateStore(Protocol):
 async def project(store: StateStore, events: Sequence[Recorded]) -> Changes:
     """The changes a batch of events makes: read what it touches, then fold. Nothing is saved."""
     listings = candidate_listings(events)
-    candidates: Mapping[str, Sequence[str]] = await store.members(listings) if listings else {}
-    wanted = documents_of(events)
-    wanted.update(DocumentId(one.rpartition("|")[2]) for members in candidates.values() for one in members)
-    return fold(events, await store.load(wanted), candidates)
+    candidates = candidate_members(events, await store.members(listings)) if listings else {}
+    asked = set(listings)
+    wanted = documents_of(events) | _listed(candidates)
+    loaded = await store.load(wanted)
+    while True:
+        listings = further_listings(events, loaded) - asked
+        asked |= listings
+        found = await store.members(listings) if listings else {}
+        more = (further_documents(events, loaded) | _listed(found)) - wanted
+        if not listings and not more:
+            return fold(events, loaded, candidates)
+        candidates |= found
+        wanted |= more
+        loaded |= await store.load(more)
+
+
+def _listed(members: Mapping[str, Sequence[str]]) -> set[DocumentId]:
+    return {DocumentId(one.rpartition("|")[2]) for listed in members.values() for one in listed}

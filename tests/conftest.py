@@ -1,7 +1,6 @@
 """Fixtures that every kind of test may ask for. Factories and helpers are modules of tests/support, on the path."""
 
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, cast
 
 import pytest
 from factories import ManualClock
@@ -12,6 +11,7 @@ from ingest.connections import Client, connect
 from ingest.valkey import EmbeddedValkey
 
 settings.register_profile("mnemolog", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("mnemolog"), max_examples=10)
 settings.load_profile("mnemolog")
 
 
@@ -46,4 +46,3 @@ async def redis(valkey: EmbeddedValkey, key_leaks: KeyLeaks) -> AsyncIterator[Cl
         await key_leaks.check(client)
     finally:
         await client.aclose()
-        await cast(Any, client).connection_pool.disconnect()

@@ -1,36 +1,45 @@
 """The host of a worker's runners: leases partitions, renews them, shares them fairly with the other workers.
 
-A worker that dies stops renewing; its partitions are free after the lease time and taken by the next tick of another.
+A worker that dies, or is held up, stops renewing; its partitions are free after the lease time and taken by the next
+tick of another. No step waits for a server for long, because leases run on: the partitions of a cluster are on several
+nodes, and one that does not answer must not cost the leases on the others.
 """
 
 import asyncio
 import logging
-import math
-import time
 
 from redis.exceptions import RedisError
 
 from ingest.connections import Client
 from ingest.errors import LeaseLost
+from ingest.log.event_log import EventLog
 from ingest.log.keys import LEASE_TTL, WORKERS, PartitionKeys
-from ingest.log.scripts import acquire_lease, release_lease, renew_leases
+from ingest.log.scripts import acquire_lease, beat, release_lease, renew_leases
 from ingest.tasks import end
 from workers.runner import Applied, PartitionRunner
+from workers.sharing import share_of
 
 logger = logging.getLogger(__name__)
 
 TICK_S = 1.0
+ANSWER_WITHIN_S = 1.0
+"""Of a server asked about leases. A tick has three such questions at most, so that leases are renewed in time."""
 _TTL_MS = int(LEASE_TTL.total_seconds() * 1000)
 
 
 class RunnerHost:
     """Runs a PartitionRunner for each partition this worker has leased."""
 
-    def __init__(self, redis: Client, blocking: Client, partitions: int, worker_id: str, applied: Applied) -> None:
-        """`blocking` serves the runners: two connections a partition, and a client that does not repeat commands."""
-        self._redis, self._blocking = redis, blocking
-        self._partitions, self._worker_id, self._applied = partitions, worker_id, applied
+    def __init__(self, redis: Client, blocking: Client, log: EventLog, worker_id: str, applied: Applied) -> None:
+        """`blocking` serves the runners: two connections a partition, and a client that does not repeat commands.
+
+        They read `log` where they have to catch up on what the consumer group passed on before.
+        """
+        self._redis, self._blocking, self._log = redis, blocking, log
+        self._partitions, self._worker_id, self._applied = log.partitions, worker_id, applied
         self._running: dict[int, tuple[PartitionRunner, asyncio.Task[None]]] = {}
+        self._leaving: dict[int, asyncio.Task[None]] = {}
+        """Partitions whose runner finishes its batch; the lease is given up behind it."""
         self._ticker: asyncio.Task[None] | None = None
 
     @property
@@ -51,7 +60,8 @@ class RunnerHost:
         """Finish the batches at hand, then give every partition up, so that another worker need not wait."""
         if self._ticker is not None:
             await end(self._ticker)
-        await self._give_up(self.leased)
+        self._give_up(self.leased)
+        await asyncio.gather(*self._leaving.values())
         try:
             await self._redis.zrem(WORKERS, self._worker_id)
         except (RedisError, OSError) as error:
@@ -59,47 +69,12 @@ class RunnerHost:
 
     async def _tick_for_ever(self) -> None:
         while True:
-            try:
-                await self._tick()
-            except (RedisError, OSError) as error:
-                logger.warning("leases: Redis is away: %s", error)
+            for step in (self._drop_finished, self._renew, self._share):
+                try:
+                    await step()
+                except (RedisError, OSError, TimeoutError) as error:
+                    logger.warning("leases: Redis is away: %s", error or type(error).__name__)
             await asyncio.sleep(TICK_S)
-
-    async def _tick(self) -> None:
-        await self._drop_finished()
-        await self._renew()
-        fair = math.ceil(self._partitions / await self._live_workers())
-        if len(self._running) > fair:
-            await self._give_up(self.leased[fair:])
-        for partition in range(self._partitions):
-            if len(self._running) >= fair:
-                break
-            if partition not in self._running:
-                await self._try_acquire(partition)
-
-    async def _live_workers(self) -> int:
-        """How many workers beat their heart within the lease time, this one included."""
-        now_ms = time.time() * 1000
-        async with self._redis.pipeline(transaction=False) as pipe:
-            pipe.zadd(WORKERS, {self._worker_id: now_ms})
-            pipe.zremrangebyscore(WORKERS, 0, now_ms - _TTL_MS)
-            pipe.zcard(WORKERS)
-            return max(1, int((await pipe.execute())[2]))
-
-    async def _try_acquire(self, partition: int) -> None:
-        fence = await acquire_lease(self._redis, PartitionKeys(partition), self._worker_id, _TTL_MS)
-        if fence:
-            runner = PartitionRunner(self._blocking, partition, fence, self._applied)
-            task = asyncio.create_task(runner.run(), name=f"runner-{partition}")
-            self._running[partition] = (runner, task)
-
-    async def _renew(self) -> None:
-        leased = self.leased
-        held = await renew_leases(self._redis, [PartitionKeys(one) for one in leased], self._worker_id, _TTL_MS)
-        lost = [partition for partition, is_held in zip(leased, held, strict=True) if not is_held]
-        if lost:
-            logger.warning("partitions %s: the lease ran out", ", ".join(map(str, lost)))
-            await self._stop(lost)
 
     async def _drop_finished(self) -> None:
         for partition, (_, task) in list(self._running.items()):
@@ -110,18 +85,68 @@ class RunnerHost:
                     logger.info("%s", error)
                 else:
                     logger.error("partition %d: the runner failed", partition, exc_info=error)
-                await release_lease(self._redis, PartitionKeys(partition), self._worker_id)
+                async with asyncio.timeout(ANSWER_WITHIN_S):
+                    await release_lease(self._redis, PartitionKeys(partition), self._worker_id)
 
-    async def _stop(self, partitions: list[int]) -> None:
-        stopped = [self._running.pop(partition) for partition in partitions]
-        for runner, _ in stopped:
-            runner.stop()
-        await asyncio.gather(*(task for _, task in stopped), return_exceptions=True)
+    async def _renew(self) -> None:
+        leased = self.leased
+        async with asyncio.timeout(ANSWER_WITHIN_S):
+            held = await renew_leases(self._redis, [PartitionKeys(one) for one in leased], self._worker_id, _TTL_MS)
+        lost = [partition for partition, is_held in zip(leased, held, strict=True) if is_held is False]
+        if lost:
+            logger.warning("partitions %s: the lease ran out", ", ".join(map(str, lost)))
+            self._give_up(lost)
+        for answer in held:  # whether those were renewed is not known: their runners go on, fenced
+            if isinstance(answer, Exception):
+                raise answer
 
-    async def _give_up(self, partitions: list[int]) -> None:
-        await self._stop(partitions)
+    async def _share(self) -> None:
+        """Take what is free, or give up what is too much, until this worker has its share."""
+        async with asyncio.timeout(ANSWER_WITHIN_S):
+            workers = await beat(self._redis, WORKERS, self._worker_id, _TTL_MS)
+        share = share_of(self._worker_id, workers, self._partitions)
+        self._give_up(self.leased[share:])
+        if len(self._running) < share:
+            others = [one for one in range(self._partitions) if one not in self._running and one not in self._leaving]
+            free = await asyncio.gather(*(self._is_free(partition) for partition in others))
+            wanted = [partition for partition, is_free in zip(others, free, strict=True) if is_free]
+            await asyncio.gather(*(self._try_acquire(one) for one in wanted[: share - len(self._running)]))
+
+    async def _is_free(self, partition: int) -> bool:
+        """Whether nobody (else) has a partition; false when its node does not say."""
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                holder = await self._redis.get(PartitionKeys(partition).lease)
+        except (RedisError, OSError, TimeoutError):
+            return False
+        return holder is None or holder == self._worker_id.encode()
+
+    async def _try_acquire(self, partition: int) -> None:
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                fence = await acquire_lease(self._redis, PartitionKeys(partition), self._worker_id, _TTL_MS)
+        except (RedisError, OSError, TimeoutError) as error:
+            logger.warning("partition %d: could not be leased: %s", partition, error or type(error).__name__)
+            return
+        if fence:
+            runner = PartitionRunner(self._blocking, self._log, partition, fence, self._applied)
+            task = asyncio.create_task(runner.run(), name=f"runner-{partition}")
+            self._running[partition] = (runner, task)
+
+    def _give_up(self, partitions: list[int]) -> None:
+        """Stop these runners; each lease is given up when its runner has finished, while the others are renewed."""
         for partition in partitions:
-            try:
-                await release_lease(self._redis, PartitionKeys(partition), self._worker_id)
-            except (RedisError, OSError) as error:
-                logger.warning("partition %d: could not release, the lease time will do it: %s", partition, error)
+            runner, task = self._running.pop(partition)
+            runner.stop()
+            leaving = asyncio.create_task(self._leave(partition, task), name=f"leaving-{partition}")
+            self._leaving[partition] = leaving
+
+    async def _leave(self, partition: int, task: "asyncio.Task[None]") -> None:
+        """A runner that takes longer than the lease loses it, and can save nothing then."""
+        await asyncio.gather(task, return_exceptions=True)
+        try:
+            await release_lease(self._redis, PartitionKeys(partition), self._worker_id)
+        except (RedisError, OSError) as error:
+            logger.warning("partition %d: could not release, the lease time will do it: %s", partition, error)
+        finally:
+            del self._leaving[partition]

@@ -101,7 +101,10 @@ async def run_worker(build: Callable[[], Worker]) -> None:
 
 def _redis_settings(url: str) -> RedisSettings:
     if not url.startswith(("redis://", "rediss://", "unix://")):
-        raise InvalidSetting(f"REDIS_URL={url!r}: write redis://, rediss:// or unix://")
+        raise InvalidSetting(
+            f"the job queue's server is {url!r}: write redis://, rediss:// or unix:// (REDIS_URL, or "
+            "MNEMOLOG_JOBS_REDIS_URL where that is set)"
+        )
     settings = RedisSettings.from_dsn(url)
     settings.conn_retries = 30
     settings.conn_retry_delay = 1

@@ -8,20 +8,23 @@ a dead letter in the transaction that moves the checkpoint past it; the partitio
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 from redis.exceptions import ConnectionError, RedisError, ResponseError, TimeoutError
 
+from ingest.clock import system_clock
 from ingest.connections import Client, Transaction
 from ingest.errors import LeaseLost, UnreadableEvent
 from ingest.events.envelope import decode
-from ingest.log.event_log import Stored
+from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import CONSUMER, CONSUMER_GROUP, PartitionKeys
 from ingest.log.position import START, Position
-from projections.dead_letters import DeadLetter, queue_park
+from projections.dead_letters import letter_of, places_between, queue_count, queue_letter
 from projections.fold import Changes
 from projections.redis_store import RedisStore, acknowledge
 from projections.store import project
+from workers.redriving import REDRIVES, redrive
 
 logger = logging.getLogger(__name__)
 
@@ -45,11 +48,13 @@ Applied = Callable[[int, Changes], None]
 class PartitionRunner:
     """Applies one partition's log to its documents while this worker holds the lease that `fence` belongs to."""
 
-    def __init__(self, redis: Client, partition: int, fence: int, applied: Applied) -> None:
-        self._redis, self._partition, self._fence, self._applied = redis, partition, fence, applied
+    def __init__(self, redis: Client, log: EventLog, partition: int, fence: int, applied: Applied) -> None:
+        self._redis, self._log, self._partition = redis, log, partition
+        self._fence, self._applied = fence, applied
         self._keys = PartitionKeys(partition)
         self._store = RedisStore(redis, self._keys, 1, fence)
         self._checkpoint = START
+        self._discarded: set[Position] = set()
         self._stopping = False
         self.pressed = False
         """The last read found many entries waiting: other work of this process had better wait."""
@@ -63,14 +68,17 @@ class PartitionRunner:
         while not self._stopping:
             try:
                 await self._open()
+                await self._catch_up()
                 await self._catch_up_pending()
                 while not self._stopping:
                     entries = await self._read(">", BATCH)
                     self.pressed = len(entries) >= PRESSED
-                    if await self._passed_over(entries):
+                    passed_over, wanted = await self._look(entries)
+                    if passed_over:
                         await self._catch_up_pending()
                         continue
                     await self._apply(entries)
+                    await self._redrive(wanted)
                     if 0 < len(entries) < BATCH:
                         await _next_tick()
             except (ConnectionError, TimeoutError, OSError) as error:
@@ -84,11 +92,47 @@ class PartitionRunner:
         generation = int(await self._redis.get(self._keys.generation) or 1)
         self._store = RedisStore(self._redis, self._keys, generation, self._fence)
         self._checkpoint = await self._store.checkpoint()
+        # of a log that was restored: in any other nothing is discarded that was not applied or parked before
+        end = Position(10**14 - 1, 0)
+        self._discarded = await places_between(self._redis, self._keys.discarded, self._checkpoint, end)
         try:
             await self._redis.xgroup_create(self._keys.log, CONSUMER_GROUP, id=str(self._checkpoint), mkstream=True)
         except ResponseError as error:
             if "BUSYGROUP" not in str(error):
                 raise
+
+    async def _catch_up(self) -> None:
+        """Apply from the log what the group was given and this generation has not applied, in order.
+
+        That is so after a roll back, and after the documents or the group were restored. What is still pending is
+        applied alone, with its attempts counted: it may be what crashed.
+        """
+        delivered = await self._last_delivered()
+        while not self._stopping and self._checkpoint < delivered:
+            read = await self._log.read(self._partition, self._checkpoint, BATCH)
+            entries = [entry for entry in read if entry.position <= delivered]
+            if not entries:
+                return
+            pending = await self._pending(entries[-1].position)
+            for alone, some in groupby(entries, lambda entry, pending=pending: entry.position in pending):
+                if not alone:
+                    await self._apply(list(some))
+                    continue
+                for entry in some:
+                    await self._apply_alone(entry)
+            if self._checkpoint < entries[-1].position:
+                return  # stopping
+
+    async def _last_delivered(self) -> Position:
+        groups: list[dict[str, Any]] = await self._redis.xinfo_groups(self._keys.log)
+        group = next(one for one in groups if one["name"] == CONSUMER_GROUP.encode())
+        return Position.parse(group["last-delivered-id"])
+
+    async def _pending(self, until: Position) -> set[Position]:
+        """The entries behind the checkpoint that were delivered and not acknowledged."""
+        behind = f"({self._checkpoint}"
+        rows = await self._redis.xpending_range(self._keys.log, CONSUMER_GROUP, min=behind, max=str(until), count=BATCH)
+        return {Position.parse(row["message_id"]) for row in rows}
 
     async def _read(self, start: str, count: int) -> list[Stored]:
         """New entries (`>`, waits up to a second) or those delivered and not acknowledged yet (`0`)."""
@@ -100,15 +144,24 @@ class PartitionRunner:
         entries: list[tuple[bytes, dict[bytes, bytes] | None]] = answer[0][1]
         return [Stored(Position.parse(position), (fields or {}).get(b"e", b"")) for position, fields in entries]
 
-    async def _passed_over(self, entries: Sequence[Stored]) -> bool:
-        """Whether older entries were delivered to somebody who never applied them.
+    async def _look(self, entries: Sequence[Stored]) -> tuple[bool, list[Position]]:
+        """Whether older entries were delivered to somebody who never applied them; and which dead letters to try again.
 
         A reply can be lost with its connection, or reach a worker that was paused and has lost the lease since. Those
         entries are pending and must be applied before what came after them.
         """
         before = f"({entries[0].position}" if entries else "+"
-        keys = self._keys
-        return bool(await self._redis.xpending_range(keys.log, CONSUMER_GROUP, min="-", max=before, count=1))
+        async with self._redis.pipeline(transaction=False) as pipe:
+            pipe.xpending_range(self._keys.log, CONSUMER_GROUP, min="-", max=before, count=1)
+            pipe.zrange(self._keys.redrive, 0, REDRIVES - 1)
+            pending, wanted = await pipe.execute()
+        return bool(pending), [Position.parse(place) for place in wanted]
+
+    async def _redrive(self, wanted: Sequence[Position]) -> None:
+        """Try the dead letters that were asked for, in the order of the log."""
+        for position in wanted:
+            changes = await redrive(self._redis, self._log, self._keys, self._store, self._checkpoint, position)
+            self._applied(self._partition, changes)
 
     async def _catch_up_pending(self) -> None:
         """Apply, one at a time, what a crash or an error left unacknowledged; one of them may be what crashed."""
@@ -155,6 +208,8 @@ class PartitionRunner:
     async def _save(self, entries: Sequence[Stored], *, attempted: bool = False) -> None:
         """Read, fold, save and acknowledge in one transaction. Entries behind the checkpoint are only acknowledged."""
         fresh = [entry for entry in entries if entry.position > self._checkpoint and entry.payload]
+        if self._discarded:
+            fresh = [entry for entry in fresh if entry.position not in self._discarded]
         changes = await project(self._store, [decode(entry.payload, entry.position) for entry in fresh])
         positions = [entry.position for entry in entries]
 
@@ -168,10 +223,11 @@ class PartitionRunner:
         self._applied(self._partition, changes)
 
     async def _park(self, entry: Stored, code: str, message: str, attempts: int) -> None:
-        letter = DeadLetter(position=str(entry.position), code=code, message=message[:2000], attempts=attempts)
+        letter = letter_of(entry, code, message, attempts, system_clock())
 
         def also(pipe: Transaction) -> None:
-            queue_park(pipe, self._keys, letter)
+            queue_letter(pipe, self._store.keys, letter)
+            queue_count(pipe, self._keys, "parked")
             acknowledge(pipe, self._keys, [entry.position])
             pipe.hdel(self._keys.attempts, letter.position)
 

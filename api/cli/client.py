@@ -5,7 +5,8 @@ it once.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -20,6 +21,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
 """Between repeats when the server names no time; doubles."""
 TIMEOUT_S = 30.0
 """A batch that waits in a busy server's queue takes seconds; a server that says nothing for longer is broken."""
+STREAM_TIMEOUT_S = 300.0
+"""Of an export or import: it says nothing while it passes over others' events, or stands back in a full queue."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _BUSY = frozenset({429, 503})
 
@@ -94,6 +97,17 @@ class Client:
         kept = {name: value for name, value in (params or {}).items() if value is not None and value != ""}
         return self._send("GET", path, params=kept)
 
+    def look(self, path: str) -> tuple[int, Any]:
+        """Status and decoded body of one answer, asked for once: a 503 is an answer here. Raises ClientError."""
+        with self._streaming():
+            response = self._http.get(path)
+        if not response.is_success and response.status_code != 503:
+            raise self._fault(response)
+        try:
+            return response.status_code, msgspec.json.decode(response.content)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise self._stranger(response) from None
+
     def post(self, path: str, body: Any) -> Any:
         """The decoded answer to a question, or to a batch whose items carry their event ids."""
         return self._send("POST", path, body=body)
@@ -108,10 +122,50 @@ class Client:
         """The decoded answer."""
         return self._send("DELETE", path, params=dict(params or {}))
 
-    def _send(self, method: str, path: str, *, body: Any = None, params: dict[str, Any] | None = None) -> Any:
+    @contextmanager
+    def download(self, path: str, params: Mapping[str, str]) -> Generator[Iterator[bytes]]:
+        """The body of a long answer, block by block; raises ClientError, and repeats nothing."""
+        with (
+            self._streaming(),
+            self._http.stream("GET", path, params=dict(params), timeout=STREAM_TIMEOUT_S) as response,
+        ):
+            if not response.is_success:
+                response.read()
+                raise self._fault(response)
+            yield response.iter_bytes()
+
+    def upload(self, path: str, blocks: Iterable[bytes]) -> Any:
+        """The decoded answer to a long body of lines; raises ClientError, and repeats nothing."""
+        headers = {"Content-Type": "application/x-ndjson"}
+        with self._streaming():
+            return self._decoded(self._http.post(path, content=blocks, headers=headers, timeout=STREAM_TIMEOUT_S))
+
+    def post_lines(self, path: str, lines: bytes) -> Any:
+        """The decoded answer to some lines, sent again like any request: for lines that are known when they repeat."""
+        return self._send("POST", path, lines=lines)
+
+    @contextmanager
+    def _streaming(self) -> Generator[None]:
+        try:
+            yield
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            raise ServerUnreachable(self.url) from None
+        except httpx.TransportError as error:
+            raise ClientError("connection_lost", f"{self.url} hung up: {error or type(error).__name__}") from None
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        params: dict[str, Any] | None = None,
+        lines: bytes | None = None,
+    ) -> Any:
         """Send until there is an answer other than busy, or patience ends; raises ClientError."""
-        content = None if body is None else msgspec.json.encode(body)
-        headers = {} if content is None else {"Content-Type": "application/json"}
+        content = lines if body is None else msgspec.json.encode(body)
+        kind = "application/json" if lines is None else "application/x-ndjson"
+        headers = {} if content is None else {"Content-Type": kind}
         waited, pause = 0.0, FIRST_PAUSE_S
         while True:
             try:

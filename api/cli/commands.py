@@ -50,7 +50,6 @@ def register(app: typer.Typer) -> None:
     app.command(epilog='Example: mnemolog recall "when do we deploy?" --project shop --limit 3')(recall)
     app.command(epilog="Example: mnemolog tail --json --no-follow --type memory.recorded")(tail)
     app.command(epilog="Example: mnemolog lag --max 1000")(lag)
-    app.command(epilog="Example: mnemolog rebuild --partition 3")(rebuild)
 
 
 def connect(url: str | None, agent: str = "") -> Client:
@@ -209,48 +208,6 @@ def lag(
     if most is not None and totals["lag"] > most:
         output.note(f"{totals['lag']} events wait; the limit is {most}")
         raise typer.Exit(FAILED)
-
-
-def rebuild(
-    partition: Annotated[int | None, typer.Option(min=0, help="Only this one; all when it is not given.")] = None,
-    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for the switch; 0 only asks for it.")] = 3600,
-    url: Url = None,
-    as_json: AsJson = False,
-) -> None:
-    """Rebuild documents and index from the log, beside the live ones, and switch when they have caught up."""
-    output = Output(as_json)
-    with answering(output), connect(url) as client:
-        before = _generations(client)
-        body = {} if partition is None else {"partition": partition}
-        wanted = list(before) if partition is None else [partition]
-        queued: list[int] = client.post("/v1/admin/projections/rebuild", body)["queued"]
-        waiting = _await_switch(client, output, before, wanted, wait)
-        now = _generations(client)
-    output.document({"queued": queued, "generations": now, "unfinished": sorted(waiting)})
-    output.line(Text(f"{len(wanted) - len(waiting)} of {len(wanted)} partitions switched to what was rebuilt"))
-    if waiting and wait:
-        output.note(
-            f"partitions {', '.join(map(str, sorted(waiting)))} are still being rebuilt; `mnemolog lag` shows them"
-        )
-        raise typer.Exit(FAILED)
-
-
-def _generations(client: Client) -> dict[int, int]:
-    rows: list[dict[str, Any]] = client.get("/v1/admin/projections")["partitions"]
-    return {row["partition"]: row["generation"] for row in rows}
-
-
-def _await_switch(client: Client, output: Output, before: dict[int, int], wanted: list[int], wait_s: float) -> set[int]:
-    """Wait until the wanted partitions are on a later generation; returns those that are not in time."""
-    waiting, deadline = set(wanted), time.monotonic() + wait_s
-    with output.progress() as progress:
-        task = progress.add_task("rebuilding", total=len(wanted))
-        while waiting and time.monotonic() < deadline:
-            now = _generations(client)
-            waiting = {number for number in waiting if now[number] <= before[number]}
-            progress.update(task, completed=len(wanted) - len(waiting))
-            time.sleep(0.2 if waiting else 0)
-    return waiting
 
 
 def head(client: Client) -> str:

@@ -4,18 +4,22 @@ Children are in sessions of their own, so Ctrl-C reaches only the supervisor, wh
 the log and Valkey last: nothing acknowledged is lost.
 """
 
+import asyncio
 import logging
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 from msgspec.structs import replace
 
+from api.access.binding import check_before_start
+from api.cli.backup import restore_at_start
+from api.listening import bind, ports_of
 from ingest.errors import ServerStartFailed
 from ingest.processes import prepare_child
 from ingest.settings import Settings, to_environment
@@ -55,7 +59,7 @@ class Child:
                 stdout=output,
                 stderr=output,
                 stdin=subprocess.DEVNULL,
-                start_new_session=True,
+                process_group=0,
                 preexec_fn=prepare_child(self._niceness),
             )
         self._started_at = time.monotonic()
@@ -94,20 +98,30 @@ class Child:
 class Supervisor:
     """All processes that `mnemolog up` starts."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, worker_niceness: int = WORKER_NICENESS) -> None:
         self.valkey = None if settings.redis_url else EmbeddedValkey(settings.data_dir / "valkey")
         if self.valkey is not None:
             settings = _with_redis_url(settings, self.valkey.url)
         self.settings = settings
-        self.worker = Child("worker", settings, WORKER_NICENESS)
+        self.notice = ""
+        """What is to be known of who gets in, once it has started."""
+        self.worker = Child("worker", settings, worker_niceness)
         self.api = Child("api", settings)
 
     def start(self, timeout_s: float = 120.0, on_wait: Callable[[str], None] = lambda what: None) -> None:
         """Start everything and wait until it is ready; raises ServerStartFailed with the end of the log at fault."""
-        _check_port(self.settings.host, self.settings.port)
+        for port, variable in ports_of(self.settings).items():
+            _check_port(self.settings.host, port, variable)
         if self.valkey is not None:
             on_wait("starting Valkey")
             self.valkey.start()
+        restore_at_start(self.settings, on_wait)
+        try:
+            with ThreadPoolExecutor(1) as thread:  # whoever starts it may have an event loop of its own
+                self.notice = thread.submit(asyncio.run, check_before_start(self.settings)).result()
+        except BaseException:
+            self.stop()
+            raise
         self.worker.start()
         self.api.start()
         on_wait("starting worker and API")
@@ -121,13 +135,18 @@ class Supervisor:
             time.sleep(0.05)
 
     def ready(self) -> bool:
-        """True when the API says so."""
+        """True when the API says so, and that a worker is alive.
+
+        One whose keys this process does not have is ready when it asks for one.
+        """
         headers = {"Authorization": f"Bearer {self.settings.secret}"} if self.settings.secret else {}
         try:
             answer = httpx.get(f"{local_url(self.settings)}/readyz", headers=headers, timeout=2)
         except httpx.HTTPError:
             return False
-        return answer.status_code == 200
+        if answer.status_code == 401:
+            return not self.settings.secret
+        return answer.status_code == 200 and all(one["code"] != "no_worker" for one in answer.json()["degraded"])
 
     def watch(self) -> None:
         """Start again what has died since the last call."""
@@ -155,17 +174,12 @@ def local_url(settings: Settings) -> str:
     return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
 
 
-def _check_port(host: str, port: int) -> None:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise ServerStartFailed(
-                f"port {port} on {host} cannot be had ({error.strerror}); is mnemolog up already? "
-                "Set MNEMOLOG_PORT to use another"
-            ) from None
+def _check_port(host: str, port: int, variable: str) -> None:
+    try:
+        for bound in bind(host, port):
+            bound.close()
+    except ServerStartFailed as error:
+        raise ServerStartFailed(f"{error}; is mnemolog up already? Set {variable} to use another port") from None
 
 
 def _with_redis_url(settings: Settings, url: str) -> Settings:

@@ -1,172 +1,205 @@
-"""GET routes and the two questions, recall and context, of the native API."""
+"""The two questions, recall and context; documents by id; sessions, the timeline and the log itself."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Any
 
-from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from api.endpoint import Endpoint
 from api.http import Json, body, query
+from api.native import shapes
+from api.native.common import After, AnyProjectRequest, InProject, ListRequest, PageLimit, asked
+from api.native.shapes import Items, Page
 from api.services import reader, services
 from ingest.commands.parse import parse_json
+from ingest.commands.requests import Name
 from ingest.errors import NotFound
-from ingest.log.position import Token
-from projections.queries import ContextRequest, RecallRequest, Wanted
-from projections.queries.recall import WAIT_S
+from projections.context import Context
+from projections.documents.relations import Relation
+from projections.queries import ContextRequest, RecallAnswer, RecallRequest, Wanted
+from projections.queries.browse import EventsPage
 from projections.queries.views import view
 
-PageLimit = Annotated[int, Meta(ge=1, le=1000)]
+
+class MemoriesRequest(ListRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of memories; with `latest`, current versions only."""
+
+    latest: bool = False
 
 
-class After(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A read that may wait for a position."""
+class LessonsRequest(ListRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of lessons; with `retired`, those that have faded, too."""
 
-    after: str = ""
-
-
-class ListRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A page of one project's documents."""
-
-    project: str = ""
-    cursor: str | None = None
-    limit: PageLimit = 50
-    after: str = ""
+    retired: bool = False
 
 
-class SessionsRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A page of sessions (of one project, or of all), or of one session's observations."""
-
-    project: str | None = None
-    cursor: str | None = None
-    limit: PageLimit = 50
-    after: str = ""
-
-
-class TimelineRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TimelineRequest(ListRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A page of a project's observations, newest first, beginning at `until`."""
 
-    project: str = ""
     until: datetime | None = None
-    cursor: str | None = None
-    limit: PageLimit = 50
-    after: str = ""
 
 
-class EventsRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A page of the log."""
+class EventsRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of the log; `after` is where to go on, and is not waited for."""
 
-    after: str = ""
     limit: PageLimit = 100
     partition: int | None = None
     type: str = ""
-    session_id: str = ""
+    session_id: Name = ""
+    project: Name | None = None
+    agent_id: Name = ""
 
 
 async def post_recall(request: Request) -> Response:
     """Find the right memories for a query."""
-    asked = parse_json(await body(request), RecallRequest)
-    at_hand = services(request)
-    return Json(await at_hand.queries.recall(asked, at_hand.tenant, reader(request)))
+    wanted = parse_json(await body(request), RecallRequest)
+    return Json(await services(request).queries.recall(wanted, reader(request)))
 
 
 async def post_context(request: Request) -> Response:
     """Compile what an agent should know, within a token budget."""
-    asked = parse_json(await body(request), ContextRequest)
-    at_hand = services(request)
-    return Json(await at_hand.queries.context(asked, at_hand.tenant, reader(request)))
+    wanted = parse_json(await body(request), ContextRequest)
+    return Json(await services(request).queries.context(wanted, reader(request, wanted.agent_id)))
 
 
 async def get_document(request: Request) -> Response:
-    """One observation, memory or lesson."""
-    await _wait(request, query(request, After).after)
-    at_hand = services(request)
-    found = await at_hand.queries.browse.document(request.path_params["id"], at_hand.tenant, reader(request))
-    if found.document.id.partition("_")[0] != _PREFIXES[request.url.path.split("/")[2]]:
-        raise NotFound(f"{request.path_params['id']!r} is not in this collection")
-    return Json(view(found.document))
+    """One document by id; a relation of what the reader may not see is not there."""
+    await asked(request, After)
+    name = request.path_params["id"]
+    if name.partition("_")[0] != PREFIXES[request.url.path.split("/")[2]]:
+        raise NotFound(f"{name!r} is not in this collection")
+    browse, who = services(request).queries.browse, reader(request)
+    document = (await browse.document(name, who)).document
+    if isinstance(document, Relation) and not await browse.readable_relations([document], who):
+        raise NotFound(f"there is no document {name!r}")
+    return Json(view(document))
+
+
+async def get_history(request: Request) -> Response:
+    """Every version of a memory, oldest first."""
+    await asked(request, After)
+    versions = await services(request).queries.browse.history(request.path_params["id"], reader(request))
+    return Json({"items": [view(version) for version in versions]})
 
 
 async def list_memories(request: Request) -> Response:
     """A project's memories, newest first."""
-    asked = query(request, ListRequest)
-    await _wait(request, asked.after)
-    at_hand = services(request)
-    page = at_hand.queries.browse.memories(at_hand.tenant, asked.project, reader(request), asked.cursor, asked.limit)
-    return Json(await page)
+    wanted = await asked(request, MemoriesRequest)
+    browse = services(request).queries.browse
+    return Json(
+        await browse.memories(reader(request), wanted.project, wanted.cursor, wanted.limit, latest=wanted.latest)
+    )
 
 
 async def list_lessons(request: Request) -> Response:
     """A project's lessons, newest first."""
-    asked = query(request, ListRequest)
-    await _wait(request, asked.after)
-    at_hand = services(request)
-    return Json(await at_hand.queries.browse.lessons(at_hand.tenant, asked.project, asked.cursor, asked.limit))
+    wanted = await asked(request, LessonsRequest)
+    browse = services(request).queries.browse
+    return Json(
+        await browse.lessons(reader(request), wanted.project, wanted.cursor, wanted.limit, retired=wanted.retired)
+    )
 
 
 async def list_sessions(request: Request) -> Response:
     """Sessions, the most recently active first."""
-    asked = query(request, SessionsRequest)
-    await _wait(request, asked.after)
-    at_hand = services(request)
-    return Json(await at_hand.queries.browse.sessions(at_hand.tenant, asked.project, asked.cursor, asked.limit))
+    wanted = await asked(request, AnyProjectRequest)
+    browse = services(request).queries.browse
+    return Json(await browse.sessions(reader(request), wanted.project, wanted.cursor, wanted.limit))
 
 
 async def get_session(request: Request) -> Response:
     """One session."""
-    asked = query(request, SessionsRequest)
-    await _wait(request, asked.after)
-    at_hand = services(request)
-    found = await at_hand.queries.browse.session(at_hand.tenant, request.path_params["id"], asked.project)
+    wanted = await asked(request, InProject)
+    browse = services(request).queries.browse
+    found = await browse.session(reader(request), request.path_params["id"], wanted.project)
     return Json(view(found.document))
 
 
 async def list_session_observations(request: Request) -> Response:
     """A session's observations, in the order they were recorded."""
-    asked = query(request, SessionsRequest)
-    await _wait(request, asked.after)
-    at_hand = services(request)
-    page = at_hand.queries.browse.session_observations(
-        at_hand.tenant, request.path_params["id"], asked.project, asked.cursor, asked.limit
+    wanted = await asked(request, AnyProjectRequest)
+    page = services(request).queries.browse.session_observations(
+        reader(request), request.path_params["id"], wanted.project, wanted.cursor, wanted.limit
     )
     return Json(await page)
 
 
 async def get_timeline(request: Request) -> Response:
     """A project's observations by the time they happened."""
-    asked = query(request, TimelineRequest)
-    await _wait(request, asked.after)
-    at_hand = services(request)
-    page = at_hand.queries.browse.timeline(at_hand.tenant, asked.project, asked.until, asked.cursor, asked.limit)
+    wanted = await asked(request, TimelineRequest)
+    page = services(request).queries.browse.timeline(
+        reader(request), wanted.project, wanted.until, wanted.cursor, wanted.limit
+    )
     return Json(await page)
 
 
 async def get_events(request: Request) -> Response:
     """The log itself, from behind a position."""
-    asked = query(request, EventsRequest)
-    at_hand = services(request)
-    wanted = Wanted(at_hand.tenant, asked.type, asked.session_id, reader(request))
-    page = at_hand.queries.browse.events(wanted, asked.after, asked.limit, asked.partition)
+    wanted = query(request, EventsRequest)
+    chosen = Wanted(reader(request), wanted.type, wanted.session_id, wanted.project, wanted.agent_id)
+    page = services(request).queries.browse.events(chosen, wanted.after, wanted.limit, wanted.partition)
     return Json(await page)
 
 
-async def _wait(request: Request, after: str) -> None:
-    if after:
-        await services(request).replica.wait_for(Token.parse(after), WAIT_S)
+PREFIXES = {
+    "observations": "obs",
+    "memories": "mem",
+    "lessons": "lsn",
+    "actions": "act",
+    "relations": "rel",
+    "commits": "cmt",
+    "summaries": "sum",
+}
 
-
-_PREFIXES = {"observations": "obs", "memories": "mem", "lessons": "lsn"}
-
-ROUTES = [
-    Route("/v1/recall", post_recall, methods=["POST"]),
-    Route("/v1/context", post_context, methods=["POST"]),
-    Route("/v1/events", get_events, methods=["GET"]),
-    Route("/v1/memories", list_memories, methods=["GET"]),
-    Route("/v1/lessons", list_lessons, methods=["GET"]),
-    *(Route(f"/v1/{name}/{{id}}", get_document, methods=["GET"]) for name in _PREFIXES),
-    Route("/v1/sessions", list_sessions, methods=["GET"]),
-    Route("/v1/sessions/{id}", get_session, methods=["GET"]),
-    Route("/v1/sessions/{id}/observations", list_session_observations, methods=["GET"]),
-    Route("/v1/timeline", get_timeline, methods=["GET"]),
-]
+SHAPES: dict[str, Any] = {
+    "observations": shapes.Observation,
+    "memories": shapes.Memory,
+    "lessons": shapes.Lesson,
+    "actions": shapes.Action,
+    "relations": shapes.Relation,
+    "commits": shapes.Commit,
+    "summaries": shapes.Summary,
+}
+ENDPOINTS = [
+    Endpoint(
+        "POST", "/v1/recall", post_recall, "Find the right memories for a query.",
+        body=RecallRequest, answer=RecallAnswer,
+    ),
+    Endpoint(
+        "POST", "/v1/context", post_context, "What an agent should know before it starts.",
+        body=ContextRequest, answer=Context,
+    ),
+    Endpoint("GET", "/v1/events", get_events, "The log itself.", query=EventsRequest, answer=EventsPage),
+    Endpoint(
+        "GET", "/v1/memories", list_memories, "A project's memories, newest first.",
+        query=MemoriesRequest, answer=Page[shapes.Memory],
+    ),
+    Endpoint(
+        "GET", "/v1/memories/{id}/history", get_history, "Every version of a memory, oldest first.",
+        query=After, answer=Items[shapes.Memory],
+    ),
+    Endpoint(
+        "GET", "/v1/lessons", list_lessons, "A project's lessons, newest first.",
+        query=LessonsRequest, answer=Page[shapes.Lesson],
+    ),
+    *(
+        Endpoint("GET", f"/v1/{name}/{{id}}", get_document, f"One of the {name}.", query=After, answer=SHAPES[name])
+        for name in PREFIXES
+    ),
+    Endpoint(
+        "GET", "/v1/sessions", list_sessions, "Sessions, the most recently active first.",
+        query=AnyProjectRequest, answer=Page[shapes.Session],
+    ),
+    Endpoint(
+        "GET", "/v1/sessions/{id:path}/observations", list_session_observations, "A session's observations, in order.",
+        query=AnyProjectRequest, answer=shapes.Observations,
+    ),
+    Endpoint(
+        "GET", "/v1/sessions/{id:path}", get_session, "One session.", query=InProject, answer=shapes.Session
+    ),
+    Endpoint(
+        "GET", "/v1/timeline", get_timeline, "A project's observations by the time they happened, newest first.",
+        query=TimelineRequest, answer=shapes.Observations,
+    ),
+]  # fmt: skip

@@ -6,22 +6,20 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from api.access.admission import admit
+from api.access.principal import WRITE
+from api.endpoint import JSON, Endpoint
 from api.errors import answer
 from api.http import Json, body, read_body, send_json
-from api.services import READER_HEADER, Services, caller, reader, services
-from ingest.commands.decide import Caller
+from api.services import DURABILITY_HEADER, READER_HEADER, caller, services, services_of
+from ingest.commands.handler import Accepted
 from ingest.commands.parse import parse_batch, parse_json
-from ingest.commands.requests import ForgetSubject, Observe, RecordLesson, Remember, TrackSession, WriteCommand
-from ingest.errors import MnemologError, NotFound, RequestTooLarge
-from ingest.events.subject import SubjectKind
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
+from ingest.commands.requests import Observe, RecordLesson, Remember, TrackSession, WriteCommand
+from ingest.durability import Durability, parse_durability
+from ingest.errors import MnemologError, RequestTooLarge
 
 MAX_BATCH_ITEMS = 10_000
-READER_HEADER_BYTES = READER_HEADER.encode()
-
-_DOCUMENTS = {"observations": Observation, "memories": Memory, "lessons": Lesson}
+READER_HEADER_BYTES, DURABILITY_HEADER_BYTES = READER_HEADER.encode(), DURABILITY_HEADER.lower().encode()
 
 
 class Rejection(Struct, frozen=True, omit_defaults=True):
@@ -34,12 +32,13 @@ class Rejection(Struct, frozen=True, omit_defaults=True):
 
 
 class BatchAnswer(Struct, frozen=True):
-    """What became of a batch: counts, the faults by index, and one token for all of it."""
+    """What became of a batch: counts, the faults by index, one token for all of it, and what it survives."""
 
     accepted: int
     duplicates: int
     rejected: list[Rejection]
     position: str
+    durability: Durability
 
 
 async def post_events(request: Request) -> Response:
@@ -49,7 +48,8 @@ async def post_events(request: Request) -> Response:
         raise RequestTooLarge("the batch", len(commands), MAX_BATCH_ITEMS, "items")
     outcome = await services(request).commands.handle_batch(commands, caller(request))
     rejected = [Rejection(index, fault.code, fault.message, fault.field) for index, fault in outcome.rejected]
-    return Json(BatchAnswer(outcome.accepted, outcome.duplicates, rejected, str(outcome.token)), 202)
+    token = str(outcome.token)
+    return Json(BatchAnswer(outcome.accepted, outcome.duplicates, rejected, token, outcome.durability), 202)
 
 
 class Post:
@@ -61,48 +61,41 @@ class Post:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         command = parse_json(await read_body(scope, receive), self._cls)
-        at_hand: Services = scope["app"].state.services
-        agent = next((value for name, value in scope["headers"] if name == READER_HEADER_BYTES), b"").decode("latin-1")
-        accepted = await at_hand.commands.handle(command, Caller(at_hand.tenant, "native", agent))
+        at_hand = services_of(scope)
+        agent, durability = "", None
+        for name, value in scope["headers"]:
+            if name == READER_HEADER_BYTES:
+                agent = value.decode("latin-1")
+            elif name == DURABILITY_HEADER_BYTES:
+                durability = value.decode("latin-1")
+        wanted = parse_durability(durability, DURABILITY_HEADER)
+        accepted = await at_hand.commands.handle(command, at_hand.caller(agent, durability=wanted))
         await send_json(send, 202, accepted)
 
 
-async def delete_document(request: Request) -> Response:
-    """Forget one document: its content leaves the documents, the index and the log; 404 when it is not there."""
-    collection, name = request.url.path.split("/")[2], request.path_params["id"]
-    at_hand = services(request)
-    found = (await at_hand.queries.browse.document(name, at_hand.tenant, reader(request))).document
-    if not isinstance(found, _DOCUMENTS[collection]):
-        raise NotFound(f"{name!r} is not one of the {collection}")
-    command = ForgetSubject(
-        kind=_kind(found),
-        subject=name,
-        project=found.project,
-        session_id=found.session_id if isinstance(found, Observation) else "",
-        agent_id=reader(request),
-        reason=request.query_params.get("reason", ""),
-    )
-    return Json(await at_hand.commands.handle(command, caller(request)), 202)
-
-
-def _kind(document: Observation | Memory | Lesson) -> SubjectKind:
-    return (
-        "observation" if isinstance(document, Observation) else "memory" if isinstance(document, Memory) else "lesson"
-    )
-
-
-SINGLES = {
-    "/v1/observations": Post(Observe),
-    "/v1/memories": Post(Remember),
-    "/v1/lessons": Post(RecordLesson),
-    "/v1/sessions": Post(TrackSession),
+SINGLES: dict[str, tuple[type[WriteCommand], str]] = {
+    "/v1/observations": (Observe, "Record what an agent saw or did."),
+    "/v1/memories": (Remember, "Keep something for a long time."),
+    "/v1/lessons": (RecordLesson, "State something learned."),
+    "/v1/sessions": (TrackSession, "Say that a session started or ended."),
 }
+_POSTS = {path: Post(cls) for path, (cls, _) in SINGLES.items()}
+_FULL = {409: "The session has its limit of observations; nothing was stored."}
 
-ROUTES = [
-    Route("/v1/events", post_events, methods=["POST"]),
-    *(Route(path, post, methods=["POST"]) for path, post in SINGLES.items()),
-    *(Route(f"/v1/{name}/{{id}}", delete_document, methods=["DELETE"]) for name in _DOCUMENTS),
-]
+ENDPOINTS = [
+    Endpoint(
+        "POST", "/v1/events", post_events, "A batch of commands.",
+        status=202, body=list[WriteCommand], taken=[JSON, "application/x-ndjson", "application/msgpack"],
+        answer=BatchAnswer,
+    ),
+    *(
+        Endpoint(
+            "POST", path, _POSTS[path], summary,
+            status=202, body=cls, answer=Accepted, faults=_FULL if cls is Observe else {},
+        )
+        for path, (cls, summary) in SINGLES.items()
+    ),
+]  # fmt: skip
 
 
 class Shortcut:
@@ -110,7 +103,7 @@ class Shortcut:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._routes = {route.path: route for route in ROUTES if route.path in SINGLES}
+        self._routes = {path: Route(path, post, methods=["POST"]) for path, post in _POSTS.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         route = self._routes.get(scope.get("path", "")) if scope.get("method") == "POST" else None
@@ -119,7 +112,8 @@ class Shortcut:
             return
         scope["route"] = route
         try:
-            await SINGLES[route.path](scope, receive, send)
+            await admit(scope, WRITE)
+            await _POSTS[route.path](scope, receive, send)
         except MnemologError as error:
             await answer(error)(scope, receive, send)
         except ClientDisconnect:

@@ -1,17 +1,20 @@
 """The write side's shell: commands in, events appended, acknowledgements out."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
 from ingest.clock import Clock, system_clock
 from ingest.commands.decide import Caller, decide
-from ingest.commands.requests import AnyCommand
-from ingest.errors import CommandRejected
-from ingest.events.envelope import encode
-from ingest.ids import EventId, dedup_id, new_event_id
+from ingest.commands.requests import AnyCommand, ForgetSubject, Observe
+from ingest.durability import Durability, reaches
+from ingest.errors import CommandRejected, DurabilityNotReached, LogFull, Overloaded
+from ingest.events.envelope import Event, encode
+from ingest.events.routing import route_of
+from ingest.ids import EventId, dedup_id, imported_dedup_id, new_event_id
 from ingest.log.event_log import MAX_ENTRY_BYTES, Appended, Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.partitions import partition_of
@@ -19,10 +22,12 @@ from ingest.log.position import Position, Token
 
 EVENTS_PER_SLICE = 200
 """A big batch is decided in slices of about 5 ms, and the event loop serves others in between."""
+RECORDED_AT_BYTES = 64
+"""What an imported event may be bigger than one of our own: it says when it was recorded."""
 
 
 class Accepted(Struct, frozen=True):
-    """An acknowledged write: the document it concerns, its event id, its place in the log.
+    """An acknowledged write: the document it concerns, its event id, its place in the log, and what that survives.
 
     `duplicate` is true when the event id was known already; `position` is then the first one's.
     """
@@ -31,15 +36,18 @@ class Accepted(Struct, frozen=True):
     event_id: str
     position: str
     duplicate: bool
+    durability: Durability
 
 
 class BatchOutcome(NamedTuple):
-    """What became of a batch: counts, the faults by index, and the token that covers all that was accepted."""
+    """What became of a batch: counts, the faults by index, the token that covers all that was accepted, and what that
+    survives."""
 
     accepted: int
     duplicates: int
     rejected: list[tuple[int, CommandRejected]]
     token: Token
+    durability: Durability
 
 
 class _Ready(NamedTuple):
@@ -49,38 +57,159 @@ class _Ready(NamedTuple):
     event_id: EventId
 
 
+class Admission(Protocol):
+    """Who decides how many observations a session takes."""
+
+    async def enter(self, command: Observe, tenant: str, subject: str) -> None:
+        """Count one more, which will be document `subject`.
+
+        Raises SessionFull, a CommandRejected, when there is no room and the document is not there already.
+        """
+        ...
+
+    def leave(self, command: Observe, tenant: str) -> None:
+        """Count one less: it was not stored, or had been already."""
+        ...
+
+
+class Gate(Protocol):
+    """Who knows whether there is room for more."""
+
+    def check(self) -> None:
+        """Return when there is; else raise Overloaded, which says why and when to come back. Asked before every write,
+        so it waits for nothing."""
+        ...
+
+
 class CommandHandler:
     """Decides commands and appends what they become. One per process; safe for concurrent use on one event loop."""
 
-    def __init__(self, log: GroupCommit, partitions: int, clock: Clock = system_clock) -> None:
+    def __init__(
+        self, log: GroupCommit, partitions: int, clock: Clock = system_clock, *, durability: Durability | None = None
+    ) -> None:
+        """`durability` is what writes wait for that do not say it; without it they wait for nothing more."""
         self._log, self._partitions, self._clock = log, partitions, clock
+        self._durability: Durability | None = durability
+        self.admission: Admission | None = None
+        """Asked before every observation, when there is one."""
+        self.gate: Gate | None = None
+        """Asked before every write but forgetting, when there is one."""
+        self.refused: Counter[str] = Counter()
+        """Commands and imported events that were refused for want of room, by `cause`."""
 
     async def handle(self, command: AnyCommand, caller: Caller) -> Accepted:
-        """Append one command's event. Raises CommandRejected, Overloaded or LogUnavailable."""
+        """Append one command's event. Raises CommandRejected, Overloaded or LogUnavailable.
+
+        DurabilityNotReached is a LogUnavailable, too: the event is in the log then, and not as durable as was asked.
+        """
         ready = self._ready(command, caller)
-        (appended,) = await self._log.append([(ready.partition, ready.entry)])
-        return _accepted(ready, appended)
+        self._check([command])
+        if self.admission is not None and isinstance(command, Observe):
+            appended = await self._admitted(command, caller, ready, self.admission)
+        else:
+            (appended,) = await self._append([ready])
+        return _accepted(ready, appended, await self._confirmed({ready.partition: appended.position}, caller))
+
+    async def _confirmed(self, newest: Mapping[int, Position], caller: Caller) -> Durability:
+        wanted = caller.durability or self._durability
+        reached = await self._log.confirmations.reached(newest, wanted)
+        if wanted is not None and not reaches(reached, wanted):
+            raise DurabilityNotReached(wanted, reached)
+        return reached
+
+    async def _admitted(self, command: Observe, caller: Caller, ready: _Ready, admission: Admission) -> Appended:
+        await admission.enter(command, caller.tenant, ready.subject)
+        stored = False
+        try:
+            (appended,) = await self._append([ready])
+            stored = not appended.duplicate
+        finally:
+            if not stored:
+                admission.leave(command, caller.tenant)
+        return appended
 
     async def handle_batch(self, commands: Sequence[AnyCommand | CommandRejected], caller: Caller) -> BatchOutcome:
         """Append a batch; each item is accepted or rejected on its own. What was rejected before is passed through.
 
         Raises Overloaded or LogUnavailable for the batch as a whole; repeating it with the same event ids is safe.
         """
+        self._check(commands)
         ready: list[_Ready] = []
         rejected: list[tuple[int, CommandRejected]] = []
-        for start in range(0, len(commands), EVENTS_PER_SLICE):
-            for index, command in enumerate(commands[start : start + EVENTS_PER_SLICE], start):
-                try:
-                    if isinstance(command, CommandRejected):
-                        raise command
-                    ready.append(self._ready(command, caller))
-                except CommandRejected as fault:
-                    rejected.append((index, fault))
-            await asyncio.sleep(0)
-        appended = await self._log.append([(item.partition, item.entry) for item in ready])
-        duplicates = sum(row.duplicate for row in appended)
-        token = Token.of((item.partition, row.position) for item, row in zip(ready, appended, strict=True))
-        return BatchOutcome(len(ready) - duplicates, duplicates, rejected, token)
+        admitted: dict[int, Observe] = {}
+        appended: list[Appended] = []
+        try:
+            for start in range(0, len(commands), EVENTS_PER_SLICE):
+                for index, command in enumerate(commands[start : start + EVENTS_PER_SLICE], start):
+                    try:
+                        if isinstance(command, CommandRejected):
+                            raise command
+                        made = self._ready(command, caller)
+                        if self.admission is not None and isinstance(command, Observe):
+                            await self.admission.enter(command, caller.tenant, made.subject)
+                            admitted[len(ready)] = command
+                        ready.append(made)
+                    except CommandRejected as fault:
+                        rejected.append((index, fault))
+                await asyncio.sleep(0)
+            appended = await self._append(ready)
+        finally:
+            for place, command in admitted.items():
+                if self.admission is not None and (not appended or appended[place].duplicate):
+                    self.admission.leave(command, caller.tenant)
+        return _outcome(ready, appended, rejected, await self._confirmed(_newest(ready, appended), caller))
+
+    async def append_events(self, events: Sequence[Event]) -> BatchOutcome:
+        """Append events that another log recorded, as they are; a repeat of the same event in full is a duplicate.
+
+        An event that cannot be stored is rejected on its own. Raises Overloaded or LogUnavailable for all of them;
+        repeating them is safe.
+        """
+        self._check(events)
+        ready: list[_Ready] = []
+        rejected: list[tuple[int, CommandRejected]] = []
+        for index, event in enumerate(events):
+            try:
+                ready.append(self._imported(event))
+            except CommandRejected as fault:
+                rejected.append((index, fault))
+        appended = await self._append(ready)
+        return _outcome(ready, appended, rejected, await self._confirmed(_newest(ready, appended), Caller()))
+
+    def _check(self, said: Sequence[AnyCommand | CommandRejected | Event]) -> None:
+        """Raise Overloaded while there is no room for these. For forgetting, which frees room, there always is.
+
+        What is given together with a forgetting (a slot, rid of the forgotten lines) is part of it.
+        """
+        if self.gate is None:
+            return
+        try:
+            self.gate.check()
+        except Overloaded as fault:
+            writes = [one for one in said if not isinstance(one, CommandRejected)]
+            if not writes or any(isinstance(one, ForgetSubject) for one in writes):
+                return
+            self.refused[fault.cause] += len(writes)
+            raise
+
+    async def _append(self, ready: Sequence[_Ready]) -> list[Appended]:
+        try:
+            return await self._log.append([(item.partition, item.entry) for item in ready])
+        except (Overloaded, LogFull) as fault:
+            self.refused[fault.cause] += len(ready)
+            raise
+
+    def _imported(self, event: Event) -> _Ready:
+        route = route_of(*event)
+        try:
+            payload = encode(event)
+        except (OverflowError, ValueError) as error:
+            raise CommandRejected(f"the event cannot be stored: {error}", "data") from None
+        if len(payload) > MAX_ENTRY_BYTES + RECORDED_AT_BYTES:
+            raise CommandRejected(f"the event is {len(payload):,} bytes; the limit is {MAX_ENTRY_BYTES:,}", "data")
+        event_id = EventId(event.envelope.event_id)
+        entry = Entry(imported_dedup_id(route, event_id, payload), payload)
+        return _Ready(partition_of(route, self._partitions), entry, "", event_id)
 
     def _ready(self, command: AnyCommand, caller: Caller) -> _Ready:
         event_id = EventId(command.event_id) if command.event_id else new_event_id()
@@ -96,6 +225,25 @@ class CommandHandler:
         return _Ready(partition_of(decision.route, self._partitions), entry, decision.subject, event_id)
 
 
-def _accepted(ready: _Ready, appended: Appended) -> Accepted:
+def _outcome(
+    ready: Sequence[_Ready],
+    appended: Sequence[Appended],
+    rejected: list[tuple[int, CommandRejected]],
+    durability: Durability,
+) -> BatchOutcome:
+    duplicates = sum(row.duplicate for row in appended)
+    token = Token.of((item.partition, row.position) for item, row in zip(ready, appended, strict=True))
+    return BatchOutcome(len(ready) - duplicates, duplicates, rejected, token, durability)
+
+
+def _newest(ready: Sequence[_Ready], appended: Sequence[Appended]) -> dict[int, Position]:
+    """The newest position in each partition that was written to."""
+    found: dict[int, Position] = {}
+    for one, (position, _) in zip(ready, appended, strict=True):
+        found[one.partition] = max(position, found.get(one.partition, position))
+    return found
+
+
+def _accepted(ready: _Ready, appended: Appended, durability: Durability) -> Accepted:
     position: Position = appended.position
-    return Accepted(ready.subject, ready.event_id, f"{ready.partition}:{position}", appended.duplicate)
+    return Accepted(ready.subject, ready.event_id, f"{ready.partition}:{position}", appended.duplicate, durability)

@@ -1,7 +1,7 @@
 """Secrets and private text are taken out of a write before it is stored, indexed or broadcast.
 
 Guarantee: a text holding one of the shapes in `_RULES` comes back without it, and scrubbing twice changes nothing
-more. The shapes are those of contracts/agentmemory.md, table f.2; they are matched leaf by leaf, never over JSON text,
+more. The shapes are those that agentmemory removes; they are matched leaf by leaf, never over JSON text,
 so that a secret at the end of a string cannot swallow the quote that closes it.
 
 Every write pays for this, so a text is first reduced to one question a C loop can answer: every shape but the private

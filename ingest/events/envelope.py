@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
+from ingest.clock import to_ms
 from ingest.errors import NewerEventVersion, UnknownEventType, UnreadableEvent
 from ingest.events.registry import EVENT_TYPES, EventData
 from ingest.events.upcasters import upcast
@@ -16,7 +17,8 @@ UNCLAIMED = datetime(1970, 1, 1, tzinfo=UTC)
 
 class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What every event carries beside its data. `occurred_at` is the caller's claim; the position says when it was
-    recorded. Unknown fields are ignored, so older readers survive a rolling deploy."""
+    recorded, unless `recorded_at` does: an event that was imported keeps the time of its first log. Unknown fields are
+    ignored, so older readers survive a rolling deploy."""
 
     event_id: str
     type: str
@@ -31,6 +33,7 @@ class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
     causation: str = ""
     trace: str = ""
     metadata: dict[str, str] = {}
+    recorded_at: datetime | None = None
 
 
 class _Written(Envelope, frozen=True, kw_only=True, omit_defaults=True):
@@ -39,6 +42,19 @@ class _Written(Envelope, frozen=True, kw_only=True, omit_defaults=True):
 
 class _Read(Envelope, frozen=True, kw_only=True):
     data: Raw
+
+
+class _Told(Struct, frozen=True, kw_only=True):
+    """What readers rely on in the event of any release."""
+
+    event_id: str
+    type: str
+    tenant: str
+    project: str = ""
+    agent_id: str = ""
+    session_id: str = ""
+    user_id: str = ""
+    data: dict[str, Any]
 
 
 class Event(NamedTuple):
@@ -55,7 +71,21 @@ class Recorded(NamedTuple):
     envelope: Envelope
     data: EventData
 
+    @property
+    def recorded_at(self) -> datetime:
+        """When a log first recorded the event."""
+        return self.envelope.recorded_at or self.position.recorded_at
 
+    @property
+    def recorded_ms(self) -> int:
+        """`recorded_at` in milliseconds since the epoch."""
+        return self.position.ms if self.envelope.recorded_at is None else to_ms(self.envelope.recorded_at)
+
+
+_UNREADABLE = (
+    msgspec.MsgspecError, KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError,
+)  # fmt: skip
+"""What reading raises for bytes that somebody else wrote, or that broke."""
 _encoder = msgspec.msgpack.Encoder()
 _decode_envelope = msgspec.msgpack.Decoder(_Read).decode
 _decode_data = {name: msgspec.msgpack.Decoder(cls).decode for name, cls in EVENT_TYPES.items()}
@@ -83,17 +113,23 @@ def decode(payload: bytes, position: Position) -> Recorded:
         old: dict[str, Any] = msgspec.msgpack.decode(read.data)
         new = upcast(read.type, read.version, cls.VERSION, old, read.occurred_at)
         return Recorded(position, read, msgspec.convert(new, cls))
-    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+    except _UNREADABLE as error:
         raise UnreadableEvent(f"entry {position} is not a readable event: {error!r}") from error
 
 
 def as_json_object(payload: bytes, position: Position) -> dict[str, Any]:
-    """A stored event for people and API readers, whatever its type and version, with its position and recorded_at."""
+    """A stored event for people and API readers, whatever its type and version, with its position and recorded_at.
+
+    What is no event of any release, or what JSON has no word for, is told as `unreadable`.
+    """
     try:
         raw: dict[str, Any] = msgspec.msgpack.decode(payload, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
+        msgspec.convert(raw, _Told)
+        msgspec.json.encode(raw)
+    except _UNREADABLE as error:
         return {"position": str(position), "recorded_at": position.recorded_at, "unreadable": str(error)}
-    return {"position": str(position), "recorded_at": position.recorded_at, **_NAMED, **raw}
+    recorded_at = raw.pop("recorded_at", position.recorded_at)
+    return {"position": str(position), "recorded_at": recorded_at, **_NAMED, **raw}
 
 
 _NAMED = {"project": "", "agent_id": "", "session_id": "", "user_id": ""}
@@ -115,5 +151,6 @@ def _written(envelope: Envelope, data: EventData) -> _Written:
         causation=envelope.causation,
         trace=envelope.trace,
         metadata=envelope.metadata,
+        recorded_at=envelope.recorded_at,
         data=data,
     )

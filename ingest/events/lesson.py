@@ -1,8 +1,10 @@
 """What was learned, with how sure we are of it."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from msgspec import Struct
+
+Severity = Literal["", "critical", "warning", "info"]
 
 
 class LessonRecorded(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -19,6 +21,8 @@ class LessonRecorded(Struct, frozen=True, kw_only=True, omit_defaults=True):
     severity: str = ""
     trigger_tool: str = ""
     trigger_pattern: str = ""
+    title: str = ""
+    derived_from: list[str] = []
 
 
 class LessonReinforced(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -30,8 +34,37 @@ class LessonReinforced(Struct, frozen=True, kw_only=True, omit_defaults=True):
     lesson: str
 
 
+class LessonRevised(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A lesson was edited; absent fields stay as they were. Its id, and what counts as saying it again, stay too."""
+
+    TYPE: ClassVar[str] = "lesson.revised"
+    VERSION: ClassVar[int] = 1
+
+    lesson: str
+    content: str | None = None
+    context: str | None = None
+    title: str | None = None
+    tags: list[str] | None = None
+    severity: Severity | None = None
+    trigger_tool: str | None = None
+    trigger_pattern: str | None = None
+    active: bool | None = None
+
+
+class LessonTriggered(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A lesson was shown to an agent about to do what it warns of."""
+
+    TYPE: ClassVar[str] = "lesson.triggered"
+    VERSION: ClassVar[int] = 1
+
+    lesson: str
+
+
 class LessonRetired(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A lesson faded: its confidence fell to the floor and nothing ever reinforced it."""
+    """A lesson faded: its confidence fell to the floor and nothing ever reinforced it.
+
+    The fold passes over it when the lesson was reinforced or said again before it.
+    """
 
     TYPE: ClassVar[str] = "lesson.retired"
     VERSION: ClassVar[int] = 1

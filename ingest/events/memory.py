@@ -31,10 +31,17 @@ class MemoryRecorded(Struct, frozen=True, kw_only=True, omit_defaults=True):
     shared_with: list[str] = []
     owner: str = ""
     forget_after: datetime | None = None
+    title: str = ""
+    derived_from: list[str] = []
+    keep_duplicates: bool = False
 
 
 class MemoryRevised(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A memory got new text on purpose: a new version whose parent is the old one."""
+    """A memory was changed on purpose: a new version whose parent is the newest version of `memory`.
+
+    It says all of the new version, so that forgetting the old one takes nothing from it. `creator` is the first
+    version's agent, where the envelope names another one.
+    """
 
     TYPE: ClassVar[str] = "memory.revised"
     VERSION: ClassVar[int] = 1
@@ -43,10 +50,26 @@ class MemoryRevised(Struct, frozen=True, kw_only=True, omit_defaults=True):
     content: str
     tags: list[str] = []
     concepts: list[str] = []
+    memory_type: MemoryType = "semantic"
+    purpose: Purpose = "information"
+    files: list[str] = []
+    references: list[str] = []
+    importance: float = 5.0
+    visibility: Visibility = "public"
+    shared_with: list[str] = []
+    owner: str = ""
+    forget_after: datetime | None = None
+    title: str = ""
+    derived_from: list[str] = []
+    keep_duplicates: bool = False
+    creator: str = ""
 
 
 class MemoryCondensed(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Several memories were condensed into one; the originals are retired."""
+    """Several memories were condensed into one; the originals are retired.
+
+    The fold passes over it unless every original is current, so that of two that race only the first counts.
+    """
 
     TYPE: ClassVar[str] = "memory.condensed"
     VERSION: ClassVar[int] = 1
@@ -56,14 +79,19 @@ class MemoryCondensed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory_type: MemoryType = "semantic"
     model: str = ""
     prompt_version: str = ""
+    importance: float = 1.0
+    tags: list[str] = []
+    visibility: Visibility = "public"
+    shared_with: list[str] = []
+    owner: str = ""
 
 
 class MemoryVisibilityChanged(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The owner changed who may read a memory."""
+    """Who may read a memory was changed; `shared_with` None keeps the list there was."""
 
     TYPE: ClassVar[str] = "memory.visibility_changed"
     VERSION: ClassVar[int] = 1
 
     memory: str
     visibility: Visibility
-    shared_with: list[str] = []
+    shared_with: list[str] | None = None

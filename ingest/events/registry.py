@@ -3,11 +3,11 @@
 from typing import TypeAlias
 
 from ingest.events.action import ActionCreated, ActionUpdated
-from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired
+from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
 from ingest.events.memory import MemoryCondensed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
 from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.events.relation import RelationLinked, RelationUnlinked
-from ingest.events.session import SessionCommitted, SessionEnded, SessionStarted, SessionSummarised
+from ingest.events.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.events.subject import EventErased, SubjectForgotten
 
@@ -16,6 +16,7 @@ EventData: TypeAlias = (
     | SessionEnded
     | SessionCommitted
     | SessionSummarised
+    | SessionRetired
     | ObservationRecorded
     | ObservationCompressed
     | MemoryRecorded
@@ -24,6 +25,8 @@ EventData: TypeAlias = (
     | MemoryVisibilityChanged
     | LessonRecorded
     | LessonReinforced
+    | LessonRevised
+    | LessonTriggered
     | LessonRetired
     | SlotSet
     | SlotAppended

@@ -15,6 +15,7 @@ class RelationLinked(Struct, frozen=True, kw_only=True, omit_defaults=True):
     target: str
     relation: str
     confidence: float | None = None
+    derived_from: list[str] = []
 
 
 class RelationUnlinked(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,8 +1,10 @@
 """What happens to a session: one agent's run of work on one project."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from msgspec import Struct
+
+Outcome = Literal["completed", "failed"]
 
 
 class SessionStarted(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -13,19 +15,26 @@ class SessionStarted(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     cwd: str = ""
     title: str = ""
+    agent_type: str = ""
 
 
 class SessionEnded(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A session ended. Some clients say so after every turn: a later observation reopens it."""
+    """A session ended. Some clients say so after every turn: a later observation reopens it.
+
+    `idle_since_ms` is set where a job closes a session that nobody ended: recorded time of the last event it knew of.
+    The fold passes over it when the session was active after that.
+    """
 
     TYPE: ClassVar[str] = "session.ended"
     VERSION: ClassVar[int] = 1
 
     reason: str = ""
+    outcome: Outcome = "completed"
+    idle_since_ms: int = 0
 
 
 class SessionCommitted(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A version-control commit was made in a session."""
+    """A version-control commit was made, in the session the envelope names if it names one. Routed by project."""
 
     TYPE: ClassVar[str] = "session.committed"
     VERSION: ClassVar[int] = 1
@@ -33,10 +42,38 @@ class SessionCommitted(Struct, frozen=True, kw_only=True, omit_defaults=True):
     commit: str
     message: str = ""
     branch: str = ""
+    repo: str = ""
+    author: str = ""
+    authored_at: str = ""
+    files: list[str] = []
+
+
+MAX_RETIRED = 500
+"""Observations and marks one event retires at most: a fold reads them all and writes them in one transaction."""
+
+
+class SessionRetired(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A session was silent for long: these of its observations leave the documents, listings and index.
+
+    Nothing leaves the log. `documents` are observations, and marks of the session's events; `part` is the part of the
+    session's ledger that notes them. A big session takes several events: the last one has `idle_since_ms`, recorded
+    time of the last event that the job knew of.
+    """
+
+    TYPE: ClassVar[str] = "session.retired"
+    VERSION: ClassVar[int] = 1
+
+    documents: list[str] = []
+    part: int = 0
+    idle_since_ms: int = 0
 
 
 class SessionSummarised(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A summary was made of a session, by rule or by a model; replay reuses it and calls no model."""
+    """A summary was made of a session, by rule or by a model; replay reuses it and calls no model.
+
+    `observation_count` says of how many observations. `forgotten_at` is the session's `told_from` as the summary was
+    made: the fold passes over a summary of observations some of which were forgotten meanwhile.
+    """
 
     TYPE: ClassVar[str] = "session.summarised"
     VERSION: ClassVar[int] = 1
@@ -48,3 +85,5 @@ class SessionSummarised(Struct, frozen=True, kw_only=True, omit_defaults=True):
     concepts: list[str] = []
     model: str = ""
     prompt_version: str = ""
+    observation_count: int = 0
+    forgotten_at: str = ""

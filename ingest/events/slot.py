@@ -8,17 +8,21 @@ SlotScope = Literal["project", "global"]
 
 
 class SlotSet(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A slot was created or its text replaced."""
+    """A slot was created or replaced. What is None stays as it was, or is the default of a new slot.
+
+    Version 1 said all of a slot every time.
+    """
 
     TYPE: ClassVar[str] = "slot.set"
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
 
     label: str
     content: str
     scope: SlotScope = "project"
-    size_limit: int = 2000
-    description: str = ""
-    pinned: bool = True
+    size_limit: int | None = None
+    description: str | None = None
+    pinned: bool | None = None
+    read_only: bool | None = None
 
 
 class SlotAppended(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -33,7 +37,7 @@ class SlotAppended(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SlotDeleted(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A slot was removed."""
+    """A slot was removed. (What it said stays in the log until the project is forgotten.)"""
 
     TYPE: ClassVar[str] = "slot.deleted"
     VERSION: ClassVar[int] = 1

@@ -4,11 +4,20 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-SubjectKind = Literal["observation", "memory", "lesson", "session", "user", "project"]
+SubjectKind = Literal[
+    "observation", "memory", "lesson", "slot", "action", "relation", "commit", "session", "user", "project"
+]
+
+MAX_FORGOTTEN = 200
+"""Documents one event forgets at most: a fold reads them all and writes them in one transaction."""
 
 
 class SubjectForgotten(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A subject is forgotten: its documents go, its earlier payloads are erased from the log, their positions stay."""
+    """A subject is forgotten: its documents go, its earlier payloads are erased from the log, their positions stay.
+
+    `documents` are those of the event's own stream (a project, or one of its sessions); without any, the subject is the
+    one document. A user, a project or a big session takes several of these events, in each of the streams concerned.
+    """
 
     TYPE: ClassVar[str] = "subject.forgotten"
     VERSION: ClassVar[int] = 1
@@ -16,13 +25,15 @@ class SubjectForgotten(Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: SubjectKind
     subject: str
     reason: str = ""
+    documents: list[str] = []
 
 
 class EventErased(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What stands at the position of an event whose payload was erased: nothing that was said, only what it led to.
 
     A replay folds it instead of the event, and so ends where the live fold did: `document` existed; for a memory, which
-    version it was, of which parent, and what superseded it; for a lesson, the `mark` of its event.
+    version it was, of which parent, what it condensed and what superseded it; else the `mark` of the event. Without
+    either it led to nothing: a dead letter that was discarded and erased.
     """
 
     TYPE: ClassVar[str] = "event.erased"
@@ -34,3 +45,4 @@ class EventErased(Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory_version: int = 1
     parent_id: str = ""
     superseded_by: str = ""
+    originals: list[str] = []

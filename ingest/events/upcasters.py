@@ -20,7 +20,15 @@ def memory_recorded_v1_to_v2(old: Mapping[str, Any], occurred_at: datetime) -> d
     return new
 
 
-UPCASTERS: Mapping[tuple[str, int], Step] = {("memory.recorded", 1): memory_recorded_v1_to_v2}
+def slot_set_v1_to_v2(old: Mapping[str, Any], occurred_at: datetime) -> dict[str, Any]:
+    """What version 1 left out was a default, not "as it was"."""
+    return {"size_limit": 2000, "description": "", "pinned": True, **old}
+
+
+UPCASTERS: Mapping[tuple[str, int], Step] = {
+    ("memory.recorded", 1): memory_recorded_v1_to_v2,
+    ("slot.set", 1): slot_set_v1_to_v2,
+}
 
 
 def upcast(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from ingest.durability import Durability
 from ingest.log.position import Position
 
 MAX_ENTRY_BYTES = 1 << 20
@@ -30,12 +31,22 @@ class Stored(NamedTuple):
     payload: bytes
 
 
+async def entry_at(log: "EventLog", partition: int, position: Position) -> Stored | None:
+    """The entry at one position, or the stub of an erased one; None when the log has neither."""
+    found = await log.read_back(partition, Position(position.ms, position.seq + 1), 1)
+    return found[0] if found and found[0].position == position else None
+
+
 class EventLog(Protocol):
     """A partitioned, ordered, append-only log with an idempotence window per partition."""
 
     @property
     def partitions(self) -> int:
         """How many partitions there are, numbered from 0."""
+        ...
+
+    def server_of(self, partition: int) -> str:
+        """Which server has a partition, as far as is known just now: the partitions of one fail or wait together."""
         ...
 
     async def append(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
@@ -46,11 +57,27 @@ class EventLog(Protocol):
         """
         ...
 
+    async def standing_durability(self) -> Durability:
+        """What an answer of `append` means: what was appended has this durability, whatever happens next."""
+        ...
+
+    async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
+        """Wait, some seconds at most, until what was appended to partitions up to a position is as durable as `wanted`.
+
+        Returns what it has reached, which may be less. Raises DurabilityUnavailable where the log can never reach it,
+        and LogUnavailable when the log does not answer, or has lost since what was appended.
+        """
+        ...
+
     async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
         """Up to `limit` entries behind `after`, oldest first; empty at the head.
 
         In the place of an erased entry there is its stub (an `event.erased`): positions stay, payloads do not.
         """
+        ...
+
+    async def read_back(self, partition: int, before: Position | None, limit: int) -> list[Stored]:
+        """Up to `limit` entries ahead of `before` (None: all there are), newest first; stubs as in `read`."""
         ...
 
     async def head(self, partition: int) -> Position:

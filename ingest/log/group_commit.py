@@ -1,17 +1,19 @@
 """Group commit: concurrent writes share one round trip and one fsync, and wait together for the answer.
 
 While one append is under way the next ones gather; the more load, the bigger the batches. When much has gathered, a
-second append starts beside the first, so that Redis works while the next batch is made ready. What waits is bounded in
-events and bytes: past the bound a write is refused with Overloaded and nothing of it is stored.
+second append starts beside the first, so that Redis works while the next batch is made ready. Each server of a cluster
+has a queue of its own, so that one which is away holds up its own partitions only. What waits is bounded in events and
+bytes, over all queues: past the bound a write is refused with Overloaded and nothing of it is stored.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ingest.errors import LogRefused, LogUnavailable, Overloaded
+from ingest.log.confirming import Confirmations
 from ingest.log.event_log import Appended, Entry, EventLog
 
 logger = logging.getLogger(__name__)
@@ -21,6 +23,7 @@ MAX_WAITING_BYTES = 128 << 20
 EVENTS_PER_APPEND = 1_000
 """Enough to amortise a round trip, short enough that Redis is not held for long (about 15 ms at 600 bytes each)."""
 APPENDS_AT_ONCE = 3
+"""To one server."""
 ENOUGH_FOR_ANOTHER = 16
 """Waiting events that are worth an append of their own beside one under way; fewer gather on."""
 GIVE_UP_AFTER_S = 3.0
@@ -38,11 +41,11 @@ class GroupCommit:
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
-        self._waiting: deque[_Write] = deque()
+        self.confirmations = Confirmations(log)
+        """How durable what was appended is."""
+        self._queues: dict[str, _Queue] = {}
+        """By server; those with nothing to do are let go when another is made."""
         self._events = self._bytes = 0
-        self._gathered = 0
-        """Events in `_waiting`; `_events` also counts those that are being appended."""
-        self._flushers: set[asyncio.Task[None]] = set()
 
     @property
     def waiting_events(self) -> int:
@@ -57,25 +60,66 @@ class GroupCommit:
         """
         if not entries:
             return []
-        size = sum(len(entry.payload) for _, entry in entries)
+        size = _size(entries)
         if self._events + len(entries) > MAX_WAITING_EVENTS or self._bytes + size > MAX_WAITING_BYTES:
             raise Overloaded(f"{self._events:,} events ({self._bytes >> 20} MiB) are waiting to be written")
-        write = _Write(entries, size, asyncio.get_running_loop().create_future())
-        self._events += len(entries)
-        self._bytes += size
-        self._waiting.append(write)
-        self._gathered += len(entries)
-        under_way = sum(not flusher.done() for flusher in self._flushers)
-        if not under_way or (under_way < APPENDS_AT_ONCE and self._gathered >= ENOUGH_FOR_ANOTHER):
-            flusher = asyncio.create_task(self._flush(), name="group-commit")
-            self._flushers.add(flusher)
-            flusher.add_done_callback(self._flushers.discard)
-        return await write.done
+        servers = {partition: self._log.server_of(partition) for partition in {partition for partition, _ in entries}}
+        if len(set(servers.values())) == 1:
+            return await self._put(servers[entries[0][0]], entries, size)
+        places: dict[str, list[int]] = {}
+        for n, (partition, _) in enumerate(entries):
+            places.setdefault(servers[partition], []).append(n)
+        parts = {server: [entries[n] for n in part] for server, part in places.items()}
+        writes = [self._put(server, part, _size(part)) for server, part in parts.items()]
+        answers = dict[int, Appended]()
+        for part, answered in zip(places.values(), await asyncio.gather(*writes), strict=True):
+            answers.update(zip(part, answered, strict=True))
+        return [answers[n] for n in range(len(entries))]
 
     async def aclose(self) -> None:
         """Wait until everything accepted is written or refused."""
-        while self._flushers:
-            await asyncio.wait(self._flushers)
+        while flushers := [flusher for queue in self._queues.values() for flusher in queue.flushers]:
+            await asyncio.wait(flushers)
+
+    def _put(self, server: str, entries: Sequence[tuple[int, Entry]], size: int) -> "asyncio.Future[list[Appended]]":
+        if server not in self._queues:
+            self._queues = {name: queue for name, queue in self._queues.items() if queue.flushers}
+            self._queues[server] = _Queue(self._log, self._finished)
+        write = _Write(entries, size, asyncio.get_running_loop().create_future())
+        self._events += len(entries)
+        self._bytes += size
+        self._queues[server].put(write)
+        return write.done
+
+    def _finished(self, write: _Write) -> None:
+        self._events -= len(write.entries)
+        self._bytes -= write.size
+
+
+def _size(entries: Sequence[tuple[int, Entry]]) -> int:
+    return sum(len(entry.payload) for _, entry in entries)
+
+
+class _Queue:
+    """What waits to be appended to one server, and the appends under way."""
+
+    def __init__(self, log: EventLog, finished: Callable[[_Write], None]) -> None:
+        """`finished` is told of each write that is not waited for any more, whatever became of it."""
+        self._log, self._finished = log, finished
+        self._waiting: deque[_Write] = deque()
+        self._gathered = 0
+        """Events in `_waiting`."""
+        self.flushers: set[asyncio.Task[None]] = set()
+
+    def put(self, write: _Write) -> None:
+        """Have a write appended; its `done` tells."""
+        self._waiting.append(write)
+        self._gathered += len(write.entries)
+        under_way = sum(not flusher.done() for flusher in self.flushers)
+        if not under_way or (under_way < APPENDS_AT_ONCE and self._gathered >= ENOUGH_FOR_ANOTHER):
+            flusher = asyncio.create_task(self._flush(), name="group-commit")
+            self.flushers.add(flusher)
+            flusher.add_done_callback(self.flushers.discard)
 
     async def _flush(self) -> None:
         while self._waiting:
@@ -92,8 +136,8 @@ class GroupCommit:
                     if not write.done.done():
                         write.done.set_result(answer)
             finally:
-                self._events -= sum(len(write.entries) for write in group)
-                self._bytes -= sum(write.size for write in group)
+                for write in group:
+                    self._finished(write)
 
     def _next_group(self) -> list[_Write]:
         group = [self._waiting.popleft()]

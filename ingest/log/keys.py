@@ -7,25 +7,56 @@ from here.)
 
 | key | type | lifetime |
 |---|---|---|
-| mnemolog:manifest | hash | for ever: partition count, creation time |
-| {pNN}:log | stream | for ever; entries leave only by forgetting (later: behind the archive) |
-| {pNN}:erased | sorted set | for ever: stubs of erased entries, in the order of their positions |
+| mnemolog:manifest | hash | for ever: partition count, creation time, what a restore notes |
+| {pNN}:log | stream | for ever; entries leave only by forgetting, or for the archive |
+| {pNN}:erased | sorted set | stubs of erased entries, in the order of their positions, until the archive has them |
+| {pNN}:archived | hash | for ever: which manifest of the archive counts, its chain, up to where the log is in it |
 | {pNN}:dedup, {pNN}:dedup:previous | hash | TTL: one dedup window, two for the current one |
+| {pNN}:confirmed | string | TTL: a minute; what a write that waits for a disk or a replica waits behind |
 | {pNN}:lease | string | TTL: lease time, renewed |
 | {pNN}:fence | counter | for ever: fencing token of the newest lease |
 | {pNN}:generation | string | for ever: the generation that readers use |
+| {pNN}:generations | counter | for ever: the newest generation that was ever begun; no number is used twice |
 | {pNN}:rebuild | string | TTL: who rebuilds the partition, renewed |
 | {pNN}:attempts | hash | fields removed when the event is applied or parked |
-| {pNN}:dead | hash | until a rebuild can apply it |
+| {pNN}:redrive | sorted set | members removed when the partition's runner has tried them |
+| {pNN}:discarded | sorted set | for ever, but for those that are redriven: dead letters that nobody wants applied |
+| {pNN}:letters | hash | for ever: how many dead letters were ever parked, applied after all, discarded |
+| {pNN}:purge, {pNN}:purging | set | members removed when what was made of forgotten texts is deleted |
+| {pNN}:enriched | string | for ever: up to where a model was asked to compress |
 | {pNN}:gN:doc:ID | string | as long as the generation and the document |
 | row:{pNN}:gN:ID | hash (redis-om) | as long as the generation and the document |
 | {pNN}:gN:list:... | sorted set | as long as the generation |
 | {pNN}:gN:checkpoint | string | as long as the generation |
 | {pNN}:gN:changes | stream | trimmed behind the newest complete snapshot |
 | {pNN}:gN:trimmed | string | as long as the generation: up to where the feed was trimmed |
+| {pNN}:gN:dead | sorted set | as long as the generation; members removed when redriven or discarded |
 | {pNN}:gN:embed | sorted set | members removed when embedded |
+| {pNN}:gN:stale | string | until the feed is written anew: it tells of what was forgotten, or has no beginning |
+| {pNN}:gN:changes | stream | TTL: two minutes once the generation is deleted, for who still follows it |
+| {pNN}:gN:trimmed | string | TTL: two minutes once the generation is deleted |
 | mnemolog:vec:SHA | string | TTL: embedding cache time |
+| mnemolog:llm:TENANT:DAY | counter | TTL: two days |
+| mnemolog:receipts | hash | for ever: one receipt for every subject that was to be forgotten |
 | mnemolog:workers | sorted set | members removed when a worker stops or misses its heartbeats |
+| mnemolog:replicas | sorted set | members removed when a replica stops or misses its heartbeats |
+| {index}:snapshot | string | TTL: who writes a snapshot, renewed |
+| mnemolog:forgetting | string | TTL: who carries out receipts, renewed |
+| mnemolog:purging | string | TTL: who purges, renewed |
+| mnemolog:rebuilds | hash | for ever: the newest ten rebuilds, and which of them there is something to do for |
+| mnemolog:rebuilding | string | TTL: who compares or switches what was rebuilt, renewed |
+| mnemolog:backing-up | string | TTL: who makes a backup, renewed |
+| mnemolog:archiving | string | TTL: who seals, trims or rewrites the archive, renewed |
+| mnemolog:backup | string | for ever: what became of the newest backup, and when it was last looked after |
+| mnemolog:reconciling | string | TTL: who reconciles, renewed |
+| mnemolog:reconciled | string | for ever: what the newest reconciliation found, and where it goes on |
+| mnemolog:purged | string | for ever: name of the newest snapshot that replicas must not be older than |
+| {index}:embedder | string | for ever: the live embedder, and every model that may have left vectors in the cache |
+| {access}:keys | set | for ever: ids of API keys; revoked ones stay |
+| {access}:version | counter | for ever: how often a key was made or changed |
+| row:{access}:... | hash (redis-om) | for ever: what a key is for, and the hash of its secret |
+| {access}:rate:... | hash | TTL: two minutes since the key was used |
+| {numbers}:... | hash | for ever: the numbers that a dialect's clients know documents by; ids and names, no content |
 """
 
 from datetime import timedelta
@@ -33,22 +64,86 @@ from typing import NamedTuple
 
 PREFIX = "mnemolog"
 MANIFEST = f"{PREFIX}:manifest"
+RESTORING = "restoring"
+"""Field of the manifest: the backup that is being restored, until it is all there."""
+FORGOTTEN_BEFORE = "forgotten_before"
+"""Field of the manifest: how much had been forgotten in the log that this one was restored from."""
+ARCHIVE_ID = "archive"
+"""Field of the manifest: the name of this log's folder in the archive; a restored log gets another one."""
+RESTORED = "restored"
+"""Field of the manifest: which backup the log was restored from, up to where, when, and what was left out."""
 WORKERS = f"{PREFIX}:workers"
+REPLICAS = f"{PREFIX}:replicas"
+PURGED = f"{PREFIX}:purged"
+SNAPSHOT_LEASE = f"{PREFIX}:{{index}}:snapshot"
+EMBEDDER = f"{PREFIX}:{{index}}:embedder"
+"""In the same slot: it changes only while the lease is held."""
+FORGET_LEASE = f"{PREFIX}:forgetting"
+PURGE_LEASE = f"{PREFIX}:purging"
+ARCHIVE_LEASE = f"{PREFIX}:archiving"
+REBUILDS = f"{PREFIX}:rebuilds"
+REBUILD_LEASE = f"{PREFIX}:rebuilding"
+BACKUP_LEASE = f"{PREFIX}:backing-up"
+BACKUP_STATUS = f"{PREFIX}:backup"
+RECONCILE_LEASE = f"{PREFIX}:reconciling"
+RECONCILED = f"{PREFIX}:reconciled"
+RECEIPTS = f"{PREFIX}:receipts"
 CONSUMER_GROUP = "documents"
 CONSUMER = "runner"
 
 DEDUP_WINDOW = timedelta(hours=1)
 DEDUP_IDS = 250_000
 """Ids remembered per partition. About 100 bytes each, so a partition's window costs at most 25 MB."""
-REBUILD_TTL = timedelta(minutes=5)
 LEASE_TTL = timedelta(seconds=5)
 """A crashed worker's partitions are free after this long; a healthy one renews three times within it."""
+JOB_LEASE_TTL = timedelta(seconds=30)
+"""Renewed three times within it; a crashed worker's job is free for another one after this long."""
 EMBEDDING_CACHE_TTL = timedelta(days=30)
 
 
 def embedding(sha256: bytes) -> str:
     """Cached vector of one text under one model."""
     return f"{PREFIX}:vec:{sha256.hex()}"
+
+
+def llm_budget(tenant: str, day: str) -> str:
+    """Tokens that a tenant's language model calls took on a day, `YYYY-MM-DD`."""
+    return f"{PREFIX}:llm:{tenant}:{day}"
+
+
+ACCESS_KEYS = f"{PREFIX}:{{access}}:keys"
+ACCESS_VERSION = f"{PREFIX}:{{access}}:version"
+RATE_TTL = timedelta(minutes=2)
+"""A bucket that was left alone for a minute is full again."""
+
+
+def access_row_pk(key_id: str) -> str:
+    """The primary key under which redis-om saves an API key."""
+    return f"{{access}}:{key_id}"
+
+
+def access_bucket(key_id: str, kind: str) -> str:
+    """What an API key may still ask for, of one kind."""
+    return f"{PREFIX}:{{access}}:rate:{kind}:{key_id}"
+
+
+NUMBERS = f"{PREFIX}:{{numbers}}:*"
+"""SCAN pattern of every key of NumberKeys."""
+
+
+class NumberKeys(NamedTuple):
+    """Keys of the numbers that one noun's documents go by in one tenant; `{numbers}` is their hash tag."""
+
+    tenant: str
+    noun: str
+
+    @property
+    def by_name(self) -> str:
+        return f"{PREFIX}:{{numbers}}:{self.noun}:by-name:{self.tenant}"
+
+    @property
+    def by_number(self) -> str:
+        return f"{PREFIX}:{{numbers}}:{self.noun}:by-number:{self.tenant}"
 
 
 def row_key(pk: str) -> str:
@@ -100,6 +195,14 @@ class GenerationKeys(NamedTuple):
         return f"{self.tag}:embed"
 
     @property
+    def dead(self) -> str:
+        return f"{self.tag}:dead"
+
+    @property
+    def stale(self) -> str:
+        return f"{self.tag}:stale"
+
+    @property
     def everything(self) -> tuple[str, str]:
         """SCAN patterns that match every key of the generation; the braces of a hash tag are literal in a glob."""
         return f"{self.tag}:*", row_key(f"{self._place}:*")
@@ -123,12 +226,20 @@ class PartitionKeys(NamedTuple):
         return f"{self.tag}:erased"
 
     @property
+    def archived(self) -> str:
+        return f"{self.tag}:archived"
+
+    @property
     def dedup(self) -> str:
         return f"{self.tag}:dedup"
 
     @property
     def dedup_previous(self) -> str:
         return f"{self.tag}:dedup:previous"
+
+    @property
+    def confirmed(self) -> str:
+        return f"{self.tag}:confirmed"
 
     @property
     def lease(self) -> str:
@@ -143,6 +254,10 @@ class PartitionKeys(NamedTuple):
         return f"{self.tag}:generation"
 
     @property
+    def generations(self) -> str:
+        return f"{self.tag}:generations"
+
+    @property
     def rebuild(self) -> str:
         return f"{self.tag}:rebuild"
 
@@ -151,8 +266,31 @@ class PartitionKeys(NamedTuple):
         return f"{self.tag}:attempts"
 
     @property
-    def dead(self) -> str:
-        return f"{self.tag}:dead"
+    def redrive(self) -> str:
+        """Positions of dead letters that the runner is to try once more."""
+        return f"{self.tag}:redrive"
+
+    @property
+    def discarded(self) -> str:
+        return f"{self.tag}:discarded"
+
+    @property
+    def letters(self) -> str:
+        """Counts of what became of dead letters."""
+        return f"{self.tag}:letters"
+
+    @property
+    def purge(self) -> str:
+        return f"{self.tag}:purge"
+
+    @property
+    def purging(self) -> str:
+        """The notes that a purge works on; what is noted meanwhile waits for the next one."""
+        return f"{self.tag}:purging"
+
+    @property
+    def enriched(self) -> str:
+        return f"{self.tag}:enriched"
 
     def of_generation(self, generation: int) -> GenerationKeys:
         return GenerationKeys(self.partition, generation)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from ingest.durability import Durability
+from ingest.errors import DurabilityUnavailable
 from ingest.log.event_log import Appended, Entry, Stored
 from ingest.log.position import START, Position
 
@@ -21,11 +23,26 @@ class MemoryLog:
     def partitions(self) -> int:
         return len(self._entries)
 
+    def server_of(self, partition: int) -> str:
+        return ""
+
     async def append(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
         return {partition: [self._append(partition, entry) for entry in batch] for partition, batch in batches.items()}
 
+    async def standing_durability(self) -> Durability:
+        return "memory"
+
+    async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
+        if wanted != "memory":
+            raise DurabilityUnavailable(wanted, "it is kept in memory")
+        return wanted
+
     async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
         return [stored for stored in self._entries[partition] if stored.position > after][:limit]
+
+    async def read_back(self, partition: int, before: Position | None, limit: int) -> list[Stored]:
+        newest_first = reversed(self._entries[partition])
+        return [stored for stored in newest_first if before is None or stored.position < before][:limit]
 
     def erase(self, partition: int, erased: Mapping[Position, bytes]) -> None:
         """Put stubs in the place of entries."""

@@ -70,15 +70,18 @@ class Token(dict[int, Position]):
         """The token that covers every `(partition, position)` given."""
         token = cls()
         for partition, position in written:
-            known = token.get(partition)
-            if known is None or known < position:
-                token[partition] = position
+            token.include(partition, position)
         return token
 
     def include(self, partition: int, position: Position) -> None:
         """Cover one more position."""
         if partition not in self or self[partition] < position:
             self[partition] = position
+
+    def include_all(self, covered: Mapping[int, Position]) -> None:
+        """Cover everything that another token covers, too."""
+        for partition, position in covered.items():
+            self.include(partition, position)
 
     def check(self, partitions: int) -> "Token":
         """The token itself; raises CommandRejected when it names a partition that a log of so many does not have."""

@@ -3,18 +3,40 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from redis.exceptions import BusyLoadingError, ConnectionError, NoScriptError, RedisError, ResponseError, TimeoutError
+from redis.exceptions import (
+    BusyLoadingError,
+    ConnectionError,
+    NoScriptError,
+    OutOfMemoryError,  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType] - not in the stubs
+    RedisError,
+    ResponseError,
+    TimeoutError,
+)
 
-from ingest.clock import Clock, system_clock
-from ingest.connections import Client
-from ingest.errors import LogRefused, LogUnavailable, PartitionCountMismatch
+from ingest.clock import Clock, system_clock, to_ms
+from ingest.connections import Client, Commands, on_each_node, server_of
+from ingest.durability import Durability, weakest
+from ingest.errors import (
+    DurabilityUnavailable,
+    LogFull,
+    LogRefused,
+    LogUnavailable,
+    PartitionCountMismatch,
+    RestoreUnfinished,
+)
 from ingest.log.event_log import Appended, Entry, Stored
-from ingest.log.keys import DEDUP_IDS, DEDUP_WINDOW, MANIFEST, PartitionKeys
+from ingest.log.keys import DEDUP_IDS, DEDUP_WINDOW, MANIFEST, RESTORING, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.scripts import APPEND, append_arguments
 
 ENTRIES_PER_CALL = 2_000
 """Lua hands at most about 8,000 values to one command; a call looks up each id once and stores two values for it."""
+
+CONFIRM_WITHIN_S = 3.0
+"""How long a write waits for a disk or a replica. Shorter than the time-out of a connection, which would be lost."""
+CONFIRM_KEY_TTL_S = 60
+LOST_WITHIN_MS = 60_000
+"""A server that takes another's place has what that one was told so long ago."""
 
 _DUPLICATE = ord("=")
 
@@ -34,8 +56,16 @@ class RedisLog:
     def partitions(self) -> int:
         return len(self._keys)
 
+    def server_of(self, partition: int) -> str:
+        return server_of(self._redis, self._keys[partition].log)
+
     async def create_or_check(self, clock: Clock = system_clock) -> None:
-        """Record the partition count in a new log; raises PartitionCountMismatch when an old one differs."""
+        """Record the partition count in a new log; raises PartitionCountMismatch when an old one differs.
+
+        Raises RestoreUnfinished for a log that has only a part of a backup.
+        """
+        if unfinished := await self._redis.hget(MANIFEST, RESTORING):
+            raise RestoreUnfinished(_text(unfinished))
         await self._redis.hsetnx(MANIFEST, "partitions", str(self.partitions))
         await self._redis.hsetnx(MANIFEST, "created_at", clock().isoformat())
         recorded = int(await self._redis.hget(MANIFEST, "partitions") or 0)
@@ -68,6 +98,8 @@ class RedisLog:
         for answer in answers:
             if isinstance(answer, (ConnectionError, TimeoutError)):
                 raise LogUnavailable(f"the log did not answer: {answer}") from answer
+            if isinstance(answer, OutOfMemoryError):
+                raise LogFull(f"the log's server has no memory left: {answer}") from answer
             if isinstance(answer, RedisError):
                 raise LogRefused(f"the log refused the write: {answer}") from answer
         return answers
@@ -80,16 +112,18 @@ class RedisLog:
             return await pipe.execute(raise_on_error=False)
 
     async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
-        keys = self._keys[partition]
         async with self._redis.pipeline(transaction=True) as pipe:
-            pipe.xrange(keys.log, min=f"({after}", max="+", count=limit)
-            low = f"[{after.sort_key}~".encode()  # behind every stub at `after`: ~ sorts after the separator
-            pipe.zrange(keys.erased, low, b"+", bylex=True, offset=0, num=limit)
+            queue_entries(pipe, self._keys[partition], after, limit)
+            queue_stubs(pipe, self._keys[partition], after, limit)
             rows, stubs = await pipe.execute()
-        entries = [Stored(Position.parse(position), fields.get(b"e", b"")) for position, fields in rows]
-        if not stubs:
-            return entries
-        return sorted([*entries, *map(_read_stub, stubs)], key=lambda stored: stored.position)[:limit]
+        return merged(rows, stubs)[:limit]
+
+    async def read_back(self, partition: int, before: Position | None, limit: int) -> list[Stored]:
+        async with self._redis.pipeline(transaction=True) as pipe:
+            queue_entries_back(pipe, self._keys[partition], before, limit)
+            queue_stubs_back(pipe, self._keys[partition], before, limit)
+            rows, stubs = await pipe.execute()
+        return merged(rows, stubs, newest_first=True)[:limit]
 
     async def head(self, partition: int) -> Position:
         """The stream's last generated id: stays when the newest entry is erased."""
@@ -99,16 +133,69 @@ class RedisLog:
             return START
         return Position.parse(info["last-generated-id"])
 
-    async def durability(self) -> str:
-        """What an acknowledgement means on this server: `fsync`, `everysec` or `memory`; `unknown` if it won't say."""
+    async def standing_durability(self) -> Durability:
+        """`fsync` on a server that is known to write every command to disk before it answers, else `memory`."""
         try:
             config = await self._redis.config_get("append*")
         except ResponseError:  # managed services forbid CONFIG
-            return "unknown"
-        settings = {_text(key): _text(value) for key, value in config.items()}
-        if settings.get("appendonly") != "yes":
             return "memory"
-        return "fsync" if settings.get("appendfsync") == "always" else "everysec"
+        except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
+            raise LogUnavailable(f"the log did not answer: {error}") from error
+        settings = {_text(key): _text(value) for key, value in config.items()}
+        on_disk = settings.get("appendonly") == "yes" and settings.get("appendfsync") == "always"
+        return "fsync" if on_disk else "memory"
+
+    async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
+        """WAITAOF behind a small write to each partition; see EventLog.
+
+        It waits for what its own connection wrote, and so for everything that the server was told before: also for the
+        first of two appends of one event id, the second of which wrote nothing. The server may be another one by now,
+        which took the place of the one that answered the append, or the same one without what it had not written to
+        disk: so the newest entries are looked for, too. What is lost is lost from some entry on.
+        """
+        if wanted == "memory":
+            return wanted
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for partition, position in sorted(newest.items()):
+                keys, place = self._keys[partition], position.sort_key
+                pipe.set(keys.confirmed, b"", ex=CONFIRM_KEY_TTL_S)
+                pipe.xrange(keys.log, min=str(position), max=str(position), count=1)
+                pipe.zrange(keys.erased, f"[{place}|".encode(), f"[{place}~".encode(), bylex=True, offset=0, num=1)
+            command = ("WAITAOF", 1, int(wanted == "replicated"), round(CONFIRM_WITHIN_S * 1000))
+            answers_of = on_each_node(pipe, *command)
+            try:
+                *found, answer = await pipe.execute(raise_on_error=False)
+            except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
+                raise LogUnavailable(f"the log did not answer: {error}") from error
+        _check_there(newest, found)
+        return weakest([_reached(one, wanted) for one in answers_of(answer)])
+
+
+def _check_there(newest: Mapping[int, Position], found: Sequence[Any]) -> None:
+    """Raise LogUnavailable unless each newest entry, or the stub in its place, was found.
+
+    One older than LOST_WITHIN_MS may have left the log for other reasons, and its loss would have been noticed.
+    """
+    for n, (partition, position) in enumerate(sorted(newest.items())):
+        answers = found[3 * n : 3 * n + 3]
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise LogUnavailable(f"the log did not confirm: {answer}") from answer
+        if not answers[1] and not answers[2] and to_ms(system_clock()) - position.ms < LOST_WITHIN_MS:
+            raise LogUnavailable(f"the log has lost what was appended to partition {partition}; send it again")
+
+
+def _reached(answer: Any, wanted: Durability) -> Durability:
+    """What one server says to WAITAOF."""
+    match answer:
+        case [local, replicas]:
+            return ("replicated" if replicas else "fsync") if local else "memory"
+        case ResponseError() as refused if "unknown command" in str(refused):
+            raise DurabilityUnavailable(wanted, "its server has no WAITAOF (Redis >= 7.2 or Valkey >= 8 have)")
+        case ResponseError() as refused if "appendonly is disabled" in str(refused):
+            raise DurabilityUnavailable(wanted, "its server writes no append-only file")
+        case error:
+            raise LogUnavailable(f"the log did not confirm: {error}")
 
 
 def _parse(raw: bytes) -> Appended:
@@ -127,7 +214,50 @@ def stub_member(stub: Stored) -> bytes:
     return stub.position.sort_key.encode() + b"|" + stub.payload
 
 
-def _read_stub(member: bytes) -> Stored:
+def read_stub(member: bytes) -> Stored:
+    """The stub that a member of the sorted set is."""
     place, _, payload = member.partition(b"|")
     ms, _, seq = place.decode().partition("-")
     return Stored(Position(int(ms), int(seq)), payload)
+
+
+def queue_entries(pipe: Commands, keys: PartitionKeys, after: Position, limit: int) -> None:
+    """Queue a page of the stream, oldest first; `merged` reads the answer."""
+    pipe.xrange(keys.log, min=f"({after}", max="+", count=limit)
+
+
+def queue_stubs(pipe: Commands, keys: PartitionKeys, after: Position, limit: int) -> None:
+    """Queue the first stubs behind a position."""
+    pipe.zrange(keys.erased, _behind(after), b"+", bylex=True, offset=0, num=limit)
+
+
+def queue_entries_back(pipe: Commands, keys: PartitionKeys, before: Position | None, limit: int) -> None:
+    """Queue a page of the stream, newest first."""
+    pipe.xrevrange(keys.log, max="+" if before is None else f"({before}", min="-", count=limit)
+
+
+def queue_stubs_back(pipe: Commands, keys: PartitionKeys, before: Position | None, limit: int) -> None:
+    """Queue the last stubs ahead of a position, newest first."""
+    high = b"+" if before is None else f"({before.sort_key}".encode()  # a stub at `before` sorts behind it
+    pipe.zrange(keys.erased, high, b"-", desc=True, bylex=True, offset=0, num=limit)
+
+
+def queue_stubs_between(pipe: Commands, keys: PartitionKeys, after: Position, until: Position, limit: int) -> Any:
+    """Queue (or, of a client, ask for) the first stubs behind one position and up to another."""
+    return pipe.zrange(keys.erased, _behind(after), _behind(until), bylex=True, offset=0, num=limit)
+
+
+def merged(
+    rows: Sequence[tuple[bytes, Mapping[bytes, bytes]]], stubs: Sequence[bytes], *, newest_first: bool = False
+) -> list[Stored]:
+    """Rows of the stream with stubs at their places; both are sorted as asked for."""
+    entries = [Stored(Position.parse(position), fields.get(b"e", b"")) for position, fields in rows]
+    if not stubs:
+        return entries
+    both = [*entries, *map(read_stub, stubs)]
+    return sorted(both, key=lambda stored: stored.position, reverse=newest_first)
+
+
+def _behind(position: Position) -> bytes:
+    """A limit behind every stub at a position: ~ sorts after the separator."""
+    return f"[{position.sort_key}~".encode()

@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from redis.exceptions import NoScriptError
 
 from ingest.connections import Client
 from ingest.log.event_log import Entry
-from ingest.log.keys import GenerationKeys, PartitionKeys
+from ingest.log.keys import RATE_TTL, GenerationKeys, NumberKeys, PartitionKeys
+from ingest.log.position import START, Position
+
+Call: TypeAlias = tuple[Sequence[str], Sequence[str | bytes | int]]
+"""Keys and arguments."""
 
 
 class Script:
@@ -33,27 +37,49 @@ class Script:
             sha = await self.sha(redis, reload=True)
             return await redis.evalsha(sha, len(keys), *keys, *args)
 
-    async def call_each(self, redis: Client, calls: Sequence[tuple[Sequence[str], Sequence[str | int]]]) -> list[Any]:
+    async def call_each(self, redis: Client, calls: Sequence[Call]) -> list[Any]:
         """Run it with each of several keys and arguments, in one round trip; raises the first error."""
-        sha = await self.sha(redis)
-        for reload in (False, True):
-            async with redis.pipeline(transaction=False) as pipe:
-                for keys, args in calls:
-                    pipe.evalsha(sha, len(keys), *keys, *args)
-                answers = await pipe.execute(raise_on_error=False)
-            error = next((answer for answer in answers if isinstance(answer, Exception)), None)
-            if error is None:
-                return answers
-            if reload or not isinstance(error, NoScriptError):
-                raise error
-            sha = await self.sha(redis, reload=True)
-        raise AssertionError("unreachable")
+        answers = await self.try_each(redis, calls)
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+        return answers
 
+    async def try_each(self, redis: Client, calls: Sequence[Call]) -> list[Any]:
+        """The same; an error stands in the place of its answer. Runs again what a server did not know the script for.
+
+        A server that does not answer at all is raised, but for nodes of a cluster.
+        """
+        answers = await self._pipeline(redis, calls, await self.sha(redis))
+        unknown = [n for n, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
+        if unknown:
+            sha = await self.sha(redis, reload=True)
+            again = await self._pipeline(redis, [calls[n] for n in unknown], sha)
+            for n, answer in zip(unknown, again, strict=True):
+                answers[n] = answer
+        return answers
+
+    async def _pipeline(self, redis: Client, calls: Sequence[Call], sha: str) -> list[Any]:
+        async with redis.pipeline(transaction=False) as pipe:
+            for keys, args in calls:
+                pipe.evalsha(sha, len(keys), *keys, *args)
+            return await pipe.execute(raise_on_error=False)
+
+
+PARTS_PER_CALL = 1_000
+"""Short enough that Redis is not held for long (about 2 ms)."""
 
 APPEND = Script("append")
+_RESTORE = Script("restore")
 _ACQUIRE_LEASE = Script("acquire_lease")
+_BEAT = Script("beat")
+_HEARD_OF = Script("heard_of")
 _RENEW_LEASE = Script("renew_lease")
 _FINISH_EMBEDDING = Script("finish_embedding")
+_LOOK_BACK = Script("look_back")
+_NUMBER = Script("number")
+_MEMBERS_OF_PARTS = Script("members_of_parts")
+_TAKE_REQUESTS = Script("take_requests")
 
 
 def append_arguments(
@@ -67,20 +93,52 @@ def append_arguments(
     return (keys.log, keys.dedup, keys.dedup_previous), args
 
 
+async def restore_entries(
+    redis: Client, keys: PartitionKeys, window_ms: int, window_ids: int, entries: Sequence[tuple[Position, Entry]]
+) -> int:
+    """Append entries at the positions they had in another log; an empty dedup id is not remembered.
+
+    Returns how many. Raises ResponseError when the partition has something behind the first one.
+    """
+    args: list[str | bytes | int] = [window_ms, window_ids]
+    for position, entry in entries:
+        args += [str(position), entry.dedup_id, entry.payload]
+    return int(await _RESTORE.call(redis, (keys.log, keys.dedup, keys.dedup_previous), args))
+
+
 async def acquire_lease(redis: Client, keys: PartitionKeys, worker_id: str, ttl_ms: int) -> int:
     """A fencing token larger than every one before, or 0 when another worker holds the partition."""
     return int(await _ACQUIRE_LEASE.call(redis, (keys.lease, keys.fence), (worker_id, ttl_ms)))
 
 
-async def renew_leases(redis: Client, keys: Sequence[PartitionKeys], worker_id: str, ttl_ms: int) -> list[bool]:
-    """For each partition, whether its lease was still this worker's and now lasts `ttl_ms` longer. One round trip."""
+async def renew_leases(
+    redis: Client, keys: Sequence[PartitionKeys], worker_id: str, ttl_ms: int
+) -> list[bool | Exception]:
+    """For each partition, whether its lease was still this worker's and now lasts `ttl_ms` longer. One round trip.
+
+    An error stands in the place of what is not known: the partitions of a cluster are on several nodes.
+    """
     calls = [((partition.lease,), (worker_id, ttl_ms)) for partition in keys]
-    return [bool(held) for held in await _RENEW_LEASE.call_each(redis, calls)]
+    answers = await _RENEW_LEASE.try_each(redis, calls)
+    return [answer if isinstance(answer, Exception) else bool(answer) for answer in answers]
 
 
 async def release_lease(redis: Client, keys: PartitionKeys, worker_id: str) -> None:
     """Give the partition up, if it is still this worker's."""
     await _RENEW_LEASE.call(redis, (keys.lease,), (worker_id, 0))
+
+
+async def beat(redis: Client, registry: str, member: str, ttl_ms: int, earlier: str = "") -> list[str]:
+    """Say that `member` is up; returns all that are, in the order of their names, by the server's clock.
+
+    Members that begin with `earlier` are what the same one said before, and are taken out.
+    """
+    return [one.decode() for one in await _BEAT.call(redis, (registry,), (member, ttl_ms, earlier))]
+
+
+async def heard_of(redis: Client, registry: str, ttl_ms: int) -> list[str]:
+    """The members of a registry that said within `ttl_ms` that they are up, by the server's clock."""
+    return [one.decode() for one in await _HEARD_OF.call(redis, (registry,), (ttl_ms,))]
 
 
 async def finish_embedding(
@@ -91,3 +149,39 @@ async def finish_embedding(
     for name, score in done:
         args += [name, repr(score)]
     return int(await _FINISH_EMBEDDING.call(redis, (keys.embed_queue, keys.changes), args))
+
+
+class LookBack(NamedTuple):
+    """Up to where a feed is trimmed, and whether the entry that was asked for is in it."""
+
+    trimmed: Position
+    is_there: bool
+
+
+async def look_back(redis: Client, keys: GenerationKeys, entry: str) -> LookBack:
+    """Whether an entry of a change feed is still there, in one moment with up to where it is trimmed."""
+    trimmed, is_there = await _LOOK_BACK.call(redis, (keys.changes, keys.trimmed), (entry,))
+    return LookBack(Position.parse(trimmed) if trimmed else START, bool(is_there))
+
+
+async def number(redis: Client, keys: NumberKeys, names: Sequence[str]) -> list[int]:
+    """The number of each name, given on first sight: from 1 up, in the order of the names; at most 2,000 of them."""
+    answers = await _NUMBER.call(redis, (keys.by_name, keys.by_number), names)
+    return [int(answer) for answer in answers]
+
+
+async def take_requests(redis: Client, bucket: str, per_minute: int, want: int) -> tuple[int, int]:
+    """Up to `want` requests out of a bucket that refills evenly; how many, and the ms until there is one more."""
+    taken, wait_ms = await _TAKE_REQUESTS.call(
+        redis, (bucket,), (per_minute, want, int(1000 * RATE_TTL.total_seconds()))
+    )
+    return int(taken), int(wait_ms)
+
+
+async def members_of_parts(redis: Client, listing: str, beginnings: Sequence[str]) -> list[list[bytes]]:
+    """The members of a listing that begin with each of these texts, in order; one round trip."""
+    calls = [
+        ([listing], beginnings[start : start + PARTS_PER_CALL]) for start in range(0, len(beginnings), PARTS_PER_CALL)
+    ]
+    answers: list[list[list[bytes]]] = await _MEMBERS_OF_PARTS.call_each(redis, calls)
+    return [part for answer in answers for part in answer]

@@ -1,19 +1,20 @@
-"""Which tools there are, in the order clients list them, and how they are declared to clients."""
+"""The native tools, in the order clients list them, and how any tool is declared to clients."""
 
 from importlib.metadata import PackageNotFoundError, version
 
 import mcp.types as types
 
 from mcp_gateway.tools.context import CONTEXT
+from mcp_gateway.tools.forget import FORGET
 from mcp_gateway.tools.lesson import LESSON
 from mcp_gateway.tools.observe import OBSERVE
 from mcp_gateway.tools.recall import RECALL
 from mcp_gateway.tools.remember import REMEMBER
+from mcp_gateway.tools.revise import REVISE
+from mcp_gateway.tools.slots import SLOTS
 from mcp_gateway.tools.tool import Tool
 
-TOOLS: dict[str, Tool] = {tool.name: tool for tool in (RECALL, REMEMBER, OBSERVE, LESSON, CONTEXT)}
-
-SERVER_NAME = "mnemolog"
+NATIVE = (RECALL, REMEMBER, OBSERVE, LESSON, CONTEXT, REVISE, FORGET, SLOTS)
 INSTRUCTIONS = (
     "mnemolog is memory shared by you and other agents. Start with `context` for the project. `recall` before you "
     "assume. `remember` what should last, `observe` what happens, `lesson` what you learned. Pass the same `agent_id` "
@@ -40,12 +41,9 @@ def declared(tool: Tool) -> types.Tool:
         annotations=types.ToolAnnotations(
             title=tool.title,
             read_only_hint=tool.reads_only,
-            destructive_hint=False,
+            destructive_hint=tool.destructive,
             # Without the same event_id, a second write is a second event.
             idempotent_hint=tool.reads_only,
             open_world_hint=False,
         ),
     )
-
-
-DECLARED = [declared(tool) for tool in TOOLS.values()]

@@ -46,6 +46,8 @@ async def call(door: Door, arguments: ContextArguments) -> Answer:
     """Compile the context on behalf of the agent."""
     from projections.queries import ContextRequest  # loads the index, which the stdio bridge must not
 
+    reader = door.reader(arguments.agent_id)
+
     async def ask(after: str) -> "Context":
         question = ContextRequest(
             project=arguments.project,
@@ -55,7 +57,7 @@ async def call(door: Door, arguments: ContextArguments) -> Answer:
             agent_id=arguments.agent_id,
             after=after,
         )
-        return await door.queries.context(question, door.tenant, arguments.agent_id)
+        return await door.queries.context(question, reader)
 
     context, missing = await door.read_own_writes(arguments.agent_id, ask)
     compiled = Compiled(

@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from ingest.commands.requests import Name, Names
+from ingest.marking import marked
 from mcp_gateway.tools.tool import Answer, Arguments, Door, Tool, given
 
 if TYPE_CHECKING:
@@ -62,10 +63,10 @@ class Recalled(Struct, frozen=True, kw_only=True):
 
 async def call(door: Door, arguments: RecallArguments) -> Answer:
     """Search on behalf of the agent."""
-    question = request(arguments)
+    question, reader = request(arguments), door.reader(arguments.agent_id)
 
     async def ask(after: str) -> "RecallAnswer":
-        return await door.queries.recall(replace(question, after=after), door.tenant, arguments.agent_id)
+        return await door.queries.recall(replace(question, after=after), reader)
 
     answer, missing = await door.read_own_writes(arguments.agent_id, ask)
     recalled = Recalled(results=[_found(one) for one in answer.results], degraded=missing + answer.degraded)
@@ -82,10 +83,11 @@ def request(arguments: RecallArguments) -> "RecallRequest":
 
 
 def text_of(recalled: Recalled, query: str) -> str:
-    """The results as a numbered list, after a line on what they may lack."""
-    lines = [f"Note: {lack}." for lack in recalled.degraded]
+    """The results as a numbered list, marked as data, after a line on what they may lack."""
+    notes = [f"Note: {lack}." for lack in recalled.degraded]
     if not recalled.results:
-        lines.append(f"Nothing found for: {' '.join(query.split())[:200]}")
+        return "\n".join([*notes, f"Nothing found for: {' '.join(query.split())[:200]}"])
+    lines: list[str] = []
     for number, one in enumerate(recalled.results, 1):
         title = " ".join(one.title.split())
         where = [f"{one.occurred_at:%Y-%m-%d %H:%M} UTC", one.kind, one.id]
@@ -93,7 +95,7 @@ def text_of(recalled: Recalled, query: str) -> str:
         lines.append(f"{number}. {title or one.kind.capitalize()} ({', '.join(where)})")
         if one.content.strip() != one.title.strip():
             lines += [f"   {line}" for line in _shown(one.content).splitlines()]
-    return "\n".join(lines)
+    return "\n".join([*notes, *marked("mnemolog-recall", lines)])
 
 
 def _places(one: Found) -> list[tuple[str, str]]:

@@ -2,7 +2,15 @@
 
 from typing import Any
 
-from ingest.errors import CommandRejected, LogUnavailable, MalformedRequest, MnemologError, Overloaded, ProjectionBehind
+from ingest.errors import (
+    CommandRejected,
+    LogFull,
+    LogUnavailable,
+    MalformedRequest,
+    MnemologError,
+    Overloaded,
+    ProjectionBehind,
+)
 from mcp_gateway.tools.tool import Tool
 
 
@@ -15,9 +23,12 @@ def refusal(tool: Tool, event_id: str, error: Exception) -> str:
             return f"{error}. Correct the arguments and call {tool.name} again; nothing was stored."
         case Overloaded(retry_after_s=seconds):
             return (
-                f"The server has more to do than it can take; nothing was stored. "
+                f"The server has more to do than it can take: {error}; nothing was stored. "
                 f"A retry is safe: wait {seconds} s, then make the same call."
             )
+        case LogFull(retry_after_s=seconds):
+            after = _after_unknown_outcome(tool, event_id)
+            return f"The log's server has no memory left; come back in {seconds} s. {after}"
         case LogUnavailable():
             return f"The log did not acknowledge. {_after_unknown_outcome(tool, event_id)}"
         case ProjectionBehind():
@@ -33,6 +44,8 @@ def refusal(tool: Tool, event_id: str, error: Exception) -> str:
 def _after_unknown_outcome(tool: Tool, event_id: str) -> str:
     if tool.reads_only:
         return "A retry is safe: this tool only reads."
+    if not event_id:
+        return "Whether it was stored is unknown: look before you repeat it."
     return (
         "Whether it was stored is unknown. "
         f"A retry is safe if you add `event_id`: {event_id!r} to the same arguments; then nothing is stored twice."

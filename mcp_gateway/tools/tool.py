@@ -3,26 +3,30 @@
 Nothing here or in the tools imports the index at load time: the stdio bridge lists the tools without it.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ingest.commands.decide import Caller
+from ingest.commands.decide import Caller, writer
 from ingest.commands.handler import Accepted, CommandHandler
 from ingest.commands.requests import Name, WriteCommand
 from ingest.errors import ProjectionBehind
+from ingest.reach import ANYWHERE, Reach
 from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.schema import schema_of
 
 if TYPE_CHECKING:
+    from projections.access import Reader
+    from projections.operations import Operations
     from projections.queries import Queries
 
 T = TypeVar("T")
 
 SOURCE = "mcp"
 """What events written here say about where they came from."""
+BEHIND = "your newest writes are not searchable yet and may be missing here"
 
 Project = Annotated[Name, Meta(description="The project this belongs to. Use one name per code base or task.")]
 AgentId = Annotated[
@@ -65,25 +69,74 @@ class Written(Struct, frozen=True, kw_only=True):
 
 
 class Answer(NamedTuple):
-    """What a call answers: text a model reads, and the same as data."""
+    """What a call answers: text a model reads, and the same as data, if there is any."""
 
     text: str
-    data: Struct
+    data: Struct | Mapping[str, Any] | None = None
+    is_error: bool = False
 
 
 class Door(NamedTuple):
-    """What the tools reach through: the write side, the questions, whose they are, and what callers wrote last."""
+    """What the tools reach through: the write side, the questions, whose they are, and what callers wrote last.
+
+    `agent` is who calls, as far as the transport says it; `own_agent` who is meant when nobody says it; `source` the
+    door, as events name it; `half_life_days` is of recency, in a dialect's ranking that has one.
+    """
 
     commands: CommandHandler
     queries: "Queries"
+    operations: "Operations"
     tenant: str
     last_writes: LastWrites
+    own_agent: str = ""
+    scope: Literal["shared", "isolated"] = "shared"
+    agent: str = ""
+    source: str = SOURCE
+    half_life_days: float = 30.0
+    reach: Reach = ANYWHERE
+    admit: Callable[["Tool | None"], Awaitable[None]] | None = None
+    """Asked before every call of a tool (None: a resource or a prompt); raises AccessDenied or TooManyRequests."""
+
+    async def admits(self, tool: "Tool | None" = None) -> None:
+        """Whether whoever calls may call this; raises AccessDenied or TooManyRequests."""
+        if self.admit is not None:
+            await self.admit(tool)
+
+    def acting(self, agent_id: str = "") -> str:
+        """Who acts: whom the arguments name, else who calls, else the server's own agent."""
+        return agent_id or self.agent or self.reach.sole_agent or self.own_agent
+
+    def caller(self, agent_id: str = "") -> Caller:
+        """On whose behalf a command is carried out."""
+        named = writer(agent_id, self.agent, self.reach.sole_agent, self.own_agent)
+        return Caller(self.tenant, self.source, named, reach=self.reach)
+
+    def reader(self, agent_id: str = "") -> "Reader":
+        """Who reads; raises ReaderUnknown where the scope is isolated and nobody is named."""
+        from projections.access import reader_of  # loads numpy and more, which the stdio bridge must not
+
+        return reader_of(self.tenant, self.scope, self.own_agent, self.acting(agent_id), self.reach)
+
+    def operator(self) -> "Reader":
+        """Who looks at everything of the tenant that the key is for."""
+        from projections.access import operator_of
+
+        return operator_of(self.tenant, self.reach)
 
     async def write(self, command: WriteCommand) -> Accepted:
         """Carry out a command and take note of its position. Raises what the command handler raises."""
-        accepted = await self.commands.handle(command, Caller(self.tenant, SOURCE, command.agent_id))
-        self.last_writes.wrote(command.agent_id, accepted.position)
+        caller = self.caller(command.agent_id)
+        accepted = await self.commands.handle(command, caller)
+        self.wrote(caller.agent_id, accepted.position)
         return accepted
+
+    def wrote(self, agent: str, position: str) -> None:
+        """Take note of what an operation wrote for an agent; an empty position is nothing.
+
+        Dialects' reads do not say who reads, so it also counts for whom the transport names.
+        """
+        for name in {agent, self.acting()} if position else ():
+            self.last_writes.wrote(name, position)
 
     async def read_own_writes(self, agent: str, ask: Callable[[str], Awaitable[T]]) -> tuple[T, list[str]]:
         """The answer of `ask(after)`, having waited for the agent's own writes, and what it may lack.
@@ -94,30 +147,97 @@ class Door(NamedTuple):
             try:
                 return await ask(after), []
             except ProjectionBehind:
-                return await ask(""), ["your newest writes are not searchable yet and may be missing here"]
+                return await ask(""), [BEHIND]
         return await ask(""), []
+
+    async def caught_up(self, agent_id: str = "") -> list[str]:
+        """Wait for the own writes of who acts, before a read that takes no position; what the read may lack.
+
+        Where the arguments name somebody, also for those of whom the transport names: dialects name whom to read about.
+        """
+        after = self.last_writes.after(self.acting(agent_id), self.acting())
+        try:
+            if after:
+                await self.queries.browse.caught_up(after)
+        except ProjectionBehind:
+            return [BEHIND]
+        return []
 
 
 class Tool(NamedTuple):
-    """One tool. `call` raises what the handler and the queries raise; the server turns that into tool errors."""
+    """One tool. `call` raises what the handler and the queries raise; the server turns that into tool errors.
+
+    A native tool has `arguments` and `answer`: its schemas are theirs, and its call gets an `arguments`. A dialect's
+    tool has a `schema`, which is advertised as it is and by which arguments are read leniently (`mcp_gateway.lenient`);
+    its call gets a dict with every property of `schema` and of `also`, which is accepted and not advertised.
+    """
 
     name: str
     title: str
     description: str
-    arguments: type[Arguments]
-    answer: type[Struct]
+    arguments: type[Arguments] | None
+    answer: type[Struct] | None
     reads_only: bool
     call: Callable[[Door, Any], Awaitable[Answer]]
+    destructive: bool = False
+    schema: Mapping[str, Any] | None = None
+    also: Mapping[str, Any] = {}
+    instead: tuple[str, ...] = ()
+    """Arguments that excuse the absence of required ones."""
+    stated_answer: Mapping[str, Any] | None = None
+    """The output schema of a dialect's tool, where its contract has one."""
+    refused: Callable[["Tool", Exception], Answer] | None = None
+    """How a dialect tells of a fault; without it as native tools do."""
 
     @property
     def input_schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments."""
+        if self.schema is not None:
+            return dict(self.schema)
+        assert self.arguments is not None, "a tool has arguments or a schema"
         return schema_of(self.arguments)
 
     @property
-    def output_schema(self) -> dict[str, Any]:
-        """JSON Schema of the structured answer."""
-        return schema_of(self.answer)
+    def output_schema(self) -> dict[str, Any] | None:
+        """JSON Schema of the structured answer; None where none is promised."""
+        if self.stated_answer is not None:
+            return dict(self.stated_answer)
+        return None if self.answer is None else schema_of(self.answer)
+
+
+def dialect_tool(
+    name: str,
+    description: str,
+    call: Callable[[Door, Any], Awaitable[Answer]],
+    *,
+    properties: Mapping[str, Any],
+    required: tuple[str, ...] = (),
+    also: Mapping[str, Any] | None = None,
+    instead: tuple[str, ...] = (),
+    reads_only: bool = False,
+    destructive: bool = False,
+    stated_answer: Mapping[str, Any] | None = None,
+    refused: Callable[[Tool, Exception], Answer] | None = None,
+) -> Tool:
+    """A tool that another project's clients know, with exactly the properties its contract has."""
+    schema: dict[str, Any] = {"type": "object", "properties": dict(properties)}
+    if required:
+        schema["required"] = list(required)
+    return Tool(
+        name=name,
+        title=name.replace("_", " ").capitalize(),
+        description=description,
+        arguments=None,
+        answer=None,
+        reads_only=reads_only,
+        call=call,
+        destructive=destructive,
+        schema=schema,
+        also=also or {},
+        instead=instead,
+        stated_answer=stated_answer,
+        refused=refused,
+    )
 
 
 def given(arguments: Struct) -> dict[str, Any]:

@@ -7,7 +7,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded
-from ingest.events.memory import MemoryRecorded, MemoryType, Purpose, Visibility
+from ingest.events.memory import (
+    MemoryCondensed,
+    MemoryRecorded,
+    MemoryRevised,
+    MemoryType,
+    MemoryVisibilityChanged,
+    Purpose,
+    Visibility,
+)
 from ingest.ids import MEMORY, DocumentId, document_id
 from ingest.log.partitions import project_route
 from ingest.log.position import Position
@@ -17,7 +25,10 @@ TITLE_CHARS = 80
 
 
 class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One version of a memory. Superseded versions stay readable; recall sees the latest unless asked `as_of`."""
+    """One version of a memory. Superseded versions stay readable; recall sees the latest unless asked `as_of`.
+
+    `condensed` names the memories that this one was made of and stands for. `updated_at` moves with its visibility.
+    """
 
     id: DocumentId
     event_id: str
@@ -45,6 +56,12 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_latest: bool = True
     superseded_at: datetime | None = None
     superseded_by: str = ""
+    keep_duplicates: bool = False
+    derived_from: list[str] = []
+    condensed: list[str] = []
+    model: str = ""
+    prompt_version: str = ""
+    updated_at: datetime
     occurred_at: datetime
     recorded_at: datetime
     position: str
@@ -57,8 +74,8 @@ def memory_id(recorded: Recorded) -> DocumentId:
     return document_id(MEMORY, project_route(envelope.tenant, envelope.project), envelope.event_id)
 
 
-def memory(recorded: Recorded, said: MemoryRecorded) -> Memory:
-    """The first version of a memory, as its event tells it."""
+def memory(recorded: Recorded, said: MemoryRecorded | MemoryRevised) -> Memory:
+    """The memory that an event creates, as it tells it; which version it is, others decide."""
     envelope = recorded.envelope
     return Memory(
         id=memory_id(recorded),
@@ -66,10 +83,10 @@ def memory(recorded: Recorded, said: MemoryRecorded) -> Memory:
         tenant=envelope.tenant,
         project=envelope.project,
         session_id=envelope.session_id,
-        agent_id=envelope.agent_id,
+        agent_id=(isinstance(said, MemoryRevised) and said.creator) or envelope.agent_id,
         user_id=envelope.user_id,
         content=said.content,
-        title=said.content.strip().split("\n", 1)[0][:TITLE_CHARS],
+        title=said.title or _title(said.content),
         memory_type=said.memory_type,
         purpose=said.purpose,
         tags=said.tags,
@@ -80,25 +97,65 @@ def memory(recorded: Recorded, said: MemoryRecorded) -> Memory:
         importance=said.importance,
         visibility=said.visibility,
         shared_with=said.shared_with,
-        owner=said.owner or envelope.agent_id,
+        owner=said.owner or (isinstance(said, MemoryRevised) and said.creator) or envelope.agent_id,
         forget_after=said.forget_after,
+        keep_duplicates=said.keep_duplicates,
+        derived_from=said.derived_from,
+        updated_at=recorded.recorded_at,
         occurred_at=envelope.occurred_at,
-        recorded_at=recorded.position.recorded_at,
+        recorded_at=recorded.recorded_at,
         position=str(recorded.position),
         source=envelope.source,
     )
 
 
+def condensed(recorded: Recorded, said: MemoryCondensed) -> Memory:
+    """The memory that stands for several."""
+    envelope = recorded.envelope
+    return Memory(
+        id=memory_id(recorded),
+        event_id=envelope.event_id,
+        tenant=envelope.tenant,
+        project=envelope.project,
+        agent_id=envelope.agent_id,
+        user_id=envelope.user_id,
+        content=said.content,
+        title=_title(said.content),
+        memory_type=said.memory_type,
+        tags=said.tags,
+        importance=said.importance,
+        visibility=said.visibility,
+        shared_with=said.shared_with,
+        owner=said.owner or envelope.agent_id,
+        keep_duplicates=True,
+        condensed=said.originals,
+        model=said.model,
+        prompt_version=said.prompt_version,
+        updated_at=recorded.recorded_at,
+        occurred_at=envelope.occurred_at,
+        recorded_at=recorded.recorded_at,
+        position=str(recorded.position),
+        source=envelope.source,
+    )
+
+
+def with_visibility(known: Memory, said: MemoryVisibilityChanged, at: datetime) -> Memory:
+    """The memory after it was decided who may read it."""
+    shared_with = known.shared_with if said.shared_with is None else said.shared_with
+    return replace(known, visibility=said.visibility, shared_with=shared_with, updated_at=at)
+
+
 def most_similar(new: Memory, candidates: Iterable[Memory]) -> Memory | None:
     """The latest memory that `new` supersedes: Jaccard similarity above 0.7, the most similar, then the newest.
 
-    Only memories of the same visibility and owner are compared: a private note never replaces what others can read.
+    Only memories about the same user, of the same visibility and owner, are compared: a private note never replaces
+    what others can read.
     """
     mine = signature(new.content)
     best: tuple[float, Position] | None = None
     found: Memory | None = None
     for other in candidates:
-        if not other.is_latest or other.id == new.id or not _same_audience(new, other):
+        if not other.is_latest or other.keep_duplicates or other.id == new.id or not _same_audience(new, other):
             continue
         rank = (jaccard(mine, signature(other.content)), Position.parse(other.position))
         if rank[0] > SUPERSEDE_ABOVE and (best is None or rank > best):
@@ -121,7 +178,16 @@ def retired(old: Memory, heir: str, at: datetime) -> Memory:
     return replace(old, is_latest=False, superseded_at=at, superseded_by=heir)
 
 
+def restored(old: Memory) -> Memory:
+    """The old memory as current again: what stood for it is forgotten."""
+    return replace(old, is_latest=True, superseded_at=None, superseded_by="")
+
+
+def _title(content: str) -> str:
+    return content.strip().split("\n", 1)[0][:TITLE_CHARS]
+
+
 def _same_audience(new: Memory, other: Memory) -> bool:
-    if new.visibility != other.visibility:
+    if new.visibility != other.visibility or new.user_id != other.user_id:
         return False
     return new.visibility == "public" or (new.owner == other.owner and set(new.shared_with) == set(other.shared_with))

@@ -4,16 +4,22 @@ from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded
-from ingest.events.observation import ObservationRecorded
+from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.ids import OBSERVATION, DocumentId, document_id
 from ingest.log.partitions import session_route
 from projections.compression import compress
 
+IMPORTANT = 5
+"""Importance from which an observation is told of, in contexts and profiles."""
+BY_A_MODEL = 0.7
+"""How far a model's compression is trusted; the rules' is trusted to 0.3."""
+
 
 class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One observation. `position` orders it within its session."""
+    """One observation. `position` orders it within its session; `model` is what compressed it, empty for the rules."""
 
     id: DocumentId
     event_id: str
@@ -39,6 +45,8 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     recorded_at: datetime
     position: str
     source: str = "native"
+    model: str = ""
+    prompt_version: str = ""
 
 
 def observation_id(recorded: Recorded) -> DocumentId:
@@ -74,7 +82,23 @@ def observation(recorded: Recorded, said: ObservationRecorded, session: Document
         importance=short.importance,
         confidence=short.confidence,
         occurred_at=envelope.occurred_at,
-        recorded_at=recorded.position.recorded_at,
+        recorded_at=recorded.recorded_at,
         position=str(recorded.position),
         source=envelope.source,
+    )
+
+
+def compressed(observation: Observation, said: ObservationCompressed) -> Observation:
+    """The observation with a model's compression in the place of the rules'."""
+    return replace(
+        observation,
+        title=said.title,
+        narrative=said.narrative,
+        facts=tuple(said.facts),
+        concepts=tuple(said.concepts),
+        files=tuple(dict.fromkeys([*observation.files, *said.files])),
+        importance=said.importance,
+        confidence=BY_A_MODEL,
+        model=said.model,
+        prompt_version=said.prompt_version,
     )

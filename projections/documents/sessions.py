@@ -1,12 +1,14 @@
 """Sessions: when a run of work began and ended, and how much is known of it."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from ingest.clock import to_ms
 from ingest.events.envelope import Recorded
+from ingest.events.observation import ObservationRecorded
 from ingest.events.session import SessionEnded, SessionStarted
 from ingest.ids import DocumentId, document_id
 from ingest.log.partitions import session_route
+from ingest.log.position import Position
 from projections.documents.rows import Row
 
 SESSION = "ses"
@@ -17,7 +19,13 @@ class Session(Row, index=True):
     """One session of one project. Times are milliseconds since the epoch, 0 when unknown.
 
     `started_ms` and `updated_ms` are the earliest and latest time that its events claim, so they do not depend on the
-    order in which late events arrive.
+    order in which late events arrive; `seen_ms` is when the newest was recorded. `summarised` is how many observations
+    its summary covers; `forgotten_at` the position at which something of it was last forgotten, else that of the event
+    that opened it: a session forgotten and taken up again is told from what it was. `told_from` is that event's id,
+    which, other than its position, an import keeps.
+
+    `retired` is how many of its observations are in the log alone, since `retired_ms`; all that was recorded up to
+    `retired_through_ms` is retired.
     """
 
     id: str = ""
@@ -25,13 +33,28 @@ class Session(Row, index=True):
     project: str = ""
     session_id: str = ""
     agent_id: str = ""
+    user_id: str = ""
+    agent_type: str = ""
     title: str = ""
+    first_prompt: str = ""
     cwd: str = ""
-    status: Literal["active", "ended"] = "active"
+    status: Literal["active", "ended", "failed"] = "active"
     started_ms: int = 0
     updated_ms: int = 0
+    seen_ms: int = 0
     ended_ms: int = 0
     observation_count: int = 0
+    summarised: int = 0
+    forgotten_at: str = ""
+    told_from: str = ""
+    retired: int = 0
+    retired_ms: int = 0
+    retired_through_ms: int = 0
+
+    @property
+    def searchable_observations(self) -> int:
+        """How many observations it has that are not retired."""
+        return self.observation_count - self.retired
 
 
 def session_document_id(tenant: str, project: str, session_id: str) -> DocumentId:
@@ -49,38 +72,124 @@ def opened(recorded: Recorded) -> Session:
         project=envelope.project,
         session_id=envelope.session_id,
         agent_id=envelope.agent_id,
+        user_id=envelope.user_id,
         started_ms=when_ms,
         updated_ms=when_ms,
+        forgotten_at=str(recorded.position),
+        told_from=envelope.event_id,
     )
 
 
-def evolve(session: Session | None, recorded: Recorded) -> Session:
-    """The session after a session event."""
-    seen = touched(session or opened(recorded), to_ms(recorded.envelope.occurred_at))
+def evolve(session: Session | None, recorded: Recorded) -> Session | None:
+    """The session after it was started or ended. An end for silence counts only if the silence lasted.
+
+    None when a session that is not there fell silent.
+    """
     match recorded.data:
-        case SessionStarted(cwd=cwd, title=title):
-            changes = {"status": "active", "ended_ms": 0, "cwd": cwd or seen.cwd, "title": title or seen.title}
-            return seen.model_copy(update=changes)
-        case SessionEnded():
-            return seen.model_copy(update={"status": "ended", "ended_ms": to_ms(recorded.envelope.occurred_at)})
+        case SessionEnded(idle_since_ms=idle) if idle:
+            return _ended(session, recorded, "ended") if session is not None and session.seen_ms <= idle else session
+        case SessionStarted() as said:
+            changes = {
+                "status": "active",
+                "ended_ms": 0,
+                "cwd": said.cwd,
+                "title": said.title,
+                "agent_type": said.agent_type,
+            }
+            seen = _touched(session or opened(recorded), recorded)
+            return seen.model_copy(update={name: value for name, value in changes.items() if value != ""})
+        case SessionEnded(outcome=outcome):
+            seen = _touched(session or opened(recorded), recorded)
+            return _ended(seen, recorded, "failed" if outcome == "failed" else "ended")
         case _:
-            return seen
+            return session or opened(recorded)
 
 
 def observed(session: Session | None, recorded: Recorded) -> Session:
     """The session after one more observation: counted, and open again if it had ended."""
-    seen = touched(session or opened(recorded), to_ms(recorded.envelope.occurred_at))
-    agent = seen.agent_id or recorded.envelope.agent_id
-    count = seen.observation_count + 1
-    return seen.model_copy(update={"status": "active", "ended_ms": 0, "observation_count": count, "agent_id": agent})
+    seen = _touched(session or opened(recorded), recorded)
+    changes: dict[str, Any] = {"status": "active", "ended_ms": 0, "observation_count": seen.observation_count + 1}
+    if isinstance(recorded.data, ObservationRecorded):
+        if not seen.first_prompt:
+            changes["first_prompt"] = _prompt(recorded.data)
+        changes["user_id"] = seen.user_id or recorded.envelope.user_id
+    changes["agent_id"] = seen.agent_id or recorded.envelope.agent_id
+    return seen.model_copy(update=changes)
 
 
-def touched(session: Session, when_ms: int) -> Session:
-    """The session with its span of time widened to include `when_ms`."""
-    started, updated = min(session.started_ms, when_ms), max(session.updated_ms, when_ms)
-    return session.model_copy(update={"started_ms": started, "updated_ms": updated})
+def without_summary(session: Session) -> Session:
+    """The session after its summary was forgotten."""
+    return session.model_copy(update={"summarised": 0})
 
 
-def without_observation(session: Session) -> Session:
-    """The session after one of its observations was forgotten."""
-    return session.model_copy(update={"observation_count": max(0, session.observation_count - 1)})
+def without_observation(session: Session, recorded: Recorded, *, retired: bool = False) -> Session:
+    """The session after one of its observations was forgotten: nothing it took from observations stays."""
+    return session.model_copy(
+        update={
+            "observation_count": max(0, session.observation_count - 1),
+            "retired": max(0, session.retired - retired),
+            "first_prompt": "",
+            "user_id": "",
+            "summarised": 0,
+            "forgotten_at": str(recorded.position),
+            "told_from": recorded.envelope.event_id,
+        }
+    )
+
+
+def retired(session: Session, recorded: Recorded, observations: int, through_ms: int) -> Session:
+    """The session after some of its observations were retired; with `through_ms`, all that was recorded up to then.
+
+    Applied again behind a forgetting it changes nothing: the session is another one by then. When it was retired is
+    what the event claims, whatever was left to retire: a replay finds less, where some was forgotten since.
+    """
+    if session.forgotten_at and Position.parse(session.forgotten_at) >= recorded.position:
+        return session
+    return session.model_copy(
+        update={
+            "retired": session.retired + observations,
+            "retired_ms": max(session.retired_ms, to_ms(recorded.envelope.occurred_at)),
+            "retired_through_ms": max(session.retired_through_ms, through_ms),
+        }
+    )
+
+
+def forgotten(session: Session, recorded: Recorded) -> Session | None:
+    """The session after it was forgotten: gone, or all but gone while it has observations that came later."""
+    if not session.observation_count:
+        return None
+    return Session(
+        id=session.id,
+        tenant=session.tenant,
+        project=session.project,
+        session_id=session.session_id,
+        started_ms=recorded.recorded_ms,
+        updated_ms=recorded.recorded_ms,
+        seen_ms=recorded.recorded_ms,
+        observation_count=session.observation_count,
+        retired=session.retired,
+        forgotten_at=str(recorded.position),
+        told_from=recorded.envelope.event_id,
+    )
+
+
+def _ended(session: Session, recorded: Recorded, status: Literal["ended", "failed"]) -> Session:
+    return session.model_copy(update={"status": status, "ended_ms": to_ms(recorded.envelope.occurred_at)})
+
+
+def _touched(session: Session, recorded: Recorded) -> Session:
+    """The session with its span of time widened to include the event's."""
+    when_ms = to_ms(recorded.envelope.occurred_at)
+    return session.model_copy(
+        update={
+            "started_ms": min(session.started_ms, when_ms),
+            "updated_ms": max(session.updated_ms, when_ms),
+            "seen_ms": max(session.seen_ms, recorded.recorded_ms),
+        }
+    )
+
+
+def _prompt(said: ObservationRecorded) -> str:
+    """What a person asked, of an observation that holds that; whitespace collapsed."""
+    prompt = said.data.get("prompt") if said.data else None
+    return " ".join(prompt.split())[:FIRST_PROMPT_CHARS] if isinstance(prompt, str) else ""

@@ -14,11 +14,21 @@ from projections.embedding.errors import WrongVectorLength
 BYTES_PER_DIMENSION = 2
 
 
+def text_digest(text: str) -> bytes:
+    """SHA-256 of a text: all that is needed to find its vector once the text itself is forgotten."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
 def cache_key(model: str, text: str) -> bytes:
-    """SHA-256 of model, NUL and text; a model's name holds no NUL, so no two pairs share the bytes hashed."""
+    """SHA-256 of model, NUL and the text's digest."""
+    return cache_key_of(model, text_digest(text))
+
+
+def cache_key_of(model: str, digest: bytes) -> bytes:
+    """The cache key of the text with this digest; a model's name holds no NUL, so no two pairs share bytes."""
     if "\0" in model:
         raise ValueError(f"a model's name holds no NUL: {model!r}")
-    return hashlib.sha256(model.encode() + b"\0" + text.encode("utf-8", "surrogatepass")).digest()
+    return hashlib.sha256(model.encode() + b"\0" + digest).digest()
 
 
 def pack(vector: NDArray[np.float32]) -> bytes:

@@ -1,17 +1,56 @@
 """Filters: a roaring bitmap of document ordinals for each value of each facet. The one file that imports pyroaring."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
-__all__ = ["BitMap", "Facets", "ordinals"]
+from projections.documents.document import IndexEntry
+
+__all__ = ["BitMap", "Facets", "bitmap", "entry_facets", "facet", "lexical_facets", "ordinals"]
+
+LEXICAL = frozenset({"tenant", "project", "kind", "session", "agent", "user", "tag"})
+"""The facets that the lexical index knows too: what most searches narrow by and documents hardly ever change. The
+others are only bitmaps, or superseding a memory and sharing it would each write the document to tantivy again."""
 
 
 def facet(name: str, value: str) -> str:
     """The key of one facet value, also its term in the lexical index."""
     return f"{name}\x1f{value}"
+
+
+def entry_facets(partition: int, entry: IndexEntry) -> tuple[str, ...]:
+    """The facet values of a document. A memory for some readers only has `restricted` and a value for each of them."""
+    named: list[tuple[str, str]] = [
+        ("partition", str(partition)),
+        ("tenant", entry.tenant),
+        ("project", entry.project),
+        ("kind", entry.kind),
+        ("session", entry.session_id),
+        ("agent", entry.agent_id),
+        ("user", entry.user_id),
+        ("retired", "yes" if entry.retired_ms else ""),
+        ("expiring", "yes" if entry.expires_ms else ""),
+        ("restricted", "yes" if entry.audience else ""),
+        ("visibility", entry.visibility),
+    ]
+    several: list[tuple[str, Sequence[str]]] = [
+        ("tag", entry.tags),
+        ("reader", entry.audience),
+        ("type", entry.types),
+        ("file", entry.files),
+        ("concept", entry.concepts),
+    ]
+    keys = [facet(name, value) for name, value in named if value or name == "project"]
+    # an empty tag is a tag, somebody may ask for it; an empty reader is nobody
+    keys += [facet(name, value) for name, values in several for value in values if value or name == "tag"]
+    return tuple(dict.fromkeys(keys))
+
+
+def lexical_facets(keys: Iterable[str]) -> list[str]:
+    """Those of a document's facet values that the lexical index knows."""
+    return [key for key in keys if key.partition("\x1f")[0] in LEXICAL]
 
 
 class Facets:
@@ -23,17 +62,17 @@ class Facets:
     def add(self, ordinal: int, keys: Iterable[str]) -> None:
         """The document has these facet values."""
         for key in keys:
-            bitmap = self._bitmaps.get(key)
-            if bitmap is None:
-                bitmap = self._bitmaps[key] = BitMap()
-            bitmap.add(ordinal)
+            found = self._bitmaps.get(key)
+            if found is None:
+                found = self._bitmaps[key] = BitMap()
+            found.add(ordinal)
 
     def remove(self, ordinal: int, keys: Iterable[str]) -> None:
         """The document no longer has these facet values."""
         for key in keys:
-            if (bitmap := self._bitmaps.get(key)) is not None:
-                bitmap.discard(ordinal)
-                if not bitmap:
+            if (found := self._bitmaps.get(key)) is not None:
+                found.discard(ordinal)
+                if not found:
                     del self._bitmaps[key]
 
     def of(self, key: str) -> BitMap:
@@ -44,9 +83,23 @@ class Facets:
         """The documents with at least one of the facet values."""
         return BitMap.union(_NONE, *(self.of(key) for key in keys))
 
+    def values(self, name: str) -> list[str]:
+        """The values that documents have of a facet."""
+        lead = facet(name, "")
+        return [key.removeprefix(lead) for key in self._bitmaps if key.startswith(lead)]
+
     def dump(self) -> dict[str, bytes]:
         """Serialised bitmaps, for a snapshot."""
-        return {key: bitmap.serialize() for key, bitmap in self._bitmaps.items()}
+        return {key: found.serialize() for key, found in self._bitmaps.items()}
+
+    def renumbered(self, kept: NDArray[np.int64]) -> "Facets":
+        """The facets of the ordinals in `kept` (ascending) alone; each gets its place in `kept` as its new ordinal."""
+        facets = Facets()
+        for key, found in self._bitmaps.items():
+            members = np.intersect1d(ordinals(found), kept, assume_unique=True)
+            if len(members):
+                facets._bitmaps[key] = bitmap(np.searchsorted(kept, members))
+        return facets
 
     @classmethod
     def load(cls, dumped: Mapping[str, bytes]) -> "Facets":
@@ -59,6 +112,11 @@ class Facets:
 def ordinals(bitmap: BitMap) -> NDArray[np.int64]:
     """The members, ascending: `(n,) int64`."""
     return np.frombuffer(bitmap.to_array(), dtype=np.uint32).astype(np.int64)
+
+
+def bitmap(members: NDArray[np.integer]) -> BitMap:
+    """The set of these ordinals."""
+    return BitMap(members.astype(np.uint32))
 
 
 _NONE = BitMap()

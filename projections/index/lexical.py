@@ -56,19 +56,40 @@ class Lexical:
 
         A document matches when it has any of the terms, and of every group in `facets` at least one value.
         """
+        return [ordinal for ordinal, _ in self.scored(terms, facets, count)]
+
+    def scored(
+        self,
+        terms: Sequence[str],
+        facets: Sequence[Sequence[str]],
+        count: int,
+        *,
+        every: bool = False,
+        among: Sequence[int] | None = None,
+    ) -> list[tuple[int, float]]:
+        """Up to `count` pairs of ordinal and BM25, best first; documents with the same terms score exactly alike.
+
+        With `every` a document must have all the terms; with `among` it must be one of those.
+        """
         if not terms or count <= 0:
             return []
+        occur = tantivy.Occur.Must if every else tantivy.Occur.Should
         words = [
-            (tantivy.Occur.Should, tantivy.Query.term_query(self._schema, "terms", term, "freq"))
+            (occur, tantivy.Query.term_query(self._schema, "terms", term, "freq"))
             for term in dict.fromkeys(terms[:MAX_QUERY_TERMS])
         ]
+        wanted = [tantivy.Query.term_set_query(self._schema, "facets", list(group)) for group in facets]
+        if among is not None:
+            wanted.append(tantivy.Query.term_set_query(self._schema, "ordinal", list(among)))
         parts = [(tantivy.Occur.Must, tantivy.Query.boolean_query(words))]
-        for group in facets:
-            wanted = tantivy.Query.term_set_query(self._schema, "facets", list(group))
-            parts.append((tantivy.Occur.Must, tantivy.Query.const_score_query(wanted, 0.0)))
+        parts += [(tantivy.Occur.Must, tantivy.Query.const_score_query(query, 0.0)) for query in wanted]
         hits = self._searcher.search(tantivy.Query.boolean_query(parts), limit=count, count=False).hits
         found = self._searcher.fast_field_values("ordinal", [address for _, address in hits])
-        return [int(ordinal) for ordinal in found if ordinal is not None]
+        return [
+            (int(ordinal), float(score or 0.0))
+            for ordinal, (score, _) in zip(found, hits, strict=True)
+            if ordinal is not None
+        ]
 
     def copy_to(self, folder: Path) -> None:
         """Write the committed index into a new folder. Segments never change, so they are linked where possible."""

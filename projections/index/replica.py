@@ -3,22 +3,27 @@
 All of it belongs to one thread (see `ReplicaService`): a search sees the index between two changes, never half of one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from projections.documents.document import IndexEntry
-from projections.feed import FeedItem, Put, Remove, Switched, Vectors
+from projections.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors
 from projections.index.columns import Column
-from projections.index.filters import BitMap, Facets, facet
+from projections.index.filters import BitMap, Facets, entry_facets, facet, lexical_facets
 from projections.index.lexical import Lexical
 from projections.index.vectors import Vectors as VectorIndex
 from projections.ranking import terms
 
 MAX_TAIL = 256
 """Documents not committed to tantivy yet; a search looks at each of them, so they are few."""
+COLUMNS = (
+    "id_key", "partition", "author", "episode", "sequence", "occurred_ms", "recorded_ms", "retired_ms", "expires_ms",
+    "renewed_ms", "importance", "confidence",
+)  # fmt: skip
+"""The attributes of a replica that are columns, one row a document."""
 
 
 class IndexReplica:
@@ -37,6 +42,8 @@ class IndexReplica:
         self.author_of: dict[str, int] = {}
         self.episode_of: dict[str, int] = {}
         self.episodes: list[list[int]] = []
+        self.id_key: Column[np.uint64] = Column(np.uint64)
+        """The first eight bytes of the id, big endian: sorts as the ids do, as far as it goes."""
         self.partition: Column[np.int16] = Column(np.int16)
         self.author: Column[np.int32] = Column(np.int32)
         self.episode: Column[np.int32] = Column(np.int32)
@@ -45,11 +52,15 @@ class IndexReplica:
         self.recorded_ms: Column[np.int64] = Column(np.int64)
         self.retired_ms: Column[np.int64] = Column(np.int64)
         self.expires_ms: Column[np.int64] = Column(np.int64)
+        self.renewed_ms: Column[np.int64] = Column(np.int64)
         self.importance: Column[np.float32] = Column(np.float32)
-        self.confidence: Column[np.float32] = Column(np.float32)
+        self.confidence: Column[np.float64] = Column(np.float64)
         self.alive = BitMap()
         self.tail: set[int] = set()
+        self.removed = 0
+        """Documents removed since it was made or loaded; what they said is in its files until it is compacted."""
         self._uncommitted = False
+        self._holes: set[int] = set()
 
     def __len__(self) -> int:
         return len(self.alive)
@@ -64,8 +75,9 @@ class IndexReplica:
                     self._remove(name)
                 case Vectors():
                     self._set_vectors(item)
-                case Switched():
+                case Switched() | Cleared():
                     self.drop_partition(partition)
+        self._close_holes()
         if len(self.tail) > MAX_TAIL:
             self.commit()
 
@@ -76,10 +88,26 @@ class IndexReplica:
             self.tail.clear()
             self._uncommitted = False
 
+    def take_vectors(self, other: "IndexReplica") -> int:
+        """Take the vectors of documents that say the same there, as `Put` lets them keep theirs; returns how many."""
+        taken = 0
+        for name, ordinal in self.ordinal_of.items():
+            place = other.ordinal_of.get(name)
+            if place is not None and self.terms[ordinal] == other.terms[place] and other.vectors.has(place):
+                self.vectors.put(ordinal, other.vectors.rows(place))
+                taken += 1
+        return taken
+
     def drop_partition(self, partition: int) -> None:
         """Remove every document of a partition (its feed starts again from the beginning)."""
         for ordinal in list(self.facets.of(facet("partition", str(partition)))):
             self._remove(self.ids[ordinal])
+        self._close_holes()
+
+    def partition_of(self, name: str) -> int | None:
+        """The partition of a document; None when it is not here. The one question that any thread may ask."""
+        ordinal = self.ordinal_of.get(name)
+        return None if ordinal is None else int(self.partition[ordinal])
 
     def terms_of(self, ordinal: int) -> list[str]:
         """The document's terms, in order."""
@@ -96,56 +124,70 @@ class IndexReplica:
         if episode < 0:
             return []
         members, place = self.episodes[episode], int(self.sequence[ordinal])
-        near = members[max(0, place - reach) : place] + members[place + 1 : place + 1 + reach]
-        return [other for other in near if other in self.alive]
+        return members[max(0, place - reach) : place] + members[place + 1 : place + 1 + reach]
 
     def _put(self, partition: int, entry: IndexEntry) -> None:
         known = self.ordinal_of.get(entry.id)
         encoded = entry.terms.encode()
+        if known is not None and self.terms[known] == encoded:
+            self._update(known, entry)
+            return
         if known is not None:
-            if self.terms[known] == encoded:
-                self._update(known, entry)
-                return
             self._remove(entry.id)
         ordinal = len(self.ids)
         self.ids.append(entry.id)
         self.ordinal_of[entry.id] = ordinal
+        self.id_key.append(_id_key(entry.id))
         self.terms.append(encoded)
-        keys = _facets(partition, entry)
+        keys = entry_facets(partition, entry)
         self.facets_of.append(keys)
         self.partition.append(partition)
         self.author.append(self._author(entry.agent_id))
-        self._join_episode(ordinal, entry.episode)
+        self._join_episode(ordinal, entry.episode, known)
         self.occurred_ms.append(entry.occurred_ms)
         self.recorded_ms.append(entry.recorded_ms)
         self.retired_ms.append(entry.retired_ms)
         self.expires_ms.append(entry.expires_ms)
+        self.renewed_ms.append(entry.renewed_ms)
         self.importance.append(entry.importance)
         self.confidence.append(entry.confidence)
         self.alive.add(ordinal)
         self.facets.add(ordinal, keys)
-        self.lexical.add(ordinal, entry.terms, keys)
-        self.tail.add(ordinal)
-        self._uncommitted = True
+        self._file(ordinal)
 
     def _update(self, ordinal: int, entry: IndexEntry) -> None:
-        """The same text, so only numbers and bitmaps change; who may read is not in the lexical index."""
+        """The same text: the vectors stay, and the lexical index hears only of facets that it knows."""
+        self.author[ordinal] = self._author(entry.agent_id)
+        self.occurred_ms[ordinal], self.recorded_ms[ordinal] = entry.occurred_ms, entry.recorded_ms
         self.retired_ms[ordinal], self.expires_ms[ordinal] = entry.retired_ms, entry.expires_ms
-        self.importance[ordinal], self.confidence[ordinal] = entry.importance, entry.confidence
-        keys = _facets(int(self.partition[ordinal]), entry)
-        self.facets.remove(ordinal, self.facets_of[ordinal])
+        self.renewed_ms[ordinal], self.confidence[ordinal] = entry.renewed_ms, entry.confidence
+        self.importance[ordinal] = entry.importance
+        before, keys = self.facets_of[ordinal], entry_facets(int(self.partition[ordinal]), entry)
+        self.facets.remove(ordinal, before)
         self.facets.add(ordinal, keys)
         self.facets_of[ordinal] = keys
+        if set(lexical_facets(before)) != set(lexical_facets(keys)):
+            self.lexical.remove(ordinal)
+            self._file(ordinal)
+
+    def _file(self, ordinal: int) -> None:
+        """Hand a document to the lexical index; until the next commit it is in the tail."""
+        self.lexical.add(ordinal, self.terms[ordinal].decode(), lexical_facets(self.facets_of[ordinal]))
+        self.tail.add(ordinal)
+        self._uncommitted = True
 
     def _remove(self, name: str) -> None:
         ordinal = self.ordinal_of.pop(name, None)
         if ordinal is None:
             return
+        self.removed += 1
         self.alive.discard(ordinal)
         self.tail.discard(ordinal)
         self.facets.remove(ordinal, self.facets_of[ordinal])
         self.facets_of[ordinal] = ()
-        self.ids[ordinal], self.terms[ordinal] = "", b""
+        self.ids[ordinal], self.terms[ordinal], self.id_key[ordinal] = "", b"", 0
+        if (episode := int(self.episode[ordinal])) >= 0:
+            self._holes.add(episode)
         self.vectors.remove(ordinal)
         self.lexical.remove(ordinal)
         self._uncommitted = True
@@ -163,7 +205,8 @@ class IndexReplica:
             self.authors.append(name)
         return self.author_of[name]
 
-    def _join_episode(self, ordinal: int, name: str) -> None:
+    def _join_episode(self, ordinal: int, name: str, before: int | None) -> None:
+        """Last in its episode; with another text than `before`, the ordinal it had, in its old place there."""
         if not name:
             self.episode.append(-1)
             self.sequence.append(0)
@@ -172,35 +215,26 @@ class IndexReplica:
             self.episode_of[name] = len(self.episodes)
             self.episodes.append([])
         episode = self.episode_of[name]
+        members = self.episodes[episode]
+        place = len(members)
+        if before is not None and int(self.episode[before]) == episode:
+            place = int(self.sequence[before])
+        members[place : place + 1] = [ordinal]
         self.episode.append(episode)
-        self.sequence.append(len(self.episodes[episode]))
-        self.episodes[episode].append(ordinal)
+        self.sequence.append(place)
+
+    def _close_holes(self) -> None:
+        """Those left of an episode become neighbours, as in an index that never had the removed ones."""
+        for episode in self._holes:
+            members = [member for member in self.episodes[episode] if member in self.alive]
+            self.episodes[episode] = members
+            self.sequence.values[members] = np.arange(len(members), dtype=np.int32)
+        self._holes.clear()
+
+
+def _id_key(name: str) -> int:
+    return int.from_bytes(name.encode()[:8].ljust(8, b"\0"))
 
 
 def _name_terms(name: str) -> list[str]:
     return terms(name) if name else []
-
-
-def _facets(partition: int, entry: IndexEntry) -> tuple[str, ...]:
-    """The facet values of a document. A memory for some readers only has `restricted` and a value for each of them."""
-    named: list[tuple[str, str]] = [
-        ("partition", str(partition)),
-        ("tenant", entry.tenant),
-        ("project", entry.project),
-        ("kind", entry.kind),
-        ("session", entry.session_id),
-        ("agent", entry.agent_id),
-        ("user", entry.user_id),
-        ("retired", "yes" if entry.retired_ms else ""),
-        ("expiring", "yes" if entry.expires_ms else ""),
-        ("restricted", "yes" if entry.audience else ""),
-    ]
-    keys = [facet(name, value) for name, value in named if value or name == "project"]
-    keys += [facet("tag", tag) for tag in entry.tags]
-    keys += [facet("reader", reader) for reader in entry.audience if reader]
-    return tuple(keys)
-
-
-def group(name: str, values: Sequence[str]) -> list[str]:
-    """One filter group: the facet has any of the values."""
-    return [facet(name, value) for value in values]

@@ -2,6 +2,10 @@
 
 One thread owns the index; the event loop only hands it work. What a reader may rely on: a search that waited for a
 position sees every document up to it.
+
+When a purge asks for it (PURGED), or another embedder is live, the replica loads a snapshot that fits beside the index
+that it has, which goes on answering, brings it up to where the old one stands, and only then changes over and deletes
+the old one's files. Until then both are in memory. The embedder changes with the index, in one step.
 """
 
 import asyncio
@@ -17,11 +21,15 @@ from redis.exceptions import RedisError
 
 from ingest.connections import Client
 from ingest.errors import ProjectionBehind
-from ingest.log.keys import PartitionKeys
+from ingest.log.keys import PURGED
 from ingest.log.position import START, Position, Token
 from ingest.tasks import end
-from projections.index import snapshots
-from projections.index.reading import FeedTrimmed, Read, apply_entries, read_feed
+from projections.embedding.embedder import Embedder
+from projections.embedding.live import Embedders
+from projections.index import presence
+from projections.index.following import Followers
+from projections.index.loading import Loaded, Loader
+from projections.index.reading import Unfollowable
 from projections.index.replica import IndexReplica
 from projections.index.search import Filter, Hit, Question, search
 from projections.index.snapshots import FeedPosition, UnusableSnapshot
@@ -30,29 +38,44 @@ from projections.lag import entries_behind
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-BLOCK_MS = 1000
-COMMIT_EVERY_S = 2.0
 RETRY_S = 1.0
 LAG_EVERY_S = 0.5
+LOOK_EVERY_S = 0.5
+"""For a purge, or another embedder."""
+SIGN_OFF_S = 1.0
+
+
+class OtherModel(Exception):
+    """A question's vector was made by another model than the index's vectors: make it again."""
 
 
 class ReplicaService:
     """Keeps one IndexReplica up to date. `redis` needs one connection a partition for blocking reads."""
 
     def __init__(
-        self, redis: Client, partitions: int, work: Path, snapshot_folder: Path, model: str, dimensions: int
+        self,
+        redis: Client,
+        partitions: int,
+        work: Path,
+        snapshot_folder: Path,
+        embedders: Embedders,
+        name: str = "",
     ) -> None:
+        """`work` is a folder for this replica alone; `name`, among all replicas, is that folder's if none is given."""
         self._redis, self._partitions = redis, partitions
-        self._work, self._snapshots = work, snapshot_folder
-        self._model, self._dimensions = model, dimensions
+        self._loader = Loader(redis, partitions, work, snapshot_folder)
+        self.embedders = embedders
         self._thread = ThreadPoolExecutor(1, "index")
-        self._index: IndexReplica | None = None
-        self._at: dict[int, FeedPosition] = {}
+        self._live: Loaded | None = None
         self._changed = asyncio.Condition()
         self._caught_up: set[int] = set()
-        self._committed_at = time.monotonic()
         self._tasks: list[asyncio.Task[None]] = []
+        self._following: list[asyncio.Task[Any]] = []
         self._closing = False
+        self._purged = ""
+        self._announced = ""
+        """The snapshot before which nothing is left in this replica's memory or files."""
+        self.name = name or work.name
         self.trouble: str | None = None
         self.lag: dict[int, int] = {}
         """Log entries not projected yet, by partition that is behind, as of less than a second ago."""
@@ -63,19 +86,36 @@ class ReplicaService:
         return self.trouble is None and len(self._caught_up) == self._partitions
 
     @property
+    def embedder(self) -> Embedder:
+        """What made the vectors of the index."""
+        return self.embedders.current if self._live is None else self._live.embedder
+
+    @property
     def documents(self) -> int:
         """How many documents are indexed."""
-        return 0 if self._index is None else len(self._index)
+        return 0 if self._live is None else len(self._live.index)
+
+    @property
+    def removed(self) -> int:
+        """Documents removed from the index since it was loaded; what they said is in its files until it is purged."""
+        return 0 if self._live is None else self._live.index.removed
+
+    @property
+    def snapshot(self) -> str:
+        """The snapshot that the index started from; "" for none."""
+        return "" if self._live is None else self._live.snapshot
 
     @property
     def applied(self) -> dict[int, Position]:
         """The log position covered, by partition."""
-        return {partition: at.position for partition, at in self._at.items()}
+        return {partition: at.position for partition, at in self.at.items()}
 
     @property
     def at(self) -> dict[int, FeedPosition]:
-        """Where the replica stands in every feed."""
-        return dict(self._at)
+        """Where the replica stands in every feed; at the beginning while nothing is loaded."""
+        if self._live is None:
+            return {partition: FeedPosition() for partition in range(self._partitions)}
+        return dict(self._live.at)
 
     def start(self) -> None:
         """Begin to load and follow."""
@@ -88,9 +128,15 @@ class ReplicaService:
         """Stop following; removes the working copy."""
         self._closing = True
         await end(*self._tasks)
+        await end(*self._following)
         self._thread.shutdown(wait=True)
-        self._index = None
-        shutil.rmtree(self._work, ignore_errors=True)
+        self._live = None
+        await asyncio.to_thread(self._loader.close)
+        try:
+            async with asyncio.timeout(SIGN_OFF_S):
+                await presence.sign_off(self._redis, self.name)
+        except (RedisError, OSError) as error:
+            logger.debug("could not sign off: %s", error)
 
     async def wait_for(self, token: Token, timeout_s: float) -> None:
         """Return once everything the token covers is searchable; raises ProjectionBehind after `timeout_s`."""
@@ -105,6 +151,13 @@ class ReplicaService:
             waited = time.monotonic() - started
             raise ProjectionBehind(waited, await self.measure_lag()) from None
 
+    async def changed(self, at: Token) -> None:
+        """Return once something behind `at` is covered, in any partition."""
+        async with self._changed:
+            await self._changed.wait_for(
+                lambda: any(place > at.get(partition, START) for partition, place in self.applied.items())
+            )
+
     async def wait_ready(self, timeout_s: float) -> None:
         """Return once `ready`; raises ProjectionBehind after `timeout_s`."""
         try:
@@ -114,10 +167,19 @@ class ReplicaService:
             raise ProjectionBehind(timeout_s, await self.measure_lag()) from None
 
     async def search(self, question: Question, allowed: Filter) -> list[Hit]:
-        """Search the index as it stands. Raises ProjectionBehind before the first load is done."""
-        if self._index is None:
+        """Search the index as it stands.
+
+        Raises ProjectionBehind before the first load is done, OtherModel when its vectors are not of `question.model`.
+        """
+        if self._live is None:
             raise ProjectionBehind(0.0, await self.measure_lag())
-        return await self.in_index_thread(search, self._index, question, allowed)
+        if question.vector is not None and question.model not in ("", self._live.index.model):
+            raise OtherModel
+        return await self.in_index_thread(search, self._live.index, question, allowed)
+
+    def partition_of(self, name: str) -> int | None:
+        """In which partition a document is, as far as the index knows; a hint, since it may change meanwhile."""
+        return None if self._live is None else self._live.index.partition_of(name)
 
     async def measure_lag(self) -> dict[int, int]:
         """Log entries that are not projected yet, by partition that is behind; also refreshes `lag`."""
@@ -131,107 +193,123 @@ class ReplicaService:
     @property
     def index(self) -> IndexReplica:
         """The index; touch it in the index thread only."""
-        if self._index is None:
+        if self._live is None:
             raise ProjectionBehind(0.0, {})
-        return self._index
+        return self._live.index
 
     async def _keep_measuring_lag(self) -> None:
         while True:
             try:
                 await self.measure_lag()
+                await self._beat()
             except (RedisError, OSError) as error:
                 logger.debug("lag is not known: %s", error)
             await asyncio.sleep(LAG_EVERY_S)
 
+    async def _beat(self) -> None:
+        """Say that this replica is up and what it holds; hear whether that is too old."""
+        self._purged = (await self._redis.get(PURGED) or b"").decode()
+        await presence.announce(self._redis, self.name, self._announced)
+
     async def _run(self) -> None:
-        while True:
+        while not self._closing:
             try:
-                if self._index is None:
+                if self._live is None:
                     await self._load()
                 self.trouble = None
-                async with asyncio.TaskGroup() as followers:
-                    for partition in range(self._partitions):
-                        followers.create_task(self._follow(partition), name=f"feed-{partition}")
-            except* FeedTrimmed as group:
-                self._index, self.trouble = None, str(group.exceptions[0])
+                if (fresh := await self._follow_all()) is not None:
+                    await self._replace(fresh)
+                continue
+            except Unfollowable as error:
+                self._live, self.trouble = None, str(error)
                 logger.warning("index: loading again: %s", self.trouble)
-            except* (RedisError, OSError) as group:  # nothing is lost: the followers go on where they stopped
-                self.trouble = f"Redis is away: {group.exceptions[0]}"
+            except (RedisError, OSError) as error:  # nothing is lost: the followers go on where they stopped
+                self.trouble = f"Redis is away: {error}"
                 logger.warning("index: %s", self.trouble)
-            except* Exception as group:
-                self._index, self.trouble = None, f"the index failed: {group.exceptions[0]!r}"
+            except Exception as error:
+                self._live, self.trouble = None, f"the index failed: {error!r}"
                 logger.exception("index: loading again after a fault")
             await asyncio.sleep(RETRY_S)
 
     async def _load(self) -> None:
         """Start from the newest usable snapshot, else empty."""
         self._caught_up.clear()
-        found = await asyncio.to_thread(snapshots.newest, self._snapshots, self._model)
-        self._at = {partition: FeedPosition() for partition in range(self._partitions)}
-        if found is not None:
-            path, manifest = found
+        await self._beat()  # before it is chosen: a purge must wait for whoever may have chosen an older one
+        live = await self._loader.newest(await self.embedders.refresh())
+        self._live, self._announced = live, live.snapshot
+
+    async def _follow_all(self) -> Loaded | None:
+        """Follow every feed until something goes wrong, or until what takes its place is loaded, which is returned."""
+        live = self._live
+        assert live is not None
+        feeds = Followers(self._redis, live, self._caught_up, self.in_index_thread, self._notify)
+        followers = [
+            asyncio.create_task(feeds.follow(partition), name=f"feed-{partition}")
+            for partition in range(self._partitions)
+        ]
+        newer = asyncio.create_task(self._newer(live), name="index-replica-newer")
+        self._following = [*followers, newer]
+        try:
+            done, _ = await asyncio.wait(self._following, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            return newer.result() if newer in done else None
+        finally:
+            feeds.stopped = True
+            await end(*self._following)
+            self._following = []
+
+    async def _newer(self, live: Loaded) -> Loaded:
+        """What a purge, or a change of the embedder, wants in the place of `live`, nearly caught up."""
+        told = ""
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            embedder = await self.embedders.refresh()
+            same = (embedder.model, embedder.dimensions) == (live.index.model, live.index.vectors.dimensions)
+            if same:  # had from elsewhere, perhaps
+                live.embedder = embedder
+            if same and self._purged <= live.snapshot:
+                continue
+            trouble = f"no snapshot {self._purged} or later, with vectors of {embedder.model}, is in their folder"
             try:
-                self._index = await self.in_index_thread(snapshots.load, path, manifest, self._work)
-                self._at.update(manifest.partitions)
-                return
-            except UnusableSnapshot as error:
-                logger.warning("index: %s", error)
-        await asyncio.to_thread(shutil.rmtree, self._work, True)
-        self._index = await self.in_index_thread(IndexReplica, self._work, self._dimensions, self._model)
+                fresh = await self._loader.at_least(self._purged, embedder, live.folder)
+                if fresh is not None:
+                    await self._loader.catch_up(fresh, live)
+                    return fresh
+            except (UnusableSnapshot, Unfollowable) as error:
+                trouble = str(error)
+            if trouble != told:
+                left = "erased documents are still in its files" if same else f"it searches with {live.index.model}"
+                logger.warning("index: %s: %s", left, trouble)
+                told = trouble
 
-    async def _follow(self, partition: int) -> None:
-        """Follow a partition's feed, from one generation to the next."""
-        live = int(await self._redis.get(PartitionKeys(partition).generation) or 1)
-        if live != self._at[partition].generation:
-            await self._start_generation(partition, live)
-        goal = await self._newest_feed_id(partition)
-        while not self._closing:
-            generation = self._at[partition].generation
-            block_ms = BLOCK_MS if await self._mark_caught_up(partition, goal) else None
-            read = await read_feed(self._redis, partition, self._at[partition], block_ms)
-            if read.entries:
-                await self._apply(partition, read)
-            elif block_ms is None:
-                goal = START  # the end of the feed, though not the entry seen at the start: it was trimmed
-            else:
-                await self._commit_sometimes()
-            if self._at[partition].generation != generation:
-                goal = await self._newest_feed_id(partition)
+    async def _replace(self, fresh: Loaded) -> None:
+        """Change over to `fresh`, once it has all that the old index has; then delete the old one.
 
-    async def _mark_caught_up(self, partition: int, goal: Position) -> bool:
-        if partition in self._caught_up:
-            return True
-        if Position.parse(self._at[partition].feed) < goal:
-            return False
-        self._caught_up.add(partition)
-        await self._notify()
-        return True
-
-    async def _newest_feed_id(self, partition: int) -> Position:
-        feed = PartitionKeys(partition).of_generation(self._at[partition].generation)
-        rows = await self._redis.xrevrange(feed.changes, count=1)
-        return Position.parse(rows[0][0]) if rows else START
-
-    async def _apply(self, partition: int, read: Read) -> None:
-        switched = await self.in_index_thread(apply_entries, self.index, partition, read.entries)
-        if switched is not None:
-            await self._start_generation(partition, switched)
+        The followers have stopped, so no position ever steps back: who waited for one finds it in either index.
+        """
+        live = self._live
+        assert live is not None
+        try:
+            await self._loader.catch_up(fresh, live)
+        except Unfollowable as error:
+            logger.warning("index: trying again to start from a newer snapshot: %s", error)
             return
-        self._at[partition] = read.then
+        old = [live]
+        del live
+        self._live = fresh
+        self._caught_up.update(range(self._partitions))
         await self._notify()
-        await self._commit_sometimes()
-
-    async def _start_generation(self, partition: int, generation: int) -> None:
-        """Go on with the feed of another generation, from its beginning; its documents replace the old ones."""
-        self._caught_up.discard(partition)
-        await self.in_index_thread(self.index.drop_partition, partition)
-        self._at[partition] = FeedPosition(generation=generation)
+        await self.in_index_thread(_discard, old)  # behind the last search of it
+        self._announced = fresh.snapshot
+        logger.info("index: started again from snapshot %s, of %s", fresh.snapshot, fresh.index.model)
 
     async def _notify(self) -> None:
         async with self._changed:
             self._changed.notify_all()
 
-    async def _commit_sometimes(self) -> None:
-        if time.monotonic() - self._committed_at > COMMIT_EVERY_S:
-            self._committed_at = time.monotonic()
-            await self.in_index_thread(self.index.commit)
+
+def _discard(old: list[Loaded]) -> None:
+    """Free an index, the last reference to which is in `old`: here, because it takes a while; delete its folder."""
+    folder = old.pop().folder
+    shutil.rmtree(folder, ignore_errors=True)

@@ -6,7 +6,7 @@ model its vectors are of and where in every partition's feed it stands; a file t
 
 import hashlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 import msgspec
@@ -19,16 +19,12 @@ from ingest.log.position import START, Position
 from projections.index.columns import Column
 from projections.index.filters import BitMap, Facets
 from projections.index.lexical import link_or_copy
-from projections.index.replica import IndexReplica
+from projections.index.replica import COLUMNS, IndexReplica
 from projections.index.vectors import Vectors
 
-FORMAT = 1
+FORMAT = 2
 KEPT = 2
 """Snapshots kept: the newest, and one more for a replica that is reading it."""
-_COLUMNS = (
-    "partition", "author", "episode", "sequence", "occurred_ms", "recorded_ms", "retired_ms", "expires_ms",
-    "importance", "confidence",
-)  # fmt: skip
 _TEXTS = "texts.msgpack.zst"
 
 
@@ -83,7 +79,7 @@ def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name
     work.mkdir()
     index.lexical.copy_to(work / "lexical")
     index.vectors.save(work)
-    for column in _COLUMNS:
+    for column in COLUMNS:
         np.save(work / f"{column}.npy", getattr(index, column).values)
     texts = _Texts(
         index.ids, index.terms, index.facets_of, index.authors, list(index.episode_of), index.episodes,
@@ -104,30 +100,58 @@ def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name
     return manifest
 
 
-def newest(folder: Path, model: str) -> tuple[Path, Manifest] | None:
-    """The newest snapshot made with `model`; None when there is none."""
+def newest(
+    folder: Path, model: str, dimensions: int | None = None, without: Container[str] = ()
+) -> tuple[Path, Manifest] | None:
+    """The newest snapshot made with `model`, with vectors of `dimensions` if given; None when there is none.
+
+    Those whose names are in `without` are passed over.
+    """
     for path in sorted(folder.glob("[!.]*"), reverse=True):
-        try:
-            manifest = msgspec.json.decode((path / "manifest.json").read_bytes(), type=Manifest)
-        except (OSError, msgspec.MsgspecError):
+        if path.name in without or (manifest := _manifest(path)) is None:
             continue
-        if manifest.format == FORMAT and manifest.model == model:
+        alike = manifest.model == model and dimensions in (None, manifest.dimensions)
+        if manifest.format == FORMAT and alike:
             return path, manifest
     return None
 
 
-def load(path: Path, manifest: Manifest, work: Path) -> IndexReplica:
-    """The index of a snapshot, working in the new folder `work`. Raises UnusableSnapshot for an altered file."""
+def _manifest(path: Path) -> Manifest | None:
     try:
-        for name, expected in manifest.files.items():
-            if _sha256(path / name) != expected:
-                raise UnusableSnapshot(f"{path / name} was altered")
+        return msgspec.json.decode((path / "manifest.json").read_bytes(), type=Manifest)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _model_of(path: Path) -> str | None:
+    manifest = _manifest(path)
+    return None if manifest is None else manifest.model
+
+
+def load(path: Path, manifest: Manifest, work: Path, *, model: str = "", dimensions: int | None = None) -> IndexReplica:
+    """The index of a snapshot, working in the new folder `work`.
+
+    Raises UnusableSnapshot for an altered file, when the snapshot is pruned meanwhile, and when its vectors are not of
+    the `model` and `dimensions` that are wanted: vectors of two models must never be compared.
+    """
+    wanted = model or manifest.model, manifest.dimensions if dimensions is None else dimensions
+    if wanted != (manifest.model, manifest.dimensions):
+        raise UnusableSnapshot(
+            f"{path} has vectors of {manifest.model} with {manifest.dimensions} dimensions, "
+            f"not of {wanted[0]} with {wanted[1]}"
+        )
+    try:
         shutil.rmtree(work, ignore_errors=True)
         link_or_copy(path / "lexical", work)
+        for name, expected in manifest.files.items():
+            # the linked ones: tantivy takes a folder whose files went away for a new, empty index
+            inside = Path(name).relative_to("lexical") if name.startswith("lexical/") else None
+            if _sha256(path / name if inside is None else work / inside) != expected:
+                raise UnusableSnapshot(f"{path / name} was altered")
         packed = zstandard.decompress((path / _TEXTS).read_bytes())
         texts = msgspec.msgpack.decode(packed, type=_Texts)
         index = IndexReplica(work, manifest.dimensions, manifest.model)
-        for column in _COLUMNS:
+        for column in COLUMNS:
             setattr(index, column, Column.of(np.load(path / f"{column}.npy")))
         index.vectors = Vectors.load(path, manifest.dimensions)
     except OSError as error:
@@ -141,11 +165,58 @@ def load(path: Path, manifest: Manifest, work: Path) -> IndexReplica:
     return index
 
 
+def names_of(path: Path) -> list[str]:
+    """The document ids in a snapshot, by ordinal; empty for one that is gone. Raises what a damaged file raises."""
+    packed = zstandard.decompress((path / _TEXTS).read_bytes())
+    return msgspec.msgpack.decode(packed, type=_Texts).ids
+
+
+def places_of(path: Path) -> list[tuple[str, int]]:
+    """The living documents of a snapshot with their partitions, by ordinal. Raises what a damaged file raises."""
+    names, partitions = names_of(path), np.load(path / "partition.npy").tolist()
+    return [(name, number) for name, number in zip(names, partitions, strict=True) if name]
+
+
+def load_newest(
+    folder: Path, model: str, work: Path, dimensions: int | None = None, without: Container[str] = ()
+) -> tuple[IndexReplica, Manifest] | None:
+    """The index of the newest snapshot made with `model`, working in the new folder `work`; None when there is none.
+
+    Those whose names are in `without` are passed over. A snapshot that was pruned while it was read gave way to a newer
+    one, which is taken instead. Raises UnusableSnapshot when there is none such.
+    """
+    tried: set[Path] = set()
+    while (found := newest(folder, model, dimensions, without)) is not None:
+        try:
+            return load(*found, work, model=model, dimensions=dimensions), found[1]
+        except UnusableSnapshot:
+            shutil.rmtree(work, ignore_errors=True)
+            if found[0] in tried or (found[0] / "manifest.json").exists():
+                raise
+            tried.add(found[0])
+    return None
+
+
+def discard_older(folder: Path, name: str, model: str) -> None:
+    """Delete the snapshots of a model that are older than the one of that name."""
+    for path in sorted(folder.glob("[!.]*")):
+        if path.name < name and _model_of(path) == model:
+            gone = path.with_name(f".pruned-{path.name}")
+            path.rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
+
+
 def prune(folder: Path, kept: int = KEPT) -> None:
     """Delete all but the newest snapshots, and what an interrupted one left."""
     complete = sorted(folder.glob("[!.]*"))
-    for path in [*complete[:-kept], *folder.glob(".writing-*")]:
-        shutil.rmtree(path, ignore_errors=True)
+    for path in complete[: max(0, len(complete) - kept)]:
+        # at once, so that nobody finds half of it
+        path.rename(path.with_name(f".pruned-{path.name}"))
+    for path in [*folder.glob(".writing-*"), *folder.glob(".pruned-*")]:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _sha256(path: Path) -> str:

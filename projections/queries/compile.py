@@ -1,27 +1,45 @@
-"""Compile a context for an agent: lessons, past sessions, and what recall finds for its query."""
+"""Compile a context for an agent: pinned slots, profile, lessons, past sessions, what recall finds for its query."""
 
+import asyncio
+from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from ingest.clock import Clock, system_clock, to_ms
 from ingest.commands.requests import Name
-from ingest.log.partitions import partition_of, project_route
+from ingest.ids import DocumentId
 from ingest.log.position import Token
-from projections.context import Block, Context, compile_context, lessons_block, recall_block, session_block
-from projections.documents.document import lessons, session_observations, sessions
+from projections.access import Reader, may_read
+from projections.context import (
+    LESSONS,
+    Block,
+    Context,
+    compile_context,
+    lessons_block,
+    profile_block,
+    recall_block,
+    session_block,
+    slot_block,
+    summary_block,
+)
+from projections.documents.document import session_observations, sessions
 from projections.documents.lessons import Lesson
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session
+from projections.documents.summaries import Summary, summary_id
+from projections.index.lessons import best_lessons
+from projections.index.matching import Filter
 from projections.index.service import ReplicaService
-from projections.queries.documents import DocumentReader
+from projections.queries.browse import Browse
+from projections.queries.documents import DocumentReader, Located
+from projections.queries.profiles import Profiles
 from projections.queries.recall import WAIT_S, Recall, RecallRequest
 
 PAST_SESSIONS = 10
-OBSERVATIONS_READ = 50
-"""Of each past session, its newest."""
-LESSONS_READ = 200
-"""Of the project, its newest, and as many of those that belong to no project."""
-RECALLED = 20
+OBSERVATIONS_READ = 20
+"""Of each past session without a summary, its newest."""
+RECALLED = 15
 
 
 class ContextRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,6 +47,7 @@ class ContextRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     project: Name
     session_id: Name = ""
+    user_id: Name = ""
     query: Annotated[str, Meta(max_length=20_000)] = ""
     token_budget: Annotated[int, Meta(ge=1, le=200_000)] = 2000
     agent_id: Name = ""
@@ -38,53 +57,105 @@ class ContextRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Compile:
     """Answers context requests."""
 
-    def __init__(self, replica: ReplicaService, documents: DocumentReader, recall: Recall) -> None:
+    def __init__(
+        self,
+        replica: ReplicaService,
+        documents: DocumentReader,
+        recall: Recall,
+        browse: Browse,
+        profiles: Profiles,
+        clock: Clock = system_clock,
+    ) -> None:
         self._replica, self._documents, self._recall = replica, documents, recall
+        self._browse, self._profiles, self._clock = browse, profiles, clock
 
-    async def __call__(self, request: ContextRequest, tenant: str, reader: str = "") -> Context:
+    async def __call__(self, request: ContextRequest, reader: Reader) -> Context:
         """The context for a request; raises ProjectionBehind when `after` is not projected in time."""
         if request.after:
             await self._replica.wait_for(Token.parse(request.after), WAIT_S)
-        blocks = [lessons_block(await self._lessons(tenant, request.project), request.project)]
-        blocks += await self._sessions(tenant, request)
-        if request.query.strip():
-            blocks.append(await self._recalled(tenant, request, reader))
-        return compile_context(request.project, blocks, request.token_budget)
+        slots, profile, lessons, past, recalled = await asyncio.gather(
+            self._slots(request, reader),
+            self._profile(request, reader),
+            self._lessons(request, reader),
+            self._sessions(request, reader),
+            self._recalled(request, reader),
+        )
+        return compile_context(request.project, [*slots, profile, lessons, *past, recalled], request.token_budget)
 
-    async def _lessons(self, tenant: str, project: str) -> list[Lesson]:
-        found: list[Lesson] = []
-        for place in dict.fromkeys([project, ""]):
-            partition = partition_of(project_route(tenant, place), self._documents.partitions)
-            page = await self._documents.page(
-                lessons(tenant, place), [partition], cursor=None, limit=LESSONS_READ, newest_first=True
-            )
-            found += [one.document for one in page.documents if isinstance(one.document, Lesson)]
-        return found
+    async def _slots(self, request: ContextRequest, reader: Reader) -> list[Block | None]:
+        return [slot_block(slot) for slot in await self._browse.slots(reader, request.project) if slot.pinned]
 
-    async def _sessions(self, tenant: str, request: ContextRequest) -> list[Block | None]:
+    async def _profile(self, request: ContextRequest, reader: Reader) -> Block | None:
+        profile, _ = await self._profiles.of(reader, request.project, request.user_id)
+        return profile_block(profile)
+
+    async def _lessons(self, request: ContextRequest, reader: Reader) -> Block | None:
+        """The surest of the project's lessons and of those that belong to none."""
+        now = self._clock()
+        allowed = Filter(
+            tenant=reader.tenant,
+            projects=list(dict.fromkeys([request.project, ""])),
+            only_agent=reader.only_agent,
+            within=reader.reach.projects,
+            reader=reader.agent_id,
+        )
+        best = await self._replica.in_index_thread(
+            best_lessons, self._replica.index, allowed, request.project, to_ms(now), LESSONS
+        )
+        found = await self._documents.get([(one.partition, DocumentId(one.id)) for one in best])
+        return lessons_block([one for one in found if isinstance(one, Lesson) and may_read(one, reader)], now)
+
+    async def _sessions(self, request: ContextRequest, reader: Reader) -> list[Block | None]:
         page = await self._documents.page(
-            sessions(tenant, request.project),
+            sessions(reader.tenant, request.project),
             range(self._documents.partitions),
             cursor=None,
             limit=PAST_SESSIONS + 1,
             newest_first=True,
         )
-        blocks: list[Block | None] = []
-        for partition, session in page.documents:
-            if isinstance(session, Session) and session.session_id != request.session_id:
-                seen = await self._documents.page(
-                    session_observations(session.id),
-                    [partition],
-                    cursor=None,
-                    limit=OBSERVATIONS_READ,
-                    newest_first=True,
-                )
-                observations = [one.document for one in seen.documents if isinstance(one.document, Observation)]
-                blocks.append(session_block(session.session_id, observations))
-        return blocks[:PAST_SESSIONS]
+        past = [
+            one
+            for one in page.documents
+            if isinstance(one.document, Session)
+            and one.document.session_id != request.session_id
+            and may_read(one.document, reader)
+        ][:PAST_SESSIONS]
+        told = await self._documents.get([(one.partition, summary_id(DocumentId(one.document.id))) for one in past])
+        summaries = [one if isinstance(one, Summary) and may_read(one, reader) else None for one in told]
+        untold = [one for one, summary in zip(past, summaries, strict=True) if summary is None]
+        seen = await self._seen(untold, reader)
+        return [
+            summary_block(summary) if summary is not None else session_block(_name(one), seen[one.document.id])
+            for one, summary in zip(past, summaries, strict=True)
+        ]
 
-    async def _recalled(self, tenant: str, request: ContextRequest, reader: str) -> Block | None:
+    async def _seen(self, past: Sequence[Located], reader: Reader) -> dict[str, list[Observation]]:
+        """The newest observations of sessions, as far as the reader may see them, by the session's document."""
+        listings = [(session_observations(one.document.id), one.partition) for one in past]
+        rows = await self._documents.ranges(listings, limit=OBSERVATIONS_READ, newest_first=True)
+        wanted = [
+            (one.partition, DocumentId(member.rpartition("|")[2]))
+            for one, row in zip(past, rows, strict=True)
+            for member in row
+        ]
+        documents = iter(await self._documents.get(wanted))
+        return {
+            one.document.id: [
+                found
+                for found in (next(documents) for _ in row)
+                if isinstance(found, Observation) and may_read(found, reader)
+            ]
+            for one, row in zip(past, rows, strict=True)
+        }
+
+    async def _recalled(self, request: ContextRequest, reader: Reader) -> Block | None:
+        if not request.query.strip():
+            return None
         wanted = RecallRequest(query=request.query, project=request.project, limit=RECALLED)
-        answer = await self._recall(wanted, tenant, reader or request.agent_id)
+        answer = await self._recall(wanted, reader)
         found = [(result.id, result.content) for result in answer.results]
         return recall_block(request.query, found, request.token_budget)
+
+
+def _name(located: Located) -> str:
+    return located.document.session_id if isinstance(located.document, Session) else ""

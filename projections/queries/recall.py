@@ -1,55 +1,54 @@
 """Recall: the question of the whole project. Find the right memory for a query."""
 
-import asyncio
-import logging
 import time
-from collections import OrderedDict
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
-import numpy as np
 from msgspec import Meta, Struct
-from numpy.typing import NDArray
 
 from ingest.clock import Clock, system_clock, to_ms
 from ingest.commands.requests import Name, Names
-from ingest.errors import CommandRejected, MnemologError
+from ingest.errors import CommandRejected
 from ingest.ids import DocumentId
 from ingest.log.position import Token
+from projections.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
-from projections.embedding.embedder import Embedder
+from projections.documents.summaries import Summary
+from projections.index.question import Ranking
 from projections.index.search import Filter, Hit, Question
 from projections.index.service import ReplicaService
 from projections.queries.documents import DocumentReader
-from projections.queries.views import readable_by, view
-
-logger = logging.getLogger(__name__)
+from projections.queries.vectors import QueryVectors
+from projections.queries.views import view
 
 WAIT_S = 1.0
 """How long a read waits for the position it asked for."""
-CACHED_QUERIES = 2_048
-"""Query vectors kept: 3 MiB at 384 dimensions."""
-SPARE_HITS = 10
+SPARE_HITS = 4
 """Asked of the index beyond the limit, in the place of documents forgotten between search and read."""
 
 Kind = Literal["observation", "memory", "lesson", "summary"]
 
 
 class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}):
-    """What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents."""
+    """What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents.
+
+    `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a
+    memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula
+    exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent.
+    """
 
     query: Annotated[str, Meta(min_length=1, max_length=20_000)]
     project: Name | None = None
+    projects: Names = []
     agent_id: Name = ""
     session_id: Name = ""
     user_id: Name = ""
     kinds: Annotated[list[Kind], Meta(max_length=4)] = []
     tags: Names = []
+    any_tags: Names = []
     from_: datetime | None = None
     to: datetime | None = None
     as_of: datetime | None = None
@@ -57,6 +56,11 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     mode: Literal["hybrid", "lexical", "vector"] = "hybrid"
     alpha: Annotated[float, Meta(ge=0, le=1)] | None = None
     half_life_days: Annotated[float, Meta(gt=0)] | None = None
+    ranking: Ranking = "fused"
+    recency_boost: bool = True
+    types: Names = []
+    files: Names = []
+    concepts: Names = []
     explain: bool = False
     after: Annotated[str, Meta(max_length=100_000)] = ""
     consistency: Literal["session", "eventual"] = "session"
@@ -87,101 +91,93 @@ class RecallAnswer(Struct, frozen=True, kw_only=True):
     degraded: list[str]
 
 
+class Found(NamedTuple):
+    """What was found, best first, with the documents; and what was left out."""
+
+    hits: list[tuple[Hit, Document]]
+    degraded: list[str]
+
+
 class Recall:
     """Answers recall requests from the index replica and the documents."""
 
-    def __init__(
-        self, replica: ReplicaService, documents: DocumentReader, embedder: Embedder, clock: Clock = system_clock
-    ) -> None:
-        self._replica, self._documents, self._embedder, self._clock = replica, documents, embedder, clock
-        self._embedding_thread = ThreadPoolExecutor(1, "query-embedding")
-        self._vectors: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+    def __init__(self, replica: ReplicaService, documents: DocumentReader, clock: Clock = system_clock) -> None:
+        self._replica, self._documents, self._clock = replica, documents, clock
+        self.vectors = QueryVectors(replica)
 
     def close(self) -> None:
         """Give the embedding thread back."""
-        self._embedding_thread.shutdown(wait=False)
+        self.vectors.close()
 
     async def warm_up(self) -> None:
         """Load the model, so that the first request does not wait for it."""
-        await self._vector(RecallRequest(query="warm up"))
+        await self.vectors.of("warm up")
 
-    async def __call__(self, request: RecallRequest, tenant: str, reader: str = "") -> RecallAnswer:
-        """Recall for a reader of a tenant. `request.agent_id` narrows to what that agent said; it is not who reads.
+    async def __call__(self, request: RecallRequest, reader: Reader) -> RecallAnswer:
+        """Recall for a reader. `request.agent_id` narrows to what that agent said; it is not who reads.
 
         Raises CommandRejected for a blank query, ProjectionBehind when `after` is not searchable in time.
         """
-        if not request.query.strip():
-            raise CommandRejected("query is blank", "query")
         started = time.perf_counter()
-        if request.after and request.consistency != "eventual":
-            await self._replica.wait_for(Token.parse(request.after), WAIT_S)
-        vector, degraded = await self._vector(request)
-        question = Question(
-            text=request.query,
-            vector=vector,
-            mode=request.mode,
-            limit=request.limit + SPARE_HITS,
-            now_ms=to_ms(self._clock()),
-            half_life_days=request.half_life_days,
-            alpha=request.alpha,
-        )
-        hits = await self._replica.search(question, _filter(request, tenant, reader))
-        results = await self._results(hits, request, tenant, reader)
-        if not self._replica.ready:
-            degraded.append(self._replica.trouble or "the index is still loading: some documents may be missing")
+        hits, degraded = await self.found(request, reader)
         return RecallAnswer(
-            results=results[: request.limit],
+            results=[_result(hit, document, explain=request.explain) for hit, document in hits],
             took_ms=round((time.perf_counter() - started) * 1000, 2),
             lag=self._replica.lag,
             degraded=degraded,
         )
 
-    async def _vector(self, request: RecallRequest) -> tuple[NDArray[np.float32] | None, list[str]]:
-        """The query's unit vector; None, and why, when there is none."""
-        if request.mode == "lexical":
-            return None, []
-        if not self._embedder.dimensions:
-            return None, ["no embedder is configured: words only"]
-        cached = self._vectors.get(request.query)
-        if cached is None:
-            try:
-                loop = asyncio.get_running_loop()
-                rows = await loop.run_in_executor(self._embedding_thread, self._embedder.embed, [request.query])
-            except MnemologError as error:
-                logger.warning("the query was not embedded: %s", error)
-                return None, [f"the query could not be embedded ({error}): words only"]
-            cached = np.asarray(rows[0], np.float32)
-            self._vectors[request.query] = cached
-            if len(self._vectors) > CACHED_QUERIES:
-                self._vectors.popitem(last=False)
-        else:
-            self._vectors.move_to_end(request.query)
-        return cached, []
-
-    async def _results(
-        self, hits: Sequence[Hit], request: RecallRequest, tenant: str, reader: str
-    ) -> list[RecallResult]:
+    async def found(self, request: RecallRequest, reader: Reader) -> Found:
+        """What a recall finds, as documents: for a dialect that shows them in its own way. Raises the same."""
+        if not request.query.strip():
+            raise CommandRejected("query is blank", "query")
+        if request.after and request.consistency != "eventual":
+            await self._replica.wait_for(Token.parse(request.after), WAIT_S)
+        question = Question(
+            text=request.query,
+            vector=None,
+            mode=request.mode,
+            limit=request.limit + SPARE_HITS,
+            now_ms=to_ms(self._clock()),
+            half_life_days=request.half_life_days,
+            alpha=request.alpha,
+            ranking=request.ranking,
+            recency_boost=request.recency_boost,
+            shown=request.limit,
+        )
+        hits, degraded = await self.vectors.search(question, _filter(request, reader))
         documents = await self._documents.get([(hit.partition, DocumentId(hit.id)) for hit in hits])
-        return [
-            _result(hit, document, explain=request.explain)
+        if not self._replica.ready:
+            degraded.append(self._replica.trouble or "the index is still loading: some documents may be missing")
+        readable = [
+            (hit, document)
             for hit, document in zip(hits, documents, strict=True)
-            if document is not None and readable_by(document, tenant, reader)
+            if document is not None and may_read(document, reader)
         ]
+        return Found(readable[: request.limit], degraded)
 
 
-def _filter(request: RecallRequest, tenant: str, reader: str) -> Filter:
+def _filter(request: RecallRequest, reader: Reader) -> Filter:
     return Filter(
-        tenant=tenant,
+        tenant=reader.tenant,
         project=request.project,
+        projects=request.projects,
         agent_id=request.agent_id,
+        only_agent=reader.only_agent,
+        operator=reader.operator,
+        within=reader.reach.projects,
         session_id=request.session_id,
         user_id=request.user_id,
         kinds=request.kinds,
         tags=request.tags,
+        any_tags=request.any_tags,
+        types=request.types,
+        files=request.files,
+        concepts=request.concepts,
         from_ms=to_ms(request.from_) if request.from_ else None,
         to_ms=to_ms(request.to) if request.to else None,
         as_of_ms=to_ms(request.as_of) if request.as_of else None,
-        reader=reader,
+        reader=reader.agent_id,
     )
 
 
@@ -206,7 +202,9 @@ def _title(document: Document) -> str:
     match document:
         case Observation() | Memory():
             return document.title
+        case Summary():
+            return document.title
         case Lesson():
-            return document.content.split("\n", 1)[0][:80]
+            return document.title or document.content.split("\n", 1)[0][:80]
         case _:
             return ""

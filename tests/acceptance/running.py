@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import tempfile
 import time
 from collections.abc import Generator, Sequence
@@ -15,6 +14,7 @@ import httpx
 
 from api.cli.supervisor import Supervisor, local_url
 from ingest.settings import Settings
+from tests.support.ports import free_port
 
 SECRET = "the-secret-of-these-tests"
 KILLED_AFTER_S = 18.0
@@ -59,21 +59,18 @@ class Server(NamedTuple):
 
 @contextmanager
 def running(cache_dir: Path, **changes: Any) -> Generator[Server]:
-    """A server of its own, in a folder of its own; stopped whatever happens."""
+    """A server of its own, in a folder of its own; stopped whatever happens.
+
+    Its worker is as urgent as the tests beside it: there is no load here that requests would have to come before.
+    """
     with tempfile.TemporaryDirectory(prefix="mnemo-") as folder:  # short: a unix socket's path has 100 characters
-        supervisor = Supervisor(settings(Path(folder), cache_dir, **changes))
+        supervisor = Supervisor(settings(Path(folder), cache_dir, **changes), worker_niceness=0)
         server = Server.of(supervisor)
         try:
             supervisor.start()
             yield server
         finally:
             server.stop()
-
-
-def free_port() -> int:
-    """A port of the loopback interface that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as reserved:
-        return reserved.getsockname()[1]
 
 
 def settings(folder: Path, cache_dir: Path, **changes: Any) -> Settings:

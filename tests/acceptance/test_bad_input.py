@@ -3,6 +3,7 @@
 After each the server answers as before. And what must never be kept (secrets, private text) reaches neither the log nor
 the disk."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from datetime import UTC, datetime
@@ -34,9 +35,11 @@ async def unhurt(client: httpx.AsyncClient, project: str) -> AsyncGenerator[http
     assert log.status_code == 200
 
 
-async def post(client: httpx.AsyncClient, path: str, body: bytes, content_type: str = JSON) -> httpx.Response:
+async def post(
+    client: httpx.AsyncClient, path: str, body: bytes, content_type: str = JSON, method: str = "POST"
+) -> httpx.Response:
     """The answer to a body as it stands."""
-    return await client.post(path, content=body, headers={"content-type": content_type})
+    return await client.request(method, path, content=body, headers={"content-type": content_type})
 
 
 class Bad(NamedTuple):
@@ -48,6 +51,10 @@ class Bad(NamedTuple):
     code: str
     says: str
     field: str | None = None
+    method: str = "POST"
+
+
+MEMORY, LESSON = "/v1/memories/mem_x", "/v1/lessons/lsn_x"
 
 
 def nested(opening: str, closing: str, levels: int) -> bytes:
@@ -112,6 +119,9 @@ BODIES = {
                                "importance"),
     "a huge number": Bad("/v1/memories", b'{"content": "x", "importance": 1e999}', 422, "invalid", "range",
                          "importance"),
+    "a priority beyond what a number is exact for": Bad(
+        "/v1/actions", b'{"title": "x", "priority": 1e300}', 422, "invalid", "<=", "priority"
+    ),
     "no lifetime": Bad("/v1/memories", b'{"content": "x", "ttl_days": 0}', 422, "invalid", "0", "ttl_days"),
     "NaN": Bad("/v1/memories", b'{"content": "x", "importance": NaN}', 400, "malformed", "not json"),
     "NaN in data": Bad("/v1/observations", observation(b'{"x": NaN}'), 400, "malformed", "not json"),
@@ -157,12 +167,91 @@ BODIES = {
     "a batch that is none": Bad("/v1/events", b'{"type": "observe"}', 400, "malformed", "array"),
     "a batch of brackets": Bad("/v1/events", b"[" * 200_000, 400, "malformed", "nested"),
     "no such partition": Bad("/v1/admin/projections/rebuild", b'{"partition": 99}', 422, "invalid", "15", "partition"),
+    # memories that change
+    "nothing to change": Bad(MEMORY, b"{}", 422, "invalid", "nothing", method="PATCH"),
+    "an unknown change": Bad(MEMORY, b'{"contents": "x"}', 422, "invalid", "contents", "contents", "PATCH"),
+    "an unknown visibility": Bad(MEMORY, b'{"visibility": "secret"}', 422, "invalid", "secret", "visibility", "PATCH"),
+    "no list of readers": Bad(MEMORY, b'{"shared_with": "bob"}', 422, "invalid", "array", "shared_with", "PATCH"),
+    # lessons
+    "an edit of nothing": Bad(LESSON, b"{}", 422, "invalid", "nothing", method="PATCH"),
+    "an unknown severity": Bad(LESSON, b'{"severity": "dire"}', 422, "invalid", "dire", "severity", "PATCH"),
+    "a pattern that is none": Bad(
+        "/v1/lessons", b'{"content": "x", "trigger_pattern": "("}', 422, "invalid", "pattern", "trigger_pattern"
+    ),
+    "a pattern that is too long": Bad(
+        "/v1/lessons", b'{"content": "x", "trigger_pattern": "' + b"a" * 501 + b'"}', 422, "invalid", "500",
+        "trigger_pattern",
+    ),
+    "a confidence over 1": Bad(
+        "/v1/lessons", b'{"content": "x", "confidence": 1.1}', 422, "invalid", "1", "confidence"
+    ),
+    "no lesson to search": Bad("/v1/lessons/search", b'{"query": ""}', 422, "invalid", "1", "query"),
+    "more lessons than there may be": Bad(
+        "/v1/lessons/search", b'{"query": "x", "limit": 201}', 422, "invalid", "200", "limit"
+    ),
+    # slots
+    "no label": Bad("/v1/slots", b'{"content": "x"}', 422, "invalid", "label", "label"),
+    "a label with a space": Bad("/v1/slots", b'{"label": "my slot", "content": "x"}', 422, "invalid", "", "label"),
+    "an unknown scope": Bad(
+        "/v1/slots", b'{"label": "a", "content": "x", "scope": "world"}', 422, "invalid", "world", "scope"
+    ),
+    "a slot without room": Bad(
+        "/v1/slots", b'{"label": "a", "content": "x", "size_limit": 0}', 422, "invalid", "1", "size_limit"
+    ),
+    "a slot of a book's size": Bad(
+        "/v1/slots", b'{"label": "a", "content": "x", "size_limit": 20001}', 422, "invalid", "20000", "size_limit"
+    ),
+    # actions
+    "an action without a title": Bad("/v1/actions", b"{}", 422, "invalid", "title", "title"),
+    "text for a priority": Bad("/v1/actions", b'{"title": "x", "priority": "high"}', 422, "invalid", "", "priority"),
+    "an unknown edge": Bad(
+        "/v1/actions", b'{"title": "x", "edges": [{"type": "likes", "target": "y"}]}', 422, "invalid", "likes", "edges"
+    ),
+    # relations and commits
+    "a relation with one end": Bad(
+        "/v1/relations", b'{"source": "concept:x", "relation": "y"}', 422, "invalid", "target", "target"
+    ),
+    "a relation without a name": Bad(
+        "/v1/relations", b'{"source": "concept:x", "target": "concept:y", "relation": ""}', 422, "invalid", "1",
+        "relation",
+    ),
+    "NUL in an end": Bad(
+        "/v1/relations", b'{"source": "concept:\\u0000", "target": "concept:y", "relation": "z"}',
+        422, "invalid", "nul", "source",
+    ),
+    "a commit without a name": Bad("/v1/commits", b'{"commit": ""}', 422, "invalid", "1", "commit"),
+    # condensing
+    "no observations to reflect on": Bad(
+        "/v1/sessions/s1/reflect", b'{"max_observations": 0}', 422, "invalid", "1", "max_observations"
+    ),
+    "an unknown wish for a summary": Bad("/v1/sessions/s1/summary", b'{"long": true}', 422, "invalid", "long", "long"),
+    "no actions": Bad("/v1/crystals", b'{"action_ids": []}', 422, "invalid", "1", "action_ids"),
+    "consolidating nothing": Bad(
+        "/v1/consolidate", b'{"min_observations": 0}', 422, "invalid", "1", "min_observations"
+    ),
+    "too many clusters": Bad("/v1/reflect", b'{"max_clusters": 21}', 422, "invalid", "20", "max_clusters"),
+    # enriching
+    "no files": Bad("/v1/enrich", b'{"files": []}', 422, "invalid", "1", "files"),
+    "too little room": Bad("/v1/enrich", b'{"files": ["a"], "limit_chars": 10}', 422, "invalid", "200", "limit_chars"),
+    # forgetting
+    "forgetting the world": Bad("/v1/forget", b'{"kind": "world", "subject": "x"}', 422, "invalid", "world", "kind"),
+    "forgetting nobody": Bad("/v1/forget", b'{"kind": "user", "subject": ""}', 422, "invalid", "1", "subject"),
+    "NUL in a subject": Bad(
+        "/v1/forget", b'{"kind": "user", "subject": "a\\u0000b"}', 422, "invalid", "nul", "subject"
+    ),
+    "a user of a project": Bad(
+        "/v1/forget", b'{"kind": "user", "subject": "kim", "project": "x"}', 422, "invalid", "project", "project"
+    ),
+    # recall
+    "an unknown ranking": Bad("/v1/recall", b'{"query": "x", "ranking": "best"}', 422, "invalid", "best", "ranking"),
+    "text for types": Bad("/v1/recall", b'{"query": "x", "types": "episodic"}', 422, "invalid", "array", "types"),
+    "no time to look back from": Bad("/v1/recall", b'{"query": "x", "as_of": "then"}', 422, "invalid", "", "as_of"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("bad", BODIES.values(), ids=BODIES)
 async def test_a_bad_body_is_refused_with_what_is_wrong_and_where(unhurt: httpx.AsyncClient, bad: Bad):
-    answer = await post(unhurt, bad.path, bad.body)
+    answer = await post(unhurt, bad.path, bad.body, method=bad.method)
     assert (answer.status_code, fault(answer)["code"]) == (bad.status, bad.code), answer.text[:300]
     assert bad.says in fault(answer)["message"].lower()
     assert len(fault(answer)["message"]) > 10
@@ -216,7 +305,7 @@ MSGPACK_ONLY: dict[str, Any] = {
 
 async def test_what_only_msgpack_can_say_is_refused_or_can_be_read_back(private_server: Callable[..., Server]):
     """One such value may not stop everybody else from reading the log, the session or the timeline."""
-    server = private_server()
+    server = await asyncio.to_thread(private_server)
     faults: list[str] = []
     async with server.client() as http:
         for name, value in MSGPACK_ONLY.items():
@@ -306,7 +395,7 @@ async def test_a_batch_of_more_than_10_000_items_is_too_large(unhurt: httpx.Asyn
     assert page.json()["items"] == []
 
 
-QUERIES = {
+QUERIES: dict[str, tuple[str, dict[str, str], str]] = {
     "negative limit": ("/v1/memories", {"limit": "-1"}, "limit"),
     "no limit": ("/v1/memories", {"limit": "0"}, "limit"),
     "huge limit": ("/v1/timeline", {"limit": "9" * 40}, "limit"),
@@ -332,6 +421,29 @@ QUERIES = {
     "no time": ("/v1/timeline", {"until": "soon"}, "until"),
     "unknown parameter": ("/v1/sessions", {"projekt": "x"}, "projekt"),
     "unknown parameter of one document": ("/v1/memories/mem_x", {"x": "y"}, "x"),
+    "a version of a history": ("/v1/memories/mem_x/history", {"version": "1"}, "version"),
+    "no tool": ("/v1/lessons/match", {"preview": "x"}, "tool_name"),
+    "a long preview": ("/v1/lessons/match", {"tool_name": "Bash", "preview": "x" * 10_001}, "preview"),
+    "too sure": ("/v1/lessons/surest", {"min_confidence": "1.5"}, "min_confidence"),
+    "a scope to list": ("/v1/slots", {"scope": "global"}, "scope"),
+    "half open": ("/v1/actions", {"open": "ajar"}, "open"),
+    "no work": ("/v1/frontier", {"limit": "0"}, "limit"),
+    "relations of no page": ("/v1/relations", {"cursor": "%%%"}, "cursor"),
+    "commits of no page": ("/v1/commits", {"cursor": "%%%"}, "cursor"),
+    "commits of a session, by branch": ("/v1/sessions/s1/commits", {"branch": "main"}, "branch"),
+    "summaries of no page": ("/v1/summaries", {"cursor": "%%%"}, "cursor"),
+    "a summary by length": ("/v1/sessions/s1/summary", {"limit": "5"}, "limit"),
+    "too deep a graph": ("/v1/graph", {"depth": "4"}, "depth"),
+    "too big a graph": ("/v1/graph", {"limit": "501"}, "limit"),
+    "no counts by page": ("/v1/graph/stats", {"limit": "5"}, "limit"),
+    "too many hops": ("/v1/related/mem_x", {"max_hops": "6"}, "max_hops"),
+    "nobody's profile": ("/v1/profile", {}, "project"),
+    "no anchor": ("/v1/around", {}, "anchor"),
+    "much before": ("/v1/around", {"anchor": "x", "before": "201"}, "before"),
+    "an audit of no page": ("/v1/audit", {"cursor": "yesterday"}, "cursor"),
+    "a diagnosis of one project": ("/v1/diagnose", {"project": "x"}, "project"),
+    "live from no place": ("/v1/live", {"after": "yesterday"}, "after"),
+    "live, but less than none": ("/v1/live", {"limit": "-1"}, "limit"),
 }
 
 
@@ -345,6 +457,24 @@ async def test_a_bad_parameter_is_refused_by_name(
     assert len(answer.text) < 1000
 
 
+DELETIONS: dict[str, tuple[str, dict[str, str], str]] = {
+    "an unknown parameter": ("/v1/memories/mem_x", {"why": "x"}, "why"),
+    "a long reason": ("/v1/lessons/lsn_x", {"reason": "x" * 513}, "reason"),
+    "a long event id": ("/v1/actions/act_x", {"event_id": "x" * 129}, "event_id"),
+    "of a session": ("/v1/sessions/s1", {"limit": "5"}, "limit"),
+    "of a slot everywhere": ("/v1/slots/guidance", {"scope": "world"}, "scope"),
+}
+
+
+@pytest.mark.parametrize(("path", "query", "field"), DELETIONS.values(), ids=DELETIONS)
+async def test_a_bad_parameter_of_a_deletion_is_refused_by_name(
+    unhurt: httpx.AsyncClient, path: str, query: dict[str, str], field: str
+):
+    answer = await unhurt.delete(path, params=query)
+    assert (answer.status_code, fault(answer)["code"]) == (422, "invalid"), answer.text
+    assert fault(answer)["field"] == field
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [("PUT", "/v1/memories"), ("DELETE", "/v1/recall"), ("GET", "/v1/recall"), ("PATCH", "/v1/events")],
@@ -355,7 +485,7 @@ async def test_a_wrong_method_is_told_which_are_right(unhurt: httpx.AsyncClient,
     assert answer.headers["allow"]
 
 
-@pytest.mark.parametrize("path", ["/", "/v1", "/v1/memory", "/v1/memories/mem_x/y", "/v2/recall", "/%00", "/../etc"])
+@pytest.mark.parametrize("path", ["/v1", "/v1/memory", "/v1/memories/mem_x/y", "/v2/recall", "/%00", "/../etc"])
 async def test_an_unknown_route_is_not_found(unhurt: httpx.AsyncClient, path: str):
     answer = await unhurt.get(path)
     assert (answer.status_code, fault(answer)["code"]) == (404, "not_found")
@@ -371,6 +501,15 @@ async def test_an_unknown_route_is_not_found(unhurt: httpx.AsyncClient, path: st
         "/v1/observations/obs_%F0%9F%8D%B5",
         "/v1/sessions/nobody",
         "/v1/sessions/nobody/observations",
+        "/v1/sessions/nobody/summary",
+        "/v1/memories/mem_00000000000000000000/history",
+        "/v1/actions/act_00000000000000000000",
+        "/v1/relations/rel_00000000000000000000",
+        "/v1/commits/cmt_00000000000000000000",
+        "/v1/summaries/sum_00000000000000000000",
+        "/v1/related/mem_00000000000000000000",
+        "/v1/slots/never_written",
+        "/v1/forget/never-asked",
     ],
 )
 async def test_what_does_not_exist_is_not_found(unhurt: httpx.AsyncClient, path: str):

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -21,8 +20,10 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.support.ports import free_port
+
 ROOT = Path(__file__).parents[2]
-TOOLS = ["recall", "remember", "observe", "lesson", "context"]
+TOOLS = ["recall", "remember", "observe", "lesson", "context", "revise", "forget", "slots"]
 Door = Callable[[], AbstractAsyncContextManager[Client]]
 
 
@@ -248,8 +249,7 @@ async def test_the_bridge_explains_a_refusal(status: int, advice: str):
 
 async def test_the_bridge_survives_a_server_that_is_down_and_uses_it_when_it_is_up(server: Server, project: str):
     """The agent's client starts the bridge whenever it likes: tools are listed, calls say how to start the server."""
-    with socket.create_server(("127.0.0.1", 0)) as reserved:
-        port = reserved.getsockname()[1]
+    port = free_port()
     async with over_stdio(f"http://127.0.0.1:{port}", server.secret) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
         for _ in range(2):

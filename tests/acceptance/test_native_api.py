@@ -14,44 +14,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from waiting import wait_until
 
 from ingest.log.partitions import partition_of, project_route, session_route
+from tests.acceptance.asking import all_pages, read, recall, write
 from tests.acceptance.running import Server, fault, ids
 
 WORDS = ["amber", "birch", "cobalt", "dahlia", "ember", "fennel", "garnet", "hazel", "indigo", "jasper", "kelp"]
-
-
-async def write(client: httpx.AsyncClient, path: str, **command: Any) -> dict[str, Any]:
-    """The acknowledgement of one command."""
-    answer = await client.post(path, json=command)
-    assert answer.status_code == 202, answer.text
-    return answer.json()
-
-
-async def read(client: httpx.AsyncClient, path: str, **query: Any) -> dict[str, Any]:
-    """The good answer to a GET."""
-    answer = await client.get(path, params=query)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-async def recall(client: httpx.AsyncClient, query: str, **asked: Any) -> dict[str, Any]:
-    """The good answer to a recall."""
-    answer = await client.post("/v1/recall", json={"query": query, **asked})
-    assert answer.status_code == 200, answer.text
-    return answer.json()
-
-
-async def all_pages(
-    client: httpx.AsyncClient, path: str, *, cursor: str | None = None, **query: Any
-) -> list[dict[str, Any]]:
-    """Everything a listing has (behind `cursor`), page by page."""
-    found: list[dict[str, Any]] = []
-    for _ in range(100):
-        page = await read(client, path, **query, **({} if cursor is None else {"cursor": cursor}))
-        found += page["items"]
-        cursor = page["next"]
-        if cursor is None:
-            return found
-    raise AssertionError("the pages do not end")
 
 
 # writing
@@ -71,13 +37,32 @@ async def test_a_write_is_acknowledged_with_its_names_and_its_place(
     client: httpx.AsyncClient, project: str, path: str, command: dict[str, Any], prefix: str
 ):
     answer = await write(client, path, project=project, **command)
-    assert sorted(answer) == ["duplicate", "event_id", "id", "position"]
+    assert sorted(answer) == ["duplicate", "durability", "event_id", "id", "position"]
     assert answer["id"].startswith(prefix)
     assert answer["event_id"]
     assert answer["duplicate"] is False
     partition, _, place = answer["position"].partition(":")
     assert partition.isdigit()
     assert [part.isdigit() for part in place.split("-")] == [True, True]
+
+
+async def test_a_write_is_told_what_it_survives(client: httpx.AsyncClient, project: str):
+    said = {"content": "tea", "project": project}
+    for headers in ({}, {"X-Durability": "memory"}, {"X-Durability": "fsync"}):
+        answer = await client.post("/v1/memories", json=said, headers=headers)
+        assert (answer.status_code, answer.json()["durability"]) == (202, "fsync")  # as the embedded server writes
+    batch = await client.post("/v1/events", json=[{"type": "remember", **said}], headers={"X-Durability": "fsync"})
+    assert (batch.status_code, batch.json()["durability"]) == (202, "fsync")
+    forgotten = await client.delete(f"/v1/memories/{answer.json()['id']}", headers={"X-Durability": "fsync"})
+    assert (forgotten.status_code, forgotten.json()["durability"]) == (202, "fsync")
+
+
+@pytest.mark.parametrize("wanted", ["granite", "", "fsync, fsync"])
+async def test_an_unknown_durability_is_refused_by_name(client: httpx.AsyncClient, project: str, wanted: str):
+    answer = await client.post(
+        "/v1/memories", json={"content": "tea", "project": project}, headers={"X-Durability": wanted}
+    )
+    assert (answer.status_code, fault(answer)["field"]) == (422, "X-Durability")
 
 
 async def test_the_caller_may_name_the_event_and_say_when_it_happened(client: httpx.AsyncClient, project: str):
@@ -220,7 +205,7 @@ async def test_one_bad_item_of_a_batch_rejects_that_item_only(client: httpx.Asyn
 async def test_an_empty_batch_is_accepted_and_has_nothing_to_wait_for(client: httpx.AsyncClient):
     answer = await client.post("/v1/events", json=[])
     assert answer.status_code == 202
-    assert answer.json() == {"accepted": 0, "duplicates": 0, "rejected": [], "position": ""}
+    assert answer.json() == {"accepted": 0, "duplicates": 0, "rejected": [], "position": "", "durability": "fsync"}
 
 
 # read your writes
@@ -309,7 +294,7 @@ ALLOWED: list[tuple[dict[str, Any], set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "expected"), ALLOWED, ids=str)
+@pytest.mark.parametrize(("asked", "expected"), ALLOWED, ids=[str(asked) for asked, _ in ALLOWED])
 async def test_recall_finds_what_its_filters_allow(
     client: httpx.AsyncClient, project: str, asked: dict[str, Any], expected: set[str]
 ):
@@ -345,7 +330,7 @@ async def test_recall_by_meaning_finds_what_shares_no_word(client: httpx.AsyncCl
         found = await recall(client, "broken car", project=project, mode="vector", limit=1)
         return [one["content"] for one in found["results"]] == ["The automobile would not start this morning"]
 
-    await wait_until(found_by_meaning, timeout_s=20)
+    await wait_until(found_by_meaning)
 
 
 async def test_a_half_life_lets_the_newer_of_two_equals_win(client: httpx.AsyncClient, project: str):
@@ -581,7 +566,7 @@ async def test_what_is_forgotten_is_gone_from_everywhere(
     await read(client, where, after=written["position"])
     gone = await client.delete(where, params={"reason": "asked to"})
     assert gone.status_code == 202
-    assert sorted(gone.json()) == ["duplicate", "event_id", "id", "position"]
+    assert sorted(gone.json()) == ["duplicate", "durability", "event_id", "id", "position"]
     assert gone.json()["id"] == written["id"]
     after = gone.json()["position"]
     assert (await client.get(where, params={"after": after})).status_code == 404
@@ -724,7 +709,7 @@ async def test_a_rebuild_makes_a_new_generation_that_answers_the_same(client: ht
     async def switched() -> bool:
         return await generation() == old + 1
 
-    await wait_until(switched, timeout_s=20)
+    await wait_until(switched)
     written = await write(client, "/v1/observations", project=project, session_id="s1", content="after the rebuild")
     await read(client, "/v1/timeline", project=project, after=written["position"])
 
@@ -740,19 +725,26 @@ async def test_a_snapshot_can_be_ordered(server: Server, client: httpx.AsyncClie
     answer = await client.post("/v1/admin/snapshots")
     assert answer.status_code == 202
     assert list(answer.json()) == ["queued"]
-    await wait_until(lambda: any((server.data_dir / "snapshots").glob("*")), timeout_s=20)
+    await wait_until(lambda: any((server.data_dir / "snapshots").glob("*")))
 
 
 async def test_there_are_no_dead_letters(client: httpx.AsyncClient):
-    assert await read(client, "/v1/admin/dead-letters") == {"dead_letters": []}
+    page = await read(client, "/v1/admin/dead-letters")
+    assert (page["dead_letters"], page["next"]) == ([], None)
 
 
 async def test_readiness_says_how_much_is_indexed(client: httpx.AsyncClient, project: str):
     written = await write(client, "/v1/memories", project=project, content="one document at least")
     await read(client, f"/v1/memories/{written['id']}", after=written["position"])
-    ready = await read(client, "/readyz")
-    assert ready["status"] == "ready"
-    assert ready["documents"] >= 1
+
+    async def ready() -> bool:
+        return (await read(client, "/readyz"))["status"] == "ready"
+
+    await wait_until(ready)  # other tests' events may be late just now
+    found = await read(client, "/readyz")
+    assert found["documents"] >= 1
+    assert found["vitals"]["workers"] == 1
+    assert 0 < found["vitals"]["memory_used"] < found["vitals"]["machine_memory"]
 
 
 async def test_metrics_are_prometheus_text_and_count_by_route(client: httpx.AsyncClient, project: str):
@@ -769,6 +761,8 @@ async def test_metrics_are_prometheus_text_and_count_by_route(client: httpx.Asyn
         "mnemolog_index_documents",
         "mnemolog_index_ready",
         "mnemolog_projection_lag_events",
+        "mnemolog_dead_letters",
+        "mnemolog_dead_letter_changes",
     } <= set(families)
     (ready,) = families["mnemolog_index_ready"].samples
     assert ready.value == 1
@@ -788,6 +782,9 @@ GUARDED = [
     ("GET", "/v1/events"),
     ("GET", "/v1/admin/projections"),
     ("GET", "/v1/admin/dead-letters"),
+    ("GET", "/v1/admin/dead-letters/0:1-0"),
+    ("POST", "/v1/admin/dead-letters/redrive"),
+    ("POST", "/v1/admin/dead-letters/discard"),
     ("POST", "/v1/admin/projections/rebuild"),
     ("POST", "/v1/admin/snapshots"),
     ("GET", "/v1/no-such-route"),

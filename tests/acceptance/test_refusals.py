@@ -45,7 +45,7 @@ async def broken(survivor: Server) -> Server:
             ready = await client.get("/readyz")
             return ready.status_code == 200 and ready.json()["lag"] == {}
 
-        await wait_until(well, timeout_s=20)
+        await wait_until(well)
     return survivor
 
 
@@ -100,10 +100,9 @@ async def found_by_recall(client: httpx.AsyncClient, project: str, content: str,
     return answer.status_code == 200 and content in [one["content"] for one in answer.json()["results"]]
 
 
-def assert_unavailable(answer: httpx.Response) -> None:
+def assert_unavailable(answer: httpx.Response, status: int = 503, code: str = "log_unavailable") -> None:
     """The write was refused, and the client is told what to do."""
-    assert answer.status_code == 503, answer.text
-    assert fault(answer)["code"] == "log_unavailable"
+    assert (answer.status_code, fault(answer)["code"]) == (status, code), answer.text
     assert "same event_id" in fault(answer)["retry"]
     assert int(answer.headers["retry-after"]) >= 1
 
@@ -121,8 +120,16 @@ async def refusing_writes(redis: Any, setting: str) -> AsyncGenerator[None]:
         await redis.config_set(setting, "0")
 
 
-@pytest.mark.parametrize(("setting", "says"), [("maxmemory", "maxmemory"), ("min-replicas-to-write", "replicas")])
-async def test_a_log_that_refuses_writes_is_told_and_reads_go_on(broken: Server, project: str, setting: str, says: str):
+@pytest.mark.parametrize(
+    ("setting", "says", "status", "code"),
+    [
+        ("maxmemory", "maxmemory", 429, "overloaded"),
+        ("min-replicas-to-write", "replicas", 503, "log_unavailable"),
+    ],
+)
+async def test_a_log_that_refuses_writes_is_told_and_reads_go_on(
+    broken: Server, project: str, setting: str, says: str, status: int, code: str
+):
     """Out of memory, or with too few replicas. When it takes writes again, the same event id is stored, once."""
     async with broken.client() as client, redis_of(broken) as redis:
         before = (await remember(client, project, "written before the trouble")).json()
@@ -135,7 +142,7 @@ async def test_a_log_that_refuses_writes_is_told_and_reads_go_on(broken: Server,
             )
             assert time.monotonic() - started < QUICK_S
             for answer in answers:
-                assert_unavailable(answer)
+                assert_unavailable(answer, status, code)
                 assert says in fault(answer)["message"]
             assert await found_by_recall(client, project, "written before the trouble")
             assert (await client.get(f"/v1/memories/{before['id']}")).status_code == 200
@@ -145,7 +152,7 @@ async def test_a_log_that_refuses_writes_is_told_and_reads_go_on(broken: Server,
         again = await remember(client, project, "written in trouble", "trouble-1")
         assert again.status_code == 202, again.text
         assert (await remember(client, project, "written in trouble", "trouble-1")).json()["duplicate"] is True
-        await wait_until(lambda: found_by_recall(client, project, "written in trouble"), timeout_s=15)
+        await wait_until(lambda: found_by_recall(client, project, "written in trouble"))
         assert await stored(client, project, "written in trouble") == 1
 
 
@@ -170,7 +177,7 @@ async def test_a_log_that_hangs_is_told_within_seconds(broken: Server, project: 
             assert (await client.get("/livez")).status_code == 200
         again = await remember(client, project, "written in trouble", "trouble-1")
         assert again.status_code == 202
-        await wait_until(lambda: found_by_recall(client, project, "written in trouble"), timeout_s=15)
+        await wait_until(lambda: found_by_recall(client, project, "written in trouble"))
         assert await stored(client, project, "written in trouble") == 1
 
 
@@ -247,7 +254,7 @@ async def test_reads_say_that_the_log_is_away(broken: Server, project: str):
         async def is_ready() -> bool:
             return (await client.get("/readyz")).status_code == 200
 
-        await wait_until(is_ready, timeout_s=15)
+        await wait_until(is_ready)
         assert await found_by_recall(client, project, "written before the trouble")
 
 
@@ -267,7 +274,7 @@ async def test_a_read_that_waits_for_a_worker_that_stands_still_is_told_how_far_
             partition = written[-1]["position"].partition(":")[0]
             started = time.monotonic()
             answer = await client.post("/v1/recall", json=asked)
-            assert 0.9 < time.monotonic() - started < 3
+            assert 0.9 < time.monotonic() - started < QUICK_S
             assert (answer.status_code, fault(answer)["code"]) == (503, "projection_behind")
             assert fault(answer)["lag"] == {partition: 3}
             assert int(answer.headers["retry-after"]) >= 1
@@ -278,7 +285,7 @@ async def test_a_read_that_waits_for_a_worker_that_stands_still_is_told_how_far_
             assert eventual.json()["lag"] == {partition: 3}
             gone = await client.get(f"/v1/memories/{written[0]['id']}", params={"after": written[0]["position"]})
             assert gone.status_code == 503
-        await wait_until(lambda: found_by_recall(client, project, "written meanwhile 2", asked["after"]), timeout_s=15)
+        await wait_until(lambda: found_by_recall(client, project, "written meanwhile 2", asked["after"]))
 
 
 async def test_what_a_worker_that_died_left_is_projected_by_the_next(broken: Server, project: str):
@@ -292,7 +299,6 @@ async def test_what_a_worker_that_died_left_is_projected_by_the_next(broken: Ser
             client.post("/v1/events", json=batch), asyncio.to_thread(kill, broken.supervisor.worker.pid)
         )
         assert answer.json()["accepted"] == 200
-        started = time.monotonic()
 
         async def all_counted() -> bool:
             broken.supervisor.watch()
@@ -300,8 +306,7 @@ async def test_what_a_worker_that_died_left_is_projected_by_the_next(broken: Ser
             found = await client.get(f"/v1/lessons/{told['id']}", params=after)
             return found.status_code == 200 and found.json()["reinforcements"] >= 200
 
-        await wait_until(all_counted, timeout_s=20)
-        assert time.monotonic() - started < 15
+        await wait_until(all_counted)
         assert (await client.get(f"/v1/lessons/{told['id']}")).json()["reinforcements"] == 200
 
 

@@ -14,7 +14,8 @@ from typing import Any
 import httpx
 from waiting import wait_until
 
-from tests.acceptance.running import SECRET, Server, free_port
+from tests.acceptance.running import SECRET, Server
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 UP_S = 60.0
@@ -68,8 +69,12 @@ class Up:
         listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         found: dict[str, int] = {}
         for pid in map(int, listed):
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            found[words[-2].decode() if b"api.cli.main" in words else "valkey"] = pid
+            try:
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            except OSError:  # it ended since it was listed
+                continue
+            if words != [b""]:  # of a child that has ended and was not waited for, nothing is told
+                found[words[-2].decode() if b"api.cli.main" in words else "valkey"] = pid
         return found
 
     @asynccontextmanager
@@ -166,6 +171,17 @@ async def test_up_serves_stops_all_it_started_and_has_everything_the_next_time(s
         assert not any(map(is_running, children.values()))
 
 
+async def test_requests_come_before_projecting(short_path: Path, cache_dir: Path):
+    """Linux shares the processor between sessions first; niceness counts among the processes of one session only."""
+    with up(short_path / "data", cache_dir, free_port()) as one:
+        await one.wait_ready()
+        children = one.children()
+        niceness = {name: os.getpriority(os.PRIO_PROCESS, pid) for name, pid in children.items()}
+        assert niceness == {"valkey": 0, "api": 0, "worker": 10}
+        assert {os.getsid(pid) for pid in children.values()} == {os.getsid(one.process.pid)}
+        assert all(os.getpgid(pid) == pid for pid in children.values()), "Ctrl-C is for the supervisor alone"
+
+
 async def test_a_second_up_says_what_is_in_its_way(short_path: Path, cache_dir: Path):
     """The same port, or another port on the same data: one clear line, exit code 1, and the first goes on."""
     port = free_port()
@@ -202,7 +218,7 @@ async def test_up_starts_again_what_died(short_path: Path, cache_dir: Path):
             def replaced(old: int = before[victim], name: str = victim) -> bool:
                 return running.children().get(name, old) != old
 
-            await wait_until(replaced, timeout_s=20)
+            await wait_until(replaced)
             await running.wait_ready()
             after = running.children()
             assert {name: after[name] for name in before if name != victim} == {
@@ -216,7 +232,7 @@ async def test_up_starts_again_what_died(short_path: Path, cache_dir: Path):
                     answer = await client.get("/v1/memories", params={"project": "atlas", "after": after})
                     return answer.status_code == 200 and [one["content"] for one in answer.json()["items"]] == expected
 
-                await wait_until(all_there, timeout_s=20)
+                await wait_until(all_there)
 
 
 async def test_an_up_that_was_killed_does_not_stop_the_next_one(short_path: Path, cache_dir: Path):
@@ -229,8 +245,8 @@ async def test_an_up_that_was_killed_does_not_stop_the_next_one(short_path: Path
         children = running.children()
         assert running.stop(signal.SIGKILL) == -signal.SIGKILL
         try:
-            await wait_until(lambda: not is_running(children["api"]), timeout_s=15)
-            await wait_until(lambda: not is_running(children["worker"]), timeout_s=15)
+            await wait_until(lambda: not is_running(children["api"]))
+            await wait_until(lambda: not is_running(children["worker"]))
             with up(short_path / "data", cache_dir, free_port()) as again:
                 await again.wait_ready()
                 async with again.client() as client:

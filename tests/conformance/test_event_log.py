@@ -9,18 +9,25 @@ import asyncio
 import inspect
 import itertools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
+from archiving import RestlessLog, erase
 from factories import ManualClock
 
+from ingest.archive.archive import Archive
+from ingest.archive.state import load_archived
+from ingest.archive.store import store_of
 from ingest.connections import Client
-from ingest.errors import LogUnavailable, PartitionCountMismatch
+from ingest.durability import LEVELS, Durability
+from ingest.errors import DurabilityUnavailable, LogUnavailable, PartitionCountMismatch
 from ingest.ids import EventId
 from ingest.log.event_log import Appended, Entry, EventLog, Stored
+from ingest.log.keys import PartitionKeys
 from ingest.log.memory_log import MemoryLog
 from ingest.log.position import START, Position
-from ingest.log.redis_log import ENTRIES_PER_CALL, RedisLog
+from ingest.log.redis_log import ENTRIES_PER_CALL, RedisLog, stub_member
 
 WINDOW_MS = 120
 WINDOW_IDS = 20
@@ -31,13 +38,17 @@ class Backend(NamedTuple):
     """A back end under test, and where it differs from the others.
 
     `open` gives a log on the same storage: `log` has wide windows, `open(window_ms=...)` narrow ones. `pass_ms` lets
-    time pass. `outlives_its_process` is true where another opening finds what was appended.
+    time pass. `erase` puts a stub in the place of an entry of partition 0. `outlives_its_process` is true where another
+    opening finds what was appended.
     """
 
     log: EventLog
     open: Callable[..., Awaitable[EventLog]]
     pass_ms: Callable[[int], Awaitable[None]]
+    erase: Callable[[Position, bytes], Awaitable[None]]
     outlives_its_process: bool
+    confirms: bool
+    """Whether it can be waited for that an append is on disk (`WAITAOF`, of Redis >= 7.2 or Valkey >= 8)."""
 
 
 def entry(name: str, payload: bytes = b"") -> Entry:
@@ -55,6 +66,15 @@ async def everything(log: EventLog, partition: int = 0) -> list[Stored]:
     return await log.read(partition, START, 100_000)
 
 
+async def confirmed(backend: Backend, position: Position) -> None:
+    """Check that what partition 0 has up to here is on disk, or that the log says that it cannot tell."""
+    if backend.confirms:
+        assert await backend.log.confirm({0: position}, "fsync") == "fsync"
+    else:
+        with pytest.raises(DurabilityUnavailable):
+            await backend.log.confirm({0: position}, "fsync")
+
+
 class EventLogConformance:
     """Each back end subclasses this and gives the fixture `backend`."""
 
@@ -64,6 +84,18 @@ class EventLogConformance:
         assert not duplicate
         assert await everything(backend.log, 1) == [Stored(position, b"\x00\xff payload")]
         assert await everything(backend.log, 0) == []
+
+    async def test_what_was_appended_is_confirmed_as_far_as_the_log_can(self, backend: Backend):
+        answers = await backend.log.append({0: [entry("a")], 1: [entry("b")]})
+        newest = {partition: appended.position for partition, (appended,) in answers.items()}
+        standing = await backend.log.standing_durability()
+        assert standing in LEVELS
+        assert await backend.log.confirm(newest, "memory") == "memory"
+        if backend.confirms:
+            assert await backend.log.confirm(newest, "fsync") == "fsync"
+        else:
+            with pytest.raises(DurabilityUnavailable):
+                await backend.log.confirm(newest, "fsync")
 
     async def test_positions_ascend_within_and_between_batches(self, backend: Backend):
         positions: list[Position] = []
@@ -166,6 +198,36 @@ class EventLogConformance:
         assert await backend.log.read(0, head, 10) == []
         assert await backend.log.read(0, Position(head.ms + 10**6, 0), 10) == []
 
+    async def test_reading_back_goes_from_the_newest_to_the_oldest(self, backend: Backend):
+        await backend.log.append({0: entries("a", 25), 1: [entry("other")]})
+        pages: list[list[Stored]] = []
+        before: Position | None = None
+        while page := await backend.log.read_back(0, before, 10):
+            pages.append(page)
+            before = page[-1].position
+        assert [len(page) for page in pages] == [10, 10, 5]
+        assert [found for page in pages for found in page] == (await everything(backend.log))[::-1]
+
+    async def test_reading_back_begins_ahead_of_a_position_whether_or_not_something_is_there(self, backend: Backend):
+        answers = (await backend.log.append({0: entries("a", 3)}))[0]
+        first, second, third = await everything(backend.log)
+        beyond = Position(answers[-1].position.ms + 10**6, 0)
+        assert await backend.log.read_back(0, beyond, 10) == [third, second, first]
+        assert await backend.log.read_back(0, second.position, 10) == [first]
+        assert await backend.log.read_back(0, first.position, 10) == []
+        assert await backend.log.read_back(1, None, 10) == []
+
+    async def test_an_erased_entry_leaves_its_stub_in_its_place_in_both_directions(self, backend: Backend):
+        await backend.log.append({0: entries("a", 4)})
+        before = await everything(backend.log)
+        await backend.erase(before[2].position, b"stub")
+        after = [*before[:2], Stored(before[2].position, b"stub"), before[3]]
+        assert await everything(backend.log) == after
+        assert await backend.log.read_back(0, None, 10) == after[::-1]
+        assert await backend.log.read_back(0, None, 2) == after[:1:-1]
+        assert await backend.log.read_back(0, before[3].position, 1) == [after[2]]
+        assert await backend.log.read_back(0, before[2].position, 1) == [after[1]]
+
     async def test_the_head_is_the_newest_position(self, backend: Backend):
         assert await backend.log.head(0) == START
         answers = await backend.log.append({0: entries("a", 3)})
@@ -221,13 +283,23 @@ class TestMemoryLog(EventLogConformance):
             nonlocal now
             now += ms
 
-        return Backend(await open_log(), open_log, pass_ms, outlives_its_process=False)
+        log = await open_log()
+
+        async def erase(position: Position, stub: bytes) -> None:
+            log.erase(0, {position: stub})
+
+        return Backend(log, open_log, pass_ms, erase, outlives_its_process=False, confirms=False)
 
     async def test_positions_ascend_when_the_clock_stands_still_or_goes_back(self):
         times = iter([5, 5, 3, 6])
         log = MemoryLog(1, lambda: next(times))
         positions = [(await log.append({0: [entry(name)]}))[0][0].position for name in "abcd"]
         assert positions == [Position(5, 0), Position(5, 1), Position(5, 2), Position(6, 0)]
+
+
+async def _has_waitaof(redis: Client) -> bool:
+    version: str = (await redis.info("server"))["redis_version"]
+    return tuple(map(int, version.split(".")[:2])) >= (7, 2)
 
 
 class TestRedisLog(EventLogConformance):
@@ -240,7 +312,26 @@ class TestRedisLog(EventLogConformance):
             await log.create_or_check(clock)
             return log
 
-        return Backend(await open_log(), open_log, _really_pass_ms, outlives_its_process=True)
+        async def erase(position: Position, stub: bytes) -> None:
+            keys = PartitionKeys(0)
+            await redis.xdel(keys.log, str(position))
+            await redis.zadd(keys.erased, {stub_member(Stored(position, stub)): 0})
+
+        confirms = await _has_waitaof(redis)
+        return Backend(await open_log(), open_log, _really_pass_ms, erase, outlives_its_process=True, confirms=confirms)
+
+    async def test_what_was_erased_since_is_confirmed_like_everything_else(self, backend: Backend):
+        (appended,) = (await backend.log.append({0: [entry("a")]}))[0]
+        await backend.erase(appended.position, b"stub")
+        await confirmed(backend, appended.position)
+
+    async def test_what_the_server_has_lost_since_is_not_confirmed(self, backend: Backend, redis: Client):
+        """Another one may have taken its place, to which it had not come yet."""
+        (first, lost) = (await backend.log.append({0: entries("a", 2)}))[0]
+        await redis.xdel(PartitionKeys(0).log, str(lost.position))
+        await confirmed(backend, first.position)
+        with pytest.raises(LogUnavailable, match="has lost what was appended to partition 0"):
+            await backend.log.confirm({0: lost.position}, "fsync")
 
     async def test_a_server_that_forgot_the_script_is_told_it_again(self, backend: Backend, redis: Client):
         """A restarted server knows no scripts; the append that finds out still succeeds, once."""
@@ -269,7 +360,62 @@ class TestRedisLog(EventLogConformance):
         await redis.delete("mnemolog:{p00}:log")
 
     async def test_an_acknowledgement_of_the_embedded_server_means_on_disk(self, redis: Client):
-        assert await RedisLog(redis, 1).durability() == "fsync"
+        assert await RedisLog(redis, 1).standing_durability() == "fsync"
+
+
+class ArchivedLogConformance(EventLogConformance):
+    """A log that is sealed, trimmed and rewritten between any two operations; subclasses give the fixture `place`."""
+
+    @pytest.fixture
+    async def backend(self, redis: Client, clock: ManualClock, place: str) -> Backend:
+        async def open_log(
+            partitions: int = PARTITIONS, window_ms: int | None = None, window_ids: int = 250_000
+        ) -> RestlessLog:
+            archive = Archive(redis, store_of(place))
+            log = RestlessLog(redis, partitions, archive, window_ms=window_ms, window_ids=window_ids)
+            await log.create_or_check(clock)
+            return log
+
+        async def erase_in_first(position: Position, stub: bytes) -> None:
+            await erase(redis, 0, position, stub)
+
+        confirms = await _has_waitaof(redis)
+        return Backend(
+            await open_log(), open_log, _really_pass_ms, erase_in_first, outlives_its_process=True, confirms=confirms
+        )
+
+    async def test_something_is_archived_meanwhile(self, backend: Backend, redis: Client):
+        """Else the suite would show nothing."""
+        await backend.log.append({0: entries("a", 40)})
+        before = await everything(backend.log)
+        for _ in range(10):
+            assert await everything(backend.log) == before
+        archived = await load_archived(redis, PartitionKeys(0))
+        assert START < archived.trimmed == archived.sealed
+        assert await redis.xlen(PartitionKeys(0).log) < 40
+
+    async def test_the_head_stays_when_everything_is_trimmed(self, backend: Backend, redis: Client):
+        answers = await backend.log.append({0: entries("a", 5)})
+        for _ in range(10):
+            assert len(await everything(backend.log)) == 5
+        assert await redis.xlen(PartitionKeys(0).log) == 0
+        assert await backend.log.head(0) == answers[0][-1].position
+        (later,) = (await backend.log.append({0: [entry("b")]}))[0]
+        assert await backend.log.head(0) == later.position > answers[0][-1].position
+
+
+class TestArchivedLogInADirectory(ArchivedLogConformance):
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> str:
+        return str(tmp_path / "archive")
+
+
+class TestArchivedLogBehindAUrl(ArchivedLogConformance):
+    """What an object store is to us: an fsspec URL."""
+
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> str:
+        return f"memory://{tmp_path.name}"
 
 
 class NothingLog:
@@ -277,10 +423,22 @@ class NothingLog:
 
     partitions = 0
 
+    def server_of(self, partition: int) -> str:
+        return ""
+
     async def append(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
         return {}
 
+    async def standing_durability(self) -> Durability:
+        return "memory"
+
+    async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
+        return "memory"
+
     async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
+        return []
+
+    async def read_back(self, partition: int, before: Position | None, limit: int) -> list[Stored]:
         return []
 
     async def head(self, partition: int) -> Position:
@@ -298,7 +456,10 @@ async def test_a_log_that_does_nothing_fails_every_test_of_the_suite(name: str):
     async def pass_nothing(ms: int) -> None:
         pass
 
-    backend = Backend(NothingLog(), open_nothing, pass_nothing, outlives_its_process=True)
+    async def erase_nothing(position: Position, stub: bytes) -> None:
+        pass
+
+    backend = Backend(NothingLog(), open_nothing, pass_nothing, erase_nothing, outlives_its_process=True, confirms=True)
     with pytest.raises((AssertionError, KeyError, ValueError, IndexError)):
         await getattr(EventLogConformance(), name)(backend)
 

@@ -7,126 +7,26 @@ Left open: how entries are divided into batches; how long a runner pauses.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
-from factories import event
-from msgspec import Struct
+from one_partition import KEYS, PARTITION, POISON, TTL_MS, Fold, Log, running
 from waiting import wait_until
 
 import workers.runner
 from ingest.connections import Client
 from ingest.errors import LeaseLost
-from ingest.events.envelope import Recorded, encode
-from ingest.events.observation import ObservationRecorded
-from ingest.ids import EventId
-from ingest.log.event_log import Entry
-from ingest.log.keys import CONSUMER_GROUP, LEASE_TTL, PartitionKeys
+from ingest.log.keys import CONSUMER_GROUP
 from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease, release_lease
-from projections.dead_letters import DeadLetter, dead_letters
-from projections.documents.document import session_observations
-from projections.documents.observations import Observation
-from projections.documents.sessions import Session, session_document_id
-from projections.fold import Changes
-from projections.redis_store import RedisStore
-from projections.store import StateStore, project
-from workers.runner import MAX_ATTEMPTS, PartitionRunner
-
-PARTITION = 0
-KEYS = PartitionKeys(PARTITION)
-SESSION = session_document_id("default", "atlas", "s1")
-POISON = "poison"
-TTL_MS = int(LEASE_TTL.total_seconds() * 1000)
-
-
-class Log(Struct):
-    """The partition under test: append to it, look at what became of it."""
-
-    redis: Client
-    log: RedisLog
-
-    async def append(self, *contents: str) -> list[Position]:
-        """Append observations of one session; their event ids are their contents."""
-        events = [event(ObservationRecorded(content=content), event_id=content) for content in contents]
-        entries = [Entry(EventId(one.envelope.event_id), encode(one)) for one in events]
-        return [appended.position for appended in (await self.log.append({PARTITION: entries}))[PARTITION]]
-
-    async def fence(self, worker: str = "w1") -> int:
-        """The token of a new lease, taken from whoever had it."""
-        await cast(Any, self.redis).delete(KEYS.lease)
-        return await acquire_lease(self.redis, KEYS, worker, TTL_MS)
-
-    @property
-    def store(self) -> RedisStore:
-        """The documents, for reading."""
-        return RedisStore(self.redis, KEYS, 1, None)
-
-    async def applied_up_to(self, position: Position) -> bool:
-        """Whether the checkpoint is there."""
-        return await self.store.checkpoint() >= position
-
-    async def contents(self) -> list[str]:
-        """What the session's observations say, in order."""
-        listing = session_observations(SESSION)
-        names = [member.rpartition("|")[2] for member in (await self.store.members([listing]))[listing]]
-        found = await self.store.load(cast(Any, names))
-        return [one.content for name in names if isinstance(one := found[cast(Any, name)], Observation)]
-
-    async def observation_count(self) -> int:
-        """How many observations the session counted: more than there are would be one applied twice."""
-        session = (await self.store.load([SESSION])).get(SESSION)
-        return session.observation_count if isinstance(session, Session) else 0
-
-    async def dead(self) -> list[DeadLetter]:
-        """The partition's dead letters."""
-        return await dead_letters(self.redis, KEYS)
-
-    async def pending(self) -> int:
-        """Entries handed to a runner and not acknowledged."""
-        (group,) = await self.redis.xinfo_groups(KEYS.log)
-        assert group["name"] == CONSUMER_GROUP.encode()
-        return int(group["pending"])
+from workers.runner import MAX_ATTEMPTS
 
 
 @pytest.fixture
 async def log(redis: Client) -> Log:
     """An empty partition."""
     return Log(redis, RedisLog(redis, 1))
-
-
-@asynccontextmanager
-async def running(
-    log: Log, fence: int, applied: Callable[[int, Changes], None] = lambda partition, changes: None
-) -> AsyncGenerator[asyncio.Task[None]]:
-    """A runner at work; it stops, or has failed as the test expects, when the block ends."""
-    runner = PartitionRunner(log.redis, PARTITION, fence, applied)
-    task = asyncio.create_task(runner.run())
-    try:
-        yield task
-    finally:
-        runner.stop()
-        await asyncio.wait([task])
-        if not task.cancelled() and not isinstance(task.exception(), LeaseLost):
-            await task
-
-
-class Fold:
-    """The fold, with a fault: it raises for a batch that has the poison in it."""
-
-    def __init__(self) -> None:
-        self.alone = 0
-        self.well = False
-
-    async def __call__(self, store: StateStore, events: Sequence[Recorded]) -> Changes:
-        contents = [one.data.content for one in events if isinstance(one.data, ObservationRecorded)]
-        if POISON in contents and not self.well:
-            self.alone += len(contents) == 1
-            raise ZeroDivisionError("the fold does not like this one")
-        return await project(store, events)
 
 
 @pytest.fixture
@@ -145,7 +45,7 @@ async def test_what_is_in_the_log_and_what_comes_is_applied_in_order_and_acknowl
     async with running(log, await log.fence(), lambda partition, changes: told.append(partition)):
         live = [f"live {n}" for n in range(20)]
         *_, last = [await log.append(content) for content in live]
-        await wait_until(lambda: log.applied_up_to(last[-1]), timeout_s=15)
+        await wait_until(lambda: log.applied_up_to(last[-1]))
     assert await log.contents() == before + live
     assert await log.observation_count() == 620
     assert await log.pending() == 0
@@ -261,7 +161,7 @@ async def test_a_lost_consumer_group_starts_at_the_checkpoint(log: Log):
         await wait_until(lambda: log.applied_up_to(first[-1]))
         await cast(Any, log.redis).xgroup_destroy(KEYS.log, CONSUMER_GROUP)
         last = await log.append("c")
-        await wait_until(lambda: log.applied_up_to(last[-1]), timeout_s=10)
+        await wait_until(lambda: log.applied_up_to(last[-1]))
     assert await log.contents() == ["a", "b", "c"]
     assert await log.observation_count() == 3
 

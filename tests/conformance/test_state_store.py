@@ -10,24 +10,31 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, NamedTuple, cast
 
 import pytest
-from factories import ended, forgotten, learned, observed, place, remembered, started
+from factories import ended, forgotten, learned, observed, place, remembered, said, started
 from msgspec.structs import replace
 
 from ingest.connections import Client
 from ingest.errors import LeaseLost
+from ingest.events.action import ActionCreated, ActionEdge
 from ingest.events.envelope import Event, Recorded, decode
 from ingest.events.lesson import LessonRecorded
+from ingest.events.relation import RelationLinked
+from ingest.events.session import SessionCommitted, SessionRetired, SessionSummarised
+from ingest.events.slot import SlotSet
 from ingest.events.subject import EventErased
 from ingest.ids import DocumentId
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
+from projections.documents.actions import Action
 from projections.documents.document import Document, Mark, Tombstone, listings
 from projections.documents.lessons import Lesson, lesson_id
 from projections.documents.memories import memory, memory_id
 from projections.documents.observations import observation_id
+from projections.documents.relations import Relation
 from projections.documents.sessions import Session
+from projections.documents.slots import Slot
 from projections.feed import Put, Remove, read_entry
 from projections.fold import Change, Changes
 from projections.memory_store import MemoryStore
@@ -64,12 +71,23 @@ def lesson(n: int = 1) -> Lesson:
         tenant="default",
         project="проект",
         agent_id="ada",
+        user_id="u1",
+        title="false",
         content="line one\r\nline two\0 \u2028 🚀 'quoted' \"twice\" \\n",
         context=" ",
         tags="a\x1fb",
         confidence=0.1 + 0.2,
         reinforcements=3,
         origin="None",
+        severity="critical",
+        trigger_tool="bash",
+        trigger_pattern="git\\s+push",
+        trigger_count=2,
+        active=False,
+        derived_from="obs_1\x1fobs_2",
+        updated_ms=7,
+        triggered_ms=8,
+        retired_ms=9,
         recorded_ms=1_769_860_800_001,
         occurred_ms=-5,
         reinforced_ms=2**53 + 1,
@@ -85,14 +103,110 @@ def session(n: int = 1) -> Session:
         project="atlas",
         session_id="0012",
         agent_id="true",
+        user_id="0",
+        agent_type="null",
         title="1e5",
+        first_prompt="fix it",
         cwd="/src",
         status="ended",
         started_ms=1,
         updated_ms=2,
+        seen_ms=5,
         ended_ms=3,
         observation_count=4,
+        summarised=3,
+        forgotten_at="17-9",
+        told_from="e1",
+        retired=2,
+        retired_ms=7,
+        retired_through_ms=5,
     )
+
+
+def slot() -> Slot:
+    """A slot whose every field is set, its flags against their defaults."""
+    return Slot(
+        id=f"slot_{1:020x}",
+        tenant="default",
+        project="atlas",
+        scope="global",
+        label="notes",
+        content="a\nb",
+        size_limit=50,
+        description="scratch",
+        pinned=False,
+        read_only=True,
+        agent_id="ada",
+        user_id="u1",
+        created_ms=1,
+        updated_ms=2,
+        position="17-9",
+    )
+
+
+def action() -> Action:
+    """An action whose every field is set."""
+    return Action(
+        id=f"act_{1:020x}",
+        tenant="default",
+        project="atlas",
+        title="ship it",
+        description="all of it",
+        status="blocked",
+        priority=1.5,
+        tags="a\x1fb",
+        edges="requires\x1eact_2\x1fgated_by\x1eact_3",
+        parent="act_4",
+        session_id="s1",
+        agent_id="ada",
+        user_id="u1",
+        assigned_to="bob",
+        result="shipped",
+        crystallized_into="cry_1",
+        created_ms=1,
+        updated_ms=2,
+        position="17-9",
+    )
+
+
+def relation() -> Relation:
+    """A relation whose every field is set."""
+    return Relation(
+        id=f"rel_{1:020x}",
+        tenant="default",
+        project="atlas",
+        source="mem_a",
+        target="mem_b",
+        relation="causes",
+        derived_from="sum_1",
+        confidence=0.1 + 0.2,
+        agent_id="ada",
+        user_id="u1",
+        created_ms=1,
+        updated_ms=2,
+        position="17-9",
+    )
+
+
+AnyRow = Lesson | Session | Slot | Action | Relation
+ROWS: list[AnyRow] = [lesson(), session(), slot(), action(), relation()]
+
+EVERY_NOUN = [
+    started(1),
+    observed(2, user_id="u1"),
+    observed(3),
+    remembered(4, TEA),
+    remembered(5, TEA_AGAIN),
+    learned(6),
+    said(7, SlotSet(label="notes", content="a", pinned=False, read_only=True)),
+    said(8, ActionCreated(title="ship it", tags=["a", "b"], edges=[ActionEdge(type="gated_by", target="act_1")])),
+    said(9, RelationLinked(source="mem_a", target="mem_b", relation="causes")),
+    said(10, SessionCommitted(commit="9f1c", files=["a.py"])),
+    ended(11),
+    forgotten(12, "memory", memory_id(remembered(4, ""))),
+    said(13, SessionSummarised(title="a", narrative="b", decisions=["c"], observation_count=2, forgotten_at="s1")),
+]
+"""A batch after which there is a document of every kind."""
 
 
 async def apply(store: StateStore, *events: Recorded) -> Changes:
@@ -126,19 +240,26 @@ class StateStoreConformance:
         assert await store.checkpoint() == place(1)
 
     async def test_documents_of_every_kind_are_read_back_as_saved(self, backend: Backend):
-        changes = await apply(
-            backend.store, started(1), observed(2), remembered(3, TEA), remembered(4, TEA_AGAIN), learned(5), ended(6)
-        )
+        silent = observed(90, session_id="silent", user_id="u1")
+        retirement = said(91, SessionRetired(documents=[observation_id(silent)]), session_id="silent")
+        changes = await apply(backend.store, *EVERY_NOUN, silent, retirement)
         saved = {name: change.after for name, change in changes.documents.items()}
-        assert {type(document).__name__ for document in saved.values()} == {
-            "Session", "Observation", "Memory", "Lesson", "Mark",
-        }  # fmt: skip
+        assert {type(document) for document in saved.values()} == set(Document.__args__)
         assert await backend.store.load(list(saved)) == saved
 
     @pytest.mark.parametrize(
-        "row", [lesson(), Lesson(id=f"lsn_{9:020x}", position="1-0"), session(), Session(id=f"ses_{9:020x}")]
+        "row",
+        [
+            *ROWS,
+            Lesson(id=f"lsn_{9:020x}", position="1-0"),
+            Session(id=f"ses_{9:020x}"),
+            Slot(id=f"slot_{9:020x}", position="1-0"),
+            Action(id=f"act_{9:020x}", position="1-0"),
+            Relation(id=f"rel_{9:020x}", position="1-0"),
+        ],
+        ids=lambda row: row.id,
     )
-    async def test_a_row_is_read_back_field_by_field(self, backend: Backend, row: Lesson | Session):
+    async def test_a_row_is_read_back_field_by_field(self, backend: Backend, row: AnyRow):
         """Numbers, blanks, separators and text that looks like a number or like nothing."""
         await backend.store.save(added(row), place(1))
         found = await one(backend.store, row.id)
@@ -146,8 +267,24 @@ class StateStoreConformance:
         assert found == row
 
     async def test_tombstones_and_marks_are_read_back(self, backend: Backend):
-        tombstone = Tombstone(id=DocumentId(f"obs_{1:020x}"), position="17-9")
-        mark = Mark(id=DocumentId(f"evt_{1:020x}"), position="17-8", subject="lsn_x")
+        tombstone = Tombstone(
+            id=DocumentId(f"mem_{1:020x}"),
+            position="17-9",
+            memory_version=3,
+            superseded_by="mem_a",
+            condensed=["mem_b"],
+            heir="mem_c",
+        )
+        mark = Mark(
+            id=DocumentId(f"evt_{1:020x}"),
+            position="17-8",
+            subject="lsn_x",
+            was="lesson.recorded",
+            tenant="default",
+            project="atlas",
+            user_id="u1",
+            erased=True,
+        )
         await backend.store.save(added(tombstone, mark), place(1))
         assert await backend.store.load([tombstone.id, mark.id]) == {tombstone.id: tombstone, mark.id: mark}
 
@@ -195,8 +332,8 @@ class StateStoreConformance:
         (found,) = (await backend.store.members(["sessions:default\0atlas"])).values()
         assert list(found) == [f"{99:014d}|{before.id}"]
 
-    @pytest.mark.parametrize("document", [lesson(), session()], ids=["lesson", "session"])
-    async def test_a_removed_row_is_gone_with_its_listings(self, backend: Backend, document: Lesson | Session):
+    @pytest.mark.parametrize("document", ROWS, ids=lambda row: type(row).__name__)
+    async def test_a_removed_row_is_gone_with_its_listings(self, backend: Backend, document: AnyRow):
         name = DocumentId(document.id)
         await backend.store.save(added(document), place(1))
         assert await all_listed(backend.store, document)
@@ -249,17 +386,8 @@ class StateStoreConformance:
 
     async def test_a_batch_read_back_from_the_store_folds_to_nothing_new(self, backend: Backend):
         """What is loaded equals what was saved, also where the fold compares it."""
-        events = [
-            started(1),
-            observed(2),
-            remembered(3, TEA),
-            remembered(4, TEA_AGAIN),
-            learned(5),
-            learned(6),
-            ended(7),
-        ]
-        assert (await apply(backend.store, *events)).documents
-        assert (await project(backend.store, events)).documents == {}
+        assert (await apply(backend.store, *EVERY_NOUN)).documents
+        assert (await project(backend.store, EVERY_NOUN)).documents == {}
 
     async def test_a_store_that_lost_its_partition_saves_nothing(self, backend: Backend):
         await backend.store.save(added(session()), place(1))
@@ -407,6 +535,6 @@ async def test_a_store_that_does_nothing_fails_every_test_of_the_suite(name: str
 
 def test_the_samples_set_every_field():
     """A row's field that the samples leave at its default would not be tested."""
-    for row in (lesson(), session()):
+    for row in ROWS:
         left = {name for name, field in type(row).model_fields.items() if getattr(row, name) == field.default}
         assert left <= {"pk"}, left

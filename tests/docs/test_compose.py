@@ -9,7 +9,7 @@ import pytest
 import typer
 import yaml
 
-from api.cli.main import app as command_line
+from api.cli.main import application
 from ingest.settings import VARIABLES, from_environment
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +22,7 @@ IMAGE = re.compile(r"[a-z0-9]+(?:[._/-][a-z0-9]+)*:[A-Za-z0-9_][A-Za-z0-9_.-]{0,
 
 def commands() -> set[str]:
     """The commands of the command line."""
-    return set(cast(Any, typer.main.get_command(command_line)).commands)
+    return set(cast(Any, typer.main.get_command(application())).commands)
 
 
 def copied() -> set[str]:
@@ -53,7 +53,8 @@ def test_every_environment_name_is_a_setting(name: str):
 @pytest.mark.parametrize("name", OURS)
 def test_the_settings_can_be_read_from_the_environment(name: str):
     """The secret has no default: compose refuses to start without one."""
-    environment = {key: str(value) for key, value in SERVICES[name]["environment"].items()}
+    stated = SERVICES[name]["environment"].items()
+    environment = {key: re.sub(r"\$\{\w+:-(.*?)\}", r"\1", str(value)) for key, value in stated}
     assert environment["MNEMOLOG_SECRET"].startswith("${MNEMOLOG_SECRET:?")
     settings = from_environment({**environment, "MNEMOLOG_SECRET": "of this test"})
     assert settings.redis_url == "redis://valkey:6379/0"
@@ -123,7 +124,7 @@ def test_the_worker_is_checked_by_a_command_that_exists():
     program, command, option = SERVICES["worker"]["healthcheck"]["test"][1:]
     assert (program, command, option) == ("mnemolog", "worker", "--check")
     options = {
-        opt for one in cast(Any, typer.main.get_command(command_line)).commands["worker"].params for opt in one.opts
+        opt for one in cast(Any, typer.main.get_command(application())).commands["worker"].params for opt in one.opts
     }
     assert option in options
 

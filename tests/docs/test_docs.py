@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,14 +18,31 @@ import yaml
 from starlette.routing import Route
 
 from api.app import create_app
-from api.cli.main import app as command_line
+from api.cli.main import application
+from api.native import changes, condensing, dead_letters, forgetting, knowledge, live, reads, rebuilds
+from api.native.common import AnyProjectRequest, InProject, ListRequest
 from api.ops import Metrics
+from api.vital_metrics import VitalMetrics
 from ingest import errors
-from ingest.commands.requests import Observe, RecordLesson, Remember, TrackSession
+from ingest.commands.requests import (
+    Command,
+    LinkCommit,
+    Observe,
+    RecordLesson,
+    Relate,
+    Remember,
+    ReviseLesson,
+    TrackSession,
+    WriteAction,
+)
 from ingest.events.registry import EVENT_TYPES
-from ingest.settings import VARIABLES, Settings
-from mcp_gateway.tools.catalog import TOOLS
+from ingest.settings import HOOK_VARIABLES, VARIABLES, Settings
+from mcp_gateway.profiles import PROFILES, offer
+from mcp_gateway.tools.agentmemory.attached import PROMPTS, RESOURCES, TEMPLATES
+from mcp_gateway.tools.tool import Tool
+from projections.operations import MemoryChanges
 from projections.queries import ContextRequest, RecallRequest
+from projections.readiness import unavailable
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -41,6 +59,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"``.+?``|`[^`\n]+`")
 
 
+@cache
 def page(name: str) -> str:
     """The text of a page under docs/."""
     return (DOCS / name).read_text()
@@ -54,9 +73,10 @@ def section(text: str, heading: str) -> str:
     return found[1]
 
 
-def named(text: str) -> set[str]:
+@cache
+def named(text: str) -> frozenset[str]:
     """What stands in backticks."""
-    return {code.strip("`").strip() for code in CODE.findall(text)}
+    return frozenset(code.strip("`").strip() for code in CODE.findall(text))
 
 
 def first_cells(table: str) -> list[str]:
@@ -79,7 +99,7 @@ def routes() -> set[str]:
     """`METHOD /path` of every route of the application, which is built and never started."""
     app = create_app(Settings(redis_url="redis://127.0.0.1:1", data_dir=ROOT, cache_dir=ROOT))
     return {
-        f"{method} {route.path}"
+        f"{method} {route.path.replace(':path', '')}"
         for route in app.routes
         if isinstance(route, Route)
         for method in route.methods or ()
@@ -90,7 +110,10 @@ def routes() -> set[str]:
 def metric_names() -> set[str]:
     """The metrics of an API process, as Prometheus stores them."""
     idle = cast(Any, SimpleNamespace(waiting_events=0, documents=0, ready=False))
-    found = Metrics(idle, idle).registry.collect()
+    metrics = Metrics(idle, idle)
+    watched = SimpleNamespace(sample=None, pressure=None, readiness=unavailable("idle"))
+    metrics.registry.register(VitalMetrics(cast(Any, watched), {}))
+    found = metrics.registry.collect()
     return {f"{one.name}_total" if one.type == "counter" else one.name for one in found}
 
 
@@ -100,29 +123,87 @@ def test_every_route_is_in_the_api_page_and_every_route_there_exists():
     assert set(documented) == routes()
 
 
-@pytest.mark.parametrize(
-    ("heading", "request_type"),
-    [
-        ("### `POST /v1/observations`", Observe),
-        ("### `POST /v1/memories`", Remember),
-        ("### `POST /v1/lessons`", RecordLesson),
-        ("### `POST /v1/sessions`", TrackSession),
-        ("### `POST /v1/recall`", RecallRequest),
-        ("### `POST /v1/context`", ContextRequest),
-    ],
-)
-def test_every_field_of_a_request_is_in_the_api_page(heading: str, request_type: type[msgspec.Struct]):
+REQUESTS: list[tuple[str, type[msgspec.Struct]]] = [
+    ("POST /v1/observations", Observe),
+    ("POST /v1/memories", Remember),
+    ("PATCH /v1/memories/{id}", MemoryChanges),
+    ("POST /v1/lessons", RecordLesson),
+    ("PATCH /v1/lessons/{id}", ReviseLesson),
+    ("POST /v1/lessons/{id}/reinforce", changes.Repeatable),
+    ("POST /v1/lessons/{id}/trigger", changes.Repeatable),
+    ("POST /v1/sessions", TrackSession),
+    ("POST /v1/slots", changes.SlotWrite),
+    ("DELETE /v1/slots/{label}", changes.SlotDelete),
+    ("POST /v1/actions", WriteAction),
+    ("POST /v1/relations", Relate),
+    ("POST /v1/commits", LinkCommit),
+    ("POST /v1/sessions/{id}/summary", condensing.InSession),
+    ("POST /v1/sessions/{id}/reflect", condensing.SessionReflectRequest),
+    ("POST /v1/crystals", condensing.CrystallizeRequest),
+    ("POST /v1/consolidate", condensing.ConsolidateRequest),
+    ("POST /v1/reflect", condensing.ReflectRequest),
+    ("DELETE /v1/observations/{id}", forgetting.Deletion),
+    ("DELETE /v1/sessions/{id}", forgetting.SessionDeletion),
+    ("POST /v1/forget", forgetting.ForgetRequest),
+    ("GET /v1/forget", forgetting.ReceiptsRequest),
+    ("GET /v1/admin/dead-letters", dead_letters.LettersRequest),
+    ("POST /v1/admin/dead-letters/redrive", dead_letters.RedriveRequest),
+    ("POST /v1/admin/dead-letters/discard", dead_letters.DiscardRequest),
+    ("POST /v1/recall", RecallRequest),
+    ("POST /v1/context", ContextRequest),
+    ("GET /v1/lessons/match", knowledge.MatchRequest),
+    ("POST /v1/lessons/search", knowledge.LessonSearch),
+    ("GET /v1/lessons/surest", knowledge.SurestRequest),
+    ("GET /v1/frontier", changes.FrontierRequest),
+    ("GET /v1/related/{id}", knowledge.RelatedRequest),
+    ("GET /v1/graph", knowledge.GraphRequest),
+    ("GET /v1/graph/stats", InProject),
+    ("GET /v1/profile", knowledge.ProfileRequest),
+    ("GET /v1/around", knowledge.AroundRequest),
+    ("POST /v1/enrich", knowledge.EnrichRequest),
+    ("GET /v1/audit", knowledge.AuditRequest),
+    ("GET /v1/diagnose", knowledge.DiagnoseRequest),
+    ("GET /v1/live", live.LiveRequest),
+    ("GET /v1/memories", reads.MemoriesRequest),
+    ("GET /v1/lessons", reads.LessonsRequest),
+    ("GET /v1/slots", changes.SlotsRequest),
+    ("GET /v1/slots/{label}", changes.SlotsRequest),
+    ("GET /v1/actions", changes.ActionsRequest),
+    ("GET /v1/relations", ListRequest),
+    ("GET /v1/commits", AnyProjectRequest),
+    ("GET /v1/summaries", ListRequest),
+    ("GET /v1/sessions", AnyProjectRequest),
+    ("GET /v1/sessions/{id}", InProject),
+    ("GET /v1/sessions/{id}/observations", AnyProjectRequest),
+    ("GET /v1/sessions/{id}/summary", InProject),
+    ("GET /v1/sessions/{id}/commits", InProject),
+    ("GET /v1/timeline", reads.TimelineRequest),
+    ("GET /v1/events", reads.EventsRequest),
+    ("POST /v1/admin/projections/rebuild", rebuilds.RebuildRequest),
+    ("POST /v1/admin/rebuilds", rebuilds.RebuildOrder),
+    ("POST /v1/admin/rebuilds/{id}/switch", rebuilds.SwitchRequest),
+]
+IN_THE_PATH: dict[type[msgspec.Struct], set[str]] = {ReviseLesson: {"lesson"}}
+
+
+@pytest.mark.parametrize(("route", "request_type"), REQUESTS, ids=[route for route, _ in REQUESTS])
+def test_every_field_of_a_request_is_in_the_api_page(route: str, request_type: type[msgspec.Struct]):
     """Those of a route below its heading, those of every write in the section about them."""
     text = page("api.md")
-    known = named(section(text, heading)) | named(section(text, "## Fields that every write takes"))
-    assert {field.encode_name for field in msgspec.structs.fields(request_type)} <= known
+    known = set(re.findall(r"\w+", " ".join(named(section(text, f"### `{route}`")))))
+    if issubclass(request_type, Command):
+        known |= named(section(text, "## Fields that every write takes"))
+    fields = {field.encode_name for field in msgspec.structs.fields(request_type)}
+    assert fields - IN_THE_PATH.get(request_type, set()) <= known
 
 
 def test_every_error_a_route_answers_is_in_the_api_page():
     """Faults of start-up, of the fold and of the workers never reach a caller."""
     answered = {
         errors.CommandRejected, errors.MalformedRequest, errors.RequestTooLarge, errors.Overloaded,
-        errors.LogUnavailable, errors.NotFound, errors.ProjectionBehind, errors.MnemologError,
+        errors.LogUnavailable, errors.NotFound, errors.ProjectionBehind, errors.MnemologError, errors.Forbidden,
+        errors.AlreadyThere, errors.SlotFull, errors.SessionFull,
+        errors.RebuildUnderWay, errors.WrongRebuildState,
     }  # fmt: skip
     table = section(page("api.md"), "## Errors")
     assert {error.code for error in answered} <= named(table)
@@ -131,11 +212,12 @@ def test_every_error_a_route_answers_is_in_the_api_page():
 def test_every_setting_is_in_the_operations_page_and_every_setting_there_exists():
     documented = first_cells(section(page("operations.md"), "## Settings"))
     assert sorted(documented) == sorted(VARIABLES)
+    assert first_cells(section(page("agents.md"), "## Variables"))[: len(HOOK_VARIABLES)] == list(HOOK_VARIABLES)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_no_page_names_a_setting_that_does_not_exist(path: Path):
-    assert set(re.findall(r"MNEMOLOG_[A-Z]+(?:_[A-Z]+)*", path.read_text())) <= set(VARIABLES)
+    assert set(re.findall(r"MNEMOLOG_[A-Z]+(?:_[A-Z]+)*", path.read_text())) <= {*VARIABLES, *HOOK_VARIABLES}
 
 
 def test_every_event_type_and_version_is_in_the_events_page_and_every_one_there_exists():
@@ -153,23 +235,47 @@ def test_every_field_of_an_event_is_in_the_events_page(name: str):
 
 
 def test_every_mcp_tool_is_in_the_mcp_page_and_every_tool_there_exists():
+    """Native tools have a heading each, those of other profiles a row."""
     documented = re.findall(r"^### `(\w+)`$", section(page("mcp.md"), "## Tools"), re.MULTILINE)
-    assert documented == list(TOOLS)
+    assert documented == list(offer(("native",)).tools)
+    for profile in PROFILES.keys() - {"native"}:
+        assert first_cells(section(page("mcp.md"), f"## Profile `{profile}`"))[: len(PROFILES[profile])] == [
+            tool.name for tool in PROFILES[profile]
+        ]
+    assert first_cells(section(page("mcp.md"), "## Profiles")) == list(PROFILES)
 
 
-@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.parametrize("name", offer(("native",)).tools)
 def test_every_argument_of_a_tool_is_in_the_mcp_page(name: str):
-    arguments = set(TOOLS[name].input_schema["properties"])
+    arguments = set(offer(("native",)).tools[name].input_schema["properties"])
     assert arguments - {"agent_id"} <= named(section(page("mcp.md"), f"### `{name}`"))
 
 
+@pytest.mark.parametrize(
+    ("profile", "tool"),
+    [(name, tool) for name in PROFILES if name != "native" for tool in PROFILES[name]],
+    ids=lambda one: one if isinstance(one, str) else one.name,
+)
+def test_every_argument_of_a_dialects_tool_is_in_its_row(profile: str, tool: Tool):
+    rows = section(page("mcp.md"), f"## Profile `{profile}`")
+    row = next(line for line in rows.splitlines() if line.startswith(f"| `{tool.name}` |"))
+    assert set(tool.input_schema["properties"]) <= named(row)
+
+
+def test_every_resource_and_prompt_is_in_the_mcp_page_and_every_one_there_exists():
+    addresses = [one.uri for one in RESOURCES] + [one.uri_template for one in TEMPLATES]
+    assert first_cells(section(page("mcp.md"), "### Resources")) == addresses
+    assert first_cells(section(page("mcp.md"), "### Prompts")) == [one.name for one in PROMPTS]
+
+
+@cache
 def commands() -> dict[str, Any]:
     """Every command of the command line."""
-    return cast(Any, typer.main.get_command(command_line)).commands
+    return cast(Any, typer.main.get_command(application())).commands
 
 
 def test_every_command_is_in_the_cli_page_and_every_command_there_exists():
-    documented = re.findall(r"^## `mnemolog (\w+)`$", page("cli.md"), re.MULTILINE)
+    documented = re.findall(r"^## `mnemolog ([\w-]+)`$", page("cli.md"), re.MULTILINE)
     assert sorted(documented) == sorted(commands())
 
 

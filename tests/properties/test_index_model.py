@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from projections.documents.document import IndexEntry
-from projections.feed import FeedItem, Put, Remove, Switched, Vectors
+from projections.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors
 from projections.index import snapshots
+from projections.index.compaction import compacted
 from projections.index.replica import IndexReplica
-from projections.index.search import Filter, Question, matches, search
+from projections.index.search import Filter, Hit, Question, matches, search
 
 MODEL, DIMENSIONS = "test-model", 3
 WORDS = ["tea", "milk", "lemon", "build", "fail"]
@@ -28,6 +29,7 @@ ids = st.sampled_from([f"{kind}_{n}" for kind in ("mem", "obs") for n in range(4
 ms = st.integers(1, 9)
 maybe_ms = st.one_of(st.just(0), ms)
 names = st.sampled_from(["", "ada", "bob"])
+some = st.lists(st.sampled_from(["a", "b"]), unique=True)
 entries = st.builds(
     IndexEntry,
     id=ids,
@@ -47,6 +49,10 @@ entries = st.builds(
     importance=st.just(5.0),
     confidence=st.sampled_from([0.5, 1.0]),
     audience=st.lists(names, unique=True),
+    types=some,
+    files=some,
+    concepts=some,
+    renewed_ms=maybe_ms,
 )
 filters = st.builds(
     Filter,
@@ -61,11 +67,24 @@ filters = st.builds(
     to_ms=st.none() | ms,
     as_of_ms=st.none() | ms,
     reader=names,
+    types=some,
+    files=some,
+    concepts=some,
 )
+CHANGING = (
+    "retired_ms", "expires_ms", "renewed_ms", "confidence", "importance", "audience", "tags", "types", "files",
+    "concepts", "agent_id", "user_id", "occurred_ms", "recorded_ms",
+)  # fmt: skip
+"""What may change while a document's text stays."""
 
 
 def partition_of(name: str) -> int:
     return int(name[-1]) % 2
+
+
+def changed(entry: IndexEntry, other: IndexEntry) -> IndexEntry:
+    """The document with what may change taken from another."""
+    return replace(entry, **{name: getattr(other, name) for name in CHANGING})
 
 
 def of_its_kind(entry: IndexEntry) -> IndexEntry:
@@ -91,15 +110,7 @@ def feeds(draw: st.DrawFn) -> list[Step]:
                 item = Put(of_its_kind(draw(entries)))
             case "update" if known:
                 same, other = draw(st.sampled_from(list(known.values()))), draw(entries)
-                item = Put(
-                    replace(
-                        same,
-                        retired_ms=other.retired_ms,
-                        expires_ms=other.expires_ms,
-                        confidence=other.confidence,
-                        audience=other.audience,
-                    )
-                )
+                item = Put(changed(same, other))
             case "remove":
                 item = Remove(draw(ids))
             case "switched" if draw(st.integers(0, 4)) == 0:
@@ -110,15 +121,7 @@ def feeds(draw: st.DrawFn) -> list[Step]:
         if isinstance(item, Put):
             before = known.get(item.entry.id)
             if before is not None and before.terms == item.entry.terms:
-                item = Put(
-                    replace(
-                        before,
-                        retired_ms=item.entry.retired_ms,
-                        expires_ms=item.entry.expires_ms,
-                        confidence=item.entry.confidence,
-                        audience=item.entry.audience,
-                    )
-                )
+                item = Put(changed(before, item.entry))
             known[item.entry.id] = item.entry
         name = item.entry.id if isinstance(item, Put) else getattr(item, "id", "")
         steps.append((partition_of(name), item))
@@ -144,7 +147,7 @@ class Model:
             case Vectors(id=name, model=model, rows=rows):
                 if name in self.entries and model == MODEL:
                     self.rows[name] = rows
-            case Switched():
+            case Switched() | Cleared():
                 for name in [name for name in self.entries if partition_of(name) == partition]:
                     self._remove(name)
 
@@ -168,6 +171,9 @@ def is_allowed(entry: IndexEntry, allowed: Filter, now_ms: int) -> bool:
         and allowed.user_id in ("", entry.user_id)
         and (not allowed.kinds or entry.kind in allowed.kinds)
         and set(allowed.tags) <= set(entry.tags)
+        and (not allowed.types or not set(allowed.types).isdisjoint(entry.types))
+        and (not allowed.files or not set(allowed.files).isdisjoint(entry.files))
+        and (not allowed.concepts or not set(allowed.concepts).isdisjoint(entry.concepts))
         and (not entry.audience or (allowed.reader != "" and allowed.reader in entry.audience))
         and not retired
         and not (entry.expires_ms and entry.expires_ms <= when)
@@ -220,10 +226,22 @@ def contents(index: IndexReplica) -> dict[str, tuple[Any, ...]]:
             int(index.recorded_ms[ordinal]),
             int(index.retired_ms[ordinal]),
             int(index.expires_ms[ordinal]),
+            int(index.renewed_ms[ordinal]),
+            int(index.sequence[ordinal]),
             float(index.confidence[ordinal]),
             None if np.isnan(cosine) else cosine,
         )
     return found
+
+
+def answers(index: IndexReplica, allowed: Filter, now_ms: int) -> list[list[Hit]]:
+    """What every ranking says."""
+    vector = np.asarray([0.8, 0.6, 0], np.float32)
+    return [
+        search(index, Question(text=word, vector=vector, ranking=ranking, limit=9, now_ms=now_ms), allowed)
+        for word in WORDS[:2]
+        for ranking in ("fused", "similarity", "rrf")
+    ]
 
 
 def found(index: IndexReplica, word: str, allowed: Filter, now_ms: int) -> set[str]:
@@ -291,3 +309,41 @@ def test_saving_and_loading_in_the_middle_changes_nothing(steps: list[Step], dat
             index.apply(partition, [item])
         assert contents(index) == contents(straight)
         assert index.ids == straight.ids
+
+
+@settings(max_examples=60)
+@given(feeds(), filters, ms, st.data())
+def test_compacting_in_the_middle_changes_no_answer(
+    steps: list[Step], allowed: Filter, now_ms: int, data: st.DataObject
+):
+    """And leaves nothing of what was removed before."""
+    at = data.draw(st.integers(0, len(steps)))
+    with folders() as folder:
+        straight = applied(folder / "straight", steps)
+        index = compacted(applied(folder / "first", steps[:at]), folder / "second")
+        assert "" not in index.ids
+        assert {index.authors[author] for author in index.author.values.tolist()} == set(index.authors)
+        for partition, item in steps[at:]:
+            index.apply(partition, [item])
+        for one in (straight, index):
+            one.commit()
+        assert contents(index) == contents(straight)
+        assert answers(index, allowed, now_ms) == answers(straight, allowed, now_ms)
+
+
+@settings(max_examples=60)
+@given(feeds(), filters, ms)
+def test_two_replicas_of_the_same_documents_answer_alike(steps: list[Step], allowed: Filter, now_ms: int):
+    """One has read all that happened, the other (after a rebuild) only what is left, in the order of the sessions."""
+    with folders() as folder:
+        straight = applied(folder / "straight", steps)
+        model = modelled(steps)
+        order = sorted(
+            model.entries, key=lambda name: (model.entries[name].episode, straight.sequence[straight.ordinal_of[name]])
+        )
+        late = applied(folder / "late", [(partition_of(name), Put(model.entries[name])) for name in order])
+        for name, rows in model.rows.items():
+            late.apply(partition_of(name), [Vectors(name, MODEL, DIMENSIONS, rows)])
+        for one in (straight, late):
+            one.commit()
+        assert answers(late, allowed, now_ms) == answers(straight, allowed, now_ms)

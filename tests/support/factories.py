@@ -1,5 +1,6 @@
 """Small factories: every field has a default, so that a test names only what it is about."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -96,10 +97,18 @@ def ended(n: int, *, event_id: str = "", **envelope: Any) -> Recorded:
     return recorded(SessionEnded(), place(n), event_id=event_id or f"s{n}", **fields)
 
 
-def forgotten(n: int, kind: SubjectKind, subject: str, **envelope: Any) -> Recorded:
-    """A tombstone recorded at `place(n)`; its event id is `f<n>`."""
-    said = SubjectForgotten(kind=kind, subject=subject)
-    return recorded(said, place(n), event_id=f"f{n}", occurred_at=minute(n), **envelope)
+def said(n: int, data: EventData, *, event_id: str = "", **envelope: Any) -> Recorded:
+    """Any event, recorded at `place(n)`; it happened n minutes after NOW, and its event id is `e<n>`."""
+    fields = {"occurred_at": minute(n), **envelope}
+    return recorded(data, place(n), event_id=event_id or f"e{n}", **fields)
+
+
+def forgotten(n: int, kind: SubjectKind, subject: str, *, documents: Sequence[str] = (), **envelope: Any) -> Recorded:
+    """A tombstone recorded at `place(n)`; its event id is `f<n>`. It names no session but for what belongs to one."""
+    told = SubjectForgotten(kind=kind, subject=subject, documents=list(documents))
+    in_session = kind in ("observation", "session")
+    fields = {"occurred_at": minute(n), "session_id": SESSION_NAME if in_session else "", **envelope}
+    return recorded(told, place(n), event_id=f"f{n}", **fields)
 
 
 def decided(command: AnyCommand, position: Position, *, caller: Caller | None = None, now: datetime = NOW) -> Recorded:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 
-async def wait_until(predicate: "Callable[[], bool | Awaitable[bool]]", timeout_s: float = 5.0) -> None:
+async def wait_until(predicate: "Callable[[], bool | Awaitable[bool]]", timeout_s: float = 30.0) -> None:
     """Return as soon as `predicate` (plain or async) holds; fails the test when it does not within `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while True:

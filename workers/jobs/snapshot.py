@@ -1,4 +1,8 @@
-"""arq job: write a new index snapshot when the change feeds have grown, then trim them behind it."""
+"""arq job: write a new index snapshot when the change feeds have grown, then trim them behind it.
+
+A compacting one is what erases for good: the snapshot holds nothing of removed documents, older ones are deleted, the
+feeds that told of them are trimmed, and replicas are told to start again from it.
+"""
 
 import asyncio
 import logging
@@ -9,12 +13,16 @@ from redis.exceptions import ResponseError
 
 from ingest.connections import Client
 from ingest.ids import new_event_id
-from ingest.log.keys import GenerationKeys, PartitionKeys
+from ingest.log.keys import JOB_LEASE_TTL, PURGED, SNAPSHOT_LEASE, PartitionKeys
 from ingest.log.position import Position
+from projections.embedding.embedder import Embedder
+from projections.embedding.live import Embedders
 from projections.index import snapshots
-from projections.index.reading import FeedTrimmed, apply_entries, read_feed
+from projections.index.compaction import compacted, is_worthwhile
+from projections.index.reading import Unfollowable, ahead_of_feeds, catch_up, live_generation
 from projections.index.replica import IndexReplica
 from projections.index.snapshots import FeedPosition, Manifest, UnusableSnapshot
+from workers.lease import lease
 
 logger = logging.getLogger(__name__)
 
@@ -26,39 +34,56 @@ class SnapshotJob:
     """Writes snapshots into `folder`, working in `work` (a folder of this worker's own)."""
 
     def __init__(
-        self, redis: Client, partitions: int, folder: Path, work: Path, model: str, dimensions: int, every: int
+        self, redis: Client, partitions: int, folder: Path, work: Path, embedders: Embedders, every: int
     ) -> None:
         self._redis, self._partitions = redis, partitions
         self._folder, self._work = folder, work
-        self._model, self._dimensions, self._every = model, dimensions, every
+        self._embedders, self._every = embedders, every
+        self._id = str(new_event_id())
+        self._one_at_a_time = asyncio.Lock()  # they work in the same folder
 
-    async def run(self, *, force: bool = False) -> Manifest | None:
+    async def run(self, *, force: bool = False, compact: bool = False) -> Manifest | None:
         """Write a snapshot if the feeds have grown enough (or `force`); returns its manifest, else None.
 
-        A crash at any point leaves the snapshots before it and the feeds as they were.
+        With `compact` in any case, without what was removed, as the only one left; then PURGED names it. A crash at any
+        point leaves the snapshots before it and the feeds as they were, or less of them: running again does the rest.
         """
-        if not force and not await self._worthwhile():
-            return None
+        async with self._one_at_a_time:
+            if not force and not compact and not await self._worthwhile():
+                return None
+            # of two that write at once the older would win, and the feeds be trimmed behind the newer
+            async with lease(self._redis, SNAPSHOT_LEASE, self._id, JOB_LEASE_TTL) as mine:
+                if mine:
+                    return await self._write(compact=compact)
+                logger.info("another worker writes a snapshot")
+                return None
+
+    async def _write(self, *, compact: bool) -> Manifest | None:
         try:
-            index, at = await self._start()
+            index, at = await self._start(await self._embedders.refresh())
             for partition in range(self._partitions):
-                at[partition] = await self._catch_up(index, partition, at[partition])
+                at[partition] = await catch_up(self._redis, index, partition, at[partition], asyncio.to_thread)
+            if compact or is_worthwhile(index):
+                index = await asyncio.to_thread(compacted, index, self._work / "compacted")
             manifest = await asyncio.to_thread(snapshots.save, index, at, self._folder, str(new_event_id()))
-        except FeedTrimmed as error:
+        except Unfollowable as error:
             logger.error("no snapshot can be written: %s", error)
             return None
         finally:
             shutil.rmtree(self._work, ignore_errors=True)
         for partition, position in at.items():
             await self._trim(partition, position)
-        await asyncio.to_thread(snapshots.prune, self._folder)
-        logger.info("snapshot %s: %d documents", manifest.name, manifest.documents)
+        await asyncio.to_thread(snapshots.prune, self._folder, 1 if compact else snapshots.KEPT)
+        if compact:
+            await self._redis.set(PURGED, manifest.name)
+        logger.info("snapshot %s: %d documents%s", manifest.name, manifest.documents, ", compacted" * compact)
         return manifest
 
     async def _worthwhile(self) -> bool:
         entries = size = 0
         for partition in range(self._partitions):
-            changes = (await self._live(partition)).changes
+            keys = PartitionKeys(partition)
+            changes = keys.of_generation(await live_generation(self._redis, partition)).changes
             entries += int(await self._redis.xlen(changes))
             try:
                 size += int(await self._redis.memory_usage(changes, samples=5) or 0)
@@ -66,30 +91,19 @@ class SnapshotJob:
                 pass
         return entries >= self._every or size >= MAX_FEED_BYTES
 
-    async def _start(self) -> tuple[IndexReplica, dict[int, FeedPosition]]:
+    async def _start(self, embedder: Embedder) -> tuple[IndexReplica, dict[int, FeedPosition]]:
         """The newest snapshot's index and positions, else an empty one at the beginning of every feed."""
         at = {partition: FeedPosition() for partition in range(self._partitions)}
-        found = await asyncio.to_thread(snapshots.newest, self._folder, self._model)
-        if found is not None:
-            try:
-                return await asyncio.to_thread(snapshots.load, *found, self._work), at | found[1].partitions
-            except UnusableSnapshot as error:
-                logger.warning("%s", error)
-        await asyncio.to_thread(shutil.rmtree, self._work, True)
-        return await asyncio.to_thread(IndexReplica, self._work, self._dimensions, self._model), at
-
-    async def _catch_up(self, index: IndexReplica, partition: int, at: FeedPosition) -> FeedPosition:
-        """Read a partition's feed to its end."""
-        live = (await self._live(partition)).generation
-        if at.generation != live:
-            await asyncio.to_thread(index.drop_partition, partition)
-            at = FeedPosition(generation=live)
-        while True:
-            read = await read_feed(self._redis, partition, at, None)
-            if not read.entries:
-                return at
-            switched = await asyncio.to_thread(apply_entries, index, partition, read.entries)
-            at = read.then if switched is None else FeedPosition(generation=switched)
+        work, kind = self._work / "read", (embedder.model, embedder.dimensions)
+        ahead = await ahead_of_feeds(self._redis, self._folder, *kind)
+        try:
+            found = await asyncio.to_thread(snapshots.load_newest, self._folder, kind[0], work, kind[1], ahead)
+            if found is not None:
+                return found[0], at | found[1].partitions
+        except UnusableSnapshot as error:
+            logger.warning("%s", error)
+        await asyncio.to_thread(shutil.rmtree, work, True)
+        return await asyncio.to_thread(IndexReplica, work, embedder.dimensions, embedder.model), at
 
     async def _trim(self, partition: int, at: FeedPosition) -> None:
         """Remove what the snapshot covers, and leave a note for followers that had not read it."""
@@ -99,7 +113,3 @@ class SnapshotJob:
             pipe.xtrim(feed.changes, minid=str(Position(last.ms, last.seq + 1)), approximate=False)
             pipe.set(feed.trimmed, str(last))
             await pipe.execute()
-
-    async def _live(self, partition: int) -> GenerationKeys:
-        keys = PartitionKeys(partition)
-        return keys.of_generation(int(await self._redis.get(keys.generation) or 1))

@@ -1,6 +1,7 @@
 """A door with a real write side over a log in memory, and questions that answer from a script."""
 
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -13,36 +14,85 @@ from ingest.log.memory_log import MemoryLog
 from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.tools.tool import Door
 from projections.context import Block, Context
-from projections.queries import ContextRequest, Queries, RecallAnswer, RecallRequest, RecallResult
+from projections.documents.slots import Slot, default_slots
+from projections.operations import Operations
+from projections.operations.forget import Forgotten
+from projections.queries import ContextRequest, Queries, Reader, RecallAnswer, RecallRequest, RecallResult
 
 
 class ScriptedQueries:
     """Answers what it is told to and keeps what it was asked; `behind` makes waiting reads fail."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[Any, str, str]] = []
+        self.asked: list[tuple[Any, Reader]] = []
+        self.waited: list[str] = []
         self.results: list[RecallResult] = []
         self.behind = False
         self.fault: Exception | None = None
 
-    async def recall(self, request: RecallRequest, tenant: str, reader: str = "") -> RecallAnswer:
-        self._take(request, tenant, reader)
+    async def recall(self, request: RecallRequest, reader: Reader) -> RecallAnswer:
+        self._take(request, reader)
         return RecallAnswer(results=self.results, took_ms=1.0, lag={}, degraded=[])
 
-    async def context(self, request: ContextRequest, tenant: str, reader: str = "") -> Context:
-        self._take(request, tenant, reader)
+    async def context(self, request: ContextRequest, reader: Reader) -> Context:
+        self._take(request, reader)
         block = Block("lessons", "Lessons", "## Lessons\n- (0.50) wash up", 10, ["lsn_1"])
         return Context("<mnemolog-context/>", [block], 10, request.token_budget, ["Session s1"])
 
-    def _take(self, request: RecallRequest | ContextRequest, tenant: str, reader: str) -> None:
-        self.asked.append((request, tenant, reader))
+    async def slots(self, reader: Reader, project: str) -> list[Slot]:
+        self._take(None, reader)
+        return list(default_slots(reader.tenant, project).values())
+
+    async def caught_up(self, after: str) -> None:
+        self.waited.append(after)
+        if self.behind:
+            raise ProjectionBehind(1.0, {0: 3})
+
+    def _take(self, request: RecallRequest | ContextRequest | None, reader: Reader) -> None:
+        self.asked.append((request, reader))
         if self.fault is not None:
             raise self.fault
-        if self.behind and request.after:
+        if self.behind and request is not None and request.after:
             raise ProjectionBehind(1.0, {0: 3})
 
     def as_queries(self) -> Queries:
-        return Queries(cast("Any", self.recall), cast("Any", self.context), cast("Any", None))
+        nothing = cast("Any", None)
+        browse = cast("Any", SimpleNamespace(slots=self.slots, caught_up=self.caught_up))
+        asked: list[Any] = [self.recall, self.context, browse]
+        return Queries(*asked, *[nothing] * (len(Queries._fields) - len(asked)))
+
+
+class ScriptedOperations:
+    """Carries out what native tools ask for, on documents that are always there."""
+
+    def __init__(self, commands: CommandHandler) -> None:
+        self._commands = commands
+        self.asked: list[tuple[Any, ...]] = []
+
+    async def document(self, name: str, reader: Reader, caller: Any, **said: Any) -> Forgotten:
+        self.asked.append((name, reader, caller, said))
+        return Forgotten(event_id=said["event_id"], documents={"memory": 1}, position="1:7-0")
+
+    async def change(self, name: str, changes: Any, reader: Reader, caller: Any) -> Any:
+        from ingest.commands.requests import Remember
+
+        self.asked.append((name, changes, reader, caller))
+        return await self._commands.handle(Remember(content="revised", event_id=changes.event_id), caller)
+
+    async def set(self, command: Any, caller: Any) -> Any:
+        self.asked.append((command, caller))
+        return await self._commands.handle(command, caller)
+
+    async def delete(self, command: Any, caller: Any) -> Any:
+        self.asked.append((command, caller))
+        return await self._commands.handle(command, caller)
+
+    async def get(self, reader: Reader, project: str, label: str) -> Slot:
+        return Slot(label=label, content="as it is", project=project)
+
+    def as_operations(self) -> Operations:
+        mine = cast("Any", self)
+        return Operations(*[mine] * len(Operations._fields))
 
 
 @pytest.fixture
@@ -58,8 +108,13 @@ async def commands(clock: ManualClock) -> AsyncIterator[CommandHandler]:
 
 
 @pytest.fixture
-def door(commands: CommandHandler, queries: ScriptedQueries) -> Door:
-    return Door(commands, queries.as_queries(), "default", LastWrites())
+def operations(commands: CommandHandler) -> ScriptedOperations:
+    return ScriptedOperations(commands)
+
+
+@pytest.fixture
+def door(commands: CommandHandler, queries: ScriptedQueries, operations: ScriptedOperations) -> Door:
+    return Door(commands, queries.as_queries(), operations.as_operations(), "default", LastWrites())
 
 
 @pytest.fixture

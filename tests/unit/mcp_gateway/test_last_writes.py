@@ -23,6 +23,14 @@ def test_agents_wait_only_for_themselves():
     assert (writes.after("ada"), writes.after(""), writes.after("bob")) == ("1:7-2", "2:9-0", "")
 
 
+def test_a_read_may_wait_for_the_writes_of_several():
+    writes = LastWrites()
+    for agent, position in (("ada", "1:7-2"), ("", "2:9-0"), ("", "1:8-0")):
+        writes.wrote(agent, position)
+    assert writes.after("ada", "", "bob") == "1:8-0,2:9-0"
+    assert writes.after("ada") == "1:7-2"
+
+
 def test_the_agent_that_wrote_longest_ago_is_forgotten_first():
     writes = LastWrites(limit=2)
     for agent in ("ada", "bob", "ada", "cleo"):

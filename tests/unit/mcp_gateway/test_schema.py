@@ -6,21 +6,25 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ingest.commands.requests import Observe, RecordLesson, Remember
-from mcp_gateway.tools.catalog import DECLARED, TOOLS
+from mcp_gateway.profiles import offer
 from mcp_gateway.tools.tool import Tool
+from projections.operations import MemoryChanges
 from projections.queries import ContextRequest, RecallRequest
 
+NATIVE = offer(("native",))
+TOOLS, DECLARED = NATIVE.tools, NATIVE.declared
 every_tool = pytest.mark.parametrize("tool", TOOLS.values(), ids=list(TOOLS))
 
 
 def test_tools_are_listed_in_a_stable_order():
-    assert [tool.name for tool in DECLARED] == ["recall", "remember", "observe", "lesson", "context"]
+    assert [tool.name for tool in DECLARED] == list(TOOLS)
+    assert list(TOOLS) == ["recall", "remember", "observe", "lesson", "context", "revise", "forget", "slots"]
 
 
 @every_tool
 def test_schemas_are_valid_and_stand_alone(tool: Tool):
     """Objects without references: clients that know only properties and required cope."""
-    for schema in (tool.input_schema, tool.output_schema):
+    for schema in (tool.input_schema, tool.output_schema or {}):
         Draft202012Validator.check_schema(schema)
         assert schema["type"] == "object"
         assert not {"$ref", "$defs", "anyOf", "oneOf"} & set(_keywords(schema))
@@ -36,7 +40,8 @@ def test_every_argument_has_a_type_and_a_description(tool: Tool):
 def test_unknown_arguments_are_ruled_out_and_required_ones_come_first(tool: Tool):
     schema = tool.input_schema
     assert schema["additionalProperties"] is False
-    assert list(schema["properties"])[: len(schema["required"])] == schema["required"]
+    required = schema.get("required", [])
+    assert list(schema["properties"])[: len(required)] == required
 
 
 @pytest.mark.parametrize(
@@ -47,10 +52,13 @@ def test_unknown_arguments_are_ruled_out_and_required_ones_come_first(tool: Tool
         ("observe", ["session_id", "content"]),
         ("lesson", ["content"]),
         ("context", ["project"]),
+        ("revise", ["id"]),
+        ("forget", ["id"]),
+        ("slots", []),
     ],
 )
 def test_little_is_required(name: str, required: list[str]):
-    assert TOOLS[name].input_schema["required"] == required
+    assert TOOLS[name].input_schema.get("required", []) == required
 
 
 @pytest.mark.parametrize(
@@ -61,11 +69,14 @@ def test_little_is_required(name: str, required: list[str]):
         ("observe", Observe, set[str]()),
         ("lesson", RecordLesson, set[str]()),
         ("context", ContextRequest, set[str]()),
+        ("revise", MemoryChanges, {"id"}),
     ],
 )
 def test_a_tool_takes_what_its_request_takes(name: str, request_type: type[msgspec.Struct], own: set[str]):
     """A tool may say less than REST, never more: its names, its defaults, at least its limits."""
-    asked, taken = _fields(request_type), _fields(TOOLS[name].arguments)
+    arguments = TOOLS[name].arguments
+    assert arguments is not None
+    asked, taken = _fields(request_type), _fields(arguments)
     assert taken.keys() - own <= asked.keys()
     for field in taken.keys() - own:
         for limit in ("maxLength", "minimum", "maximum", "enum", "pattern", "maxItems"):
@@ -77,12 +88,13 @@ def test_a_tool_takes_what_its_request_takes(name: str, request_type: type[msgsp
 
 def test_declarations_say_which_tools_only_read():
     hints = {tool.name: tool.annotations.read_only_hint for tool in DECLARED if tool.annotations}
-    assert hints == {"recall": True, "remember": False, "observe": False, "lesson": False, "context": True}
+    assert [name for name, reads_only in hints.items() if reads_only] == ["recall", "context"]
+    assert [tool.name for tool in DECLARED if tool.annotations and tool.annotations.destructive_hint] == ["forget"]
 
 
 def test_declarations_are_small_enough_to_carry_in_every_conversation():
     size = sum(len(json.dumps(tool.model_dump(by_alias=True, exclude_none=True))) for tool in DECLARED)
-    assert size < 16_000
+    assert size < 24_000
 
 
 def _fields(cls: type[msgspec.Struct]) -> dict[str, dict[str, Any]]:

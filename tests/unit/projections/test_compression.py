@@ -102,6 +102,29 @@ def test_concepts_are_the_terms_a_reader_would_index():
     )
 
 
+def test_a_tools_name_and_ids_are_no_concepts():
+    data = {
+        "tool_name": "apply_patch",
+        "tool_use_id": "toolu_01Abc",
+        "tool_input": {"taskId": "task_77", "thread": {"id": "thr_1", "note": "Rename event_log"}},
+        "sessionID": "ses_9",
+        "tool_output": "parseConfig is kept, see f47ac10b-58cc-4372-a567-0e02b2c3d479",
+    }
+    assert compress("post_tool_use", "", data).concepts == ("event_log", "parseconfig")
+
+
+def test_a_field_that_only_ends_like_an_id_is_read():
+    assert compress("note", "", {"android": "group-commit", "paid": "parseConfig"}).concepts == (
+        "group-commit",
+        "parseconfig",
+    )
+
+
+def test_a_tools_name_that_its_text_speaks_of_is_a_concept():
+    data = {"tool_name": "apply_patch", "tool_output": "apply_patch is deprecated"}
+    assert compress("post_tool_use", "", data).concepts == ("apply_patch",)
+
+
 def test_facts_are_sentences_that_state_something():
     text = "Hello there my friend. The limit is high. Is it 5? Port: 3111. Took 40 ms. We talked a lot."
     assert compress("note", text).facts == ("The limit is high.", "Port: 3111.", "Took 40 ms.")
@@ -155,6 +178,6 @@ def test_deep_nesting_is_no_reason_to_fail():
 @pytest.mark.parametrize("unit", ["a", "A", "Aa ", "a/", ".", "`", "a_", " ", ": ", "1"])
 def test_no_text_takes_more_than_linear_time(unit: str):
     text = unit * (2**20 // len(unit))
-    began = time.perf_counter()
+    began = time.thread_time()
     compress(text, text, {"tool_name": text, "error": text})
-    assert time.perf_counter() - began < 0.5
+    assert time.thread_time() - began < 2

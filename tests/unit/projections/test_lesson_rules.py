@@ -1,4 +1,4 @@
-"""Lesson confidence follows the formulas of the contract."""
+"""Lesson confidence follows agentmemory's formulas."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.lesson_rules import decayed, is_retired, recall_score, strengthened, weeks_since
+from projections.lesson_rules import decayed, fades_at, is_retired, recall_score, strengthened, weeks_since
 
 CONFIDENCES = st.floats(0, 1)
 T0 = datetime(2025, 1, 1, tzinfo=UTC)
@@ -14,6 +14,12 @@ T0 = datetime(2025, 1, 1, tzinfo=UTC)
 
 def test_a_reinforcement_removes_a_tenth_of_the_doubt():
     assert strengthened(0.5) == pytest.approx(0.55)
+
+
+@given(st.floats(), st.datetimes(timezones=st.just(UTC)))
+def test_whatever_an_event_says_a_lesson_fades_some_time(confidence: float, last: datetime):
+    """Doors take a confidence from 0 to 1; a log may hold what no door took."""
+    assert fades_at(confidence, 0.05, last) >= last
 
 
 @given(CONFIDENCES)

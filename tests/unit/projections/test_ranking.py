@@ -14,7 +14,7 @@ from projections.ranking import (
     Pool,
     Scores,
     date_terms,
-    reciprocal_rank_fusion,
+    required_terms,
     score,
     terms,
 )
@@ -81,6 +81,12 @@ def test_an_identifier_is_found_whole_and_by_its_parts(identifier: str, parts: l
 
     assert rest == parts
     assert terms(identifier.lower())[0] == whole
+
+
+@pytest.mark.parametrize("text", ["/w/kettle_7.py", "kettle-7.py", "kettle 7 py", "Edit: Kettle_7.py", "kettle:7:py"])
+def test_what_is_required_of_an_identifier_is_said_with_any_joiner(text: str):
+    assert set(required_terms("kettle_7.py")) <= set(terms(text))
+    assert required_terms("the kettle") == terms("the kettle")
 
 
 def test_possessives_and_contractions_are_not_terms_of_their_own():
@@ -388,32 +394,3 @@ def test_scoring_changes_nothing_it_was_given(documents: list[tuple[list[str], f
 
     assert ([list(words) for words in pool.terms], list(query)) == (before[0], before[2])
     assert np.array_equal(pool.cosine, before[1], equal_nan=True)
-
-
-# reciprocal_rank_fusion
-
-
-def test_fusion_adds_the_reciprocal_ranks():
-    fused = reciprocal_rank_fusion([["a", "b"], ["b", "c"]])
-
-    assert fused == pytest.approx({"a": 1 / 61, "b": 1 / 62 + 1 / 61, "c": 1 / 62})
-
-
-def test_a_key_repeated_in_a_ranking_counts_once():
-    assert reciprocal_rank_fusion([["a", "a", "b"]]) == pytest.approx({"a": 1 / 61, "b": 1 / 62})
-
-
-def test_a_smaller_k_favours_the_top():
-    flat, steep = (reciprocal_rank_fusion([["a", "b"]], k=k) for k in (60, 1))
-
-    assert steep["a"] / steep["b"] > flat["a"] / flat["b"]
-
-
-def test_fusing_nothing_gives_nothing():
-    assert reciprocal_rank_fusion([]) == reciprocal_rank_fusion([[]]) == {}
-
-
-@settings(max_examples=40)
-@given(st.lists(st.lists(st.integers(0, 9), unique=True), max_size=4))
-def test_fusion_does_not_depend_on_the_order_of_the_rankings(rankings: list[list[int]]):
-    assert reciprocal_rank_fusion(rankings) == pytest.approx(reciprocal_rank_fusion(rankings[::-1]))

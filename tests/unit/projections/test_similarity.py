@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.similarity import SIMILAR_ABOVE, SUPERSEDE_ABOVE, jaccard, probe_tokens, signature, similarity
+from projections.similarity import (
+    SIMILAR_ABOVE,
+    SUPERSEDE_ABOVE,
+    jaccard,
+    keys,
+    keys_of,
+    probe_tokens,
+    signature,
+    similarity,
+)
 
 WORDS = st.sampled_from([f"word{number}" for number in range(12)] + ["a", "is", "ok"])
 TEXTS = st.lists(WORDS, max_size=30).map(" ".join)
@@ -62,6 +71,36 @@ def test_the_filter_holds_at_the_threshold_itself(size: int, threshold: float):
             assert set(probe_tokens(whole, threshold)) & set(probe_tokens(tail, threshold))
 
 
+@given(TEXTS, TEXTS)
+def test_keys_never_miss_a_pair_above_the_threshold(left: str, right: str):
+    one, other = signature(left), signature(right)
+    if jaccard(one, other) > SUPERSEDE_ABOVE:
+        assert set(keys(one).probe) & set(keys(other).filed)
+        assert keys(one).matching()(keys(other).sketch)
+
+
+@pytest.mark.parametrize("size", range(1, 80))
+def test_keys_meet_whatever_their_sizes(size: int):
+    """Also where one side is looked for by pairs and the other by single tokens."""
+    whole = signature(" ".join(f"token{number}" for number in range(size)))
+    for start in range(size):
+        for part in (whole[start:], whole[: size - start]):
+            if jaccard(whole, part) > SUPERSEDE_ABOVE:
+                assert set(keys(whole).probe) & set(keys(part).filed)
+                assert set(keys(part).probe) & set(keys(whole).filed)
+                assert keys(whole).matching()(keys(part).sketch)
+                assert keys(part).matching()(keys(whole).sketch)
+
+
+def test_a_sketch_tells_apart_what_shares_only_a_few_words():
+    one = signature(" ".join(f"alpha{number}" for number in range(14)) + " configuration authentication")
+    other = signature(" ".join(f"omega{number}" for number in range(14)) + " configuration authentication")
+    assert set(keys(one).probe) & set(keys(other).filed)
+    assert not keys(one).matching()(keys(other).sketch)
+
+
 @given(st.text(alphabet=st.characters()))
 def test_every_text_has_a_signature_with_something_to_probe(text: str):
     assert probe_tokens(signature(text), SUPERSEDE_ABOVE)
+    assert keys_of(text).probe
+    assert set(keys_of(text).probe) <= set(keys_of(text).filed)

@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from api.cli import commands, demo
+from api.cli import commands, demo, health
 from api.cli.fleet import EVENT_KEY
 from api.cli.output import one_line, plain
 
@@ -116,6 +116,7 @@ def run(*arguments: str, stdin: str | None = None) -> Result:
     app = typer.Typer()
     commands.register(app)
     demo.register(app)
+    health.register(app)
     return CliRunner().invoke(app, list(arguments), input=stdin)
 
 
@@ -243,6 +244,42 @@ def test_lag_shows_every_partition_and_judges_by_the_limit(server: FakeServer):
     assert run("lag", "--max", "3").exit_code == 0
     over = run("lag", "--max", "2", "--json")
     assert (over.exit_code, json.loads(over.stdout)["lag"]) == (1, 3)
+
+
+VITALS: dict[str, Any] = {
+    "oldest_pending_s": 2.5,
+    "dead_letters": 1,
+    "to_embed": 0,
+    "feed_entries": 1200,
+    "workers": 2,
+    "memory_used": 64 << 20,
+    "memory_limit": 128 << 20,
+    "disk_free": None,
+    "snapshot_age_s": 120.0,
+}
+
+
+def test_health_tells_what_is_not_well_and_the_vital_signs(server: FakeServer):
+    dead = {"code": "dead_letters", "message": "1 events could not be applied"}
+    told = {"status": "degraded", "degraded": [dead], "documents": 5, "lag": {"0": 3, "2": 1}, "vitals": VITALS}
+    server.answers["GET /readyz"] = (200, told)
+    checks = [{"category": "slots", "name": n, "status": s, "message": n} for n, s in (("a", "pass"), ("b", "warn"))]
+    server.answers["GET /v1/diagnose"] = (200, {"checks": checks})
+    result = run("health")
+    assert result.exit_code == 0
+    lines = [line.rstrip() for line in result.stdout.splitlines()]
+    assert lines[:3] == ["degraded", "dead_letters: 1 events could not be applied", "slots/b: b"]
+    assert re.search(r"^memory +64 MiB of 128 MiB$", "\n".join(lines), re.MULTILINE)
+    assert re.search(r"^not projected +4 events, the oldest for 2\.5 s$", "\n".join(lines), re.MULTILINE)
+    assert "disk" not in result.stdout
+    assert json.loads(run("health", "--json").stdout) == {**told, "checks": checks}
+
+
+def test_health_of_a_server_that_is_not_ready_is_asked_once_and_fails(server: FakeServer):
+    server.answers["GET /readyz"] = (503, {"status": "unavailable", "code": "log", "reason": "the log is away"})
+    result = run("health")
+    assert (result.exit_code, result.stdout.splitlines()) == (1, ["unavailable", "the log is away"])
+    assert [request for request, _, _ in server.requests] == ["GET /readyz"]
 
 
 def test_the_demo_reports_what_it_missed(server: FakeServer, monkeypatch: pytest.MonkeyPatch):

@@ -3,13 +3,15 @@
 from typing import Any
 
 import pytest
-from factories import ManualClock
+from factories import NOW, ManualClock, event
 
 from ingest.commands.decide import Caller
-from ingest.commands.handler import EVENTS_PER_SLICE, Accepted, CommandHandler
+from ingest.commands.handler import EVENTS_PER_SLICE, RECORDED_AT_BYTES, Accepted, CommandHandler
 from ingest.commands.requests import AnyCommand, Observe, RecordLesson, Remember
 from ingest.errors import CommandRejected
-from ingest.events.envelope import Recorded, decode
+from ingest.events.envelope import Event, Recorded, decode, encode
+from ingest.events.memory import MemoryRecorded
+from ingest.events.observation import ObservationRecorded
 from ingest.log.event_log import MAX_ENTRY_BYTES
 from ingest.log.group_commit import GroupCommit
 from ingest.log.memory_log import MemoryLog
@@ -50,7 +52,7 @@ async def test_an_accepted_command_is_in_the_log_where_its_position_says(handler
 async def test_a_repeat_is_acknowledged_as_the_first_and_stored_once(handler: CommandHandler, log: MemoryLog):
     command = Remember(content="likes tea", event_id="e1")
     first, second = await handler.handle(command, ADA), await handler.handle(command, ADA)
-    assert second == Accepted(first.id, "e1", first.position, duplicate=True)
+    assert second == Accepted(first.id, "e1", first.position, True, "memory")
     assert len(await stored(log)) == 1
 
 
@@ -117,7 +119,7 @@ async def test_a_repeated_batch_gets_the_token_of_the_first(handler: CommandHand
 
 
 async def test_a_batch_of_nothing_good_appends_nothing(handler: CommandHandler, log: MemoryLog):
-    assert await handler.handle_batch([], ADA) == (0, 0, [], Token())
+    assert await handler.handle_batch([], ADA) == (0, 0, [], Token(), "memory")
     outcome = await handler.handle_batch([Remember(content="")], ADA)
     assert (outcome.accepted, outcome.duplicates, outcome.token) == (0, 0, Token())
     assert await stored(log) == []
@@ -149,3 +151,41 @@ async def test_an_item_that_cannot_be_stored_rejects_only_itself(handler: Comman
     outcome = await handler.handle_batch([Remember(content="a"), bad, Remember(content="b")], ADA)
     assert [index for index, _ in outcome.rejected] == [1]
     assert len(await stored(log)) == 2
+
+
+async def test_events_of_another_log_are_appended_as_they_are(handler: CommandHandler, log: MemoryLog):
+    events = [
+        event(ObservationRecorded(content="a"), event_id="e1", recorded_at=NOW),
+        event(MemoryRecorded(content="b"), event_id="e2", recorded_at=NOW),
+    ]
+    outcome = await handler.append_events(events)
+    assert (outcome.accepted, outcome.duplicates, outcome.rejected) == (2, 0, [])
+    found = await stored(log)
+    assert len(found) == 2
+    assert {encode(Event(one.envelope, one.data)) for one in found} == set(map(encode, events))
+    again = await handler.append_events(events)
+    assert (again.accepted, again.duplicates, again.token) == (0, 2, outcome.token)
+
+
+async def test_another_event_of_the_same_id_is_appended(handler: CommandHandler, log: MemoryLog):
+    """Behind its dedup window the other log took the id again."""
+    first, second = (event(MemoryRecorded(content=text), recorded_at=NOW) for text in "ab")
+    assert (await handler.append_events([first, second, first])).duplicates == 1
+    assert len(await stored(log)) == 2
+
+
+async def test_an_event_of_another_log_may_be_bigger_by_the_time_it_was_recorded(handler: CommandHandler):
+    empty = len(encode(event(ObservationRecorded(content="x" * 100_000)))) - 100_000
+    biggest = "x" * (MAX_ENTRY_BYTES - empty)
+    fits, too_big = (
+        event(ObservationRecorded(content=biggest + more), recorded_at=NOW) for more in ("", "x" * RECORDED_AT_BYTES)
+    )
+    outcome = await handler.append_events([too_big, fits])
+    assert outcome.accepted == 1
+    assert [(index, fault.code) for index, fault in outcome.rejected] == [(0, "invalid")]
+
+
+async def test_an_event_that_cannot_be_encoded_rejects_only_itself(handler: CommandHandler):
+    events = [event(ObservationRecorded(data={"n": n})) for n in (1, 2**70)]
+    outcome = await handler.append_events(events)
+    assert (outcome.accepted, [index for index, _ in outcome.rejected]) == (1, [1])

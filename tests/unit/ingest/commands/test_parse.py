@@ -12,13 +12,19 @@ from ingest.commands.parse import parse_batch, parse_json, parse_object
 from ingest.commands.requests import (
     WRITE_TYPES,
     Command,
+    DeleteSlot,
+    LinkCommit,
     Observe,
     RecordLesson,
+    Relate,
     Remember,
+    SetSlot,
     TrackSession,
+    WriteAction,
     WriteCommand,
 )
 from ingest.errors import CommandRejected, MalformedRequest
+from ingest.events.action import ActionEdge
 
 WRITE: Any = WriteCommand
 GOOD = {"type": "remember", "content": "likes tea"}
@@ -55,7 +61,24 @@ def fault_of(body: bytes) -> CommandRejected:
             Remember(content="x", visibility="shared", shared_with=["bob"]),
         ),
         ({"type": "lesson", "content": "x", "confidence": 1}, RecordLesson(content="x", confidence=1.0)),
-        ({"type": "session", "session_id": "s1", "status": "ended"}, TrackSession(session_id="s1", status="ended")),
+        (
+            {"type": "session", "session_id": "s1", "status": "ended", "outcome": "failed"},
+            TrackSession(session_id="s1", status="ended", outcome="failed"),
+        ),
+        ({"type": "commit", "commit": "9f1c", "files": ["a"]}, LinkCommit(commit="9f1c", files=["a"])),
+        (
+            {"type": "slot", "label": "notes", "content": "x", "pinned": None, "read_only": True},
+            SetSlot(label="notes", content="x", read_only=True),
+        ),
+        ({"type": "slot_delete", "label": "notes"}, DeleteSlot(label="notes")),
+        (
+            {"type": "action", "title": "x", "priority": 1.5, "edges": [{"type": "unlocks", "target": "act_1"}]},
+            WriteAction(title="x", priority=1.5, edges=[ActionEdge(type="unlocks", target="act_1")]),
+        ),
+        (
+            {"type": "relation", "source": "a", "target": "b", "relation": "r", "remove": True},
+            Relate(source="a", target="b", relation="r", remove=True),
+        ),
     ],
 )
 def test_every_write_type_is_read(body: dict[str, Any], expected: Command):
@@ -64,6 +87,28 @@ def test_every_write_type_is_read(body: dict[str, Any], expected: Command):
     assert parse_batch(json.dumps([body]).encode(), JSON) == [expected]
     assert parse_batch(json.dumps(body).encode() + b"\n", NDJSON) == [expected]
     assert parse_batch(msgspec.msgpack.encode([body]), MSGPACK) == [expected]
+
+
+def test_every_write_type_has_a_name():
+    assert {cls.__struct_config__.tag for cls in WRITE.__args__} == set(WRITE_TYPES)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"type": "slot", "label": "Notes", "content": "x"}, "label"),
+        ({"type": "slot", "label": "notes", "content": "x", "size_limit": 0}, "size_limit"),
+        ({"type": "slot", "label": "notes", "content": "x", "scope": "user"}, "scope"),
+        ({"type": "commit", "commit": ""}, "commit"),
+        ({"type": "relation", "source": "", "target": "b", "relation": "r"}, "source"),
+        ({"type": "relation", "source": "a", "target": "b", "relation": "r", "confidence": 2}, "confidence"),
+        ({"type": "action", "title": "x", "edges": [{"type": "eats", "target": "a"}]}, "edges[0].type"),
+        ({"type": "session", "session_id": "s1", "status": "ended", "outcome": "so-so"}, "outcome"),
+        ({"type": "lesson", "content": "x", "severity": "high"}, "severity"),
+    ],
+)
+def test_a_wrong_value_of_any_noun_is_named(body: dict[str, Any], field: str):
+    assert fault_of(json.dumps(body).encode()).field == field
 
 
 @pytest.mark.parametrize("body", [b"", b" ", b"{", b"nope", b"{'type': 'remember'}", b"\xff\xfe", b'{"type":"\xff"}'])
@@ -113,7 +158,7 @@ def test_a_missing_field_is_named():
     assert "missing required field `content`" in fault.message
 
 
-@pytest.mark.parametrize("body", [b'{"type": "forget"}', b'{"type": "slot", "label": "a", "content": "b"}'])
+@pytest.mark.parametrize("body", [b'{"type": "forget"}', b'{"type": "revise", "memory": "mem_1", "content": "b"}'])
 def test_an_unknown_type_is_answered_with_the_known_ones(body: bytes):
     fault = fault_of(body)
     assert fault.field == "type"

@@ -147,9 +147,9 @@ def test_nesting_is_bounded_by_an_error_that_says_so():
 )
 def test_no_text_takes_more_than_linear_time(unit: str):
     text = (unit * (2**20 // len(unit))) + LONG
-    began = time.perf_counter()
+    began = time.thread_time()
     scrub_text(text)
-    assert time.perf_counter() - began < 0.5
+    assert time.thread_time() - began < 2
 
 
 PIECES: list[str] = [

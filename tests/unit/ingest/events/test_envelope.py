@@ -1,10 +1,11 @@
 """What is stored is read back as it was said; what cannot be read says why and is never taken for something else."""
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
+from any_events import data_of, envelopes
 from factories import NOW, event
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,49 +20,6 @@ from ingest.log.position import Position
 
 HERE = Position(1_769_860_800_000, 7)
 
-zones = st.sampled_from([UTC, timezone(timedelta(hours=14)), timezone(timedelta(hours=-9, minutes=-30))])
-times = st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1), timezones=zones)
-integers, floats, texts = st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False), st.text(max_size=10)
-json_values = st.recursive(
-    st.none() | st.booleans() | integers | floats | texts,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
-    max_leaves=5,
-)
-OF_TYPE: dict[Any, st.SearchStrategy[Any]] = {
-    str: texts,
-    int: integers,
-    float: floats,
-    bool: st.booleans(),
-    int | None: st.none() | integers,
-    float | None: st.none() | floats,
-    str | None: st.none() | texts,
-    datetime | None: st.none() | times,
-    list[str]: st.lists(texts, max_size=3),
-    dict[str, Any]: st.dictionaries(texts, json_values, max_size=3),
-}
-
-
-def data_of(cls: type[EventData]) -> st.SearchStrategy[EventData]:
-    """Any data of one event type, built from the types of its fields."""
-    fields = msgspec.structs.fields(cls)
-    of_fields = {
-        field.name: OF_TYPE[field.type] if field.type in OF_TYPE else st.from_type(field.type) for field in fields
-    }
-    return st.builds(cls, **of_fields)
-
-
-envelopes: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
-    {
-        "event_id": texts,
-        "occurred_at": times,
-        "metadata": st.dictionaries(texts, texts, max_size=2),
-        **dict.fromkeys(
-            ["tenant", "project", "agent_id", "session_id", "user_id", "source", "causation", "trace"],
-            texts,
-        ),
-    }
-)
-
 
 @pytest.mark.parametrize("cls", EVENT_TYPES.values(), ids=EVENT_TYPES.keys())
 @settings(max_examples=25)
@@ -71,6 +29,14 @@ def test_an_event_is_read_back_as_it_was_written(cls: type[EventData], drawn: st
     read = decode(encode(written), HERE)
     assert (read.position, read.data) == (HERE, written.data)
     assert all(getattr(read.envelope, name) == getattr(written.envelope, name) for name in Envelope.__struct_fields__)
+
+
+def test_an_imported_event_keeps_the_time_of_its_first_log():
+    first = NOW - timedelta(days=30)
+    read = decode(encode(event(MemoryRecorded(content="a"), recorded_at=first)), HERE)
+    assert (read.recorded_at, read.recorded_ms) == (first, int(first.timestamp() * 1000))
+    own = decode(encode(event(MemoryRecorded(content="a"))), HERE)
+    assert (own.recorded_at, own.recorded_ms) == (HERE.recorded_at, HERE.ms)
 
 
 def test_the_defaults_of_an_envelope_are_read_back():

@@ -7,6 +7,7 @@ import pytest
 from factories import ManualClock
 from waiting import wait_until
 
+from ingest.durability import Durability
 from ingest.errors import LogUnavailable, Overloaded
 from ingest.ids import EventId
 from ingest.log import group_commit
@@ -26,14 +27,21 @@ class WatchedLog:
         self.gate.set()
         self.failures: Sequence[Exception] = []
         self.stores_before_failing = False
+        self.servers: Mapping[int, str] = {}
+        self.away: set[str] = set()
+        """Servers that hold whatever they are told for as long as the gate is closed."""
 
     @property
     def partitions(self) -> int:
         return self._log.partitions
 
+    def server_of(self, partition: int) -> str:
+        return self.servers.get(partition, "")
+
     async def append(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
         self.appends.append({partition: list(batch) for partition, batch in batches.items()})
-        await self.gate.wait()
+        if not self.away or not self.away.isdisjoint(map(self.server_of, batches)):
+            await self.gate.wait()
         if self.failures:
             if self.stores_before_failing:
                 await self._log.append(batches)
@@ -41,8 +49,17 @@ class WatchedLog:
             raise failure
         return await self._log.append(batches)
 
+    async def standing_durability(self) -> Durability:
+        return await self._log.standing_durability()
+
+    async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
+        return await self._log.confirm(newest, wanted)
+
     async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
         return await self._log.read(partition, after, limit)
+
+    async def read_back(self, partition: int, before: Position | None, limit: int) -> list[Stored]:
+        return await self._log.read_back(partition, before, limit)
 
     async def head(self, partition: int) -> Position:
         return await self._log.head(partition)
@@ -109,6 +126,38 @@ async def test_answers_come_in_the_order_of_the_entries_across_partitions(log: W
     assert [answer.duplicate for answer in answers] == [False, False, False, True, False]
     assert answers[0].position == answers[3].position < answers[2].position
     assert (await log.payloads(0), await log.payloads(1)) == ([b"b", b"d"], [b"a", b"c"])
+
+
+async def test_a_server_that_is_away_holds_up_writes_to_its_own_partitions_only(log: WatchedLog, commit: GroupCommit):
+    """More of them wait than there are appends at once, and one is for both servers."""
+    log.servers, log.away = {0: "a", 1: "b"}, {"a"}
+    log.gate.clear()
+    held = await started(commit, *(f"n{n}" for n in range(100)))
+    both = asyncio.create_task(commit.append([write("c", 0), write("c", 1), write("d", 0), write("d", 1)]))
+    await asyncio.sleep(0)
+    answers = [await commit.append([write(name, 1)]) for name in ("e", "f")]
+    assert [answer.duplicate for (answer,) in answers] == [False, False]
+    assert await log.payloads(1) == [b"c", b"d", b"e", b"f"]
+    assert not any(task.done() for task in (*held, both))
+    log.gate.set()
+    await asyncio.gather(*held)
+    positions = [answer.position for answer in await both]
+    assert positions[0] < positions[2] == await log.head(0)
+    assert positions[1] < positions[3] < answers[0][0].position
+    assert commit.waiting_events == 0
+
+
+async def test_what_one_server_refuses_of_a_write_is_told_and_the_rest_of_it_is_there(
+    log: WatchedLog, commit: GroupCommit, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(group_commit, "GIVE_UP_AFTER_S", 0.0)
+    log.servers, log.failures = {0: "a", 1: "b"}, [LogUnavailable("away")]
+    both = [write("a", 0), write("a", 1)]
+    with pytest.raises(LogUnavailable):
+        await commit.append(both)
+    await commit.aclose()
+    assert [answer.duplicate for answer in await commit.append(both)] == [False, True]
+    assert commit.waiting_events == 0
 
 
 async def test_an_append_is_bounded_and_a_bigger_write_goes_alone(

@@ -59,6 +59,20 @@ def test_a_token_keeps_the_newest_position_of_a_partition():
     assert token == {3: Position(17, 10)}
 
 
+def test_a_token_that_takes_in_another_covers_what_either_covers():
+    token, other = Token.parse("0:17-9,1:5-0"), Token.parse("0:17-10,1:4-9,2:1-0")
+    token.include_all(other)
+    assert token == Token.parse("0:17-10,1:5-0,2:1-0")
+    assert other == Token.parse("0:17-10,1:4-9,2:1-0"), "the other stays as it was"
+
+
+@given(tokens, tokens)
+def test_a_token_that_takes_in_another_is_the_token_of_both(one: Token, other: Token):
+    both = Token.of([*one.items(), *other.items()])
+    one.include_all(other)
+    assert one == both
+
+
 def test_a_token_that_names_a_partition_twice_means_the_newer_position():
     assert Token.parse("3:17-9,3:17-10,3:17-2") == {3: Position(17, 10)}
 

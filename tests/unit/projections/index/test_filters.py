@@ -1,6 +1,9 @@
+from collections.abc import Callable
+
 import numpy as np
 
-from projections.index.filters import BitMap, Facets, facet, ordinals
+from projections.documents.document import IndexEntry
+from projections.index.filters import BitMap, Facets, bitmap, entry_facets, facet, lexical_facets, ordinals
 
 
 def test_a_document_is_found_under_each_of_its_facet_values():
@@ -71,3 +74,37 @@ def test_ordinals_are_the_members_ascending():
     assert found.tolist() == [3, 70_000, 2**31]
     assert found.dtype == np.int64
     assert ordinals(BitMap()).tolist() == []
+
+
+def test_renumbering_keeps_the_kept_alone():
+    facets = Facets()
+    for n in (1, 3, 4, 9):
+        facets.add(n, ["all", f"only{n}"])
+    fresh = facets.renumbered(np.asarray([1, 4, 9]))
+    assert list(fresh.of("all")) == [0, 1, 2]
+    assert list(fresh.of("only9")) == [2]
+    assert "only3" not in fresh.dump()
+    assert list(facets.of("all")) == [1, 3, 4, 9]
+
+
+def test_a_bitmap_of_ordinals_and_back():
+    assert ordinals(bitmap(np.asarray([5, 1, 2**31]))).tolist() == [1, 5, 2**31]
+
+
+def test_the_lexical_index_hears_of_what_hardly_changes(entry: Callable[..., IndexEntry]):
+    """Superseding, expiring, sharing, types, files and concepts stay bitmaps."""
+    one = entry(
+        "mem_1", "tea", tags=["hot"], agent_id="ada", audience=["bob", ""], retired_ms=5, expires_ms=6,
+        types=["semantic"], files=["a.py"], concepts=["tea"],
+    )  # fmt: skip
+    keys = entry_facets(3, one)
+    assert len(keys) == len(set(keys))
+    for name, value in (("type", "semantic"), ("file", "a.py"), ("concept", "tea"), ("retired", "yes")):
+        assert facet(name, value) in keys
+    assert facet("reader", "") not in keys
+    assert sorted(lexical_facets(keys)) == sorted(
+        facet(name, value)
+        for name, value in (
+            ("tenant", "default"), ("project", "atlas"), ("kind", "memory"), ("agent", "ada"), ("tag", "hot"),
+        )
+    )  # fmt: skip

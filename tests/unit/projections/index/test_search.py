@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from projections import feed
 from projections.documents.document import IndexEntry
 from projections.feed import Remove
-from projections.index import search as module
+from projections.index import fused as module
 from projections.index.replica import MAX_TAIL, IndexReplica
 from projections.index.search import Filter, Hit, Question, search
 from projections.ranking import Mode
@@ -54,6 +54,30 @@ def test_tenants_do_not_see_each_other(index: IndexReplica, put: Put):
     assert found(index, tenant="other") == {"mem_2"}
     assert found(index, tenant="nobody") == set()
     assert found(index, tenant="") == set()
+
+
+def test_all_of_some_tags_and_any_of_others(index: IndexReplica, put: Put):
+    put("mem_1", "green tea", tags=["a", "b"])
+    put("mem_2", "green tea", tags=["b", "c"])
+    put("mem_3", "green tea", tags=["c", "a,b"])
+    assert found(index, any_tags=["a", "c"]) == {"mem_1", "mem_2", "mem_3"}
+    assert found(index, any_tags=["a"]) == {"mem_1"}
+    assert found(index, any_tags=["x", "a,b"]) == {"mem_3"}
+    assert found(index, tags=["b"], any_tags=["c", "x"]) == {"mem_2"}
+    assert found(index, any_tags=["x"]) == set()
+
+
+def test_a_visibility_narrows_to_the_memories_that_have_it(index: IndexReplica, put: Put):
+    put("mem_1", "green tea", visibility="public")
+    put("mem_2", "green tea", visibility="private", audience=["ada"])
+    put("mem_3", "green tea", visibility="shared", audience=["ada"])
+    put("obs_1", "green tea")
+    assert found(index, visibility="public") == {"mem_1"}
+    assert found(index, visibility="private") == set()
+    assert found(index, visibility="private", reader="ada") == {"mem_2"}
+    assert found(index, visibility="shared", operator=True) == {"mem_3"}
+    put("mem_2", "green tea", visibility="shared", audience=["ada"])
+    assert found(index, visibility="shared", operator=True) == {"mem_2", "mem_3"}
 
 
 def test_tenants_do_not_see_each_other_by_vector(index: IndexReplica, put: Put, embed: Embed):
@@ -104,6 +128,69 @@ def test_all_tags_are_needed(index: IndexReplica, put: Put):
     assert found(index, tags=["hot"]) == {"mem_1", "mem_2"}
     assert found(index, tags=["hot", "green"]) == {"mem_1"}
     assert found(index, tags=["cold"]) == set()
+
+
+@pytest.mark.parametrize("name", ["types", "files", "concepts"])
+def test_one_of_the_types_files_or_concepts_is_enough(index: IndexReplica, put: Put, name: str):
+    put("mem_1", "tea", **{name: ["a", "b"]})
+    put("mem_2", "tea", **{name: ["b"]})
+    put("mem_3", "tea")
+
+    def of(*values: str) -> set[str]:
+        narrowed: dict[str, Any] = {name: values}
+        return found(index, **narrowed)
+
+    assert of("a") == {"mem_1"}
+    assert of("b", "x") == {"mem_1", "mem_2"}
+    assert of("x") == set()
+    assert of() == {"mem_1", "mem_2", "mem_3"}
+
+
+def test_changing_types_files_and_concepts_takes_effect_at_once(index: IndexReplica, put: Put):
+    put("mem_1", "tea", types=["semantic"], files=["a.py"])
+    index.commit()
+    put("mem_1", "tea", types=["procedural"], files=["b.py"])
+    assert index.tail == set(), "the lexical index does not know them"
+    assert found(index, types=["semantic"]) == found(index, files=["a.py"]) == set()
+    assert found(index, types=["procedural"], files=["b.py"]) == {"mem_1"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"tags": ["hot"]}, {"tags": ["cold"]}),
+        ({"project": "atlas"}, {"project": "borealis"}),
+        ({"agent_id": "ada"}, {"agent_id": "bob"}),
+    ],
+)
+def test_another_tag_with_the_same_text_reaches_the_lexical_index(
+    index: IndexReplica, put: Put, embed: Embed, before: dict[str, Any], after: dict[str, Any]
+):
+    """And the vector stays."""
+    old, new = dict[str, Any](before), dict[str, Any](after)
+    embed(put("mem_1", "tea", **before), [1, 0, 0, 0])
+    index.commit()
+    put("mem_1", "tea", **after)
+    for _ in range(2):
+        assert found(index, **old) == set()
+        assert found(index, **new) == {"mem_1"}
+        index.commit()
+    assert ids(search(index, ask(mode="vector", vector=TEA), ANYTHING)) == ["mem_1"]
+    assert index.lexical.search(["tea"], [], 10) == [0]
+
+
+def test_another_agent_with_the_same_text_is_its_author(index: IndexReplica, put: Put):
+    put("mem_1", "tea", agent_id="ada")
+    put("mem_1", "tea", agent_id="bob", occurred_ms=T0 + 1)
+    assert index.author_terms(np.asarray([0])) == [["bob"]]
+    assert found(index, from_ms=T0 + 1) == {"mem_1"}
+
+
+def test_superseding_does_not_write_to_the_lexical_index_again(index: IndexReplica, put: Put):
+    put("mem_1", "tea")
+    index.commit()
+    put("mem_1", "tea", retired_ms=T0, expires_ms=T0, audience=["ada"])
+    assert index.tail == set()
 
 
 def test_a_span_of_time_includes_its_ends(index: IndexReplica, put: Put):
@@ -264,6 +351,29 @@ def test_a_removed_neighbour_does_not_come_along(index: IndexReplica, put: Put):
     assert found(index, "tea") == {"obs_1"}
 
 
+def test_those_beside_a_removed_document_become_neighbours(index: IndexReplica, put: Put):
+    """As in an index that never had it."""
+    for n in range(5):
+        put(f"obs_{n}", f"turn {n}", episode="s")
+    index.apply(0, [Remove("obs_1"), Remove("obs_2")])
+    assert index.around(index.ordinal_of["obs_0"], 1) == [index.ordinal_of["obs_3"]]
+    assert index.sequence.values[[0, 3, 4]].tolist() == [0, 1, 2]
+    index.apply(0, [Remove(f"obs_{n}") for n in (0, 3, 4)])
+    assert index.episodes == [[]]
+
+
+def test_a_document_with_another_text_keeps_its_place_in_its_session(index: IndexReplica, put: Put):
+    for n in range(3):
+        put(f"obs_{n}", f"turn {n}", episode="s")
+    put("obs_1", "compressed", episode="s")
+    around = index.around(index.ordinal_of["obs_1"], 9)
+    assert [index.ids[ordinal] for ordinal in around] == ["obs_0", "obs_2"]
+    assert index.sequence.values[around].tolist() == [0, 2]
+    put("obs_1", "moved", episode="t")
+    assert index.around(index.ordinal_of["obs_1"], 9) == []
+    assert [index.ids[ordinal] for ordinal in index.around(0, 9)] == ["obs_2"]
+
+
 def test_who_is_around_a_document(index: IndexReplica, put: Put):
     for n in range(5):
         put(f"obs_{n}", f"turn {n}", episode="s")
@@ -365,6 +475,27 @@ def test_a_doubtful_lesson_stands_behind_a_sure_one(index: IndexReplica, put: Pu
     assert ids(search(index, ask(), ANYTHING)) == ["lsn_2", "lsn_1"]
 
 
+def test_a_lesson_that_nobody_repeats_fades(index: IndexReplica, put: Put):
+    """As `lesson_rules.decayed` says; what has no such time does not."""
+    put("lsn_1", "tea is hot", confidence=0.8, renewed_ms=T0 - 10 * 7 * DAY)
+    put("lsn_2", "tea is hot", confidence=0.7, renewed_ms=T0 - 6 * DAY)
+    put("lsn_3", "tea is hot", confidence=0.6)
+    hits = search(index, ask(), ANYTHING)
+    assert ids(hits) == ["lsn_2", "lsn_3", "lsn_1"]
+    assert [hit.explain["confidence"] for hit in hits] == [0.7, 0.6, 0.3]
+    assert [hit.explain["confidence"] for hit in search(index, ask(now_ms=0), ANYTHING)] == [0.8, 0.7, 0.6]
+
+
+def test_equal_scores_are_ordered_by_id_whatever_came_first(index: IndexReplica, put: Put, embed: Embed):
+    """Also at the cut: the candidates of each leg, and the limit."""
+    names = [f"mem_{n:03d}" for n in range(400)]
+    for name in np.random.default_rng(3).permutation(names).tolist():
+        embed(put(name, "tea"), [1, 0, 0, 0])
+    index.commit()
+    for mode in ("hybrid", "lexical", "vector"):
+        assert ids(search(index, ask(mode=mode, vector=TEA, limit=30), ANYTHING)) == names[:30]
+
+
 def test_the_order_is_the_same_every_time(index: IndexReplica, put: Put, embed: Embed):
     """Also among equals: the same index and question give the same list, score by score."""
     for n in range(60):
@@ -386,6 +517,19 @@ def test_a_filter_that_the_lexical_index_does_not_know_looks_deeper(
     put("mem_old", "tea and very much else that makes it a worse match", occurred_ms=T0 - DAY)
     index.commit()
     assert found(index, to_ms=T0 - 1) == {"mem_old"}
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "lexical"])
+def test_the_one_document_of_a_file_is_found_however_bad_a_match_it_is(index: IndexReplica, put: Put, mode: Mode):
+    """Deeper than tantivy is ever asked to look."""
+    for n in range(800):
+        put(f"mem_{n}", "tea tea tea")
+    put("mem_far", "tea and very much else that makes it a worse match", files=["a.py"])
+    index.commit()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "CANDIDATES", 2)
+        hits = search(index, ask(mode=mode, limit=5), replace(ANYTHING, files=["a.py"]))
+    assert ids(hits) == ["mem_far"]
 
 
 def test_many_forgotten_documents_do_not_hide_the_one_that_is_left(

@@ -2,8 +2,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from projections.documents.document import IndexEntry
 from projections.feed import Put, Remove
@@ -204,11 +206,32 @@ def test_a_snapshot_of_another_model_is_passed_over(index: IndexReplica, folder:
     assert found[0].name == "01"
 
 
+@pytest.mark.parametrize(("model", "dimensions"), [("other-model", 4), (MODEL, 8)])
+def test_loading_a_snapshot_under_another_model_is_refused_and_names_both(
+    index: IndexReplica, folder: Path, tmp_path: Path, model: str, dimensions: int
+):
+    """Also when only the number of dimensions is another: a service may serve one name in several sizes."""
+    manifest = save(index, folder)
+    assert manifest.dimensions == 4
+    with pytest.raises(UnusableSnapshot, match=f"of {MODEL} with 4 dimensions, not of {model} with {dimensions}"):
+        snapshots.load(folder / manifest.name, manifest, tmp_path / "work", model=model, dimensions=dimensions)
+    assert snapshots.newest(folder, model, dimensions) is None
+    assert snapshots.load_newest(folder, model, tmp_path / "work", dimensions) is None
+
+
 def test_a_snapshot_of_another_format_is_passed_over(
     index: IndexReplica, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     save(index, folder, "01")
-    monkeypatch.setattr(snapshots, "FORMAT", 2)
+    monkeypatch.setattr(snapshots, "FORMAT", snapshots.FORMAT + 1)
+    assert snapshots.newest(folder, MODEL) is None
+
+
+def test_a_snapshot_of_the_first_format_is_passed_over(index: IndexReplica, folder: Path):
+    """It has no `renewed_ms`, and less precise confidences."""
+    written = save(index, folder, "01")
+    raw = msgspec.json.encode(replace(written, format=1))
+    (folder / "01" / "manifest.json").write_bytes(raw)
     assert snapshots.newest(folder, MODEL) is None
 
 
@@ -244,3 +267,67 @@ def test_pruning_keeps_two_and_what_is_no_snapshot_goes(index: IndexReplica, fol
     assert sorted(path.name for path in folder.iterdir()) == ["03", "04"]
     snapshots.prune(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["03", "04"]
+
+
+def test_pruning_to_one_leaves_the_newest_alone(index: IndexReplica, folder: Path, tmp_path: Path):
+    """Also of those made with other models, and what an interrupted pruning left."""
+    snapshots.save(IndexReplica(tmp_path / "other", 4, "other"), AT, folder, "01")
+    for name in ("02", "03"):
+        save(index, folder, name)
+    (folder / ".pruned-00").mkdir()
+    snapshots.prune(folder, 1)
+    assert [path.name for path in folder.iterdir()] == ["03"]
+
+
+def test_a_snapshot_pruned_while_it_is_loaded_gives_way_to_the_newer_one(
+    index: IndexReplica, folder: Path, tmp_path: Path, put: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+):
+    """Whichever file is the first that is missed."""
+    put("mem_1", "tea")
+    files = len(save(index, folder, "01").files)
+    put("mem_2", "tea")
+    save(index, tmp_path / "later", "02")
+    original = snapshots._sha256  # pyright: ignore[reportPrivateUsage]
+    for at in range(files):
+        shutil.rmtree(folder)
+        save(index, folder, "01")
+        checked: list[Path] = []
+
+        def hashed(path: Path, checked: list[Path] = checked, at: int = at) -> str:
+            checked.append(path)
+            if len(checked) == at + 1:
+                shutil.copytree(tmp_path / "later" / "02", folder / "02")
+                snapshots.prune(folder, 1)
+            return original(path)
+
+        monkeypatch.setattr(snapshots, "_sha256", hashed)
+        found = snapshots.load_newest(folder, MODEL, tmp_path / "work")
+        monkeypatch.setattr(snapshots, "_sha256", original)
+        assert found is not None
+        assert found[1].name == "02" or at == files - 1
+        assert set(found[0].ordinal_of) == {"mem_1", "mem_2"}
+        shutil.rmtree(tmp_path / "work")
+
+
+@pytest.mark.parametrize("vanishing", ["lexical", "texts.msgpack.zst", "renewed_ms.npy", "vectors.hnsw"])
+def test_half_a_snapshot_is_no_index(index: IndexReplica, folder: Path, vanishing: str, put: Callable[..., str]):
+    """Files that go after they were checked; of the lexical ones those too that go before they are linked."""
+    put("mem_1", "tea")
+    manifest = save(index, folder)
+    unchecked = replace(manifest, files={name: sha for name, sha in manifest.files.items() if "/" in name})
+    path = folder / "01" / vanishing
+    for victim in sorted(path.iterdir()) if path.is_dir() else [path]:
+        held = victim.read_bytes()
+        victim.unlink()
+        with pytest.raises(UnusableSnapshot):
+            snapshots.load(folder / "01", unchecked, folder.parent / "work")
+        victim.write_bytes(held)
+
+
+def test_an_altered_snapshot_is_not_tried_for_ever(index: IndexReplica, folder: Path, tmp_path: Path):
+    save(index, folder)
+    (folder / "01" / "partition.npy").write_bytes(b"x")
+    with pytest.raises(UnusableSnapshot):
+        snapshots.load_newest(folder, MODEL, tmp_path / "work")
+    assert not (tmp_path / "work").exists()
+    assert snapshots.load_newest(tmp_path / "none", MODEL, tmp_path / "work") is None

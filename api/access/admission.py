@@ -1,0 +1,82 @@
+"""Whether a request may do what it asks for: the roles that needs, and how often. Below every route and tool."""
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from api.access.principal import READ, Needs, Principal, principal_of
+from api.access.rates import RateLimits
+from ingest.errors import AccessDenied, TooManyRequests
+
+POLICY_VIOLATION, TRY_LATER = 1008, 1013
+"""How a WebSocket is closed that may not be, or not now."""
+
+
+async def admit(scope: Mapping[str, Any], needs: Needs) -> None:
+    """Let a request do what needs these roles, and count it, unless it needs none.
+
+    Raises AccessDenied or TooManyRequests.
+    """
+    principal = principal_of(scope)
+    if not principal.may(needs):
+        raise AccessDenied(f"this key has no {_missing(principal, needs)} role")
+    if needs and principal.key_id:
+        await count(scope, principal, writes=needs != READ)
+
+
+async def count(scope: Mapping[str, Any], principal: Principal, *, writes: bool) -> None:
+    """Count a request of a key; raises TooManyRequests."""
+    most = principal.rates.writes if writes else principal.rates.reads
+    if most:
+        limits: RateLimits = scope["app"].state.rates
+        await limits.take(principal.key_id, "writes" if writes else "reads", most)
+
+
+def _missing(principal: Principal, needs: Needs) -> str:
+    return " and no ".join(sorted(needs - principal.roles))
+
+
+class Guarded:
+    """A route's application behind `admit`. `needs` is by method; a WebSocket's is that of GET."""
+
+    def __init__(self, app: ASGIApp, needs: Mapping[str, Needs]) -> None:
+        self.app, self.needs = app, needs
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
+            return
+        method = scope["method"]
+        await admit(scope, self.needs["GET" if method == "HEAD" else method])
+        await self.app(scope, receive, send)
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await admit(scope, self.needs["GET"])
+        except (AccessDenied, TooManyRequests) as refused:
+            later = isinstance(refused, TooManyRequests)
+            await close(receive, send, TRY_LATER if later else POLICY_VIOLATION, str(refused))
+            return
+        await self.app(scope, receive, send)
+
+
+async def close(receive: Receive, send: Send, code: int, reason: str) -> None:
+    """Refuse a WebSocket so that a page can tell why: a handshake that fails shows it no status."""
+    await receive()
+    await send({"type": "websocket.accept"})
+    await send({"type": "websocket.close", "code": code, "reason": reason[:100]})
+
+
+def guarded(routes: Iterable[BaseRoute], needs_of: Callable[[str, str], Needs]) -> list[BaseRoute]:
+    """Copies of the routes that ask for what `needs_of(method, path)` says."""
+    found: list[BaseRoute] = []
+    for route in routes:
+        assert isinstance(route, Route | WebSocketRoute), "mounted applications guard themselves"
+        methods = (route.methods or set()) - {"HEAD"} if isinstance(route, Route) else {"GET"}
+        behind = copy.copy(route)
+        behind.app = Guarded(route.app, {method: needs_of(method, route.path) for method in methods})
+        found.append(behind)
+    return found

@@ -1,0 +1,145 @@
+"""The gate: ASGI middleware that every door has. Who comes past it has a principal on its scope.
+
+With and without keys it refuses what a web page of somebody else sends. A browser names the page's origin, which must
+be this server or one that is trusted; and a server on loopback must be called by a loopback name, or a page could reach
+it under a name of its own that it points here (DNS rebinding).
+"""
+
+import re
+from collections.abc import Collection
+from functools import lru_cache
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from api.access.admission import POLICY_VIOLATION, close
+from api.access.keyring import Keyring
+from api.access.principal import SCOPE_KEY, nobody
+from api.errors import answer
+from api.http import Json
+from api.listening import LOOPBACK
+from ingest.errors import LogUnavailable
+from ingest.settings import Settings
+
+OPEN_PATHS = frozenset({"/livez"})
+_MESSAGE = "send `Authorization: Bearer <key>`: an API key (`mnemolog keys create`), or the server's MNEMOLOG_SECRET"
+UNAUTHORIZED = Json({"error": {"code": "unauthorized", "message": _MESSAGE}}, 401, {"WWW-Authenticate": "Bearer"})
+OTHER_ORIGIN = Json(
+    {
+        "error": {
+            "code": "forbidden",
+            "message": "this server takes no requests from web pages of other origins, nor under names it does not "
+            "know; MNEMOLOG_ORIGINS and MNEMOLOG_HOSTS say which are trusted",
+        }
+    },
+    403,
+)
+SOCKET_PARAMETERS = ("token", "secret")
+"""Where a WebSocket's address holds the key: browsers cannot send it a header."""
+
+
+class Gate:
+    """Asks who it is. `unauthorized` and `forbidden` are how a dialect says no; `origins` the pages that it trusts."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: Settings,
+        unauthorized: ASGIApp = UNAUTHORIZED,
+        forbidden: ASGIApp = OTHER_ORIGIN,
+        *,
+        origins: re.Pattern[str] | None = None,
+        open_paths: Collection[str] = OPEN_PATHS,
+        any_host: bool = False,
+    ) -> None:
+        self._app, self._unauthorized, self._forbidden = app, unauthorized, forbidden
+        self._open_paths = open_paths
+        self._nobody = nobody(settings.tenant)
+        hosts = None if any_host or "*" in settings.hosts else frozenset(settings.hosts) | LOOPBACK
+        if settings.host not in LOOPBACK and not settings.hosts:
+            hosts = None  # it goes by names that only its operator knows
+        trusted = tuple(one for one in (origins, _pattern(settings.origins)) if one is not None)
+        self._pages = Pages(hosts, trusted)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kind = scope["type"]
+        if kind not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        host = origin = authorization = b""
+        for name, value in scope["headers"]:
+            if name == b"host":
+                host = value
+            elif name == b"origin":
+                origin = value
+            elif name == b"authorization":
+                authorization = value
+        if not allowed(host, origin, self._pages):
+            if kind == "websocket":  # the handshake fails: a page of a stranger is told nothing
+                await send({"type": "websocket.close", "code": POLICY_VIOLATION})
+            else:
+                await self._forbidden(scope, receive, send)
+            return
+        if kind == "http" and scope["path"] in self._open_paths:
+            scope[SCOPE_KEY] = self._nobody
+            await self._app(scope, receive, send)
+            return
+        keyring: Keyring = scope["app"].state.keyring
+        try:
+            principal = await keyring.identify(_given(scope, authorization))
+        except LogUnavailable as error:
+            await self._refuse(answer(error), scope, receive, send, str(error))
+            return
+        if principal is None:
+            await self._refuse(
+                self._unauthorized, scope, receive, send, "pass a key, or the server's secret, as ?token="
+            )
+            return
+        scope[SCOPE_KEY] = principal
+        await self._app(scope, receive, send)
+
+    async def _refuse(self, told: ASGIApp, scope: Scope, receive: Receive, send: Send, reason: str) -> None:
+        if scope["type"] == "websocket":
+            await close(receive, send, POLICY_VIOLATION, reason)
+        else:
+            await told(scope, receive, send)
+
+
+class Pages:
+    """Which names the server goes by (None: any), and which pages may call it beside its own. Compared by identity."""
+
+    def __init__(self, hosts: frozenset[str] | None, origins: tuple[re.Pattern[str], ...]) -> None:
+        self.hosts, self.origins = hosts, origins
+
+
+@lru_cache(maxsize=1024)
+def allowed(host: bytes, origin: bytes, pages: Pages) -> bool:
+    """Whether a request to this host from a page of this origin may come in."""
+    name, page = host.decode("latin-1"), origin.decode("latin-1")
+    if pages.hosts is not None and _host_name(name) not in pages.hosts:
+        return False
+    return not page or urlsplit(page).netloc == name or any(one.fullmatch(page) for one in pages.origins)
+
+
+def _host_name(host: str) -> str | None:
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None
+
+
+def _pattern(origins: Collection[str]) -> re.Pattern[str] | None:
+    if not origins:
+        return None
+    return re.compile(".*" if "*" in origins else "|".join(re.escape(one.rstrip("/")) for one in origins))
+
+
+def _given(scope: Scope, authorization: bytes) -> str:
+    """What a caller sends as its key: the bearer, else for a WebSocket what its address says."""
+    scheme, _, given = authorization.decode("latin-1").partition(" ")
+    if given and scheme.lower() == "bearer":
+        return given.strip()
+    if scope["type"] == "websocket":
+        asked = parse_qs(scope["query_string"].decode("latin-1"))
+        return next((asked[name][0] for name in SOCKET_PARAMETERS if name in asked), "")
+    return ""

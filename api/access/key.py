@@ -1,0 +1,119 @@
+"""A key as it is stored and shown: whose it is and what for, never its secret."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from api.access.principal import ROLES, Principal, Rates, Role
+from ingest.clock import from_ms
+from ingest.commands.requests import Name
+from ingest.errors import CommandRejected
+from ingest.reach import Reach
+from projections.documents.rows import Row
+
+MAX_NAMES = 100
+"""Projects, and agents, of one key: every search compares them."""
+Status = Literal["active", "replaced", "expired", "revoked"]
+PerMinute = Annotated[int, Meta(ge=0, le=100_000_000)]
+
+
+class Grant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a key is for. No projects or agents: all of them. Rates are requests a minute; 0 is any number."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=128)]
+    roles: Annotated[list[Role], Meta(min_length=1, max_length=3)]
+    tenant: Name = ""
+    projects: Annotated[list[Name], Meta(max_length=MAX_NAMES)] = []
+    agents: Annotated[list[Annotated[str, Meta(min_length=1, max_length=512)]], Meta(max_length=MAX_NAMES)] = []
+    expires_at: datetime | None = None
+    reads_per_minute: PerMinute = 0
+    writes_per_minute: PerMinute = 0
+
+
+class Key(Row, index=True):
+    """One key. Times are ms since the epoch, 0 is never; lists are JSON."""
+
+    id: str
+    digest: str
+    tenant: str
+    name: str
+    roles: str
+    projects: str = "[]"
+    agents: str = "[]"
+    created_ms: int = 0
+    expires_ms: int = 0
+    revoked_ms: int = 0
+    reads_per_minute: int = 0
+    writes_per_minute: int = 0
+    replaced_by: str = ""
+
+    def principal(self, home: str) -> Principal:
+        """Whom the key lets in, at a server whose own tenant is `home`."""
+        reach = Reach(tuple(_names(self.projects)), tuple(_names(self.agents)), self.tenant != home)
+        rates = Rates(self.reads_per_minute, self.writes_per_minute)
+        roles: frozenset[Role] = frozenset(one for one in ROLES if one in _names(self.roles))
+        return Principal(self.tenant, roles, self.id, reach, rates)
+
+    def holds(self, now_ms: int) -> bool:
+        """Whether it lets anybody in now."""
+        return not self.revoked_ms and not (self.expires_ms and self.expires_ms <= now_ms)
+
+    def status(self, now_ms: int) -> Status:
+        """`active`, `replaced` (still valid, for a while), `expired` or `revoked`."""
+        if self.revoked_ms:
+            return "revoked"
+        if not self.holds(now_ms):
+            return "expired"
+        return "replaced" if self.replaced_by else "active"
+
+    def shown(self, now_ms: int) -> dict[str, Any]:
+        """The key for people: everything but what could be used in its place."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "tenant": self.tenant,
+            "roles": _names(self.roles),
+            "projects": _names(self.projects),
+            "agents": _names(self.agents),
+            "status": self.status(now_ms),
+            "created_at": from_ms(self.created_ms),
+            "expires_at": from_ms(self.expires_ms) if self.expires_ms else None,
+            "revoked_at": from_ms(self.revoked_ms) if self.revoked_ms else None,
+            "replaced_by": self.replaced_by or None,
+            "reads_per_minute": self.reads_per_minute,
+            "writes_per_minute": self.writes_per_minute,
+        }
+
+
+def key_of(grant: Grant, name: str, digest: str, created_ms: int, expires_ms: int) -> Key:
+    """The key that a grant makes. Raises CommandRejected for one that would not be what it seems to be."""
+    if "admin" in grant.roles and grant.agents:
+        raise CommandRejected("an admin sees what every agent wrote: a key for some agents cannot be one", "agents")
+    for field, values in (("projects", grant.projects), ("agents", grant.agents), ("name", [grant.name])):
+        if any("\0" in value for value in values):
+            raise CommandRejected("a name may not contain NUL", field)
+    if expires_ms and expires_ms <= created_ms:
+        raise CommandRejected("the key would be expired from the beginning", "expires_at")
+    return Key(
+        id=name,
+        digest=digest,
+        tenant=grant.tenant,
+        name=grant.name,
+        roles=_json([one for one in ROLES if one in grant.roles]),
+        projects=_json(sorted(set(grant.projects))),
+        agents=_json(sorted(set(grant.agents))),
+        created_ms=created_ms,
+        expires_ms=expires_ms,
+        reads_per_minute=grant.reads_per_minute,
+        writes_per_minute=grant.writes_per_minute,
+    )
+
+
+def _json(values: list[Any]) -> str:
+    return msgspec.json.encode(values).decode()
+
+
+def _names(stored: str) -> list[str]:
+    return msgspec.json.decode(stored, type=list[str])

@@ -1,0 +1,111 @@
+"""The keys as one API process knows them: all of them in memory, looked after when a request comes.
+
+At most once in FRESH_S a request asks Redis whether anything has changed (one GET), and loads the keys if so. So a key
+works, and a revoked one does no longer, within FRESH_S on every process; no other request waits for Redis, and who
+guesses keys never reaches it. While Redis is away what is known goes on to count for STALE_S, then nobody gets in.
+"""
+
+import asyncio
+import hmac
+import logging
+import time
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from api.access.key import Key
+from api.access.principal import Principal, principal_of, root
+from api.access.registry import Registry
+from api.access.token import parse
+from ingest.clock import Clock, system_clock, to_ms
+from ingest.errors import LogUnavailable
+
+logger = logging.getLogger(__name__)
+
+FRESH_S = 2.0
+STALE_S = 60.0
+LOOK_S = 1.0
+"""How long a look may take before the requests that wait for it go on with what is known."""
+_NO_DIGEST = sha256(b"no key has this").hexdigest()
+
+
+class Keyring:
+    """Says who a caller is by what it sends. `loopback`: only this machine can reach the server."""
+
+    def __init__(
+        self, registry: Registry, tenant: str, secret: str | None, *, loopback: bool, clock: Clock = system_clock
+    ) -> None:
+        self.registry, self._tenant, self._loopback, self._clock = registry, tenant, loopback, clock
+        self._secret = sha256(secret.encode()).digest() if secret else None
+        self._root = root(tenant)
+        self._keys: Mapping[str, tuple[Key, Principal]] = {}
+        self._version = -1
+        self._due_s = self._known_s = 0.0
+        self._looking: asyncio.Task[None] | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether callers without a key are let in: no secret, never a key, and only this machine can call."""
+        return self._loopback and self._secret is None and not self._keys
+
+    @property
+    def empty(self) -> bool:
+        """Whether there was never a key."""
+        return not self._keys
+
+    async def load(self) -> None:
+        """Read the keys now; raises what Redis raises."""
+        version = await self.registry.version()
+        if version != self._version:
+            self._keys = {one.id: (one, one.principal(self._tenant)) for one in await self.registry.all()}
+            self._version = version
+        self._known_s = time.monotonic()
+
+    async def identify(self, given: str) -> Principal | None:
+        """Who sends this; None for what lets nobody in. An empty text is what a caller without a key sends.
+
+        Raises LogUnavailable when nothing was heard of the keys for STALE_S.
+        """
+        if time.monotonic() >= self._due_s:
+            await self._look()
+        if self._secret is not None and hmac.compare_digest(
+            sha256(given.encode(errors="replace")).digest(), self._secret
+        ):
+            return self._root
+        token = parse(given)
+        # an id that nobody has goes the same way as a wrong secret
+        key, principal = self._keys.get(token.id if token else "", (None, None))
+        digest = token.digest if token else _NO_DIGEST
+        same = hmac.compare_digest(digest, key.digest if key else _NO_DIGEST)
+        if key is not None and same and key.holds(to_ms(self._clock())):
+            return principal
+        return self._root if self.open else None
+
+    async def holds(self, principal: Principal) -> bool:
+        """Whether somebody who was let in would be now: asked by what lasts longer than a request."""
+        if time.monotonic() >= self._due_s:
+            await self._look()
+        if principal.key_id:
+            key, _ = self._keys.get(principal.key_id, (None, None))
+            return key is not None and key.holds(to_ms(self._clock()))
+        return self._secret is not None or self.open
+
+    async def _look(self) -> None:
+        """Have one look, however many requests wait for it."""
+        if self._looking is None or self._looking.done():
+            self._due_s = time.monotonic() + FRESH_S
+            self._looking = asyncio.create_task(self.load(), name="keys")
+        try:
+            await asyncio.wait_for(asyncio.shield(self._looking), LOOK_S)
+        except (RedisError, OSError) as error:
+            if time.monotonic() - self._known_s > STALE_S:
+                raise LogUnavailable(f"the keys cannot be read: {error}") from None
+            logger.warning("keys are not up to date: %s", error)
+
+
+async def still_holds(scope: Mapping[str, Any]) -> bool:
+    """Whether the request of this scope would be let in again, with the same key."""
+    keyring: Keyring = scope["app"].state.keyring
+    return await keyring.holds(principal_of(scope))

@@ -1,0 +1,141 @@
+"""Settings files on disk: what a change would make of one, and writing it without ever leaving half of it.
+
+The first change keeps a copy beside the file. Removing our entries puts that copy back when nothing else has changed
+since, so that the file is what it was, to the byte.
+"""
+
+import difflib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from api.agents import json_text, toml_text
+from api.agents.entries import NotOurs, Value
+from api.agents.hosts import Setup
+from api.agents.json_text import Unreadable
+from ingest.errors import MnemologError
+
+BACKUP = ".before-mnemolog"
+BOM = "\ufeff"
+
+
+class UnusableSettings(MnemologError):
+    """A settings file is left as it is, for the reason given."""
+
+    code = "unusable_settings"
+
+
+class Change(NamedTuple):
+    """A settings file as it is and as it should be; None is no file. `pristine`: there is nothing of ours in it yet."""
+
+    path: Path
+    before: str | None
+    after: str | None
+    pristine: bool = False
+
+    def diff(self) -> list[str]:
+        """The lines of a unified diff; none when nothing changes."""
+        old, new = self.before or "", self.after or ""
+        names = (str(self.path) if self.before is not None else "/dev/null", str(self.path))
+        lines = difflib.unified_diff(old.splitlines(), new.splitlines(), *names, lineterm="")
+        return list(lines) or ([f"{self.path}: an empty file goes"] if self.before != self.after else [])
+
+
+def installing(setup: Setup) -> Change:
+    """What installing makes of a file. Raises UnusableSettings when it cannot be read, or is not ours to change."""
+    before = _read(setup.path)
+    pristine = before is not None and _made(setup, before, setup.remove) == before
+    return Change(setup.path, before, _made(setup, before, setup.install), pristine)
+
+
+def removing(setup: Setup) -> Change:
+    """What removing makes of a file: what it was before, or itself without our entries. Raises as `installing`."""
+    before = _read(setup.path)
+    if before is None:
+        return Change(setup.path, None, None)
+    original = _read(backup_of(setup.path))
+    if original is not None and _made(setup, original, setup.install) == before:
+        return Change(setup.path, before, original)
+    after = _made(setup, before, setup.remove)
+    if original is None and after != before and not _value(setup, after):
+        return Change(setup.path, before, None)  # it began with us
+    return Change(setup.path, before, after)
+
+
+def apply(change: Change) -> None:
+    """Write, or delete, the file; what a link points to, with the mode it has. Raises UnusableSettings."""
+    path = Path(os.path.realpath(change.path))
+    backup = backup_of(change.path)
+    try:
+        if change.after is None:
+            path.unlink(missing_ok=True)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if change.before is not None and change.pristine:
+            _write(backup, change.before, like=path)
+        _write(path, change.after, like=path)
+        if not change.pristine and _read(backup) == change.after:
+            backup.unlink(missing_ok=True)  # it is put back
+    except OSError as error:
+        raise UnusableSettings(f"{change.path} cannot be written: {error.strerror or error}") from None
+
+
+def backup_of(path: Path) -> Path:
+    """Where the file as it was before us is kept."""
+    return path.with_name(path.name + BACKUP)
+
+
+def _made(setup: Setup, text: str | None, change: Callable[[Value], Value]) -> str:
+    try:
+        new = change(_value(setup, text or ""))
+        bom = BOM if text and text.startswith(BOM) else ""
+        plain = (text or "").removeprefix(BOM)
+        if setup.toml:
+            return bom + toml_text.rewrite(plain, new)
+        if not plain.strip():
+            return bom + (json_text.write(new) if new else plain)
+        return bom + json_text.rewrite(plain, new, comments=setup.comments)
+    except (Unreadable, NotOurs) as error:
+        raise UnusableSettings(f"{setup.path}: {error}") from None
+
+
+def _value(setup: Setup, text: str) -> Value:
+    """What a file says; an empty one says nothing. Raises Unreadable."""
+    plain = text.removeprefix(BOM)
+    if not plain.strip():
+        return {}
+    if setup.toml:
+        return toml_text.parse(plain)
+    value = json_text.parse(plain, comments=setup.comments)
+    if not json_text.is_object(value):
+        raise Unreadable("it is no object")
+    return value
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise UnusableSettings(f"{path}: byte {error.start} is no UTF-8") from None
+    except OSError as error:
+        raise UnusableSettings(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def _write(path: Path, text: str, *, like: Path) -> None:
+    """Whole or not at all, with the mode of `like`; a new file is for its owner alone."""
+    mode = like.stat().st_mode & 0o7777 if like.exists() else 0o600
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(mode)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

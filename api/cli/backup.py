@@ -1,0 +1,280 @@
+"""`mnemolog backup`, `restore` and `backups`: a log into a backup and back, and the restore at the start of `up`.
+
+They work on the log's server itself: the one of REDIS_URL, else the embedded one, which is started for them when it
+does not run.
+"""
+
+import asyncio
+import logging
+import os
+import shutil
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+from redis.exceptions import RedisError
+from rich.table import Table
+from rich.text import Text
+
+from api.cli.commands import AsJson
+from api.cli.direct import connected, server, telling
+from api.cli.output import FAILED, Output, plain
+from ingest.archive.opening import open_log
+from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
+from ingest.log.keys import MANIFEST, PartitionKeys
+from ingest.settings import Settings, from_environment
+from projections.backup.choosing import choose
+from projections.backup.manifest import BackupFailed, DamagedBackup, Manifest
+from projections.backup.points import point_of
+from projections.backup.restoring import Progress, is_empty, refuse_if_used, restore
+from projections.backup.target import Target, listed, target_of
+from projections.backup.verifying import Verified, verify
+from projections.dead_letters import discarded_places
+from projections.index.work_folder import work_folder
+from projections.manifests import differences, manifest_of
+from projections.replaying import replay_manifest
+from workers.jobs.backup import BackupJob
+
+logger = logging.getLogger(__name__)
+
+KIB = 1 << 10
+
+_WHERE = "A directory, or hf://datasets/OWNER/REPO (with HF_TOKEN)."
+To = Annotated[str, typer.Option(show_default="MNEMOLOG_BACKUP", help=_WHERE)]
+At = Annotated[
+    str, typer.Option(help="Only up to here: a position that a write answered, or a time (2026-01-31T12:00:00Z).")
+]
+From = Annotated[str, typer.Option("--from", show_default="MNEMOLOG_BACKUP", help=_WHERE)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to an application."""
+    app.command("backup", epilog="Example: mnemolog backup --to /srv/backups")(backup)
+    app.command("restore", epilog="Example: mnemolog restore --from /srv/backups")(restore_)
+    several = typer.Typer(invoke_without_command=True)
+    several.callback(epilog="Example: mnemolog backups --from /srv/backups")(backups)
+    several.command("verify", epilog="Example: mnemolog backups verify --live")(verify_)
+    app.add_typer(several, name="backups")
+
+
+def backup(to: To = "", as_json: AsJson = False) -> None:
+    """Back the log up now, if it has changed since the newest backup; also while it is in use."""
+    output = Output(as_json)
+    with telling(output):
+        settings, target = _at_hand(to)
+        with server(settings) as url:
+            made = asyncio.run(_back_up(settings, url, target))
+    output.document({"backup": made, "target": str(target)})
+    output.line(Text(_told(made) if made else f"{target} has all that the log has"))
+
+
+def restore_(
+    source: From = "",
+    name: Annotated[str | None, typer.Option("--backup", help="Which one; else the newest.")] = None,
+    at: At = "",
+    verified: Annotated[bool, typer.Option("--verify", help="Then replay both the log and the backup.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Put a backup into an empty log that no worker or API uses. Exits 1 when it is damaged or the log is not empty."""
+    output = Output(as_json)
+    with telling(output):
+        settings, target = _at_hand(source)
+        with server(settings) as url, output.progress() as bar:
+            task = bar.add_task("records", total=None)
+            restored = asyncio.run(
+                _restore(settings, url, target, name, lambda done, of: bar.update(task, completed=done, total=of), at)
+            )
+            if restored is not None and verified:
+                asyncio.run(_compare(settings, url, target, restored.manifest.name, at, live=False))
+        if restored is None:
+            raise BackupFailed(f"there is no backup in {target}")
+    output.document(
+        {"backup": restored.manifest, "target": str(target), "left_out": restored.left_out, "verified": verified}
+    )
+    output.line(Text(f"restored {_told(restored.manifest)}" + (", and its replay is the backup's" if verified else "")))
+    if at:
+        output.line(Text(f"up to {plain(at)}: {restored.left_out:,} events behind that were left out"))
+
+
+def backups(context: typer.Context, source: From = "", as_json: AsJson = False) -> None:
+    """List the backups, oldest first. Exits 1 when there is none."""
+    if context.invoked_subcommand is not None:
+        return
+    output = Output(as_json)
+    with telling(output):
+        settings, target = _at_hand(source)
+        with _working(settings) as work:
+            found = listed(target, work)
+    output.document(
+        {"backups": [{"name": one.name, "trouble": one.trouble, "manifest": one.manifest} for one in found]}
+    )
+    table = Table("backup", "made", "events", "KiB", "trouble")
+    for one in found:
+        told = one.manifest
+        row = (f"{told.created_at:%Y-%m-%d %H:%M:%S}", f"{told.events:,}", f"{-(-told.bytes // KIB):,}") if told else ()
+        table.add_row(plain(one.name), *(row or ("", "", "")), plain(one.trouble))
+    output.show(table)
+    if not found:
+        raise typer.Exit(FAILED)
+
+
+def verify_(
+    name: Annotated[str, typer.Argument(help="Which one; else the newest.")] = "",
+    source: From = "",
+    at: At = "",
+    live: Annotated[bool, typer.Option("--live", help="Compare with the documents of the running log.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Read and replay a backup: say what its documents are. Exits 1 when it is damaged, or what is live differs."""
+    output = Output(as_json)
+    with telling(output):
+        settings, target = _at_hand(source)
+        if live:
+            with server(settings) as url:
+                verified = asyncio.run(_compare(settings, url, target, name, at, live=True))
+        else:
+            verified = asyncio.run(_verify(settings, target, name, at))
+    summary = verified.documents.summary
+    parked = {partition: [str(one) for one in places] for partition, places in verified.parked.items()}
+    output.document({"backup": verified.manifest.name, "documents": summary, "parked": parked, "equals_live": live})
+    table = Table("partition", "documents", "listing members", "documents SHA-256", "listings SHA-256")
+    for partition, one in summary.items():
+        count = sum(one.documents.values())
+        table.add_row(
+            str(partition), f"{count:,}", f"{one.members:,}", one.documents_sha256[:16], one.listings_sha256[:16]
+        )
+    output.show(table)
+    same = "; the live documents are the same" if live else ""
+    output.line(Text(f"{_told(verified.manifest)}: every record was read and replayed{same}"))
+
+
+def restore_at_start(settings: Settings, on_wait: Callable[[str], None]) -> None:
+    """Restore the newest backup into an empty log, where backups are configured and MNEMOLOG_RESTORE allows it.
+
+    Raises when it cannot be told whether there is a backup, or when the newest one is damaged: starting empty beside
+    good backups is not what anybody wants. Runs an event loop, so not to be called from one.
+    """
+    if not settings.backup_target or settings.restore == "never" or settings.redis_url is None:
+        return
+    on_wait("looking for a backup to restore")
+    target = target_of(settings.backup_target, settings.hf_token or "")
+    try:
+        restored = asyncio.run(
+            _restore_if_empty(
+                settings, settings.redis_url, target, lambda done, of: on_wait(f"restoring: {done:,} of {of:,} records")
+            )
+        )
+    except RedisError as error:
+        raise LogUnavailable(f"the log's server does not answer: {error}") from error
+    if restored is not None:
+        logger.info("the log was empty: restored %s from %s", _told(restored.manifest), target)
+
+
+async def _back_up(settings: Settings, url: str, target: Target) -> Manifest | None:
+    async with connected(url) as redis:
+        partitions = await redis.hget(MANIFEST, "partitions")
+        if partitions is None:
+            raise BackupFailed("there is no log to back up on this server")
+        with _working(settings) as work:
+            every = timedelta(seconds=settings.backup_every)
+            log = await open_log(settings, redis, int(partitions))
+            job = BackupJob(redis, log, target, work, every=every, keep=settings.backup_keep)
+            return await job.run(force=True)
+
+
+class _Outcome(NamedTuple):
+    """The backup that was restored, and how many of its events were left out."""
+
+    manifest: Manifest
+    left_out: int
+
+
+class ReplayDiffers(MnemologError):
+    """Documents are not what a replay of a backup makes."""
+
+    code = "replay_differs"
+
+
+async def _verify(settings: Settings, target: Target, name: str, at: str) -> Verified:
+    """Replay the backup of a name, or the newest; nothing is written."""
+    with _working(settings) as work:
+        found = await asyncio.to_thread(listed, target, work)
+        wanted = [one for one in found if name in ("", one.name)]
+        if not wanted:
+            raise BackupFailed(f"there is no backup {name} in {target}; `mnemolog backups` lists those there are")
+        one = wanted[-1]
+        if one.manifest is None:
+            raise DamagedBackup(one.name, one.trouble)
+        return await verify(target, one, work, point_of(at, one.manifest) if at else None)
+
+
+async def _compare(settings: Settings, url: str, target: Target, name: str, at: str, *, live: bool) -> Verified:
+    """Replay a backup, and compare that with a server's documents, or with a replay of its log.
+
+    Raises ReplayDiffers, which names the first documents that differ.
+    """
+    verified = await _verify(settings, target, name, at)
+    async with connected(url) as redis:
+        partitions = range(verified.manifest.partitions)
+        if live:
+            found = await manifest_of(redis, partitions)
+        else:
+            found = await replay_manifest(
+                await open_log(settings, redis, verified.manifest.partitions),
+                partitions,
+                {one: await discarded_places(redis, PartitionKeys(one)) for one in partitions},
+            )
+    if different := differences(verified.documents, found):
+        raise ReplayDiffers("; ".join(map(str, different)))
+    return verified
+
+
+async def _restore(
+    settings: Settings, url: str, target: Target, name: str | None, progress: Progress, at: str = ""
+) -> _Outcome | None:
+    """The backup that was restored; None when there is none."""
+    with _working(settings) as work:
+        chosen = await asyncio.to_thread(choose, target, name, work)
+        if chosen is None:
+            return None
+        async with connected(url) as redis:
+            point = point_of(at, chosen.manifest) if at else None
+            await refuse_if_used(redis, settings.partitions)
+            # of another life of the log: a replica would start from them
+            await asyncio.to_thread(shutil.rmtree, settings.snapshots, ignore_errors=True)
+            left_out = await restore(redis, settings.partitions, chosen, progress, at=point)
+        return _Outcome(chosen.manifest, left_out)
+
+
+async def _restore_if_empty(settings: Settings, url: str, target: Target, progress: Progress) -> _Outcome | None:
+    async with connected(url) as redis:
+        if not await is_empty(redis, settings.partitions):
+            return None
+    return await _restore(settings, url, target, None, progress)
+
+
+def _at_hand(named: str) -> tuple[Settings, Target]:
+    settings = from_environment(os.environ)
+    where = named or settings.backup_target
+    if not where:
+        raise InvalidSetting("MNEMOLOG_BACKUP does not say where backups are; name a place with an option")
+    return settings, target_of(where, settings.hf_token or "")
+
+
+def _told(manifest: Manifest) -> str:
+    return f"backup {manifest.name}: {manifest.events:,} events, {-(-manifest.bytes // KIB):,} KiB"
+
+
+@contextmanager
+def _working(settings: Settings) -> Generator[Path]:
+    """An empty folder for what is fetched, of this process alone."""
+    work = work_folder(settings.cache_dir / "backups")
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True, mode=0o700)
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

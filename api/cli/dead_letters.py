@@ -1,0 +1,173 @@
+"""`mnemolog dead-letters`: events that could not be applied; trying them again, or saying that nobody wants them."""
+
+import time
+from typing import Annotated, Any, Literal
+
+import msgspec
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from api.cli.client import Client, ClientError
+from api.cli.commands import AsJson, Url, connect
+from api.cli.output import FAILED, USAGE, Output, answering, one_line, plain
+
+POLL_S = 0.1
+"""Between two looks at what became of a redrive; an idle worker takes up to a second to see it."""
+PATH = "/v1/admin/dead-letters"
+
+Position = Annotated[str, typer.Argument(help="Where it is in the log: PARTITION:POSITION.")]
+Code = Annotated[str, typer.Option("--code", help="All with this error code.")]
+EventType = Annotated[str, typer.Option("--type", help="All events of this type.")]
+Partition = Annotated[int | None, typer.Option("--partition", min=0, help="Only in this partition.")]
+Agent = Annotated[str, typer.Option("--agent", "-a", help="Who says so.")]
+
+letters = typer.Typer(help="Events that could not be applied: list, show, redrive, discard.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to an application."""
+    app.add_typer(letters, name="dead-letters")
+
+
+@letters.command("list", epilog="Example: mnemolog dead-letters list --code newer_event_version")
+def list_(
+    state: Annotated[
+        Literal["parked", "discarded"], typer.Option(help="Those to be applied, or the others.")
+    ] = "parked",
+    code: Code = "",
+    event_type: EventType = "",
+    partition: Partition = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=200)] = 50,
+    cursor: Annotated[str, typer.Option(help="Go on where an answer's `next` says.")] = "",
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """List them, in the order of the log. Exits 0 also when there is none."""
+    output = Output(as_json)
+    wanted = {
+        "state": state,
+        "code": code,
+        "type": event_type,
+        "partition": partition,
+        "limit": limit,
+        "cursor": cursor,
+    }
+    with answering(output), connect(url) as client:
+        page = client.get(PATH, wanted)
+    output.document(page)
+    table = Table("position", "code", "type", "tries", "parked", "what", box=None, pad_edge=False, header_style="bold")
+    for one in page["dead_letters"]:
+        said = one["message"] if one["discarded"] is None else one["discarded"]["reason"]
+        row = (one["position"], one["code"], one["type"], str(one["attempts"]), (one["parked_at"] or "")[:19], said)
+        table.add_row(*(one_line(cell, 100) for cell in row))
+    output.show(table)
+    counts = ", ".join(f"{count} {plain(name).replace('_', ' ')}" for name, count in page["counts"].items())
+    output.note(f"ever: {counts}" + (f"; more: --cursor {page['next']}" if page["next"] else ""))
+
+
+@letters.command(epilog="Example: mnemolog dead-letters show 3:1769860800000-0")
+def show(position: Position, url: Url = None, as_json: AsJson = False) -> None:
+    """Show one with its event and its error. Exits 1 when there is none."""
+    output = Output(as_json)
+    with answering(output), connect(url) as client:
+        one = client.get(f"{PATH}/{position}")
+    output.document(one)
+    for name, value in one.items():
+        if name != "event":
+            output.line(Text(f"{name}: {plain(str(value))}"))
+    output.line(Text(plain(msgspec.json.format(msgspec.json.encode(one["event"]), indent=2).decode())))
+
+
+@letters.command(epilog="Example: mnemolog dead-letters redrive --code newer_event_version")
+def redrive(
+    position: Annotated[str, typer.Argument(help="Where it is in the log; else --code or --type.")] = "",
+    code: Code = "",
+    event_type: EventType = "",
+    partition: Partition = None,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for the workers; 0 only asks them.")] = 30,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have the workers apply them now. Exits 1 when one fails again, or is not tried in time."""
+    output = Output(as_json)
+    body = _selected(output, position, code, event_type, partition)
+    with answering(output), connect(url) as client:
+        asked = _all(client, "redrive", body)
+        left = _await_tried(client, asked, wait) if wait else []
+    failed = [one["position"] for one in left]
+    output.document({"requested": asked, "left": left})
+    output.line(Text(f"asked to redrive {len(asked)}" + (f"; {len(asked) - len(left)} applied" if wait else "")))
+    for one in left:
+        state = "not tried yet" if one["redrive_requested"] else f"{one['code']}: {one['message']}"
+        output.note(f"{one['position']}: {one_line(state)}")
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+@letters.command(epilog='Example: mnemolog dead-letters discard 3:1769860800000-0 --reason "of a test"')
+def discard(
+    position: Annotated[str, typer.Argument(help="Where it is in the log; else --code or --type.")] = "",
+    reason: Annotated[str, typer.Option(help="Why nobody wants it applied.")] = "",
+    code: Code = "",
+    event_type: EventType = "",
+    partition: Partition = None,
+    erase: Annotated[
+        bool, typer.Option("--erase", help="Erase from the log what it says; nothing undoes that.")
+    ] = False,
+    agent: Agent = "",
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Discard them: they are not applied, by a rebuild neither. `redrive` undoes it, but for what was erased."""
+    output = Output(as_json)
+    body = _selected(output, position, code, event_type, partition)
+    if not reason:
+        output.error("say why: --reason")
+        raise typer.Exit(USAGE)
+    with answering(output), connect(url, agent) as client:
+        done = _all(client, "discard", {**body, "reason": reason, "erase": erase})
+    output.document({"discarded": done})
+    output.line(Text(f"discarded {len(done)}" + (" and erased what they said" if erase else "")))
+
+
+def _selected(output: Output, position: str, code: str, event_type: str, partition: int | None) -> dict[str, Any]:
+    if bool(position) == bool(code or event_type):
+        output.error("name one position, or a --code or a --type")
+        raise typer.Exit(USAGE)
+    body = {"position": position, "code": code, "type": event_type, "partition": partition}
+    return {name: value for name, value in body.items() if value not in ("", None)}
+
+
+def _all(client: Client, what: str, body: dict[str, Any]) -> list[str]:
+    """Have it done to all that are selected, however many requests that takes; returns their positions."""
+    found: list[str] = []
+    cursor: str | None = None
+    while True:
+        done = client.post(f"{PATH}/{what}", body if cursor is None else {**body, "cursor": cursor})
+        found += done["positions"]
+        cursor = done["next"]
+        if cursor is None:
+            return found
+
+
+def _await_tried(client: Client, asked: list[str], wait_s: float) -> list[dict[str, Any]]:
+    """Wait until all were tried; returns those that are still letters."""
+    deadline = time.monotonic() + wait_s
+    left: list[dict[str, Any]] = []
+    for position in asked:
+        while (one := _letter(client, position)) is not None:
+            if not one["redrive_requested"] or time.monotonic() > deadline:
+                left.append(one)
+                break
+            time.sleep(POLL_S)
+    return left
+
+
+def _letter(client: Client, position: str) -> dict[str, Any] | None:
+    try:
+        return client.get(f"{PATH}/{position}")
+    except ClientError as error:
+        if error.status == 404:
+            return None
+        raise

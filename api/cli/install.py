@@ -1,0 +1,147 @@
+"""`mnemolog install` and `mnemolog uninstall`: our hooks and MCP server in the settings of a coding agent, and out."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from api.agents import recording
+from api.agents.files import Change, UnusableSettings, apply, backup_of, installing, removing
+from api.agents.hosts import Host, Scope, Setup, System, setups
+from api.cli.commands import AsJson
+from api.cli.output import FAILED, USAGE, Output, answering, plain
+from ingest.settings import Settings, from_environment
+
+USUAL_URL = "http://127.0.0.1:3111"
+"""Hooks and bridge go there when nothing names another."""
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+ToWhom = Annotated[Host, typer.Argument(help="The coding agent.", show_default=False)]
+ForWhom = Annotated[Scope, typer.Option(help="All of your work, or the project in the working directory.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to an application."""
+    app.command(epilog="Example: mnemolog install claude-code")(install)
+    app.command(epilog="Example: mnemolog uninstall claude-code --dry-run")(uninstall)
+
+
+def install(
+    host: ToWhom, scope: ForWhom = Scope.USER, dry_run: DryRun = False, yes: Yes = False, as_json: AsJson = False
+) -> None:
+    """Put our MCP server, and for Claude Code our hooks, into a coding agent's settings; shows a diff, and asks."""
+    output = Output(as_json)
+    with answering(output):
+        settings = from_environment(os.environ)
+    changed = _change(output, host, scope, settings, installing, dry_run=dry_run, yes=yes)
+    if changed:
+        _advise(output, host, settings)
+
+
+def uninstall(
+    host: ToWhom, scope: ForWhom = Scope.USER, dry_run: DryRun = False, yes: Yes = False, as_json: AsJson = False
+) -> None:
+    """Take out of a coding agent's settings what `mnemolog install` put there, and nothing else."""
+    output = Output(as_json)
+    with answering(output):
+        settings = from_environment(os.environ)
+    _change(output, host, scope, settings, removing, dry_run=dry_run, yes=yes)
+
+
+def _change(
+    output: Output,
+    host: Host,
+    scope: Scope,
+    settings: Settings,
+    plan: Callable[[Setup], Change],
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> bool:
+    """Plan, show, ask, write; true when files were written. Exits with 1 when a file cannot be changed, 2 for usage."""
+    system = System(Path.home(), Path.cwd(), os.environ)
+    found = setups(host, scope, system, "" if settings.url == USUAL_URL else settings.url)
+    if not found:
+        output.error(f"{host.value} has no settings of a project; leave --scope out")
+        raise typer.Exit(USAGE)
+    changes, faults = _planned(found, plan)
+    for change in changes:
+        _show(output, change)
+    for fault in faults:
+        output.note(f"left as it is: {fault}")
+    to_write = [change for change in changes if change.before != change.after]
+    write = bool(to_write) and not dry_run and _agreed(output, yes)
+    if write:
+        faults += _written(output, to_write)
+    output.document(
+        {
+            "host": host.value,
+            "scope": scope.value,
+            "written": write,
+            "files": [{"path": str(one.path), "diff": "\n".join(one.diff())} for one in changes],
+            "faults": faults,
+        }
+    )
+    if not to_write and not faults:
+        output.line(Text("nothing to change"))
+    if faults:
+        raise typer.Exit(FAILED)
+    return write
+
+
+def _planned(found: list[Setup], plan: Callable[[Setup], Change]) -> tuple[list[Change], list[str]]:
+    """The change of every file that can be changed, and why the others cannot: one does not hold up another."""
+    changes: list[Change] = []
+    faults: list[str] = []
+    for setup in found:
+        try:
+            changes.append(plan(setup))
+        except UnusableSettings as error:
+            faults.append(str(error))
+    return changes, faults
+
+
+def _show(output: Output, change: Change) -> None:
+    for line in change.diff():
+        output.line(Text(plain(line), style=_STYLES.get(line[:1], "")))
+
+
+def _agreed(output: Output, yes: bool) -> bool:
+    """Whether to write. Exits with 2 where nobody can be asked."""
+    if yes:
+        return True
+    if output.as_json or not sys.stdin.isatty():
+        output.error("nobody is here to ask; say --yes to write this, or --dry-run")
+        raise typer.Exit(USAGE)
+    return typer.confirm("Write this?", err=True)
+
+
+def _written(output: Output, changes: list[Change]) -> list[str]:
+    faults: list[str] = []
+    for change in changes:
+        try:
+            apply(change)
+        except UnusableSettings as error:
+            faults.append(str(error))
+            output.note(str(error))
+            continue
+        kept = f"; as it was: {backup_of(change.path)}" if change.pristine else ""
+        output.line(Text(f"{'deleted' if change.after is None else 'written'}: {change.path}{kept}"))
+    return faults
+
+
+def _advise(output: Output, host: Host, settings: Settings) -> None:
+    output.note("sessions that are open keep their old settings; start a new one")
+    if settings.secret:
+        output.note(f"the server asks for a secret: {host.value} needs MNEMOLOG_SECRET in its environment")
+    if host is Host.CLAUDE_CODE:
+        try:
+            recording.address(settings.url)
+        except recording.Undeliverable as error:
+            output.note(f"hooks will only spool: {error}")

@@ -1,0 +1,175 @@
+"""`mnemolog keys`: API keys, made and revoked by whoever runs the server.
+
+Works on the log's server itself, like `backup`: the one of REDIS_URL, else the embedded one, which is started for it
+when it does not run. So the first key can be made before anybody can get in. Admins elsewhere use /v1/admin/keys.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from api.access.key import Grant, Key
+from api.access.keyring import FRESH_S
+from api.access.registry import Made, Registry
+from api.cli.commands import AsJson
+from api.cli.direct import server, telling
+from api.cli.output import FAILED, Output, plain
+from ingest.clock import system_clock, to_ms
+from ingest.commands.parse import rejected
+from ingest.connections import connect
+from ingest.errors import CommandRejected
+from ingest.settings import from_environment
+
+T = TypeVar("T")
+
+ROLES_HELP = "read, write or admin; may be repeated, or several by comma."
+KeyId = Annotated[str, typer.Argument(help="Id of the key: what stands between `mnk_` and the next `_`.")]
+Days = Annotated[float | None, typer.Option("--days", min=0, help="Days until it expires. Default: never.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to an application."""
+    keys = typer.Typer(name="keys", help="API keys: who may use the server, and for what.", no_args_is_help=True)
+    keys.command("create", epilog="Example: mnemolog keys create fleet --role read,write --project shop --days 90")(
+        create
+    )
+    keys.command("list", epilog="Example: mnemolog keys list --json")(list_)
+    keys.command("show", epilog="Example: mnemolog keys show 0123456789AB")(show)
+    keys.command("rotate", epilog="Example: mnemolog keys rotate 0123456789AB --grace-hours 2")(rotate)
+    keys.command("revoke", epilog="Example: mnemolog keys revoke 0123456789AB")(revoke)
+    app.add_typer(keys)
+
+
+def create(
+    name: Annotated[str, typer.Argument(help="What it is for, for people.")],
+    role: Annotated[list[str], typer.Option("--role", help=ROLES_HELP)],
+    project: Annotated[
+        list[str], typer.Option("--project", "-p", help="Only this one; may be repeated. `` is the nameless one.")
+    ] = [],  # noqa: B006 - typer copies it
+    agent: Annotated[list[str], typer.Option("--agent", "-a", help="Only in this name; may be repeated.")] = [],  # noqa: B006
+    tenant: Annotated[str, typer.Option(help="Whose it is.", show_default="MNEMOLOG_TENANT")] = "",
+    days: Days = None,
+    reads_per_minute: Annotated[int, typer.Option(min=0, help="Reads a minute; 0: any number.")] = 0,
+    writes_per_minute: Annotated[int, typer.Option(min=0, help="Writes a minute; 0: any number.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Make a key and print it, this once: what is stored is a hash."""
+    output = Output(as_json)
+    with telling(output):
+        try:
+            grant = msgspec.convert(
+                {
+                    "name": name,
+                    "roles": list(dict.fromkeys(one.strip() for part in role for one in part.split(","))),
+                    "tenant": tenant or from_environment(os.environ).tenant,
+                    "projects": project,
+                    "agents": agent,
+                    "expires_at": _in_days(days),
+                    "reads_per_minute": reads_per_minute,
+                    "writes_per_minute": writes_per_minute,
+                },
+                Grant,
+            )
+        except msgspec.ValidationError as error:
+            raise rejected(error) from None
+        _tell(output, _on_registry(lambda registry: registry.create(grant)))
+
+
+def list_(
+    everything: Annotated[bool, typer.Option("--all", help="Also those that let nobody in any more.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the keys, the oldest first, without their secrets. Exits 1 when there is none."""
+    output, now_ms = Output(as_json), to_ms(system_clock())
+    with telling(output):
+        found = [one for one in _on_registry(Registry.all) if everything or one.holds(now_ms)]
+    output.document({"keys": [one.shown(now_ms) for one in found]})
+    output.show(_table(found, now_ms))
+    if not found:
+        raise typer.Exit(FAILED)
+
+
+def show(key_id: KeyId, as_json: AsJson = False) -> None:
+    """Show one key, without its secret. Exits 1 when there is none of that id."""
+    output = Output(as_json)
+    with telling(output):
+        key = _on_registry(lambda registry: registry.get(key_id))
+    _show(output, key)
+
+
+def rotate(
+    key_id: KeyId,
+    grace_hours: Annotated[float, typer.Option(min=0, max=2160, help="How long the old one goes on.")] = 24.0,
+    days: Days = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a key for the same in the place of one, and print it; the old one goes on for a while."""
+    output = Output(as_json)
+    with telling(output):
+        grace = timedelta(hours=grace_hours)
+        _tell(output, _on_registry(lambda registry: registry.rotate(key_id, grace, _in_days(days))))
+
+
+def revoke(key_id: KeyId, as_json: AsJson = False) -> None:
+    """Let nobody in with a key any more, from two seconds on."""
+    output = Output(as_json)
+    with telling(output):
+        key = _on_registry(lambda registry: registry.revoke(key_id))
+    _show(output, key)
+    output.note(f"every running server knows within {FRESH_S:g} seconds")
+
+
+def _on_registry(ask: Callable[[Registry], Awaitable[T]]) -> T:
+    """The answer of the registry that the settings lead to. Runs an event loop."""
+
+    async def asked(url: str) -> T:
+        redis = connect(url, connections=2)
+        try:
+            return await ask(Registry(redis))
+        finally:
+            await redis.aclose()
+
+    with server(from_environment(os.environ)) as url:
+        return asyncio.run(asked(url))
+
+
+def _in_days(days: float | None) -> datetime | None:
+    if days is None:
+        return None
+    try:
+        return datetime.now(UTC) + timedelta(days=days)
+    except OverflowError:
+        raise CommandRejected("that is behind the year 9999", "days") from None
+
+
+def _tell(output: Output, made: Made) -> None:
+    output.document({"key": str(made.token), **made.key.shown(to_ms(system_clock()))})
+    output.line(Text(str(made.token)))
+    output.note("this is shown once; callers send it as `Authorization: Bearer mnk_...`, or have it in MNEMOLOG_SECRET")
+
+
+def _show(output: Output, key: Key) -> None:
+    now_ms = to_ms(system_clock())
+    output.document(key.shown(now_ms))
+    output.show(_table([key], now_ms))
+
+
+def _table(found: list[Key], now_ms: int) -> Table:
+    table = Table("id", "name", "tenant", "roles", "projects", "agents", "status", "expires")
+    for key in found:
+        told: dict[str, Any] = key.shown(now_ms)
+        projects = ", ".join(one or repr(one) for one in told["projects"]) or "all"
+        ends = told["expires_at"]
+        table.add_row(
+            key.id, plain(key.name), plain(key.tenant), ", ".join(told["roles"]), plain(projects),
+            plain(", ".join(told["agents"]) or "all"), told["status"],
+            f"{ends:%Y-%m-%d %H:%M} UTC" if ends else "never",
+        )  # fmt: skip
+    return table

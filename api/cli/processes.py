@@ -1,0 +1,132 @@
+"""The commands that run processes: everything at once (`up`), the API, a worker, MCP on stdio."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+from typing import Annotated
+
+import typer
+import uvloop
+from rich.console import Console
+
+from ingest.redaction import RedactingFormatter, secrets_of
+from ingest.settings import Settings, from_environment
+from ingest.tuning import load_without_collecting
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to an application."""
+    for command in (up, api, worker, mcp):
+        app.command()(command)
+
+
+def up(
+    with_demo: Annotated[bool, typer.Option("--demo", help="Play the demo fleet and show what was recalled.")] = False,
+    drop_in: Annotated[
+        str,
+        typer.Option(
+            envvar="MNEMOLOG_DROP_IN",
+            help="Listen for clients of these, too: agentd, agent-memory, memex, several by comma, or all.",
+        ),
+    ] = "",
+) -> None:
+    """Run everything one machine needs, until Ctrl-C: Valkey (unless REDIS_URL is set), a worker, the API with MCP."""
+    from api.cli.client import Client
+    from api.cli.demo import run_demo
+    from api.cli.supervisor import Supervisor, local_url
+    from api.listening import DOOR_NAMES, ports_of
+
+    console = Console(stderr=True)
+    os.environ["MNEMOLOG_DROP_IN"] = drop_in
+    supervisor = Supervisor(_settings())
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, _interrupt)
+    try:
+        with console.status("starting") as status:
+            supervisor.start(on_wait=status.update)
+        settings = supervisor.settings
+        url = local_url(settings)
+        if supervisor.notice:
+            console.print(supervisor.notice)
+        console.print(f"[bold]mnemolog is up[/] at {url} (MCP at {url}/mcp); data and logs in {settings.data_dir}")
+        for port, variable in ports_of(settings).items():
+            if port != settings.port:
+                console.print(f"  {DOOR_NAMES[variable]} clients: port {port}")
+        if with_demo:
+            with Client(url, settings.secret) as client:
+                run_demo(client, Console(), as_json=False)
+        console.print("Ctrl-C stops it.")
+        while True:
+            time.sleep(0.5)
+            supervisor.watch()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        for name in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(name, signal.SIG_IGN)
+        with console.status("stopping"):
+            supervisor.stop()
+    console.print("stopped")
+
+
+def api() -> None:
+    """Serve the HTTP API and MCP (needs REDIS_URL)."""
+    load_without_collecting()
+    from api.access.binding import check_before_start
+    from api.app import create_doors
+    from api.listening import ports_of
+    from api.serving import serve
+
+    settings = _settings()
+    if notice := asyncio.run(check_before_start(settings)):
+        logging.getLogger(__name__).warning("%s", notice)
+    serve(create_doors(settings), settings.host, ports_of(settings))
+
+
+def worker(
+    check: Annotated[
+        bool, typer.Option("--check", help="Only tell, by the exit code, whether a worker is alive.")
+    ] = False,
+) -> None:
+    """Project the log into documents, and run the background jobs (needs REDIS_URL)."""
+    load_without_collecting()
+    from workers.main import alive
+    from workers.main import main as run
+
+    if check:
+        raise typer.Exit(0 if asyncio.run(alive(_settings())) else 1)
+    uvloop.run(run(_settings()))
+
+
+def mcp(
+    profile: Annotated[
+        str,
+        typer.Option(
+            envvar="MNEMOLOG_MCP_PROFILE",
+            help="Tools to offer: native, agentmemory, memex, agent-memory, several by comma, or all.",
+            show_default="what the server offers",
+        ),
+    ] = "",
+) -> None:
+    """Speak MCP on stdin and stdout, for clients that start a process; forwards to the server at MNEMOLOG_URL."""
+    from mcp_gateway.stdio import bridge
+
+    settings = _settings()
+    asyncio.run(bridge(settings.url, settings.secret, profile))
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _settings() -> Settings:
+    settings = from_environment(os.environ)
+    written = logging.StreamHandler(sys.stderr)
+    written.setFormatter(RedactingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s", secrets_of(settings)))
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[written])
+    for chatty in ("httpx", "httpx2", "arq.worker", "mcp.server.streamable_http", "mcp.server.streamable_http_manager"):
+        logging.getLogger(chatty).setLevel(max(logging.WARNING, logging.getLogger().level))
+    return settings

@@ -1,0 +1,192 @@
+"""`mnemolog export` and `mnemolog import`: everything of a tenant or a project, to a file and back.
+
+An import of another system's is in `importing`.
+"""
+
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import msgspec
+import typer
+from rich.progress import Progress
+from rich.text import Text
+
+from api.cli.client import Client
+from api.cli.commands import AsJson, Url, connect
+from api.cli.importing.command import Options, run_import
+from api.cli.importing.run import BATCH, MAX_BATCH
+from api.cli.importing.systems import SYSTEMS
+from api.cli.importing.transcripts import Format
+from api.cli.output import FAILED, USAGE, Output, answering, one_line
+from projections.operations.transfer import End, read_header
+
+BLOCK_BYTES = 1 << 16
+KIB = 1 << 10
+LAST_BYTES = 1 << 10
+"""More than the last line of an export has."""
+SHOWN_REJECTED = 10
+"""Rejected lines that a person is shown; `--json` has more."""
+
+STDIN_STDOUT = Path("-")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to an application."""
+    app.command("export", epilog="Example: mnemolog export --project shop --output shop.ndjson")(export_)
+    app.command("import", epilog="Examples: mnemolog import shop.ndjson; mnemolog import claude-mem --dry-run")(import_)
+
+
+def export_(
+    project: Annotated[
+        str | None, typer.Option("--project", "-p", help="Only this project; `''` is the nameless one.")
+    ] = None,
+    file: Annotated[Path, typer.Option("--output", "-o", help="File to write, whole or not at all.")] = STDIN_STDOUT,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write everything the log has, one event a line, for `mnemolog import`."""
+    output = Output(as_json)
+    with answering(output), connect(url) as client:
+        if file == STDIN_STDOUT:
+            end = _write(client, output, project, sys.stdout.buffer)
+        else:
+            end = _write_file(client, output, project, file)
+    if end is None:
+        output.error("the server ended the export before its last line; nothing is exported")
+        raise typer.Exit(FAILED)
+    if file != STDIN_STDOUT:
+        output.document({"file": str(file), "events": end.events, "unreadable": end.unreadable})
+        output.line(Text(f"{end.events} events exported to {file}"))
+    if end.unreadable:
+        output.note(f"{end.unreadable} entries of the log are no events and were left out; see the dead letters")
+
+
+def import_(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help=f"What `mnemolog export` wrote (`-`: stdin), or a system: {', '.join(SYSTEMS)}.", show_default=False
+        ),
+    ],
+    location: Annotated[
+        str, typer.Argument(help="Of a system: its file, the URL of its server or of its database.", show_default=False)
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and map everything, send nothing.")] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Begin anew, where an interrupted import would go on.")
+    ] = False,
+    batch_size: Annotated[
+        int, typer.Option(min=1, max=MAX_BATCH, help="Events sent at once; the state is saved after each.")
+    ] = BATCH,
+    form: Annotated[Format, typer.Option("--format", help="What the lines of jsonl are.")] = Format.AUTO,
+    project: Annotated[
+        str | None, typer.Option("--project", "-p", help="Where memories of agentd go, which has no projects.")
+    ] = None,
+    source_secret: Annotated[
+        str, typer.Option(envvar="AGENTMEMORY_SECRET", help="Bearer secret of the server that is read.")
+    ] = "",
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Append what an export has, or take over what another memory system knows; importing again stores nothing twice.
+
+    Of an export, exits 1 when a line is rejected or the file is cut off. Of a system, rows that cannot be taken are
+    reported; an import that ends early goes on where it was when it is given again.
+    """
+    output = Output(as_json)
+    if source in SYSTEMS:
+        options = Options(source, location, url, source_secret, project, form, batch_size, dry_run, restart)
+        run_import(options, output)
+        return
+    if location:
+        output.error(f"{source!r} is no system; there are {', '.join(SYSTEMS)}")
+        raise typer.Exit(USAGE)
+    if dry_run or restart:
+        output.error("--dry-run and --restart are for other systems; an export is imported whole, and nothing twice")
+        raise typer.Exit(USAGE)
+    _import_export(output, Path(source), url)
+
+
+def _import_export(output: Output, file: Path, url: str | None) -> None:
+    with answering(output), _reading(output, file) as source, connect(url) as client, output.progress() as progress:
+        header = source.readline(BLOCK_BYTES)
+        read_header(header)
+        blocks = chain([header], iter(lambda: source.read(BLOCK_BYTES), b""))
+        answer = client.upload("/v1/admin/import", _counted(progress, blocks, file))
+    output.document(answer)
+    _report(output, answer)
+    if answer["rejected_lines"] or not answer["complete"]:
+        raise typer.Exit(FAILED)
+
+
+def _report(output: Output, answer: dict[str, Any]) -> None:
+    known = f", {answer['duplicates']} known already" if answer["duplicates"] else ""
+    output.line(Text(f"{answer['events']} events imported{known}"))
+    for one in answer["rejected"][:SHOWN_REJECTED]:
+        output.note(f"line {one['line']}: {one['code']}: {one_line(one['message'])}")
+    if answer["rejected_lines"]:
+        output.note(f"{answer['rejected_lines']} lines were rejected")
+    if not answer["complete"]:
+        output.note("the file is incomplete: its end is missing, or it has not as many events as its end says")
+
+
+def _write_file(client: Client, output: Output, project: str | None, file: Path) -> End | None:
+    """Write beside the file, and put it in place when it is whole."""
+    part = file.with_name(f"{file.name}.part")
+    try:
+        with part.open("wb") as target:
+            end = _write(client, output, project, target)
+        if end is not None:
+            part.replace(file)
+        return end
+    except OSError as error:
+        output.error(f"{file} cannot be written: {error.strerror}")
+        raise typer.Exit(USAGE) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _write(client: Client, output: Output, project: str | None, target: BinaryIO) -> End | None:
+    """Copy the export; returns its last line, None when that did not come."""
+    params = {} if project is None else {"project": project}
+    last = b""
+    with output.progress() as progress, client.download("/v1/admin/export", params) as blocks:
+        task = progress.add_task("lines", total=None)
+        for block in blocks:
+            target.write(block)
+            progress.advance(task, block.count(b"\n"))
+            last = (last + block)[-LAST_BYTES:]
+    target.flush()
+    try:
+        return msgspec.json.decode(last.rstrip(b"\n").rpartition(b"\n")[2], type=End) if last[-1:] == b"\n" else None
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+@contextmanager
+def _reading(output: Output, file: Path) -> Generator[BinaryIO]:
+    if file == STDIN_STDOUT:
+        yield sys.stdin.buffer
+        return
+    try:
+        source = file.open("rb")
+    except OSError as error:
+        output.error(f"{file} cannot be read: {error.strerror}")
+        raise typer.Exit(USAGE) from None
+    with source:
+        yield source
+
+
+def _counted(progress: Progress, blocks: Iterator[bytes], file: Path) -> Iterator[bytes]:
+    """The blocks, with a bar that shows how many KiB of the file are sent."""
+    size = None if file == STDIN_STDOUT else file.stat().st_size // KIB
+    task = progress.add_task("KiB", total=size)
+    sent = 0
+    for block in blocks:
+        yield block
+        sent += len(block)
+        progress.update(task, completed=sent // KIB)

@@ -1,0 +1,1 @@
+"""agent-memory's REST API."""

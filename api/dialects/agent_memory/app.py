@@ -1,0 +1,37 @@
+"""The application of the agent_memory door."""
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import Response
+
+from api.access.admission import guarded
+from api.access.dialect_roles import needs_at
+from api.dialects import detail
+from api.dialects.agent_memory.asking import unprocessable
+from api.dialects.agent_memory.routes import ENDPOINTS
+from api.dialects.faults import handlers
+from api.dialects.guards import guard
+from api.endpoint import routes
+from api.http import Json
+from api.ops import Measure
+from ingest.errors import CommandRejected
+from ingest.settings import Settings
+
+
+def create_app(settings: Settings) -> Starlette:
+    """The application; its state is given to it by the process."""
+    return Starlette(
+        routes=guarded(routes(ENDPOINTS), needs_at("agent_memory")),
+        exception_handlers=handlers(said),
+        middleware=[
+            Middleware(Measure, "agent_memory"),
+            guard(settings, Json({"detail": "unauthorized"}, 401), Json({"detail": "forbidden"}, 403)),
+        ],
+    )
+
+
+def said(status: int, message: str, error: Exception) -> Response:
+    """The answer to a fault; what a rule of ours refuses is told like a value of the wrong type."""
+    if status == 422 and isinstance(error, CommandRejected):
+        error = unprocessable(error.message, *(error.field.split(".") if error.field else ()))
+    return detail.said(status, message, error)

@@ -1,0 +1,126 @@
+"""What clients ask for: bodies and query strings. Unknown keys are passed over."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field
+
+from projections.dialects.agent_memory import ObservationType
+
+Severity = Literal["critical", "warning", "info"]
+Status = Literal["active", "completed", "failed"]
+Limit = Annotated[int, Field(ge=0, le=100)]
+MAX_FOUND = 100
+MAX_OFFSET = 1_000_000_000
+MAX_BATCH = 1_000
+
+
+def _if_any(value: object) -> object:
+    return None if value == "" else value
+
+
+class NewObservation(BaseModel):
+    """An observation that somebody makes."""
+
+    session_id: str
+    project: str
+    title: str
+    subtitle: str | None = None
+    type: ObservationType = "discovery"
+    narrative: str | None = None
+    facts: list[str] = []
+    concepts: list[str] = []
+    files_read: list[str] = []
+    files_modified: list[str] = []
+    tool_name: str | None = None
+    prompt_number: Annotated[int | None, Field(ge=-(2**63), lt=2**63)] = None
+
+
+class ObservationsQuery(BaseModel):
+    """Which observations are listed."""
+
+    project: str | None = None
+    type: ObservationType | None = None
+    limit: Limit = 20
+    offset: Annotated[int, Field(ge=0, le=MAX_OFFSET)] = 0
+
+
+class SearchBody(BaseModel):
+    """What is searched for; `limit` beyond 100 is 100. `cross_project` passes `project` over."""
+
+    query: str
+    project: str | None = None
+    cross_project: bool = False
+    type: list[str] | None = None
+    limit: Annotated[int, Field(ge=0)] = 10
+    mode: str = "hybrid"
+
+
+class NewSession(BaseModel):
+    """A session that begins."""
+
+    session_id: str
+    project: str
+    project_path: str | None = None
+    agent_type: str = "claude-code"
+
+
+class SessionChanges(BaseModel):
+    """What became of a session; empty text is nothing."""
+
+    status: Annotated[Status | None, BeforeValidator(_if_any)] = None
+    summary: str | None = None
+
+
+class SessionsQuery(BaseModel):
+    """Which sessions are listed."""
+
+    project: str | None = None
+    status: Status | None = None
+    limit: Limit = 20
+
+
+class NewLesson(BaseModel):
+    """A rule; without a project it holds everywhere."""
+
+    title: str
+    rule: str
+    severity: Severity = "warning"
+    project: str | None = None
+    trigger_tool: str | None = None
+    trigger_pattern: str | None = None
+    source_observation_id: int | None = None
+
+
+class LessonChanges(BaseModel):
+    """What changes of a lesson; null leaves it as it is."""
+
+    title: str | None = None
+    rule: str | None = None
+    severity: Severity | None = None
+    trigger_tool: str | None = None
+    trigger_pattern: str | None = None
+    active: bool | None = None
+
+
+class LessonsQuery(BaseModel):
+    """Which lessons are listed: of one project without the global ones, or all."""
+
+    project: str | None = None
+    severity: Severity | None = None
+    active: bool = True
+    limit: Limit = 20
+
+
+class MatchQuery(BaseModel):
+    """A tool call that is about to be made."""
+
+    tool_name: str
+    tool_input_preview: str = ""
+    project: str | None = None
+
+
+class ReEmbedQuery(BaseModel):
+    """Which vectors are made again, and how many at a time (at most 1,000)."""
+
+    only_missing: bool = True
+    batch_size: Annotated[int, Field(ge=1)] = 100

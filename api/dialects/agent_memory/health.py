@@ -1,0 +1,134 @@
+"""Whether the door can be used, and how much is behind it."""
+
+import asyncio
+import logging
+from collections import Counter
+from typing import Any
+
+from msgspec import Struct
+from redis.exceptions import RedisError
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.dialects.agent_memory.asking import door, listed, numbers
+from api.dialects.agent_memory.own import own
+from api.http import Json
+from api.services import services
+from ingest.errors import ProjectionBehind
+from projections.dialects.agent_memory import nearest_type
+
+logger = logging.getLogger(__name__)
+
+DATABASE_WITHIN_S = 0.2
+COUNTED_WITHIN_S = 0.025
+"""Hooks allow half a second for all of it; a search that is under way takes the index some ten milliseconds."""
+_PROVIDERS = {"default": "onnx"}
+
+
+class HealthAnswer(Struct, frozen=True, kw_only=True):
+    """`status` is `ok` when both parts are, else `degraded`."""
+
+    status: str
+    db: dict[str, Any]
+    embeddings: dict[str, Any]
+    queue: dict[str, int]
+
+
+class StatsAnswer(Struct, frozen=True, kw_only=True):
+    """How much there is."""
+
+    observations: dict[str, int]
+    sessions: int
+    projects: int
+    queue: dict[str, int]
+    by_type: dict[str, int]
+    by_project: dict[str, int]
+
+
+async def health(request: Request) -> Response:
+    """200 in any case. No model is loaded and nothing is searched; counts that take too long are the last known."""
+    db, observations = await asyncio.gather(_database(request), _observations(request))
+    embeddings = _embeddings(request)
+    up, healthy = "version" in db, db["status"] == "ok"
+    lag = services(request).replica.lag
+    return Json(
+        HealthAnswer(
+            status="ok" if healthy and embeddings["status"] == "ok" else "degraded",
+            db=db,
+            embeddings=embeddings,
+            queue={"pending": sum(lag.values()) if up else -1, "observations_total": observations if up else -1},
+        )
+    )
+
+
+async def stats(request: Request) -> Response:
+    """Counts, from the index and its facets.
+
+    `queue`: `pending` are events that are not projected yet, of whatever kind; `done` the observations there are;
+    `failed` the events that could not be applied.
+    """
+    through, lists = door(request), listed(request)
+    await through.caught_up()
+    counted = await lists.tally(through.reader())
+    partitions = await through.queries.browse.projections()
+    by_type: Counter[str] = Counter()
+    for kind, count in counted.kinds.items():
+        by_type[nearest_type(kind)] += count
+    await numbers(through, "project", sorted(counted.projects))
+    return Json(
+        StatsAnswer(
+            observations={
+                "total": counted.total,
+                "with_embedding": counted.embedded,
+                "without_embedding": counted.total - counted.embedded,
+            },
+            sessions=await lists.session_count(through.tenant),
+            projects=await through.queries.browse.numbers(through.tenant, "project").count(),
+            queue={
+                "pending": sum(one["lag"] for one in partitions),
+                "done": counted.total,
+                "failed": sum(one["dead_letters"] for one in partitions),
+            },
+            by_type=dict(by_type),
+            by_project=counted.projects,
+        )
+    )
+
+
+async def _database(request: Request) -> dict[str, Any]:
+    try:
+        async with asyncio.timeout(DATABASE_WITHIN_S):
+            about: dict[str, Any] = await services(request).redis.info("server")
+    except TimeoutError:
+        return {"status": "error", "error": f"no answer within {DATABASE_WITHIN_S:g} s"}
+    except (RedisError, OSError) as error:
+        return {"status": "error", "error": str(error) or type(error).__name__}
+    version = about.get("valkey_version") or about.get("redis_version", "")
+    name = about.get("server_name") or "redis"
+    told = {"version": f"{name} {version}", "pgvector": True}  # vectors can be searched, which it means
+    for wrong in services(request).watch.readiness.impaired:
+        return {"status": "error", "error": wrong.message, **told}
+    return {"status": "ok", **told}
+
+
+def _embeddings(request: Request) -> dict[str, Any]:
+    embedder = services(request).queries.recall.vectors.embedder
+    if not embedder.dimensions:
+        return {"status": "error", "error": "no embedder is configured: searches go by words only"}
+    provider = services(request).replica.embedders.spec.partition(":")[0]
+    return {
+        "status": "ok",
+        "model": embedder.model,
+        "dimensions": embedder.dimensions,
+        "provider": _PROVIDERS.get(provider, provider),
+    }
+
+
+async def _observations(request: Request) -> int:
+    """How many observations there are; the last known count where the index is busy, -1 where there is none."""
+    try:
+        async with asyncio.timeout(COUNTED_WITHIN_S):
+            own(request).observations = await listed(request).observation_count(door(request).reader())
+    except (TimeoutError, ProjectionBehind) as error:
+        logger.debug("observations are not counted now: %r", error)
+    return own(request).observations

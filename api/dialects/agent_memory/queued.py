@@ -1,0 +1,106 @@
+"""What the post-tool-use hook reports, as commands: from POST /api/queue, or from a file in the spool folder. Pure."""
+
+import re
+from hashlib import blake2b
+from typing import Any
+
+from pydantic import BaseModel
+
+from api.dialects.agent_memory.names import name_of, project_of
+from api.dialects.detail import Unprocessable, parse
+from api.dialects.fitting import fitted
+from ingest.clock import from_ms
+from ingest.commands.requests import Observe, TrackSession, WriteCommand
+from ingest.errors import MalformedRequest
+
+AGENT_TYPE = "claude-code"
+"""Who works in a session of which nothing else was said."""
+PREVIEW_CHARS = 2_000
+PATH_CHARS = 4_096
+SKIPPED = frozenset(
+    (
+        "ListMcpResourcesTool", "SlashCommand", "Skill", "TodoWrite", "AskUserQuestion", "TaskCreate", "TaskUpdate",
+        "TaskGet", "TaskList", "TaskOutput", "TaskStop", "EnterPlanMode", "ExitPlanMode",
+    )
+)  # fmt: skip
+"""Tools whose use says nothing about the work."""
+_NO_ANSWER = '""'
+"""What the hook makes of a response that is not there."""
+_SPOOLED_AT = re.compile(r"(\d{13})-")
+"""How the name of a spool file begins: the milliseconds at which it was written."""
+
+
+class QueueItem(BaseModel):
+    """One use of a tool."""
+
+    session_id: str
+    tool_name: str | None = None
+    tool_input: dict[str, Any] | None = None
+    tool_response_preview: str | None = None
+    cwd: str | None = None
+    last_user_message: str | None = None
+
+    @property
+    def session(self) -> str:
+        """The session as the log names it."""
+        return name_of(self.session_id)
+
+    @property
+    def skipped(self) -> bool:
+        """Whether nothing is recorded of it."""
+        return self.tool_name in SKIPPED
+
+
+def event_id(content: bytes, name: str) -> str:
+    """The id of a report's event: of a body that is, or would be, in a file of that name."""
+    return f"hook-{blake2b(name.encode(errors='replace') + bytes(1) + content, digest_size=16).hexdigest()}"
+
+
+def observe(item: QueueItem, content: bytes, project: str, name: str) -> Observe:
+    """The command that records a report, which the log takes whatever its size and depth.
+
+    It happened when `name` says, the name of the file that `content` is in, or would be.
+    """
+    at = _SPOOLED_AT.match(name)
+    data: dict[str, Any] = {"tool_name": (item.tool_name or "")[:PREVIEW_CHARS]}
+    if item.tool_response_preview and item.tool_response_preview != _NO_ANSWER:
+        data["tool_output"] = item.tool_response_preview[: 2 * PREVIEW_CHARS]  # cut to half when secrets are gone
+    if item.last_user_message:
+        data["prompt"] = item.last_user_message
+    if item.tool_input:
+        data["tool_input"] = item.tool_input
+    data = fitted(data).data
+    if "tool_output" in data:
+        data["tool_output"] = data["tool_output"][:PREVIEW_CHARS]
+    return Observe(
+        event_id=event_id(content, name),
+        project=project,
+        session_id=item.session,
+        occurred_at=from_ms(int(at[1])) if at else None,
+        data=data,
+    )
+
+
+def started(session_id: str, project: str, folder: str | None, agent_type: str = AGENT_TYPE) -> TrackSession:
+    """The command that says that a session began."""
+    return TrackSession(
+        status="started",
+        project=project,
+        session_id=session_id,
+        cwd=(folder or "")[:PATH_CHARS],
+        agent_type=name_of(agent_type),
+    )
+
+
+def spooled(content: bytes, name: str) -> list[WriteCommand]:
+    """The command of a spool file, which is a body of POST /api/queue; none for a tool that is skipped.
+
+    Raises MalformedRequest.
+    """
+    try:
+        item = parse(QueueItem, content)
+    except Unprocessable as fault:
+        first = fault.errors[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise MalformedRequest(f"no item of the queue: {where}: {first['msg']}") from None
+    return [] if item.skipped else [observe(item, content, project_of(item.cwd), name)]

@@ -1,0 +1,1 @@
+"""agentd-memory's REST API."""

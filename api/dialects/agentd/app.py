@@ -1,0 +1,60 @@
+"""The application of the agentd-memory door."""
+
+import re
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
+
+from api.access.admission import guarded
+from api.access.dialect_roles import needs_at
+from api.dialects.agentd.routes import ENDPOINTS
+from api.dialects.faults import handlers
+from api.dialects.guards import guard
+from api.endpoint import routes
+from api.http import Json
+from api.ops import Measure
+from ingest.errors import AccessDenied, CommandRejected, Forbidden, LogFull, Overloaded
+from ingest.settings import Settings
+
+_PREFIXES = {400: "invalid input: ", 409: "conflict: ", 503: "service unavailable: "}
+
+
+def create_app(settings: Settings) -> Starlette:
+    """The application; its state is given to it by the process."""
+    origins = [origin.strip().rstrip("/") for origin in settings.agentd_origins.split(",") if origin.strip()]
+    return Starlette(
+        routes=guarded(routes(ENDPOINTS), needs_at("agentd")),
+        exception_handlers=handlers(said),
+        middleware=[
+            Middleware(Measure, "agentd"),
+            Middleware(
+                CORSMiddleware,
+                allow_origins=origins,
+                allow_methods=["GET", "POST", "PUT", "DELETE", "OPTIONS"],
+                allow_headers=["Content-Type", "Authorization"],
+            ),
+            guard(
+                settings,
+                Json({"error": "unauthorized"}, 401),
+                Json({"error": "forbidden: this page may not use a server without a secret"}, 403),
+                origins=re.compile(".*" if "*" in origins else "|".join(map(re.escape, origins))),
+            ),
+        ],
+    )
+
+
+def said(status: int, message: str, error: Exception) -> Response:
+    """The answer to a fault. What may not be is bad input here, and a full queue a service that is away for a moment:
+    these clients try again after a 5xx alone."""
+    match error:
+        case AccessDenied():
+            message = f"forbidden: {message}"
+        case CommandRejected() | Forbidden():
+            status = 400
+        case Overloaded() | LogFull():
+            status = 503
+        case _:
+            pass
+    return Json({"error": "not found" if status == 404 else f"{_PREFIXES.get(status, '')}{message}"}, status)

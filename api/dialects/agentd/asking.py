@@ -1,0 +1,94 @@
+"""Requests of agentd-memory's clients, read as agentd reads them; each fault with its status and its words."""
+
+import re
+from collections.abc import Mapping
+from typing import TypeVar, cast, get_args
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from api.dialects.agentd.shapes import Listing
+from api.http import body
+from ingest.commands.decide import EVERYBODY
+from ingest.commands.parse import parse_json
+from ingest.errors import CommandRejected
+from ingest.events.memory import Purpose, Visibility
+
+T = TypeVar("T")
+
+MAX_BODY_BYTES = 2 << 20
+MAX_LIMIT = 200
+_ID = re.compile(r"[A-Za-z0-9_-]+")
+_NUMBER = re.compile(r"[0-9]{1,20}")
+
+
+async def asked(request: Request, cls: type[T], refused: tuple[str, ...] = ()) -> T:
+    """The body. Raises HTTPException: 415 for what does not call itself JSON, 400 for a key that is missing, 422 for a
+    value that does not fit (400 where its key is one of `refused`); MalformedRequest and RequestTooLarge.
+    """
+    if not _is_json(request.headers.get("content-type", "")):
+        raise HTTPException(415, "send the body as `Content-Type: application/json`")
+    try:
+        return parse_json(await body(request, MAX_BODY_BYTES), cls)
+    except CommandRejected as fault:
+        bad = "missing required field" in fault.message or fault.field in refused
+        where = f"{fault.field}: " if fault.field and fault.field not in fault.message else ""
+        raise HTTPException(400 if bad else 422, f"{where}{fault.message}") from None
+
+
+def listing(given: Mapping[str, str]) -> Listing:
+    """The query of a list, its limit within 1 to 200. Raises CommandRejected."""
+    return Listing(
+        type=cast("Purpose | None", _one_of(given, "type", get_args(Purpose))),
+        tag=given.get("tag", ""),
+        created_by=given.get("created_by"),
+        visibility=cast("Visibility | None", _one_of(given, "visibility", get_args(Visibility))),
+        limit=min(max(1, _number(given, "limit", 50)), MAX_LIMIT),
+        offset=_number(given, "offset", 0),
+        as_actor=given.get("as_actor"),
+    )
+
+
+def names(listed: str) -> list[str]:
+    """The parts of a comma list, trimmed; empty ones are none."""
+    return [part for part in map(str.strip, listed.split(",")) if part]
+
+
+def memory_name(request: Request) -> str:
+    """The id in the path; raises CommandRejected when it cannot be one."""
+    name: str = request.path_params["id"]
+    if not _ID.fullmatch(name):
+        raise CommandRejected(f"{name!r} is not an id: letters, digits, `_` and `-` only")
+    return name
+
+
+def not_blank(text: str, field: str) -> None:
+    """Raises CommandRejected for a text without a character to see."""
+    if not text.strip():
+        raise CommandRejected(f"{field} must not be empty", field)
+
+
+def creator(name: str) -> None:
+    """Raises CommandRejected for who cannot create a memory."""
+    not_blank(name, "created_by")
+    if name == EVERYBODY:
+        raise CommandRejected(f"created_by must be a name, and {EVERYBODY!r} is nobody's", "created_by")
+
+
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+def _one_of(given: Mapping[str, str], field: str, choices: tuple[str, ...]) -> str | None:
+    said = given.get(field)
+    if said is not None and said.lower() not in choices:
+        raise CommandRejected(f"unknown {field} {said!r}; there are: {', '.join(choices)}", field)
+    return None if said is None else said.lower()
+
+
+def _number(given: Mapping[str, str], field: str, otherwise: int) -> int:
+    said = given.get(field)
+    if said is not None and not _NUMBER.fullmatch(said):
+        raise CommandRejected(f"{field} must be a whole number, 0 or more", field)
+    return otherwise if said is None else int(said)

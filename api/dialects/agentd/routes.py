@@ -1,0 +1,290 @@
+"""The endpoints of agentd-memory.
+
+What one client wrote every client reads next: reads wait for the last write through this door, whoever made it.
+"""
+
+import asyncio
+from datetime import datetime, timedelta
+from functools import partial
+from secrets import token_hex
+
+from prometheus_client import CONTENT_TYPE_LATEST
+from redis.exceptions import RedisError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.dialects.agentd import asking
+from api.dialects.agentd.own import VERSION, Own
+from api.dialects.agentd.shapes import (
+    Asked,
+    Create,
+    Deleted,
+    Details,
+    Found,
+    Health,
+    Listing,
+    Page,
+    Search,
+    Show,
+)
+from api.dialects.faults import usual
+from api.endpoint import Endpoint
+from api.http import Json
+from api.openapi import TEXT, About, documented
+from api.services import services
+from ingest.clock import system_clock
+from ingest.errors import CommandRejected, NotFound
+from mcp_gateway.tools.tool import Door
+from projections.access import Reader, may_change, reader_of
+from projections.dialects import agentd
+from projections.dialects.agentd import PROJECT, MemoryView
+from projections.documents.memories import Memory
+from projections.queries.memory_pages import MemoryPages
+from projections.queries.recall import Found as Recalled
+from projections.queries.recall import RecallRequest
+
+SERVICE = "agentd-memory"
+EVERY_CLIENT = "agentd"
+"""Under whose name the last write through this door is kept."""
+MAX_QUERY_CHARS = 20_000
+"""Of a query, what is searched for."""
+ANSWERS_WITHIN_S = 2.0
+"""A log that says nothing for so long is away; clients wait 3 s for the health."""
+
+
+async def health(request: Request) -> Response:
+    """Whether it can be used; 503 when it cannot, 200 and `degraded` while it can be read only or nobody projects."""
+    at_hand = services(request)
+    wrong = at_hand.watch.readiness.impaired
+    index = next((one.message for one in wrong if one.code == "index"), "")
+    away = ""
+    try:
+        async with asyncio.timeout(ANSWERS_WITHIN_S):
+            await at_hand.redis.ping()
+    except (RedisError, OSError) as error:
+        away = f"the log does not answer: {str(error) or type(error).__name__}"
+    log = away or next((one.message for one in wrong if one.code != "index"), "")
+    details = Details(
+        vector_store=not index, sqlite_storage=not log, vector_store_error=index, sqlite_storage_error=log
+    )
+    healthy = not (index or log)
+    answer = Health(status="ok" if healthy else "degraded", service=SERVICE, version=VERSION, details=details)
+    return Json(answer, 503 if away or any(one.weight == "stops" for one in wrong) else 200)
+
+
+async def metrics(request: Request) -> Response:
+    """Prometheus text format."""
+    return Response(_own(request).metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+async def create(request: Request) -> Response:
+    """Store a memory. The same one again is another one."""
+    asked, through = await asking.asked(request, Create), _door(request)
+    asking.not_blank(asked.content, "content")
+    asking.creator(asked.created_by)
+    now = system_clock()
+    command = agentd.remember(
+        agentd.new_name(now, token_hex(4)),
+        asked.content,
+        asked.created_by,
+        now,
+        purpose=asked.type,
+        tags=asked.tags,
+        visibility=asked.visibility,
+        shared_with=asked.shared_with,
+        references=asked.references,
+    )
+    accepted = await through.write(command)
+    _own(request).metrics.created(asked.type, asked.visibility)
+    return Json(agentd.view(agentd.recorded(command, through.caller(asked.created_by), accepted.position)), 201)
+
+
+async def listed(request: Request) -> Response:
+    """Memories, newest first. Who may find them does not count, unless `as_actor` says who asks."""
+    asked, through, at_hand = asking.listing(request.query_params), _door(request), services(request)
+    if asked.created_by == "":
+        return Json(Page(items=[], total=0, limit=asked.limit, offset=asked.offset))
+    reader = _reader(request, asked.as_actor)
+    await through.caught_up()
+    page = await MemoryPages(at_hand.replica, at_hand.operations.current.documents).page(
+        reader,
+        PROJECT,
+        asked.offset,
+        asked.limit,
+        agentd.name_of,
+        types=[asked.type] if asked.type else [],
+        any_tags=asking.names(asked.tag),
+        agent_id=asked.created_by or "",
+        visibility=asked.visibility or "",
+    )
+    items = [agentd.view(one) for one in page.memories]
+    return Json(Page(items=items, total=page.total, limit=asked.limit, offset=asked.offset))
+
+
+async def one(request: Request) -> Response:
+    """A memory."""
+    name, through = asking.memory_name(request), _door(request)
+    reader = _reader(request, request.query_params.get("as_actor"))
+    lacks = await through.caught_up()
+    try:
+        found = await through.queries.browse.document(agentd.document_of(name, through.tenant), reader)
+    except NotFound:
+        if lacks:  # it may have been written a moment ago
+            raise HTTPException(503, lacks[0]) from None
+        raise
+    return Json(agentd.view(_of_agentd(found.document)))
+
+
+async def delete(request: Request) -> Response:
+    """Delete a memory, for good; false when there is none."""
+    name, through = asking.memory_name(request), _door(request)
+    reader = _reader(request, request.query_params.get("as_actor"))
+    try:
+        memory = await _current(through, name, reader)
+        gone = await through.operations.forgetting.document(
+            memory.id, reader, through.caller(), reason="deleted at the agentd-memory door"
+        )
+    except NotFound:
+        return Json(Deleted(deleted=False))
+    through.wrote(EVERY_CLIENT, gone.position)
+    _own(request).metrics.deleted += 1
+    return Json(Deleted(deleted=True))
+
+
+async def show(request: Request) -> Response:
+    """Change who may find a memory."""
+    name, through = asking.memory_name(request), _door(request)
+    asked = await asking.asked(request, Show, refused=("visibility",))
+    actor = asked.as_actor
+    acting = None if actor is None else reader_of(through.tenant, "shared", "", actor, through.reach)
+    # who acts is asked of the memory, whoever may see it; but a key for some agents sees only what they may
+    reader = acting if acting and through.reach.agents else through.operator() if acting else _reader(request, None)
+    memory = await _current(through, name, reader)
+    if actor is not None:
+        if not may_change(memory, actor):
+            raise CommandRejected("only its creator or its owner may change who may find a memory", "as_actor")
+        reader = reader_of(through.tenant, "shared", "", actor, through.reach)
+    accepted = await through.operations.memories.show_to(
+        memory, asked.visibility, asked.shared_with, reader, through.caller(actor or "")
+    )
+    through.wrote(EVERY_CLIENT, accepted.position)
+    await through.queries.browse.caught_up(accepted.position)
+    changed = await through.queries.browse.document(memory.id, reader if through.reach.agents else through.operator())
+    return Json(agentd.view(_of_agentd(changed.document)))
+
+
+async def search(request: Request) -> Response:
+    """Find memories that `as_actor` may find, by meaning, best first; without an embedder by words."""
+    asked, through, at_hand = await asking.asked(request, Search), _door(request), services(request)
+    asking.not_blank(asked.query, "query")
+    reader = at_hand.reader(asked.as_actor or "")
+
+    async def ask(after: str) -> Recalled:
+        wanted = RecallRequest(
+            query=asked.query.strip()[:MAX_QUERY_CHARS],
+            project=PROJECT,
+            kinds=["memory"],
+            types=[asked.type] if asked.type else [],
+            any_tags=asked.tags,
+            from_=_next_ms(asked.from_),
+            to=asked.to,
+            limit=min(asked.limit, asking.MAX_LIMIT),
+            ranking="similarity",
+            alpha=1.0,
+            after=after,
+        )
+        return await through.queries.recall.found(wanted, reader)
+
+    found: list[MemoryView] = []
+    if asked.limit:
+        recalled, _ = await through.read_own_writes(EVERY_CLIENT, ask)
+        found = [agentd.view(one) for _, one in recalled.hits if isinstance(one, Memory)]
+    _own(request).metrics.searched += 1
+    return Json(Found(memories=found, total=len(found)))
+
+
+def _own(request: Request) -> Own:
+    return request.app.state.agentd
+
+
+def _door(request: Request) -> Door:
+    at_hand = services(request)
+    return at_hand.door("agentd", EVERY_CLIENT if at_hand.reach.speaks_for(EVERY_CLIENT) else at_hand.reach.sole_agent)
+
+
+def _reader(request: Request, actor: str | None) -> Reader:
+    """Who reads: everybody reads everything, unless they say who they are, or the server is strict."""
+    at_hand = services(request)
+    if actor is None and at_hand.scope == "shared" and not _own(request).strict:
+        return at_hand.operator()
+    return at_hand.reader(actor or "")
+
+
+async def _current(through: Door, name: str, reader: Reader) -> Memory:
+    """A memory as it stands after everything acknowledged; raises NotFound."""
+    return _of_agentd(await through.operations.memories.find(agentd.document_of(name, through.tenant), reader))
+
+
+def _of_agentd(document: object) -> Memory:
+    if not isinstance(document, Memory) or document.project != PROJECT:
+        raise NotFound("there is no such memory")
+    return document
+
+
+def _next_ms(at: datetime | None) -> datetime | None:
+    """The first whole millisecond that is not before a time: memories are as old as their milliseconds say."""
+    try:
+        return at if at is None or not at.microsecond % 1000 else at + timedelta(microseconds=999)
+    except OverflowError:
+        return at
+
+
+_BAD_ID = {400: "The id has other characters than letters, digits, `_` and `-`."}
+
+FAULT = {"type": "object", "properties": {"error": TEXT}, "required": ["error"]}
+ABOUT = About(
+    SERVICE, VERSION, "Memories of agents, public, shared or private, as agentd's clients know them.", FAULT,
+    partial(usual, invalid=400), pages=("docs", "redoc"),
+)  # fmt: skip
+ENDPOINTS = documented(
+    ABOUT,
+    [
+        Endpoint(
+            "GET", "/health", health, "Whether the service can be used.", answer=Health, answers={503: Health},
+            faults={503: "Something it stands on is away; the same shape, `degraded`."},
+        ),
+        Endpoint(
+            "GET", "/metrics", metrics, "Counters, as Prometheus reads them.", "S",
+            answer=TEXT, media="text/plain",
+        ),
+        Endpoint(
+            "POST", "/memories", create, "Store a memory.", status=201, body=Create, answer=MemoryView,
+            faults={400: "Content or creator is blank or missing.", 413: "Over 2 MiB.", 422: "A value does not fit."},
+        ),
+        Endpoint(
+            "GET", "/memories", listed, "List memories, newest first.", query=Listing, answer=Page,
+            faults={400: "A parameter does not fit."},
+        ),
+        Endpoint(
+            "POST", "/memories/search", search, "Find memories by meaning.", body=Search, answer=Found,
+            faults={400: "The query is blank or missing.", 422: "A value does not fit."},
+        ),
+        Endpoint(
+            "GET", "/memories/{id}", one, "Read a memory.", query=Asked, answer=MemoryView,
+            faults={**_BAD_ID, 404: "There is none."},
+        ),
+        Endpoint(
+            "DELETE", "/memories/{id}", delete, "Delete a memory, for good.", query=Asked, answer=Deleted,
+            faults=_BAD_ID,
+        ),
+        Endpoint(
+            "PUT", "/memories/{id}/visibility", show, "Change who may find a memory.", body=Show, answer=MemoryView,
+            faults={
+                400: "Not its creator or owner, or no such visibility.",
+                404: "There is none.",
+                422: "A value does not fit.",
+            },
+        ),
+    ],
+)  # fmt: skip

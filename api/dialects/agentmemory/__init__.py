@@ -1,0 +1,1 @@
+"""agentmemory's REST API, its WebSocket and its pages."""

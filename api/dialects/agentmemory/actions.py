@@ -1,0 +1,258 @@
+"""Actions: work items that agents share, how they depend on each other, and what can be worked on now."""
+
+from typing import Any, cast
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.dialects.agentmemory.asking import (
+    NAMES,
+    NUMBER,
+    TEXT,
+    Properties,
+    asked,
+    asked_in_query,
+    door,
+    failed,
+    otherwise,
+    reply,
+    succeeded,
+)
+from api.dialects.agentmemory.shapes import ACTION, COUNT, EDGE, READY, fields, listed, outcome
+from api.endpoint import Endpoint
+from ingest.errors import NotFound
+from mcp_gateway.lenient import BadArgument
+from mcp_gateway.tools.agentmemory import actions as tools
+from mcp_gateway.tools.agentmemory.asking import chosen, count, needed
+from mcp_gateway.tools.tool import Answer, Door
+from projections.access import Reader
+from projections.dialects import agentmemory as dialect
+from projections.documents.actions import Action
+from projections.frontier import same_status
+from projections.queries.views import view
+
+MAX_ACTIONS = 1_000
+PROJECTS = 100
+"""Whose finished actions are listed where no project is named: those that something is remembered of."""
+
+FIELDS: dict[str, Any] = {
+    **dict.fromkeys(("title", "description", "status", "sessionId", "agentId", "result", "assignedTo"), TEXT),
+    "priority": NUMBER,
+    "tags": NAMES,
+}
+CREATE: dict[str, Any] = {
+    **FIELDS,
+    "priority": otherwise(NUMBER, 0),
+    "status": otherwise(TEXT, "pending"),
+    **dict.fromkeys(("project", "parentId", "createdBy"), TEXT),
+    "requires": NAMES,
+    "edges": {"type": "array", "items": {"type": "object"}},
+}
+ENDS = ("sourceActionId", "targetActionId", "type")
+RELATE: dict[str, Any] = dict.fromkeys((*ENDS, "agentId"), TEXT)
+LIST_ACTIONS_FIELDS: Properties = {
+    **dict.fromkeys(("status", "project", "parentId"), TEXT),
+    "limit": otherwise(NUMBER, 100),
+}
+UPDATE_FIELDS: Properties = {**FIELDS, "actionId": TEXT}
+GET_ACTION_FIELDS: Properties = {"actionId": TEXT}
+FRONTIER_FIELDS: Properties = {"project": TEXT, "agentId": TEXT, "limit": otherwise(NUMBER, 20)}
+NEXT_ACTION_FIELDS: Properties = {"project": TEXT, "agentId": TEXT}
+
+
+async def list_actions(request: Request) -> Response:
+    """Actions, the newest first."""
+    said, through = asked_in_query(request, LIST_ACTIONS_FIELDS), door(request)
+    await through.caught_up()
+    reader, project = through.reader(), chosen(said, "project")
+    everybodys = (await through.queries.browse.open_work(reader, None)).everybodys
+    known = [dialect.action(one, everybodys) for one in await _listed(through, reader, project)]
+    found = [
+        one
+        for one in known
+        if (said["status"] is None or same_status(one["status"], said["status"]))
+        and (said["parentId"] is None or one.get("parentId") == said["parentId"])
+    ]
+    found.sort(key=lambda one: one["createdAt"], reverse=True)
+    return succeeded(actions=found[: count(said, "limit", MAX_ACTIONS)], total=len(found))
+
+
+async def create(request: Request) -> Response:
+    """A new action, with what it depends on."""
+    said = await asked(request, CREATE, ("title",))
+    edges = [_edge(one) for one in cast("list[dict[str, Any]]", said["edges"] or [])]
+    who = {"agentId": said["agentId"] or said["createdBy"], "edges": edges}
+    return reply(await tools.create(door(request), {**said, **who}), 201)
+
+
+async def patch(request: Request) -> Response:
+    """Change an action; 404 for an unknown one."""
+    said = await asked(request, FIELDS)
+    return reply(await tools.update(door(request), {**said, "actionId": request.path_params["id"]}))
+
+
+async def update(request: Request) -> Response:
+    """Change the action that the body names."""
+    said = await asked(request, UPDATE_FIELDS, ("actionId",))
+    return await _or_not_found(tools.update(door(request), said))
+
+
+async def get_action(request: Request) -> Response:
+    """One action, and how it depends on others."""
+    said, through = asked_in_query(request, GET_ACTION_FIELDS, ("actionId",)), door(request)
+    await through.caught_up()
+    reader = through.reader()
+    found = await through.queries.browse.documents([said["actionId"]], reader)
+    if not found or not isinstance(found[0].document, Action):
+        raise NotFound("action not found")
+    known = view(found[0].document)
+    everybodys = (await through.queries.browse.open_work(reader, None)).everybodys
+    return succeeded(action=dialect.action(known, everybodys), edges=dialect.edges(known))
+
+
+async def relate(request: Request) -> Response:
+    """Make an action depend on another one."""
+    said = await asked(request, RELATE, ENDS)
+    edge = _edge(said)
+    arguments = {**dict.fromkeys(FIELDS), "agentId": said["agentId"], "actionId": needed(said, "sourceActionId")}
+    try:
+        answer = await tools.update(door(request), {**arguments, "edges": [edge]})
+    except NotFound:
+        return failed("action not found")
+    edges: list[dict[str, Any]] = answer.data["edges"] if isinstance(answer.data, dict) else []
+    wanted = (edge["type"], edge["target"])
+    return succeeded(edge=next((one for one in edges if (one["type"], one["targetActionId"]) == wanted), None))
+
+
+async def frontier(request: Request) -> Response:
+    """What can be worked on now, best first."""
+    return reply(await tools.ready(door(request), asked_in_query(request, FRONTIER_FIELDS)))
+
+
+async def next_action(request: Request) -> Response:
+    """The one action to work on next."""
+    said = {**asked_in_query(request, NEXT_ACTION_FIELDS), "limit": 1}
+    answer = (await tools.ready(door(request), said)).data
+    assert isinstance(answer, dict)
+    best = next(iter(answer["frontier"]), None)
+    if best is None:
+        return succeeded(suggestion=None, message="Nothing can be worked on now.", totalActions=answer["totalActions"])
+    told = {name: best[name] for name in ("title", "description", "priority", "score", "tags")}
+    message = f"Work on {best['title']} next."
+    return succeeded(suggestion={"actionId": best["id"], **told}, message=message, totalActions=answer["totalActions"])
+
+
+async def _listed(through: Door, reader: Reader, project: str | None) -> list[dict[str, Any]]:
+    """The actions of a project; without one all that are open, and those of the projects that are known."""
+    browse = through.queries.browse
+    if project is not None:
+        return (await browse.actions(reader, project, None, MAX_ACTIONS)).items
+    open_ones = (await browse.open_work(reader, None)).actions.values()
+    found = {one.id: view(one) for one in open_ones}
+    projects = dict.fromkeys(["", *(one.project for one in open_ones), *await browse.projects(reader)])
+    for name in list(projects)[:PROJECTS]:
+        found |= {one["id"]: one for one in (await browse.actions(reader, name, None, MAX_ACTIONS)).items}
+        if len(found) >= MAX_ACTIONS:
+            break
+    return list(found.values())
+
+
+def _edge(given: dict[str, Any]) -> dict[str, Any]:
+    kind, target = given.get("type"), given.get("targetActionId") or given.get("target")
+    if not isinstance(kind, str) or not isinstance(target, str) or not target.strip():
+        raise BadArgument("an edge has a type and a targetActionId", "edges")
+    return {"type": kind, "target": target}
+
+
+async def _or_not_found(writing: Any) -> Response:
+    try:
+        answer: Answer = await writing
+    except NotFound:
+        return failed("action not found")
+    return reply(answer)
+
+
+_NO_TITLE = {400: "The title is missing, or a field cannot be read."}
+ENDPOINTS = [
+    Endpoint(
+        "GET",
+        "/agentmemory/actions",
+        list_actions,
+        "Actions, the newest first.",
+        "S",
+        query=fields(LIST_ACTIONS_FIELDS),
+        answer=outcome({"actions": listed(ACTION), "total": COUNT}),
+    ),
+    Endpoint(
+        "POST",
+        "/agentmemory/actions",
+        create,
+        "Write down an action.",
+        "S",
+        201,
+        faults=_NO_TITLE,
+        body=fields(CREATE, ("title",)),
+        answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
+    ),
+    Endpoint(
+        "GET",
+        "/agentmemory/actions/get",
+        get_action,
+        "One action.",
+        "S",
+        faults={400: "The id is missing.", 404: "There is no such action."},
+        query=fields(GET_ACTION_FIELDS, ("actionId",)),
+        answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
+    ),
+    Endpoint(
+        "POST",
+        "/agentmemory/actions/update",
+        update,
+        "Change the action that the body names.",
+        "S",
+        faults={400: "The id is missing."},
+        body=fields(UPDATE_FIELDS, ("actionId",)),
+        answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
+    ),
+    Endpoint(
+        "POST",
+        "/agentmemory/actions/edges",
+        relate,
+        "Make an action depend on another one.",
+        "S",
+        faults={400: "An end or the type is missing, or there is no such type."},
+        body=fields(RELATE, ENDS),
+        answer=outcome({"edge": {"anyOf": [EDGE, {"type": "null"}]}}),
+    ),
+    Endpoint(
+        "PATCH",
+        "/agentmemory/actions/{id}",
+        patch,
+        "Change an action.",
+        "S",
+        faults={400: "A field cannot be read.", 404: "There is no such action."},
+        body=fields(FIELDS),
+        optional=True,
+        answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
+    ),
+    Endpoint(
+        "GET",
+        "/agentmemory/frontier",
+        frontier,
+        "What can be worked on now, best first.",
+        "S",
+        query=fields(FRONTIER_FIELDS),
+        answer=outcome(
+            {"frontier": listed(READY), **dict.fromkeys(("total", "totalActions", "totalUnblocked"), COUNT)}
+        ),
+    ),
+    Endpoint(
+        "GET",
+        "/agentmemory/next",
+        next_action,
+        "The one action to work on next.",
+        "S",
+        query=fields(NEXT_ACTION_FIELDS),
+        answer=outcome({"suggestion": {"type": ["object", "null"]}, "message": TEXT, "totalActions": COUNT}),
+    ),
+]

@@ -1,0 +1,66 @@
+"""The application of the agentmemory door: below /agentmemory, and the few paths beside it."""
+
+import re
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
+
+from api.access.admission import guarded
+from api.access.dialect_roles import needs_at
+from api.dialects.agentmemory import live
+from api.dialects.agentmemory.asking import failed
+from api.dialects.agentmemory.routes import ENDPOINTS
+from api.dialects.faults import handlers
+from api.dialects.guards import guard
+from api.endpoint import routes
+from api.http import Json
+from api.ops import Measure
+from ingest.errors import AccessDenied, CommandRejected, Forbidden, SessionFull, SlotFull
+from ingest.settings import Settings
+from mcp_gateway.tools.agentmemory.answers import argument
+
+ORIGINS = r"null|https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?|vscode-webview://.*|chrome-extension://.*"
+OPEN_PATHS = frozenset({"/agentmemory/livez", "/", "/viewer", "/favicon.svg"})
+
+
+def create_app(settings: Settings) -> Starlette:
+    """The application; its state is given to it by the process."""
+    return Starlette(
+        routes=guarded([*routes(ENDPOINTS), *live.routes()], needs_at("agentmemory")),
+        exception_handlers=handlers(said),
+        middleware=[
+            Middleware(Measure, "agentmemory"),
+            Middleware(
+                CORSMiddleware,
+                allow_origin_regex=ORIGINS,
+                allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
+                allow_headers=["Content-Type", "Authorization"],
+                allow_credentials=True,
+            ),
+            guard(
+                settings,
+                Json({"error": "unauthorized"}, 401),
+                Json({"error": "forbidden: this page may not use a server without a secret"}, 403),
+                origins=re.compile(ORIGINS),
+                open_paths=OPEN_PATHS,
+            ),
+        ],
+    )
+
+
+def said(status: int, message: str, error: Exception) -> Response:
+    """The answer to a fault; what a function refuses to do is its answer, and no fault of the transport."""
+    match error:
+        case AccessDenied():
+            return Json({"error": f"forbidden: {message}"}, 403)
+        case SessionFull() | Forbidden():
+            return failed(message)
+        case SlotFull(size=size, limit=limit):
+            return Json({"error": message, "currentSize": size, "sizeLimit": limit}, status)
+        case CommandRejected(field=field) if status == 422:
+            name = argument(field)
+            return Json({"error": message if not name or name in message else f"{name}: {message}"}, 400)
+        case _:
+            return Json({"error": message}, status)

@@ -1,0 +1,110 @@
+"""Who wrote or deleted what: the audit log in agentmemory's words."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.dialects.agentmemory.asking import NUMBER, TEXT, Properties, asked_in_query, door, failed, otherwise, succeeded
+from api.dialects.agentmemory.shapes import AUDITED, fields, listed, outcome
+from api.endpoint import Endpoint
+from ingest.errors import ReaderUnknown
+from mcp_gateway.lenient import BadArgument
+from mcp_gateway.tools.tool import Door
+from projections.dialects import agentmemory as dialect
+from projections.queries.audit import AuditEntry
+
+MAX_LIMIT = 1_000
+MAX_PAGES = 20
+"""Pages of the log that are looked at for entries of one kind."""
+WORDS: Mapping[str, str] = {
+    "observation.recorded": "observe",
+    "observation.compressed": "compress",
+    "memory.recorded": "remember",
+    "memory.revised": "evolve",
+    "memory.condensed": "consolidate",
+    "memory.visibility_changed": "share",
+    "lesson.recorded": "lesson_save",
+    "lesson.reinforced": "lesson_strengthen",
+    "lesson.revised": "lesson_update",
+    "lesson.retired": "lesson_delete",
+    "lesson.triggered": "lesson_trigger",
+    "session.started": "session_start",
+    "session.ended": "session_end",
+    "session.summarised": "summarize",
+    "session.committed": "session_commit",
+    "session.retired": "session_retire",
+    "slot.set": "slot_replace",
+    "slot.appended": "slot_append",
+    "slot.deleted": "slot_delete",
+    "action.created": "action_create",
+    "action.updated": "action_update",
+    "relation.linked": "relate",
+    "relation.unlinked": "unrelate",
+    "subject.forgotten": "forget",
+}
+"""What agentmemory calls our events."""
+_EVENTS: Mapping[str, str] = {word: event for event, word in WORDS.items()} | {"delete": "subject.forgotten"}
+AUDIT_FIELDS: Properties = {"operation": TEXT, "limit": otherwise(NUMBER, 50), "agentId": TEXT}
+
+
+async def audit(request: Request) -> Response:
+    """Who wrote or deleted what, the newest first."""
+    said = asked_in_query(request, AUDIT_FIELDS)
+    if said["limit"] < 1:
+        raise BadArgument("limit must be at least 1", "limit")
+    through, limit = door(request), min(MAX_LIMIT, int(said["limit"]))
+    try:
+        found = await entries(through, said["operation"] or "", limit, said["agentId"] or "")
+    except ReaderUnknown as why:
+        return failed(str(why), entries=[])
+    return succeeded(entries=list(map(record, found)))
+
+
+async def entries(through: Door, operation: str, limit: int, agent: str = "") -> list[AuditEntry]:
+    """Entries of the audit log, newest first; of one operation, in agentmemory's words or ours."""
+    found: list[AuditEntry] = []
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = await through.queries.audit.entries(
+            through.reader(agent), _EVENTS.get(operation, operation), cursor=cursor, limit=limit - len(found)
+        )
+        found += page.entries
+        cursor = page.next
+        if cursor is None or len(found) >= limit:
+            break
+    return found
+
+
+def record(entry: AuditEntry) -> dict[str, Any]:
+    """An entry as agentmemory has it."""
+    said = {
+        "agentId": entry.agent_id,
+        "project": entry.project,
+        "sessionId": entry.session_id,
+        "reason": entry.reason,
+        "source": entry.source,
+        "erased": entry.erased,
+    }
+    told: dict[str, Any] = {
+        "id": entry.id,
+        "timestamp": dialect.iso(entry.at),
+        "operation": WORDS.get(entry.operation, entry.operation),
+        "functionId": entry.operation,
+        "targetIds": entry.targets,
+        "details": {name: value for name, value in said.items() if value},
+    }
+    return told | ({"userId": entry.user_id} if entry.user_id else {})
+
+
+ENDPOINTS = [
+    Endpoint(
+        "GET",
+        "/agentmemory/audit",
+        audit,
+        "Who wrote or deleted what, the newest first.",
+        query=fields(AUDIT_FIELDS),
+        answer=outcome({"entries": listed(AUDITED)}),
+    )
+]

@@ -1,0 +1,149 @@
+"""Commits, and the sessions they were made in."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.dialects.agentmemory.asking import NAMES, NUMBER, TEXT, Properties, asked, asked_in_query, door, otherwise
+from api.dialects.agentmemory.shapes import COMMIT, SESSION, fields, listed, record
+from api.dialects.homes import home_of
+from api.endpoint import Endpoint
+from api.http import Json
+from ingest.clock import system_clock
+from ingest.commands.requests import LinkCommit
+from mcp_gateway.lenient import BadArgument
+from mcp_gateway.tools.agentmemory.asking import chosen, command, needed
+from mcp_gateway.tools.agentmemory.sessions import told
+from mcp_gateway.tools.tool import Door
+from projections.access import Reader
+from projections.dialects import agentmemory as dialect
+from projections.queries.views import view
+
+NAME_CHARS, TIME_CHARS, MAX_FILES = 512, 64, 2_000
+MAX_LIMIT = 500
+PAGE = 500
+MAX_SEEN = 10_000
+"""Commits that one request looks at, the newest linked first."""
+
+STATED = {
+    **dict.fromkeys(("sha", "sessionId", "branch", "repo", "message", "author", "authoredAt", "project"), TEXT),
+    "files": NAMES,
+    "agentId": TEXT,
+}
+LIST = {"branch": TEXT, "repo": TEXT, "limit": otherwise(NUMBER, 100), "agentId": TEXT}
+BY_COMMIT_FIELDS: Properties = {"sha": TEXT, "agentId": TEXT}
+
+
+async def link(request: Request) -> Response:
+    """Link a commit to the session it was made in."""
+    said = await asked(request, STATED, ("sha",))
+    sha, session, through = needed(said, "sha").strip(), chosen(said, "sessionId") or "", door(request)
+    home = await home_of(request, session) if session else None
+    files: list[str] = said["files"] or []
+    linked = command(
+        LinkCommit,
+        commit=sha,
+        session_id=session,
+        project=home.project if home else said["project"],
+        agent_id=chosen(said, "agentId") or (home.agent if home else None),
+        message=said["message"],
+        branch=_cut(said, "branch"),
+        repo=_cut(said, "repo"),
+        author=_cut(said, "author"),
+        authored_at=(said["authoredAt"] or "")[:TIME_CHARS],
+        files=[one[:NAME_CHARS] for one in files[:MAX_FILES]],
+    )
+    accepted = await through.write(linked)
+    await through.caught_up(linked.agent_id)
+    found = await through.queries.browse.documents([accepted.id], through.operator())
+    known = view(found[0].document) if found else _as_said(linked)
+    return Json({"commit": dialect.commit(known)})
+
+
+async def by_commit(request: Request) -> Response:
+    """A commit, and the sessions it was made in."""
+    said = asked_in_query(request, BY_COMMIT_FIELDS, ("sha",))
+    sha, agent, through = needed(said, "sha").strip(), said["agentId"] or "", door(request)
+    await through.caught_up(agent)
+    reader = through.reader(agent)
+    found = await _commits(through, reader, {"commit": sha}, 1)
+    if not found:
+        return Json({"error": f"no session is known for commit {sha}"}, 404)
+    named = [await through.queries.browse.sessions_named(reader, name) for name in found[0]["session_ids"]]
+    known = [view(one.document) for located in named for one in located]
+    return Json({"commit": dialect.commit(found[0]), "sessions": await told(through, reader, known)})
+
+
+async def commits(request: Request) -> Response:
+    """Commits, the newest linked first."""
+    said = asked_in_query(request, LIST)
+    limit = int(said["limit"])
+    if limit < 1:
+        raise BadArgument("limit must be at least 1", "limit")
+    through, agent = door(request), said["agentId"] or ""
+    await through.caught_up(agent)
+    wanted = {name: said[name] for name in ("branch", "repo") if said[name]}
+    found = await _commits(through, through.reader(agent), wanted, min(limit, MAX_LIMIT))
+    return Json({"commits": list(map(dialect.commit, found))})
+
+
+async def _commits(through: Door, reader: Reader, wanted: dict[str, str], limit: int) -> list[dict[str, Any]]:
+    """The newest commits in which these fields are as wanted."""
+    found: list[dict[str, Any]] = []
+    cursor, seen = None, 0
+    while len(found) < limit and seen < MAX_SEEN:
+        page = await through.queries.browse.commits(reader, None, cursor, PAGE)
+        found += [one for one in page.items if all(one[name] == value for name, value in wanted.items())]
+        cursor, seen = page.next, seen + PAGE
+        if cursor is None:
+            break
+    return found[:limit]
+
+
+def _cut(said: dict[str, Any], name: str) -> str:
+    return (said[name] or "")[:NAME_CHARS]
+
+
+def _as_said(linked: LinkCommit) -> dict[str, Any]:
+    """A commit that is not projected in time."""
+    return {
+        "commit": linked.commit,
+        "branch": linked.branch,
+        "repo": linked.repo,
+        "message": linked.message,
+        "author": linked.author,
+        "authored_at": linked.authored_at,
+        "files": linked.files,
+        "session_ids": [linked.session_id] if linked.session_id else [],
+        "linked_at": system_clock(),
+    }
+
+
+ENDPOINTS = [
+    Endpoint(
+        "POST",
+        "/agentmemory/session/commit",
+        link,
+        "Link a commit to the session it was made in.",
+        body=fields(STATED, ("sha",)),
+        answer=record({"commit": COMMIT}),
+    ),
+    Endpoint(
+        "GET",
+        "/agentmemory/session/by-commit",
+        by_commit,
+        "A commit, and the sessions it was made in.",
+        faults={404: "no session is known for it"},
+        query=fields(BY_COMMIT_FIELDS, ("sha",)),
+        answer=record({"commit": COMMIT, "sessions": listed(SESSION)}),
+    ),
+    Endpoint(
+        "GET",
+        "/agentmemory/commits",
+        commits,
+        "Commits, the newest linked first.",
+        query=fields(LIST),
+        answer=record({"commits": listed(COMMIT)}),
+    ),
+]

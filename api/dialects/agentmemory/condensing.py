@@ -1,0 +1,160 @@
+"""Making few documents of many: summaries, crystals, consolidated memories."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.dialects.agentmemory.asking import (
+    BOOLEAN,
+    NUMBER,
+    TEXT,
+    asked,
+    door,
+    failed,
+    otherwise,
+    reply,
+    succeeded,
+)
+from api.dialects.agentmemory.shapes import (
+    CONSOLIDATED,
+    CONSOLIDATED_BY_TIER,
+    COUNT,
+    SUMMARY,
+    TEXTS,
+    fields,
+    outcome,
+    record,
+)
+from api.dialects.homes import home_of
+from api.endpoint import Endpoint
+from ingest.clock import system_clock
+from ingest.errors import NotFound
+from mcp_gateway.tools.agentmemory.asking import chosen, needed
+from mcp_gateway.tools.agentmemory.condense import consolidate as consolidate_tool
+from mcp_gateway.tools.agentmemory.condense import summarised
+from mcp_gateway.tools.tool import Door
+from projections.access import Reader
+from projections.frontier import is_finished
+
+MAX_DAYS = 36_500.0
+MAX_ACTIONS = 5_000
+MAX_CHAIN = 200
+MAX_GROUPS = 50
+"""Crystals of one call."""
+PAGE = 500
+
+SUMMARIZE = {"sessionId": TEXT}
+AUTO = {"olderThanDays": otherwise(NUMBER, 7), "project": TEXT, "dryRun": otherwise(BOOLEAN, False)}
+PIPELINE = {
+    "tier": TEXT,
+    "force": BOOLEAN,
+    "project": TEXT,
+    "minObservations": otherwise(NUMBER, 10),
+}
+
+
+async def summarize(request: Request) -> Response:
+    """Summarise a session now."""
+    said = await asked(request, SUMMARIZE, ("sessionId",))
+    session, through = needed(said, "sessionId"), door(request)
+    home, reader = await home_of(request, session), through.reader()
+    if home is None:
+        return failed("session_not_found")
+    try:
+        known = await through.operations.current.session(session, home.project, reader)
+    except NotFound:
+        return failed("session_not_found")
+    try:
+        return succeeded(summary=await summarised(through, known))
+    except NotFound:
+        return failed("no_observations")
+
+
+async def crystallize(request: Request) -> Response:
+    """Make crystals of work that was finished a while ago, one for each chain of actions."""
+    said = await asked(request, AUTO)
+    through = door(request)
+    await through.caught_up()
+    reader, caller = through.reader(), through.caller()
+    before = system_clock() - timedelta(days=max(0.0, min(MAX_DAYS, said["olderThanDays"])))
+    groups: dict[tuple[str, str], list[str]] = {}
+    async for one in _actions(through, reader, chosen(said, "project")):
+        if is_finished(one["status"]) and not one["crystallized_into"] and one["updated_at"] <= before:
+            groups.setdefault((one["project"], one["parent"]), []).append(one["id"])
+    made: list[str] = []
+    for names in [] if said["dryRun"] else list(groups.values())[:MAX_GROUPS]:
+        crystal = await through.operations.condensing.crystallize(names[:MAX_CHAIN], reader, caller)
+        through.wrote(caller.agent_id, crystal.position)
+        made.append(crystal.id)
+    return succeeded(groupCount=len(groups), crystalIds=made)
+
+
+async def consolidate(request: Request) -> Response:
+    """Memories about what observations have in common."""
+    said = await asked(request, PIPELINE)
+    return reply(await consolidate_tool(door(request), said))
+
+
+async def pipeline(request: Request) -> Response:
+    """All of the consolidation, or one tier of it."""
+    said = await asked(request, PIPELINE)
+    made = await consolidate_tool(door(request), said)
+    told = {name: value for name, value in msgspec.to_builtins(made.data).items() if name != "success"}
+    return succeeded(results=told)
+
+
+async def _actions(through: Door, reader: Reader, project: str | None) -> AsyncIterator[dict[str, Any]]:
+    """The newest actions of a project, or of every one."""
+    seen = 0
+    for place in [project] if project else sorted({"", *await through.queries.browse.projects(reader)}):
+        cursor: str | None = None
+        while seen < MAX_ACTIONS:
+            page = await through.queries.browse.actions(reader, place, cursor, PAGE)
+            for one in page.items:
+                yield one
+            seen, cursor = seen + PAGE, page.next
+            if cursor is None:
+                break
+
+
+ENDPOINTS = [
+    Endpoint(
+        "POST",
+        "/agentmemory/summarize",
+        summarize,
+        "Summarise a session now.",
+        body=fields(SUMMARIZE, ("sessionId",)),
+        answer=outcome({"summary": SUMMARY}),
+    ),
+    Endpoint(
+        "POST",
+        "/agentmemory/crystals/auto",
+        crystallize,
+        "Make crystals of work that was finished a while ago.",
+        body=fields(AUTO),
+        optional=True,
+        answer=outcome({"groupCount": COUNT, "crystalIds": TEXTS}),
+    ),
+    Endpoint(
+        "POST",
+        "/agentmemory/consolidate-pipeline",
+        pipeline,
+        "All of the consolidation, or one tier of it.",
+        body=fields(PIPELINE),
+        optional=True,
+        answer=outcome({"results": record(CONSOLIDATED, CONSOLIDATED_BY_TIER)}),
+    ),
+    Endpoint(
+        "POST",
+        "/agentmemory/consolidate",
+        consolidate,
+        "Memories about what observations have in common.",
+        body=fields(PIPELINE),
+        optional=True,
+        answer=outcome(CONSOLIDATED, CONSOLIDATED_BY_TIER),
+    ),
+]

@@ -1,0 +1,150 @@
+"""Small texts by name: notes of a project's second brain, and what this door says of itself.
+
+A note is kept as a slot of a project of its own, so it is scrubbed, backed up, replayed and forgotten like everything
+else. Its label is made of its name, and its description is the name.
+"""
+
+import re
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from api.dialects.agentmemory.asking import TEXT, Properties, asked, asked_in_query, door, succeeded
+from api.dialects.agentmemory.shapes import NOTE, fields, listed, outcome
+from api.endpoint import Endpoint
+from ingest.commands.requests import SetSlot
+from ingest.errors import NotFound, Overloaded
+from mcp_gateway.lenient import BadArgument
+from projections.dialects import agentmemory as dialect
+from projections.documents.slots import Slot
+from projections.queries.views import view
+
+PROJECT = "second-brain"
+MAX_NOTES = 500
+MAX_CHARS = 20_000
+"""Of a note, as of any slot."""
+_NAME = re.compile(r"[\w][\w .()-]{0,119}\.md")
+_LABEL = "note_"
+MARKDOWN = "text/markdown"
+LIST_NOTES_FIELDS: Properties = {"file": TEXT}
+WRITE_NOTE_FIELDS: Properties = {"file": TEXT, "content": TEXT}
+
+
+async def list_notes(request: Request) -> Response:
+    """The notes by name; with `file`, that one and its text."""
+    name, through = asked_in_query(request, LIST_NOTES_FIELDS)["file"], door(request)
+    await through.caught_up()
+    notes = _notes(await through.queries.browse.slots(through.reader(), PROJECT))
+    if name is None:
+        return succeeded(files=[{key: value for key, value in one.items() if key != "content"} for one in notes])
+    found = next((one for one in notes if one["file"] == _checked(name)), None)
+    if found is None:
+        raise NotFound(f"there is no file {name}")
+    return succeeded(**found)
+
+
+async def write_note(request: Request) -> Response:
+    """Keep a note, in the place of one of that name."""
+    said, through = await asked(request, WRITE_NOTE_FIELDS, ("file", "content")), door(request)
+    name = _checked(said["file"])
+    await through.caught_up()
+    notes = _notes(await through.queries.browse.slots(through.reader(), PROJECT))
+    if len(notes) >= MAX_NOTES and name not in (one["file"] for one in notes):
+        raise Overloaded(f"there are {MAX_NOTES} files already", retry_after_s=3600)
+    label = _LABEL + blake2b(name.encode(), digest_size=8).hexdigest()
+    note = SetSlot(
+        label=label, content=said["content"], project=PROJECT, size_limit=MAX_CHARS, description=name, pinned=False
+    )
+    caller = through.caller()
+    accepted = await through.operations.slots.set(note, caller)
+    through.wrote(caller.agent_id, accepted.position)
+    return succeeded(file=name)
+
+
+def descriptions(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
+    """The pages on which the door describes itself, and these endpoints."""
+    listed = "\n".join(f"- `{one.method} {one.path}`: {one.summary}" for one in endpoints)
+
+    async def agent(request: Request) -> Response:
+        return PlainTextResponse(_AGENT.format(listed=listed), media_type=MARKDOWN)
+
+    async def auth(request: Request) -> Response:
+        return PlainTextResponse(_AUTH, media_type=MARKDOWN)
+
+    return [
+        Endpoint(
+            "GET",
+            "/agent.md",
+            agent,
+            "What this API offers to an agent, as Markdown.",
+            "S",
+            answer=TEXT,
+            media=MARKDOWN,
+        ),
+        Endpoint("GET", "/auth.md", auth, "How to authenticate, as Markdown.", "S", answer=TEXT, media=MARKDOWN),
+    ]
+
+
+def _notes(found: Sequence[Slot]) -> list[dict[str, Any]]:
+    slots = [view(one) for one in found if one.project == PROJECT and one.label.startswith(_LABEL)]
+    notes = [
+        {
+            "file": one["description"],
+            "size": one["size"],
+            "updatedAt": dialect.iso(one["updated_at"]),
+            "content": one["content"],
+        }
+        for one in slots
+    ]
+    return sorted(notes, key=lambda one: one["file"])
+
+
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise BadArgument("file must be a name without a folder that ends in .md", "file")
+    return name
+
+
+_AGENT = """# mnemolog, as an agentmemory server
+
+Shared memory for coding agents: what was observed in sessions, memories kept on purpose, lessons, slots, actions.
+Bodies are JSON; a fault is `{{"error": "..."}}`. Start with `POST /agentmemory/session/start`, send what happens to
+`POST /agentmemory/observe`, ask `POST /agentmemory/search`, keep what should last with `POST /agentmemory/remember`.
+
+## Endpoints
+
+{listed}
+"""
+_AUTH = """# Authentication
+
+A server with a secret asks for `Authorization: Bearer <secret>` with every request but `GET /agentmemory/livez`; the
+WebSocket takes it as `?token=<secret>`. Without it the answer is 401 `{"error": "unauthorized"}`. A server without a
+secret takes requests from this machine only, unless it was told to listen elsewhere, and none from pages of other
+origins.
+"""
+
+ENDPOINTS = [
+    Endpoint(
+        "GET",
+        "/agentmemory/second-brain",
+        list_notes,
+        "The notes, or one of them.",
+        "S",
+        faults={400: "Not a name of a note.", 404: "There is no such note."},
+        query=fields(LIST_NOTES_FIELDS),
+        answer={"anyOf": [outcome({"files": listed(NOTE)}), outcome(NOTE["properties"], {"content": TEXT})]},
+    ),
+    Endpoint(
+        "POST",
+        "/agentmemory/second-brain",
+        write_note,
+        "Keep a note.",
+        "S",
+        faults={400: "Not a name of a note, or no content.", 413: "The note is too long.", 429: "Too many notes."},
+        body=fields(WRITE_NOTE_FIELDS, ("file", "content")),
+        answer=outcome({"file": TEXT}),
+    ),
+]

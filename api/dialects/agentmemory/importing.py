@@ -1,0 +1,150 @@
+"""Taking over transcripts of Claude Code from a folder of the server's machine.
+
+The events' ids are made of the lines, so a second import stores nothing twice. A folder is looked through to a limit.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.dialects.agentmemory.asking import NUMBER, TEXT, asked, door, failed, otherwise, succeeded
+from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, FAILED, TEXTS, fields, outcome
+from api.endpoint import Endpoint
+from api.services import services
+from ingest.errors import CommandRejected
+from ingest.events.envelope import Event
+from ingest.events.observation import ObservationRecorded
+from mcp_gateway.lenient import BadArgument
+from mcp_gateway.tools.agentmemory.asking import chosen
+from mcp_gateway.tools.tool import Door
+from projections.imports import claude_code
+from projections.imports.mapping import events_of
+
+MAX_FILES = 1_000
+MAX_LOOKED_AT = 50_000
+"""Entries of folders."""
+MAX_LINE = 16 << 20
+ROWS = 200
+"""Mapped in a thread and appended at a time."""
+MAX_SESSIONS_TOLD = 1_000
+
+IMPORT = {"path": TEXT, "maxFiles": otherwise(NUMBER, 200)}
+
+
+class Found(NamedTuple):
+    """The transcripts of a folder, the newest first; `capped` when it was not looked through to the end."""
+
+    files: list[Path]
+    capped: bool
+
+
+def transcripts(place: Path) -> Found:
+    """The transcripts in a folder and those below it, or the one that is named itself."""
+    if place.is_file():
+        return Found([place], False)
+    found: list[tuple[float, Path]] = []
+    looked_at = 0
+    for folder, _, names in os.walk(place):
+        for name in names:
+            looked_at += 1
+            path = Path(folder, name)
+            if name.endswith(".jsonl") and not path.is_symlink():
+                found.append((path.stat().st_mtime, path))
+        if looked_at >= MAX_LOOKED_AT:
+            return Found(_newest_first(found), True)
+    return Found(_newest_first(found), False)
+
+
+async def import_transcripts(request: Request) -> Response:
+    """Take over transcripts."""
+    services(request).reach.check_home()
+    said = await asked(request, IMPORT)
+    if said["maxFiles"] < 1:
+        raise BadArgument("maxFiles must be at least 1", "maxFiles")
+    most, named = min(MAX_FILES, int(said["maxFiles"])), chosen(said, "path")
+    place = await asyncio.to_thread(lambda: Path(named or "~/.claude/projects").expanduser())
+    if not await asyncio.to_thread(place.exists):
+        return failed(f"there is nothing at {place}")
+    found = await asyncio.to_thread(transcripts, place)
+    through, sessions = door(request), dict[str, None]()
+    observations = imported = 0
+    for path in found.files[:most]:
+        taken = await _take(through, path, sessions)
+        observations, imported = observations + taken, imported + 1
+    return succeeded(
+        202,
+        imported=imported,
+        observations=observations,
+        sessionIds=list(islice(sessions, MAX_SESSIONS_TOLD)),
+        discovered=len(found.files),
+        truncated=len(found.files) > most,
+        traversalCapped=found.capped,
+        maxFiles=most,
+        maxFilesUpperBound=MAX_FILES,
+    )
+
+
+async def _take(through: Door, path: Path, sessions: dict[str, None]) -> int:
+    """Append the events of a transcript; returns how many observations it has."""
+    observations = 0
+    events = _events(path, through.tenant)
+    while some := await asyncio.to_thread(lambda: list(islice(events, ROWS))):
+        outcome = await through.commands.append_events(some)
+        through.wrote(through.acting(), str(outcome.token))
+        observations += sum(isinstance(one.data, ObservationRecorded) for one in some)
+        sessions.update(dict.fromkeys(one.envelope.session_id for one in some))
+    return observations
+
+
+def _events(path: Path, tenant: str) -> Iterator[Event]:
+    with path.open("rb") as file:
+        for _, row in claude_code.rows(_lines(file)):
+            try:
+                yield from events_of(claude_code.mapped(row), claude_code.SYSTEM, tenant)
+            except CommandRejected:
+                continue  # a line that says nothing to keep: most lines of a transcript are such
+
+
+def _lines(file: Iterable[bytes]) -> Iterator[claude_code.Line]:
+    for number, line in enumerate(file, 1):
+        entry: Any = None
+        if len(line) <= MAX_LINE:
+            try:
+                entry = json.loads(line)
+            except (ValueError, RecursionError):
+                entry = None
+        known = cast("dict[str, Any]", entry) if isinstance(entry, dict) else None
+        yield claude_code.Line(number, known if known is not None and claude_code.is_one(known) else None)
+
+
+def _newest_first(found: list[tuple[float, Path]]) -> list[Path]:
+    return [path for _, path in sorted(found, key=lambda one: (-one[0], str(one[1])))]
+
+
+ENDPOINTS = [
+    Endpoint(
+        "POST",
+        "/agentmemory/replay/import-jsonl",
+        import_transcripts,
+        "Take over transcripts.",
+        status=202,
+        answers={200: FAILED},
+        body=fields(IMPORT),
+        optional=True,
+        answer=outcome(
+            {
+                **dict.fromkeys(("imported", "observations", "discovered", "maxFiles", "maxFilesUpperBound"), COUNT),
+                "sessionIds": TEXTS,
+                "truncated": BOOLEAN,
+                "traversalCapped": BOOLEAN,
+            }
+        ),
+    ),
+]

@@ -1,0 +1,196 @@
+"""The WebSocket of agentmemory's viewer: every observation as soon as it can be read. Best effort, and bounded.
+
+One task follows the log for all viewers that may see the same, while there are any. It never waits for one of them: a
+viewer that takes nothing off until its share is full is let go. Nor does it keep up at any price: of what is written
+faster than AT_ONCE observations in PAUSE_S, a part is passed over.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Coroutine
+from typing import Any
+
+from redis.exceptions import RedisError
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from api.access.admission import POLICY_VIOLATION, TRY_LATER
+from api.access.keyring import still_holds
+from api.dialects.agentmemory.frames import frames
+from api.following import followed
+from api.services import Services, services_of
+from ingest.errors import CommandRejected, MnemologError
+from ingest.events.observation import ObservationRecorded
+from ingest.tasks import end
+from projections.access import Reader
+from projections.queries import Wanted
+
+logger = logging.getLogger(__name__)
+
+PATHS = ("/stream/mem-live/viewer", "/")
+"""Older pages join a stream at the root when the first does not answer; nothing they send is needed."""
+MAX_VIEWERS = 100
+MAX_WAITING_CHARS = 4 << 20
+"""Of a viewer; a frame is kept once, whoever waits for it."""
+AT_ONCE = 200
+PAUSE_S = 0.1
+SLICE_CHARS, SLICE_S = 128 << 10, 0.005
+"""How much is said before viewers, and everybody else, have their turn: one that reads on never falls behind."""
+GOODBYE_S = 1.0
+
+
+class Viewer:
+    """What one viewer has not been sent yet."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[str] = deque()
+        self._chars = 0
+        self._more = asyncio.Event()
+        self.behind = asyncio.Event()
+        """Set once it did not take its share: what it would see has gaps, so it is let go."""
+        self.barred = False
+        """Whether its key does not hold any more."""
+
+    def offer(self, frame: str) -> None:
+        """Have a frame sent, unless there is no room."""
+        if self._chars + len(frame) > MAX_WAITING_CHARS:
+            self.behind.set()
+            return
+        self._waiting.append(frame)
+        self._chars += len(frame)
+        self._more.set()
+
+    async def next(self) -> str:
+        """The frame that waits longest, once there is one."""
+        while not self._waiting:
+            self._more.clear()
+            await self._more.wait()
+        frame = self._waiting.popleft()
+        self._chars -= len(frame)
+        return frame
+
+
+class Live:
+    """The viewers that are connected."""
+
+    def __init__(self) -> None:
+        self._audiences: dict[Reader, Audience] = {}
+
+    async def serve(self, socket: WebSocket) -> None:
+        """Serve one viewer until it leaves or is let go; closes with 1013 past MAX_VIEWERS."""
+        await socket.accept()
+        at_hand = services_of(socket.scope)
+        try:
+            reader = at_hand.door("agentmemory").reader()
+        except CommandRejected as refused:
+            await socket.close(POLICY_VIOLATION, refused.message[:100])
+            return
+        if sum(len(one.viewers) for one in self._audiences.values()) >= MAX_VIEWERS:
+            await socket.close(TRY_LATER, "too many viewers are connected")
+            return
+        viewer = Viewer()
+        audience = self._audiences.setdefault(reader, Audience(at_hand, reader))
+        audience.join(viewer)
+        try:
+            await _first_to_end(_send(socket, viewer), _hear(socket), viewer.behind.wait())
+        finally:
+            audience.viewers.discard(viewer)
+            if not audience.viewers:
+                self._audiences.pop(reader, None)
+                await audience.rest()
+        if viewer.barred:
+            await _goodbye(socket, POLICY_VIOLATION, "the key does not hold any more")
+        elif viewer.behind.is_set():
+            await _goodbye(socket, TRY_LATER, "this viewer was too slow")
+
+
+class Audience:
+    """The viewers that may see the same, and the task that follows the log for them."""
+
+    def __init__(self, at_hand: Services, reader: Reader) -> None:
+        self._at_hand, self._reader = at_hand, reader
+        self.viewers: set[Viewer] = set()
+        self._following: asyncio.Task[None] | None = None
+
+    def join(self, viewer: Viewer) -> None:
+        """One viewer more."""
+        self.viewers.add(viewer)
+        if self._following is None:
+            self._following = asyncio.create_task(self._follow(), name="viewers")
+
+    async def rest(self) -> None:
+        """Follow no longer, when nobody watches."""
+        if self._following is not None:
+            following, self._following = self._following, None
+            await end(following)
+
+    async def _follow(self) -> None:
+        at_hand, reader = self._at_hand, self._reader
+        while True:
+            try:
+                await self._show(at_hand, reader)
+            except (MnemologError, RedisError, OSError) as error:
+                logger.warning("the viewers' stream has a gap: %s", error)
+            except Exception:
+                logger.exception("the viewers' stream has a gap")
+            await asyncio.sleep(1)
+
+    async def _show(self, at_hand: Services, reader: Reader) -> None:
+        browse = at_hand.queries.browse
+        at = browse.applied()
+        async for page in followed(at_hand, Wanted(reader, ObservationRecorded.TYPE), at, AT_ONCE):
+            seen = await browse.observed(page, reader)
+            said = 0
+            for one in sorted(seen, key=lambda one: one.recorded_at):
+                for frame in frames(one):
+                    said += len(frame)
+                    for viewer in self.viewers:
+                        viewer.offer(frame)
+                if said > SLICE_CHARS:
+                    said = 0
+                    await asyncio.sleep(SLICE_S)
+            if len(page) == AT_ONCE:
+                await asyncio.sleep(PAUSE_S)
+                at.include_all(browse.applied())
+
+
+async def _send(socket: WebSocket, viewer: Viewer) -> None:
+    while not viewer.barred:
+        frame = await viewer.next()
+        if await still_holds(socket.scope):
+            await socket.send_text(frame)
+        else:
+            viewer.barred = True
+
+
+async def _hear(socket: WebSocket) -> None:
+    """Return when the viewer leaves; what it says until then is passed over."""
+    while (await socket.receive())["type"] != "websocket.disconnect":
+        pass
+
+
+async def _first_to_end(*parts: Coroutine[Any, Any, Any]) -> None:
+    tasks = [asyncio.create_task(part) for part in parts]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            if not isinstance(fault := task.exception(), WebSocketDisconnect | None):
+                raise fault
+    finally:
+        await end(*tasks)
+
+
+async def _goodbye(socket: WebSocket, code: int, reason: str) -> None:
+    """Close the connection of a viewer that takes nothing; it is likely not to take this either."""
+    try:
+        async with asyncio.timeout(GOODBYE_S):
+            await socket.close(code, reason)
+    except (TimeoutError, WebSocketDisconnect, RuntimeError):
+        logger.info("a viewer that took nothing any more was let go")
+
+
+def routes() -> list[WebSocketRoute]:
+    """The routes of the stream, on one set of viewers."""
+    live = Live()
+    return [WebSocketRoute(path, live.serve) for path in PATHS]

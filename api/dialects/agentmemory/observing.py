@@ -1,0 +1,152 @@
+"""What hooks see: stored at once, whatever they send; nothing waits for a projection."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.dialects.agentmemory.asking import ANYTHING, TEXT, asked, door, reply
+from api.dialects.agentmemory.shapes import fields, record
+from api.dialects.fitting import Fitted, fitted
+from api.dialects.homes import Home, homes, settled
+from api.endpoint import Endpoint
+from api.http import Json
+from ingest.commands.requests import TrackSession, WriteCommand
+from mcp_gateway.tools.agentmemory.asking import chosen, needed
+from mcp_gateway.tools.agentmemory.sessions import observe as agent_observe
+from projections.dialects import agentmemory as dialect
+
+AGENT_CHARS = 128
+CWD_CHARS = 4_096
+IN_THREAD_BYTES = 1 << 18
+"""A body over this is made to fit in a thread: the event loop serves others meanwhile."""
+
+OBSERVE = {
+    "sessionId": TEXT,
+    "hookType": TEXT,
+    "timestamp": {"type": ["string", "number"]},
+    "project": TEXT,
+    "cwd": TEXT,
+    "data": ANYTHING,
+    "agentId": TEXT,
+}
+AGENT_OBSERVE = {
+    **dict.fromkeys(("sessionId", "project", "text", "content", "type", "title", "cwd", "agentId"), TEXT),
+    "imageData": TEXT,
+}
+
+
+async def observe(request: Request) -> Response:
+    """Record what a hook saw."""
+    said = await asked(request, OBSERVE, ("sessionId", "hookType", "timestamp"))
+    session, hook = needed(said, "sessionId"), needed(said, "hookType")
+    moment = moment_of(said["timestamp"])
+    through, agent = door(request), (chosen(said, "agentId") or "")[:AGENT_CHARS]
+    home, new = await settled(request, session, said["project"] or "", agent)
+    fits = await _fitted(request, _data(said["data"]))
+    seen = dialect.observe(
+        session,
+        home.project,
+        hook,
+        fits.data,
+        content="" if fits.data else hook,
+        agent_id=home.agent,
+        occurred_at=moment,
+        image=fits.image,
+        modality=fits.modality,
+    )
+    seen = replace(seen, project=home.project)  # a session of another door may be at home in the nameless project
+    events: list[WriteCommand] = [seen]
+    if new and (cwd := chosen(said, "cwd")):
+        events.append(_started(session, home, cwd[:CWD_CHARS], moment))
+    accepted, *others = await asyncio.gather(*map(through.write, events))
+    for one in (accepted, *others):
+        homes(request).wrote(session, one.position)
+    return Json({"observationId": accepted.id}, 201)
+
+
+async def observe_as_agent(request: Request) -> Response:
+    """Record what an agent says itself, as if it had used a tool."""
+    said = await asked(request, AGENT_OBSERVE, ("sessionId", "project"))
+    session, project = needed(said, "sessionId"), needed(said, "project")
+    agent = (chosen(said, "agentId") or "")[:AGENT_CHARS]
+    home, _ = await settled(request, session, project, agent)
+    arguments = {**said, "project": home.project or project, "agentId": agent or home.agent}
+    if image := said["imageData"]:
+        fits = await _fitted(request, {"image": image})
+        arguments |= {"image": fits.image, "modality": "mixed" if fits.image else ""}
+    for name in ("text", "content"):
+        if isinstance(text := said[name], str):
+            arguments[name] = (await _fitted(request, {name: text})).data[name]
+    return reply(await agent_observe(door(request), arguments), 201)
+
+
+def moment_of(given: str | float) -> datetime | None:
+    """When something happened, as the client says it; None, which is now, for what is no time of this era."""
+    try:
+        if isinstance(given, str):
+            moment = datetime.fromisoformat(given.strip())
+        else:
+            moment = datetime.fromtimestamp(given / 1000 if given > _LATEST_S else given, UTC)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return moment if 1970 <= moment.year < 2200 else None
+
+
+def _data(given: Any) -> dict[str, Any]:
+    """What was observed, as data; empty for nothing, of which only the hook is kept."""
+    if given is None:
+        return {}
+    if isinstance(given, dict):
+        return cast("dict[str, Any]", given)
+    return {"content" if isinstance(given, str) else "value": given}
+
+
+async def _fitted(request: Request, data: Mapping[str, Any]) -> Fitted:
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) <= IN_THREAD_BYTES:
+        return fitted(data)
+    return await asyncio.to_thread(fitted, data)
+
+
+def _started(session: str, home: Home, cwd: str, moment: datetime | None) -> TrackSession:
+    """Says where a session works. An observation opens its session, but does not say that."""
+    return TrackSession(
+        status="started",
+        session_id=session,
+        project=home.project,
+        agent_id=home.agent,
+        cwd=cwd,
+        occurred_at=moment,
+    )
+
+
+_LATEST_S = 10_000_000_000
+"""The year 2286 in seconds: what is later is in milliseconds."""
+
+ENDPOINTS = [
+    Endpoint(
+        "POST",
+        "/agentmemory/observe",
+        observe,
+        "Record what a hook saw.",
+        status=201,
+        body=fields(OBSERVE, ("sessionId", "hookType", "timestamp")),
+        answer=record({"observationId": TEXT}),
+    ),
+    Endpoint(
+        "POST",
+        "/agentmemory/agent/observe",
+        observe_as_agent,
+        "Record what an agent says itself, as if it had used a tool.",
+        "S",
+        201,
+        body=fields(AGENT_OBSERVE, ("sessionId", "project")),
+        answer=record({"observationId": TEXT}),
+    ),
+]

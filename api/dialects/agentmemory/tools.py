@@ -1,0 +1,101 @@
+"""The MCP tools over plain HTTP: what there is, and calls of it.
+
+The shim calls `mcp/call` and shows an agent nothing of an answer that is no 2xx, so there every fault of a call is in
+the text; direct callers of `mcp/tools` get it as a status. A tool that does not exist is 400 on both.
+"""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.dialects.agentmemory.asking import SOURCE, TEXT, Properties, asked
+from api.dialects.agentmemory.shapes import CALLED, TOOL, fields, listed, record
+from api.endpoint import Endpoint
+from api.http import Json
+from api.services import READER_HEADER, tool_door
+from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound, TooManyRequests
+from mcp_gateway import lenient
+from mcp_gateway.lenient import BadArgument
+from mcp_gateway.profiles import PROFILES
+from mcp_gateway.tools.agentmemory.answers import failed, refused
+from mcp_gateway.tools.tool import Answer, Tool
+
+TOOLS = {tool.name: tool for tool in PROFILES["agentmemory"]}
+CALL: Properties = {"name": TEXT, "arguments": {"type": "object"}}
+_LISTED = [
+    {"name": one.name, "description": one.description, "inputSchema": one.input_schema} for one in TOOLS.values()
+]
+
+
+async def tools(request: Request) -> Response:
+    """The tools."""
+    return Json({"tools": _LISTED})
+
+
+async def call(request: Request) -> Response:
+    """Call a tool; what goes wrong in it is in the text of the answer."""
+    tool, arguments = await _wanted(request)
+    try:
+        return _said(await _called(request, tool, arguments))
+    except (AccessDenied, TooManyRequests):
+        raise
+    except MnemologError as error:
+        told = refused(tool, error)
+        return _said(failed(told.text) if told.is_error else told)
+
+
+async def call_for_status(request: Request) -> Response:
+    """Call a tool; an argument at fault is a 400, what does not exist a 404."""
+    tool, arguments = await _wanted(request)
+    try:
+        return _said(await _called(request, tool, arguments))
+    except AccessDenied:
+        raise
+    except NotFound as error:
+        return Json({"error": str(error)}, 404)
+    except CommandRejected as error:
+        told = refused(tool, error)
+        return Json({"error": error.message}, 400) if told.is_error else _said(told)
+
+
+async def _wanted(request: Request) -> tuple[Tool, dict[str, Any]]:
+    said = await asked(request, CALL, ("name",))
+    tool = TOOLS.get(said["name"].strip())
+    if tool is None:
+        raise BadArgument(f"Unknown tool: {said['name'][:200]}")
+    return tool, said["arguments"] or {}
+
+
+async def _called(request: Request, tool: Tool, arguments: dict[str, Any]) -> Answer:
+    through = tool_door(request.scope, SOURCE, request.headers.get(READER_HEADER, ""))
+    await through.admits(tool)
+    return await tool.call(through, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
+
+
+def _said(answer: Answer) -> Response:
+    content = {"content": [{"type": "text", "text": answer.text}]}
+    return Json(content | ({"isError": True} if answer.is_error else {}))
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/agentmemory/mcp/tools", tools, "The tools.", answer=record({"tools": listed(TOOL)})),
+    Endpoint(
+        "POST",
+        "/agentmemory/mcp/tools",
+        call_for_status,
+        "Call a tool.",
+        "S",
+        faults={404: "no such action"},
+        body=fields(CALL, ("name",)),
+        answer=CALLED,
+    ),
+    Endpoint(
+        "POST",
+        "/agentmemory/mcp/call",
+        call,
+        "Call a tool; what goes wrong in it is in the answer's text.",
+        body=fields(CALL, ("name",)),
+        answer=CALLED,
+    ),
+]

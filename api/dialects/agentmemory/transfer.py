@@ -1,0 +1,199 @@
+"""What comes from elsewhere and what is told elsewhere: exports, Antigravity's conversations, the log as commits."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any, cast, get_args
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.dialects.agentmemory.asking import (
+    NUMBER,
+    TEXT,
+    Properties,
+    asked,
+    asked_in_query,
+    door,
+    failed,
+    object_in,
+    otherwise,
+    read,
+    reply,
+    succeeded,
+)
+from api.dialects.agentmemory.auditing import WORDS, entries
+from api.dialects.agentmemory.shapes import COUNT, OBJECT, TEXTS, fields, listed, outcome, record
+from api.endpoint import Endpoint
+from api.http import body
+from api.services import services
+from ingest.errors import CommandRejected, Overloaded
+from mcp_gateway.lenient import BadArgument
+from mcp_gateway.tools.agentmemory import antigravity
+from mcp_gateway.tools.agentmemory.asking import count
+from mcp_gateway.tools.catalog import server_version
+from mcp_gateway.tools.tool import Door
+from projections.dialects import agentmemory as dialect
+from projections.operations.clear import Clear
+from projections.operations.take_over import Strategy, TakeOver
+from projections.queries.audit import AuditEntry
+
+MAX_COMMITS = 500
+MAX_IMPORT_BYTES = 64 << 20
+"""A bigger export is for `mnemolog import agentmemory`, which reads it from a file."""
+LIMITS = {"sessions": 10_000, "memories": 50_000, "summaries": 10_000}
+MAX_PER_SESSION, MAX_OBSERVATIONS = 5_000, 500_000
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+FIRST, LAST = (0, 3, 0), (0, 9, 29)
+"""Versions of agentmemory whose exports are read; our own are, too."""
+EXPORT: Properties = {"exportData": {"type": "object"}, "strategy": otherwise(TEXT, STRATEGIES[0])}
+_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
+_one_at_a_time = asyncio.Semaphore(1)
+"""An export is in memory as long as it is imported."""
+SHA_CHARS, SHORT_CHARS = 40, 7
+NOBODY = "mnemolog"
+SYNC_ANTIGRAVITY_FIELDS: Properties = {
+    "mode": otherwise(TEXT, antigravity.MODES[0]),
+    "currentConversationId": TEXT,
+    "currentFolder": TEXT,
+}
+COMMITS_FIELDS: Properties = {"limit": otherwise(NUMBER, 50)}
+
+
+async def import_export(request: Request) -> Response:
+    """Take over an export."""
+    services(request).reach.check_whole()
+    if _one_at_a_time.locked():
+        raise Overloaded("another export is being imported", retry_after_s=10)
+    async with _one_at_a_time:
+        raw = await body(request, MAX_IMPORT_BYTES)
+        said = read(
+            await asyncio.to_thread(object_in, raw),
+            EXPORT,
+            ("exportData",),
+        )
+        strategy = _strategy(said["strategy"])
+        export: dict[str, Any] = said["exportData"]
+        if fault := _unsupported(export):
+            return failed(fault)
+        return await _taken_over(door(request), export, strategy)
+
+
+async def _taken_over(through: Door, export: dict[str, Any], strategy: Strategy) -> Response:
+    reader, caller, operations = through.reader(), through.caller(), through.operations
+    clear = Clear(operations.current, operations.forgetting, through.queries.browse)
+    try:
+        done = await TakeOver(through.commands, operations, clear).run(export, strategy, reader, caller)
+    except CommandRejected as refused:
+        return failed(refused.message)
+    through.wrote(caller.agent_id, done.position)
+    counts = {f"{name[:-1]}ies" if name.endswith("y") else f"{name}s": count for name, count in done.rows.items()}
+    told: dict[str, Any] = {**dict.fromkeys(("sessions", "observations", "memories", "summaries"), 0), **counts}
+    told |= {"refused": done.refused, "refusals": done.refusals} if done.refused else {}
+    return succeeded(strategy=strategy, skipped=done.skipped, **told)
+
+
+def _strategy(given: str) -> Strategy:
+    for one in STRATEGIES:
+        if one == given.strip().lower():
+            return one
+    raise BadArgument(f"strategy must be one of {', '.join(STRATEGIES)}", "strategy")
+
+
+def _unsupported(export: Mapping[str, Any]) -> str:
+    """Why an export cannot be taken; empty when it can."""
+    version: Any = export.get("version")
+    found = _VERSION.fullmatch(version) if isinstance(version, str) else None
+    own = _VERSION.match(server_version() or "")
+    stated = tuple(map(int, found.groups())) if found else ()
+    ours = tuple(map(int, own.groups())) if own else ()
+    if not stated or not (FIRST <= stated <= LAST or stated <= ours):
+        return f"Unsupported export version: {version}"
+    for name, most in LIMITS.items():
+        if _length(export.get(name)) > most:
+            return f"too many {name}: {_length(export.get(name)):,}, and the limit is {most:,}"
+    observed: Any = export.get("observations")
+    counts = list(map(_length, cast("dict[str, Any]", observed).values())) if isinstance(observed, dict) else []
+    if max(counts, default=0) > MAX_PER_SESSION or sum(counts) > MAX_OBSERVATIONS:
+        return f"too many observations: the limit is {MAX_PER_SESSION:,} a session and {MAX_OBSERVATIONS:,} in all"
+    return ""
+
+
+def _length(found: Any) -> int:
+    return len(cast("list[Any]", found)) if isinstance(found, list) else 0
+
+
+async def sync_antigravity(request: Request) -> Response:
+    """Take over conversations of Antigravity that are on the server's machine."""
+    services(request).reach.check_home()
+    said = await asked(request, SYNC_ANTIGRAVITY_FIELDS)
+    if said["mode"].strip().lower() not in ("", *antigravity.MODES):
+        raise BadArgument(f"mode must be one of {', '.join(antigravity.MODES)}", "mode")
+    return reply(await antigravity.sync(door(request), said))
+
+
+async def commits(request: Request) -> Response:
+    """The audit log, told as commits; the newest first."""
+    said = asked_in_query(request, COMMITS_FIELDS)
+    found = await entries(door(request), "", count(said, "limit", MAX_COMMITS))
+    return succeeded(commits=list(map(_commit, found)))
+
+
+def _commit(entry: AuditEntry) -> dict[str, Any]:
+    name = "".join(mark for mark in entry.id if mark.isalnum()).lower()
+    agent = entry.agent_id or NOBODY
+    what = WORDS.get(entry.operation, entry.operation)
+    return {
+        "sha": name[-SHA_CHARS:].rjust(SHA_CHARS, "0"),
+        "shortSha": name[-SHORT_CHARS:],
+        "agent": agent,
+        "email": f"{agent}@{NOBODY}.invalid",
+        "date": dialect.iso(entry.at),
+        "message": " ".join([what, *entry.targets[:3]]),
+    }
+
+
+ENDPOINTS = [
+    Endpoint(
+        "POST",
+        "/agentmemory/import",
+        import_export,
+        "Take over an export; what cannot be taken is told of.",
+        "S",
+        body=fields(EXPORT, ("exportData",)),
+        faults={
+            400: "The export is missing, or there is no such strategy.",
+            413: "The export is too big for a request.",
+            429: "Another one is being imported.",
+        },
+        answer=outcome(
+            {
+                "strategy": TEXT,
+                **dict.fromkeys(("skipped", "sessions", "observations", "memories", "summaries"), COUNT),
+            },
+            {"refused": COUNT, "refusals": TEXTS},
+        ),
+    ),
+    Endpoint(
+        "POST",
+        "/agentmemory/antigravity/sync",
+        sync_antigravity,
+        "Take over conversations of Antigravity.",
+        "S",
+        faults={400: "There is no such mode."},
+        body=fields(SYNC_ANTIGRAVITY_FIELDS),
+        optional=True,
+        answer=OBJECT,
+    ),
+    Endpoint(
+        "GET",
+        "/agentmemory/dolt/commits",
+        commits,
+        "The audit log, told as commits.",
+        "S",
+        query=fields(COMMITS_FIELDS),
+        answer=outcome(
+            {"commits": listed(record(dict.fromkeys(("sha", "shortSha", "agent", "email", "date", "message"), TEXT)))}
+        ),
+    ),
+]

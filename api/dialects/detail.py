@@ -1,0 +1,147 @@
+"""What the doors of FastAPI applications share: bodies checked by pydantic, faults as `{"detail": ...}`."""
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.http import Json
+from api.openapi import TEXT
+from ingest.errors import MalformedRequest, MnemologError
+from mcp_gateway.surrogates import repaired_json
+
+M = TypeVar("M", bound=BaseModel)
+
+
+FAULT = {
+    "type": "object",
+    "properties": {
+        "detail": {
+            "anyOf": [
+                {"type": "string"},
+                {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {"type": TEXT, "loc": {"type": "array"}, "msg": TEXT},
+                        "required": ["type", "loc", "msg"],
+                    },
+                },
+            ]
+        }
+    },
+    "required": ["detail"],
+}
+"""The shape of a fault."""
+
+
+class Unprocessable(MnemologError):
+    """A request that does not fit; `errors` as FastAPI lists them."""
+
+    code = "unprocessable"
+
+    def __init__(self, errors: list[dict[str, Any]]) -> None:
+        super().__init__("the request does not fit")
+        self.errors = errors
+
+
+def said(status: int, message: str, error: Exception) -> Response:
+    """The answer to a fault."""
+    if isinstance(error, Unprocessable):
+        return Json({"detail": error.errors}, 422)
+    if isinstance(error, MalformedRequest):
+        status = 422
+    if status == 500:
+        return Response("Internal Server Error", 500, media_type="text/plain")
+    return Json({"detail": _PHRASES.get(status, message) if message == "Not Found" else message}, status)
+
+
+_PHRASES = {404: "Not Found", 405: "Method Not Allowed"}
+
+
+def parse(model: type[M], raw: bytes, content_type: str = "application/json") -> M:
+    """A body as `model`; raises Unprocessable."""
+    if not raw:
+        raise _missing(["body"])
+    if "json" not in content_type.lower():
+        text = raw.decode("utf-8", "replace")
+        message = "Input should be a valid dictionary or object to extract fields from"
+        raise Unprocessable([{"type": "model_attributes_type", "loc": ["body"], "msg": message, "input": text}])
+    value = _decoded(raw)
+    if value is None:
+        raise _missing(["body"])
+    return _validated(model, value, "body")
+
+
+def parse_query(model: type[M], request: Request) -> M:
+    """The query string as `model`; raises Unprocessable."""
+    try:
+        return _validated(model, dict(request.query_params), "query")
+    except Unprocessable as fault:
+        raise Unprocessable(
+            [{**error, "input": None} if error["type"] == "missing" else error for error in fault.errors]
+        ) from None
+
+
+def path_value(kind: type[Any], request: Request, name: str) -> Any:
+    """A part of the path as `kind` (int, UUID); raises Unprocessable."""
+    try:
+        return TypeAdapter(kind).validate_python(request.path_params[name])
+    except ValidationError as fault:
+        raise _unprocessable(fault, ("path", name)) from None
+
+
+def together(*readings: Callable[[], Any]) -> list[Any]:
+    """What each of several reads from a request; raises Unprocessable with the faults of all of them."""
+    values: list[Any] = []
+    errors: list[dict[str, Any]] = []
+    for read in readings:
+        try:
+            values.append(read())
+        except Unprocessable as fault:
+            errors += fault.errors
+    if errors:
+        raise Unprocessable(errors)
+    return values
+
+
+def _decoded(raw: bytes) -> Any:
+    """The JSON of a body; raises Unprocessable that says where it ends to be JSON, as the json module tells it."""
+    repaired = repaired_json(raw)
+    try:
+        return msgspec.json.decode(repaired)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        return json.loads(repaired)  # which also takes NaN and Infinity, for the validation to refuse
+    except (ValueError, RecursionError) as fault:
+        place, message = (fault.pos, fault.msg) if isinstance(fault, json.JSONDecodeError) else (0, str(fault))
+        error: dict[str, Any] = {"type": "json_invalid", "loc": ["body", place], "msg": "JSON decode error"}
+        raise Unprocessable([{**error, "input": {}, "ctx": {"error": message}}]) from None
+
+
+def _missing(loc: list[str | int]) -> Unprocessable:
+    return Unprocessable([{"type": "missing", "loc": loc, "msg": "Field required", "input": None}])
+
+
+def _validated(model: type[M], value: Any, where: str) -> M:
+    try:
+        return model.model_validate(value, from_attributes=True)
+    except ValidationError as fault:
+        raise _unprocessable(fault, (where,)) from None
+
+
+def _unprocessable(fault: ValidationError, where: tuple[str, ...]) -> Unprocessable:
+    errors = [
+        {**error, "loc": [*where, *error["loc"]], **({"ctx": _plain(error["ctx"])} if "ctx" in error else {})}
+        for error in fault.errors(include_url=False)
+    ]
+    return Unprocessable(errors)
+
+
+def _plain(context: dict[str, Any]) -> dict[str, Any]:
+    return {name: str(value) if isinstance(value, Exception) else value for name, value in context.items()}

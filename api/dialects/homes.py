@@ -1,0 +1,99 @@
+"""Where sessions are at home: other systems know a session by its id alone, we by its project and its id.
+
+A session stays in the project that it was first heard of in, whatever project later requests name: agents change
+folders, and hooks then send another one. What is known here saves a look; it is bounded, and never the truth.
+"""
+
+from collections import OrderedDict
+from copy import copy
+from typing import NamedTuple
+
+from starlette.requests import Request
+
+from api.services import services
+from ingest.log.position import Token
+from projections.dialects.agentmemory import UNKNOWN_PROJECT
+from projections.documents.sessions import Session
+
+MAX_HOMES = 10_000
+
+
+class Home(NamedTuple):
+    """A session's project and agent, and up to where it was written through this process (empty: it was not)."""
+
+    project: str
+    agent: str
+    written: Token
+
+
+class Whose(NamedTuple):
+    """A tenant, and those projects of it that may be seen (empty: all of them)."""
+
+    tenant: str = ""
+    projects: tuple[str, ...] = ()
+
+
+class Homes:
+    """The homes of the sessions that were asked about last."""
+
+    def __init__(self, limit: int = MAX_HOMES) -> None:
+        self._limit, self._whose = limit, Whose()
+        self._homes: OrderedDict[tuple[Whose, str], Home] = OrderedDict()
+
+    def of(self, tenant: str, projects: tuple[str, ...]) -> "Homes":
+        """The same homes, as far as they are of one tenant, and of those who may see the same projects of it."""
+        theirs = copy(self)
+        theirs._whose = Whose(tenant, projects)
+        return theirs
+
+    def __len__(self) -> int:
+        return len(self._homes)
+
+    def known(self, session_id: str) -> Home | None:
+        """The home of a session, if it is known."""
+        if (name := (self._whose, session_id)) in self._homes:
+            self._homes.move_to_end(name)
+        return self._homes.get(name)
+
+    def settle(self, session_id: str, project: str, agent: str) -> Home:
+        """Take note of a session's home, unless it has one; returns the one it has, with an agent once one is named."""
+        home = self.known(session_id) or Home(project, agent, Token())
+        home = self._homes[self._whose, session_id] = home._replace(agent=home.agent or agent)
+        if len(self._homes) > self._limit:
+            self._homes.popitem(last=False)
+        return home
+
+    def wrote(self, session_id: str, position: str) -> None:
+        """Take note of an acknowledged write to a session."""
+        if home := self._homes.get((self._whose, session_id)):
+            home.written.include_all(Token.parse(position))
+
+    def forget(self, session_id: str) -> None:
+        """Nothing is known of a session any more: it was forgotten, and may begin anew elsewhere."""
+        self._homes.pop((self._whose, session_id), None)
+
+
+def homes(request: Request) -> Homes:
+    """The homes that this process knows, as far as whoever asks may know them."""
+    at_hand = services(request)
+    known: Homes = request.app.state.homes
+    return known.of(at_hand.tenant, at_hand.reach.projects)
+
+
+async def home_of(request: Request, session_id: str) -> Home | None:
+    """The home of a session that exists; None for one that was never heard of."""
+    known = homes(request)
+    if home := known.known(session_id):
+        return home
+    at_hand = services(request)
+    found = await at_hand.queries.browse.sessions_named(at_hand.operator(), session_id)
+    if not found or not isinstance(session := found[0].document, Session):
+        return known.known(session_id)  # a request that came meanwhile may have settled it
+    return known.settle(session_id, session.project, session.agent_id)
+
+
+async def settled(request: Request, session_id: str, project: str, agent: str) -> tuple[Home, bool]:
+    """The home of a session that is written to, and whether it is new; a blank project is `unknown`."""
+    if await home_of(request, session_id) is None:
+        return homes(request).settle(session_id, project if project.strip() else UNKNOWN_PROJECT, agent), True
+    return homes(request).settle(session_id, "", agent), False

@@ -1,0 +1,1 @@
+"""memex's REST API and its MCP server."""

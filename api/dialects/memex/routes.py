@@ -1,0 +1,168 @@
+"""The endpoints of memex: its memories, and how the server is."""
+
+import asyncio
+from functools import partial
+from typing import TypeVar
+from uuid import UUID
+
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel
+from redis.exceptions import RedisError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.dialects.detail import FAULT, parse, parse_query, path_value, together
+from api.dialects.faults import usual
+from api.dialects.memex.own import own
+from api.dialects.memex.shapes import (
+    VERSION,
+    Counted,
+    Found,
+    Health,
+    Info,
+    MemoryCreate,
+    MemorySearch,
+    OfAgent,
+    OfPair,
+)
+from api.endpoint import Endpoint
+from api.http import Json, body
+from api.openapi import TEXT, About, documented
+from api.services import services
+from ingest.clock import system_clock
+from ingest.connections import pool_size
+from ingest.log.position import Token
+from mcp_gateway.tools.memex import memories
+from mcp_gateway.tools.tool import Door
+from projections.dialects.memex import Shown
+
+M = TypeVar("M", bound=BaseModel)
+
+SOURCE = "memex"
+"""The door, as events name it."""
+ABOUT = About(
+    "memex", VERSION, "Memory of agents about users, by meaning and recency.", FAULT, partial(usual, away=502),
+    pages=("docs", "redoc"),
+)  # fmt: skip
+WAIT_S = 5.0
+"""How long a search or a count waits for what its agent wrote; then it fails, rather than to leave something out."""
+PING_S = 2.0
+_INVALID = {422: "The request does not fit."}
+_TOO_OFTEN = {429: "More often than the agent may in a minute."}
+_BROKEN = {502: "The log or the index does not answer."}
+
+
+async def create(request: Request) -> Response:
+    """Store a memory; the same text again is another one."""
+    asked = await _asked(MemoryCreate, request)
+    own(request).creates.count(asked.agent_id, system_clock())
+    kept = await memories.keep(
+        _door(request), asked.agent_id, asked.user_id, asked.content, asked.memory_type.value, asked.importance
+    )
+    own(request).metrics.done("create")
+    return Json(kept, 201)
+
+
+async def search(request: Request) -> Response:
+    """What an agent remembers of a user, best first."""
+    asked = await _asked(MemorySearch, request)
+    own(request).searches.count(asked.agent_id, system_clock())
+    await _caught_up(request, asked.agent_id)
+    _watch_embedding(request)
+    kind = None if asked.memory_type is None else asked.memory_type.value
+    wanted = memories.Search(asked.agent_id, asked.user_id, asked.query, asked.top_k, asked.alpha, kind)
+    found, _ = await memories.search(_door(request), wanted)
+    own(request).metrics.done("search")
+    return Json(Found(found, asked.query, len(found)))
+
+
+async def delete(request: Request) -> Response:
+    """Forget a memory of an agent's, for good."""
+    memory, whose = together(
+        lambda: path_value(UUID, request, "memory_id"),
+        lambda: parse_query(OfAgent, request),
+    )
+    if not await memories.delete(_door(request), whose.agent_id, memory):
+        raise HTTPException(404, "Memory not found, or it does not belong to this agent.")
+    own(request).metrics.done("delete")
+    return Response(status_code=204)
+
+
+async def count(request: Request) -> Response:
+    """How much an agent remembers of a user."""
+    pair = parse_query(OfPair, request)
+    await _caught_up(request, pair.agent_id)
+    there = await memories.count(_door(request), pair.agent_id, pair.user_id)
+    return Json(Counted(pair.agent_id, pair.user_id, there))
+
+
+async def health(request: Request) -> Response:
+    """Whether reads and writes work; 200 also when they do not."""
+    try:
+        async with asyncio.timeout(PING_S):
+            await services(request).redis.ping()
+    except (RedisError, OSError, TimeoutError) as fault:
+        return Json(Health("degraded", f"error: {fault or type(fault).__name__}"))
+    for wrong in services(request).watch.readiness.impaired:
+        return Json(Health("degraded", f"error: {wrong.message}"))
+    return Json(Health("ok", "ok"))
+
+
+async def metrics(request: Request) -> Response:
+    """Prometheus' text format."""
+    _watch_embedding(request)
+    return Response(own(request).metrics.text(pool_size(services(request).redis)), media_type=CONTENT_TYPE_LATEST)
+
+
+async def info(request: Request) -> Response:
+    """What this is."""
+    return Json(Info())
+
+
+ENDPOINTS = documented(
+    ABOUT,
+    [
+        Endpoint(
+            "POST", "/v1/memories", create, "Store a memory.",
+            status=201, body=MemoryCreate, answer=Shown, faults=_INVALID | _TOO_OFTEN | _BROKEN,
+        ),
+        Endpoint(
+            "POST", "/v1/memories/search", search, "Find what an agent remembers of a user.",
+            body=MemorySearch, answer=Found, faults=_INVALID | _TOO_OFTEN | _BROKEN,
+        ),
+        Endpoint(
+            "DELETE", "/v1/memories/{memory_id}", delete, "Forget a memory.",
+            "S", status=204, query=OfAgent, faults={404: "Not there, or another agent's."} | _INVALID | _BROKEN,
+        ),
+        Endpoint(
+            "GET", "/v1/memories/count", count, "Count what an agent remembers of a user.",
+            "S", query=OfPair, answer=Counted, faults=_INVALID | _BROKEN,
+        ),
+        Endpoint("GET", "/health", health, "Whether reads and writes work; always 200.", "S", answer=Health),
+        Endpoint("GET", "/metrics", metrics, "Figures for Prometheus.", "M", answer=TEXT, media="text/plain"),
+        Endpoint("GET", "/", info, "What this is.", "S", answer=Info),
+    ],
+)  # fmt: skip
+
+
+async def _asked(model: type[M], request: Request) -> M:
+    return parse(model, await body(request), request.headers.get("content-type", ""))
+
+
+async def _caught_up(request: Request, agent: str) -> None:
+    """Wait for what the agent wrote through this process; raises ProjectionBehind where that takes too long."""
+    at_hand = services(request)
+    if not at_hand.replica.ready:
+        await at_hand.replica.wait_ready(WAIT_S)
+    if after := at_hand.last_writes.after(agent):
+        await at_hand.replica.wait_for(Token.parse(after), WAIT_S)
+
+
+def _watch_embedding(request: Request) -> None:
+    """From now on, count the queries that this process embeds, whichever door they come in by."""
+    services(request).queries.recall.vectors.watch = own(request).metrics.embedded
+
+
+def _door(request: Request) -> Door:
+    return services(request).door(SOURCE)

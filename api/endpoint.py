@@ -1,0 +1,90 @@
+"""An endpoint of a door: what answers it, and what OpenAPI, the docs page and the compatibility table say of it.
+
+A door lists its endpoints once; routes, `/openapi.json` and `/docs` are made from the list.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from inspect import iscoroutinefunction
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, request_response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]] | ASGIApp
+Shape: TypeAlias = Any
+"""What a body, a query string or an answer is: a msgspec Struct or a type made of some, a pydantic model, or a mapping,
+which is a JSON Schema as it stands."""
+Level = Literal["M", "S", "V"]
+"""M: a real client depends on it. S: part of the documented surface. V: only a page or a command line calls it."""
+JSON = "application/json"
+
+
+class Header(NamedTuple):
+    """What a request header says, and the schema of that."""
+
+    says: str
+    schema: Mapping[str, Any] = {"type": "string"}
+
+
+class Endpoint(NamedTuple):
+    """One method of one path.
+
+    `body` and `query` are what is asked for, `answer` is what comes with `status`. `faults` says which other statuses
+    there are, and when; what every endpoint of the door can answer, the door says once (see `openapi.About`). Of those
+    that are no faults of the door's shape, `answers` has the shape.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    level: Level = "M"
+    status: int = 200
+    body: Shape | None = None
+    query: Shape | None = None
+    answer: Shape | None = None
+    faults: Mapping[int, str] = {}
+    answers: Mapping[int, Shape] = {}
+    media: str = JSON
+    """The content type of the answer."""
+    taken: Sequence[str] = (JSON,)
+    """The content types of the body."""
+    optional: bool = False
+    """Whether the body may be left out."""
+    headers: Mapping[str, Header] = {}
+    """Request headers that count here."""
+    open: bool = False
+    """Whether it answers without a secret."""
+
+
+def routes(endpoints: Sequence[Endpoint]) -> list[Route]:
+    """The routes, one a path; 405 names every method of the path. The order in which endpoints are listed is of no
+    account: what is more particular is asked first."""
+    by_path: dict[str, dict[str, ASGIApp]] = {}
+    for one in endpoints:
+        by_path.setdefault(one.path, {})[one.method] = _application(one.handler)
+    return [Route(path, _ByMethod(by_path[path]), methods=list(by_path[path])) for path in sorted(by_path, key=_rank)]
+
+
+class _ByMethod:
+    """An ASGI application that hands a request to the one for its method."""
+
+    def __init__(self, applications: Mapping[str, ASGIApp]) -> None:
+        self._applications = applications
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._applications["GET" if scope["method"] == "HEAD" else scope["method"]](scope, receive, send)
+
+
+def _application(handler: Handler) -> ASGIApp:
+    if iscoroutinefunction(handler) or iscoroutinefunction(getattr(handler, "__func__", None)):
+        return request_response(cast("Callable[[Request], Awaitable[Response]]", handler))
+    return cast("ASGIApp", handler)
+
+
+def _rank(path: str) -> list[int]:
+    """Sorts a path before those that would take its requests: a word before a parameter, that before one with slashes,
+    and a path before its own beginning."""
+    return [2 if ":path}" in part else int(part.startswith("{")) for part in path.split("/")] + [3]

@@ -1,0 +1,65 @@
+"""Where a server listens: the ports its settings ask for, and the sockets that are bound there."""
+
+import errno
+import socket
+
+from ingest.errors import InvalidSetting, ServerStartFailed
+from ingest.settings import Settings
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+DOOR_NAMES = {
+    "MNEMOLOG_PORT": "native and agentmemory",
+    "MNEMOLOG_AGENTD_PORT": "agentd-memory",
+    "MNEMOLOG_AGENT_MEMORY_PORT": "agent-memory",
+    "MNEMOLOG_MEMEX_PORT": "memex",
+    "MNEMOLOG_MEMEX_MCP_PORT": "memex MCP",
+}
+"""Whose clients call the port that a variable names."""
+_NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+
+
+def ports_of(settings: Settings) -> dict[int, str]:
+    """Every port the settings ask for, with the variable that names it; raises InvalidSetting when two name one."""
+    wanted: list[tuple[str, tuple[int, ...]]] = [("MNEMOLOG_PORT", (settings.port,))]
+    if "agentd" in settings.drop_in:
+        wanted.append(("MNEMOLOG_AGENTD_PORT", settings.agentd_ports))
+    if "agent-memory" in settings.drop_in:
+        wanted.append(("MNEMOLOG_AGENT_MEMORY_PORT", settings.agent_memory_ports))
+    if "memex" in settings.drop_in:
+        wanted.append(("MNEMOLOG_MEMEX_PORT", settings.memex_ports))
+        wanted.append(("MNEMOLOG_MEMEX_MCP_PORT", settings.memex_mcp_ports))
+    found: dict[int, str] = {}
+    for variable, ports in wanted:
+        for port in ports:
+            if found.setdefault(port, variable) != variable:
+                raise InvalidSetting(f"{found[port]} and {variable} both name port {port}")
+    return found
+
+
+def bind(host: str, port: int) -> list[socket.socket]:
+    """Sockets that listen there; for a loopback name on both loopbacks, since clients say `localhost`.
+
+    Raises ServerStartFailed when another program has the port.
+    """
+    hosts = ("127.0.0.1", "::1") if host in LOOPBACK else (host,)
+    found: list[socket.socket] = []
+    for one in hosts:
+        family = socket.AF_INET6 if ":" in one else socket.AF_INET
+        try:
+            listening = socket.socket(family, socket.SOCK_STREAM)
+        except OSError:
+            continue  # a machine without IPv6
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listening.bind((one, port))
+        except OSError as error:
+            listening.close()
+            if error.errno in _NO_SUCH_ADDRESS and found:
+                continue
+            raise ServerStartFailed(f"port {port} on {one} cannot be had: {error.strerror}") from None
+        found.append(listening)
+    if not found:
+        raise ServerStartFailed(f"there is no address {host} on this machine")
+    return found

@@ -1,0 +1,128 @@
+"""Every endpoint of the native API, and what holds for all of them. A new module of routes is a line in LISTS."""
+
+from collections.abc import Mapping
+
+from starlette.routing import Route
+
+from api import ops
+from api.access.principal import WRITE, Needs
+from api.access.roles import needs_of_route
+from api.endpoint import Endpoint, Header
+from api.native import (
+    admin,
+    changes,
+    condensing,
+    dead_letters,
+    forgetting,
+    keys,
+    knowledge,
+    live,
+    reads,
+    rebuilds,
+    reconcile,
+    transfer,
+    writes,
+)
+from api.native.shapes import Refusal
+from api.openapi import ANYTHING, About, documented
+from ingest.durability import LEVELS
+from mcp_gateway.tools.catalog import server_version
+
+LISTS = (
+    writes.ENDPOINTS,
+    knowledge.ENDPOINTS,
+    changes.ENDPOINTS,
+    condensing.ENDPOINTS,
+    forgetting.ENDPOINTS,
+    reads.ENDPOINTS,
+    live.ENDPOINTS,
+    transfer.ENDPOINTS,
+    rebuilds.ENDPOINTS,
+    admin.ENDPOINTS,
+    dead_letters.ENDPOINTS,
+    reconcile.ENDPOINTS,
+    keys.ENDPOINTS,
+    ops.ENDPOINTS,
+)
+_STRANGER = "Or a web page of another origin asks, or the server is called by a name that it does not know."
+_AGENT = Header("Who reads, and who writes where the body has no `agent_id`.")
+_DURABILITY = Header("What a write must survive before it is acknowledged.", {"enum": list(LEVELS)})
+_MESSAGE = {
+    "type": "object",
+    "properties": {
+        "jsonrpc": {"const": "2.0"},
+        "method": {"type": "string"},
+        "id": {"type": ["string", "integer"]},
+        "params": {"type": "object"},
+    },
+    "required": ["jsonrpc", "method"],
+}
+
+
+def faults(one: Endpoint) -> Mapping[int, str]:
+    """What can go wrong with a request to an endpoint, told from what it is asked and from the roles that it needs."""
+    found = {403: _STRANGER}
+    if one.open:
+        return found
+    found |= {401: "No key, or one that does not hold."}
+    if needs := needs_of_route(one.method, one.path):
+        found |= {403: _denied(needs), 429: "The key asked more often than it may; nothing was done."}
+    found |= {503: "The log does not answer, or `after` is not projected yet. Ask again."}
+    if one.body is not None:
+        found |= {400: "The body is not what its content type says.", 413: "The body is too large."}
+    if one.body is not None or one.query is not None or _is_write(one):
+        found |= {422: "A value does not fit; `field` names it."}
+    if "{" in one.path:
+        found |= {404: "It is not there, or not for this reader."}
+    if one.status == 202:
+        found |= {429: "Too much waits to be done (`reason` says what), or the key asked too often; nothing was done."}
+    return found
+
+
+def headers(one: Endpoint) -> Mapping[str, Header]:
+    """The request headers that count for an endpoint; who is asked for no key asks nothing of anybody."""
+    if one.open:
+        return {}
+    return {"X-Agent-Id": _AGENT} | ({"X-Durability": _DURABILITY} if _is_write(one) else {})
+
+
+def _is_write(one: Endpoint) -> bool:
+    return needs_of_route(one.method, one.path) >= WRITE
+
+
+def _denied(needs: Needs) -> str:
+    roles = " and ".join(f"`{role}`" for role in sorted(needs))
+    return f"The key has not {roles}, or is not for that project, agent or tenant. {_STRANGER}"
+
+
+ABOUT = About(
+    "mnemolog",
+    server_version() or "0.0.0",
+    "Shared memory for fleets of AI agents. Writes answer 202 with a `position`; a read that is given it as `after` "
+    "waits until that write can be seen. Listings answer `next`, which is the `cursor` of what follows.",
+    Refusal,
+    faults,
+    headers,
+)
+
+
+def endpoints(mcp: Route) -> list[Endpoint]:
+    """The endpoints of the native API with those that describe it; `mcp` is the route of the MCP door."""
+    described = [one for listed in LISTS for one in listed]
+    return documented(ABOUT, [*described, _mcp(mcp)])
+
+
+def _mcp(route: Route) -> Endpoint:
+    return Endpoint(
+        "POST", route.path, route.endpoint, "The MCP door, streamable HTTP: one JSON-RPC message.",
+        body=_MESSAGE, query={"properties": {"profile": {"type": "string"}}}, answer=ANYTHING,
+        answers={202: None, 400: ANYTHING, 403: None, 406: ANYTHING, 413: ANYTHING, 415: ANYTHING, 421: None},
+        faults={
+            202: "A notification was taken.",
+            400: "It is no JSON-RPC message, or the profile is unknown.",
+            406: "The client does not accept JSON.",
+            413: "The message is too large.",
+            415: "The content type is not JSON.",
+            421: "The server does not go by this name.",
+        },
+    )  # fmt: skip

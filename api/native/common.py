@@ -1,0 +1,50 @@
+"""What native routes share: a typed query string that may say what to wait for, and answers to writes."""
+
+from typing import Annotated, TypeVar
+
+from msgspec import Meta, Struct
+from starlette.requests import Request
+
+from api.http import query
+from api.services import services
+from ingest.commands.requests import Name
+from ingest.log.position import Token
+from projections.queries.recall import WAIT_S
+
+PageLimit = Annotated[int, Meta(ge=1, le=1000)]
+S = TypeVar("S", bound="After")
+
+
+class After(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A read that may wait for a position."""
+
+    after: str = ""
+
+
+class ListRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of one project's documents."""
+
+    project: Name = ""
+    cursor: str | None = None
+    limit: PageLimit = 50
+
+
+class InProject(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something of one project, or of any."""
+
+    project: Name | None = None
+
+
+class AnyProjectRequest(InProject, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of documents of one project, or of all."""
+
+    cursor: str | None = None
+    limit: PageLimit = 50
+
+
+async def asked(request: Request, cls: type[S]) -> S:
+    """The query string, once everything up to its `after` is searchable; raises ProjectionBehind."""
+    wanted = query(request, cls)
+    if wanted.after:
+        await services(request).replica.wait_for(Token.parse(wanted.after), WAIT_S)
+    return wanted

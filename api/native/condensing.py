@@ -1,0 +1,176 @@
+"""Routes that make few documents of many: session summaries, crystals, consolidated memories, insights."""
+
+from typing import Annotated, TypeVar
+
+from msgspec import Meta, Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.endpoint import Endpoint
+from api.http import Json, body
+from api.native import shapes
+from api.native.common import InProject, ListRequest, asked
+from api.native.shapes import Page
+from api.services import caller, reader, services
+from ingest.commands.parse import parse_json
+from ingest.commands.requests import Name
+from ingest.errors import NotFound
+from projections.condense.sessions import Digest
+from projections.documents.sessions import Session
+from projections.operations.condensing.consolidation import Consolidated
+from projections.operations.condensing.crystals import Crystallized
+from projections.operations.condensing.reflection import Reflected
+from projections.queries.views import view
+
+T = TypeVar("T")
+
+
+class InSession(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which of the sessions of that id."""
+
+    project: Name | None = None
+
+
+class SessionReflectRequest(InSession, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which of the sessions of that id, and how many of its newest observations are looked at."""
+
+    max_observations: Annotated[int, Meta(ge=1, le=200)] = 50
+
+
+class CrystallizeRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which finished actions."""
+
+    action_ids: Annotated[list[Name], Meta(min_length=1, max_length=200)]
+
+
+class ConsolidateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which project, and how many important observations it takes."""
+
+    project: Name = ""
+    min_observations: Annotated[int, Meta(ge=1, le=1000)] = 10
+
+
+class ReflectRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which project, and how many clusters of what it knows."""
+
+    project: Name = ""
+    max_clusters: Annotated[int, Meta(ge=1, le=20)] = 10
+
+
+class SummaryMade(Struct, frozen=True):
+    """A session's summary and who made it; `fell_back` says why a model that was asked did not."""
+
+    summary: Digest
+    model: str
+    fell_back: str
+    position: str
+
+
+class SlotsMade(Struct, frozen=True):
+    """How many slots were changed, and of how many observations that was made."""
+
+    slots_changed: int
+    observations: int
+    position: str
+
+
+async def post_summary(request: Request) -> Response:
+    """Summarise a session now."""
+    wanted = await _optional(request, InSession)
+    session = await _session(request, wanted.project)
+    made = await services(request).operations.condensing.summarise(session, caller(request), reader(request))
+    return Json(SummaryMade(*made), 202)
+
+
+async def get_summary(request: Request) -> Response:
+    """The summary of a session."""
+    wanted = await asked(request, InProject)
+    browse, who = services(request).queries.browse, reader(request)
+    located = await browse.session(who, request.path_params["id"], wanted.project)
+    found = await browse.summary(who, located)
+    if found is None:
+        raise NotFound(f"session {request.path_params['id']!r} has no summary yet; POST makes one")
+    return Json(view(found))
+
+
+async def list_summaries(request: Request) -> Response:
+    """A project's session summaries, newest first."""
+    wanted = await asked(request, ListRequest)
+    browse = services(request).queries.browse
+    return Json(await browse.summaries(reader(request), wanted.project, wanted.cursor, wanted.limit))
+
+
+async def post_reflect_session(request: Request) -> Response:
+    """Bring the slots that follow the work up to date with a session."""
+    wanted = await _optional(request, SessionReflectRequest)
+    session = await _session(request, wanted.project)
+    condensing = services(request).operations.condensing
+    made = await condensing.reflect_slots(session, caller(request), wanted.max_observations, reader=reader(request))
+    return Json(SlotsMade(*made), 202)
+
+
+async def post_crystal(request: Request) -> Response:
+    """A memory and lessons from a chain of finished actions."""
+    wanted = parse_json(await body(request), CrystallizeRequest)
+    condensing = services(request).operations.condensing
+    return Json(await condensing.crystallize(wanted.action_ids, reader(request), caller(request)), 202)
+
+
+async def post_consolidate(request: Request) -> Response:
+    """Memories about what a project's observations have in common."""
+    wanted = await _optional(request, ConsolidateRequest)
+    condensing = services(request).operations.condensing
+    made = condensing.consolidate(
+        reader(request), wanted.project, caller(request), fewest_observations=wanted.min_observations
+    )
+    return Json(await made, 202)
+
+
+async def post_reflect(request: Request) -> Response:
+    """Insights from what a project's memories and lessons have in common."""
+    wanted = await _optional(request, ReflectRequest)
+    condensing = services(request).operations.condensing
+    return Json(await condensing.reflect(reader(request), wanted.project, caller(request), wanted.max_clusters), 202)
+
+
+async def _session(request: Request, project: str | None) -> Session:
+    current = services(request).operations.current
+    return await current.session(request.path_params["id"], project, reader(request))
+
+
+async def _optional(request: Request, cls: type[T]) -> T:
+    raw = await body(request)
+    return parse_json(raw, cls) if raw.strip() else cls()
+
+
+ENDPOINTS = [
+    Endpoint(
+        "GET", "/v1/summaries", list_summaries, "A project's session summaries, newest first.",
+        query=ListRequest, answer=Page[shapes.Summary],
+    ),
+    Endpoint(
+        "GET", "/v1/sessions/{id:path}/summary", get_summary, "The summary of a session.",
+        query=InProject, answer=shapes.Summary,
+    ),
+    Endpoint(
+        "POST", "/v1/sessions/{id:path}/summary", post_summary, "Summarise a session now.",
+        status=202, body=InSession, optional=True, answer=SummaryMade,
+    ),
+    Endpoint(
+        "POST", "/v1/sessions/{id:path}/reflect", post_reflect_session,
+        "Bring the slots that follow the work up to date with a session.",
+        status=202, body=SessionReflectRequest, optional=True, answer=SlotsMade,
+    ),
+    Endpoint(
+        "POST", "/v1/crystals", post_crystal, "A memory and lessons from a chain of finished actions.",
+        status=202, body=CrystallizeRequest, answer=Crystallized, faults={404: "One of the actions is not there."},
+    ),
+    Endpoint(
+        "POST", "/v1/consolidate", post_consolidate, "Memories about what a project's observations have in common.",
+        status=202, body=ConsolidateRequest, optional=True, answer=Consolidated,
+    ),
+    Endpoint(
+        "POST", "/v1/reflect", post_reflect, "Insights from what a project's memories and lessons have in common.",
+        status=202, body=ReflectRequest, optional=True, answer=Reflected,
+    ),
+]  # fmt: skip

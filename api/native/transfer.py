@@ -1,0 +1,80 @@
+"""Routes that hand out the log and take it in: export and import, streamed."""
+
+import re
+from typing import NamedTuple
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from api.endpoint import Endpoint
+from api.http import Json, query
+from api.openapi import ANYTHING, TEXT
+from api.services import operator, reader, services
+from ingest.log.event_log import EventLog
+from projections.access import Reader
+from projections.operations.transfer import Documents, Imported, Importer, export_events
+
+NDJSON = "application/x-ndjson"
+_NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class Transfer(NamedTuple):
+    """What these routes work with; the composition root puts it on the application as `state.transfer`."""
+
+    log: EventLog
+    documents: Documents
+
+
+class ExportRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All of the tenant, or one project; an empty name is that of the nameless project."""
+
+    project: str | None = None
+
+
+async def get_export(request: Request) -> Response:
+    """The log as the caller may read it."""
+    return _export(request, reader(request))
+
+
+async def get_admin_export(request: Request) -> Response:
+    """All of the log, whoever may read it."""
+    return _export(request, operator(request))
+
+
+async def post_import(request: Request) -> Response:
+    """Append what an export wrote, line by line; 202 with what became of the lines."""
+    at_hand = services(request)
+    at_hand.reach.check_whole()
+    return Json(await Importer(at_hand.commands, at_hand.tenant).run(request.stream()), 202)
+
+
+def _export(request: Request, who: Reader) -> Response:
+    project = query(request, ExportRequest).project
+    log, documents = _at_hand(request)
+    name = "-".join(_NOT_IN_A_FILE_NAME.sub("_", part) for part in ("mnemolog", who.tenant, project) if part)
+    return StreamingResponse(
+        export_events(log, documents, who, project),
+        media_type=NDJSON,
+        headers={"Content-Disposition": f'attachment; filename="{name}.ndjson"'},
+    )
+
+
+def _at_hand(request: Request) -> Transfer:
+    return request.app.state.transfer
+
+
+ENDPOINTS = [
+    Endpoint(
+        "GET", "/v1/export", get_export, "The log as the caller may read it, a line an event.",
+        query=ExportRequest, answer=TEXT, media=NDJSON,
+    ),
+    Endpoint(
+        "GET", "/v1/admin/export", get_admin_export, "All of the log, whoever may read it.",
+        query=ExportRequest, answer=TEXT, media=NDJSON,
+    ),
+    Endpoint(
+        "POST", "/v1/admin/import", post_import, "Append what an export wrote.",
+        status=202, body={"type": "array", "items": ANYTHING}, taken=[NDJSON], answer=Imported,
+    ),
+]  # fmt: skip

@@ -1,0 +1,98 @@
+"""Brings what clients left in spool folders to the log, from within the API process.
+
+A file is deleted after its commands are acknowledged: a crash in between brings it again, and its event ids store it
+once. While the log is away or full the files stay where they are.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Self
+
+from ingest.commands.decide import Caller
+from ingest.commands.handler import CommandHandler
+from ingest.errors import LogUnavailable, Overloaded
+from ingest.spool import Spool, Spooled
+from ingest.tasks import end
+
+EVERY_S = 3.0
+BATCH_FILES = 200
+WARN_EVERY = 100
+"""Turns without the log between two lines that say so: five minutes."""
+
+logger = logging.getLogger(__name__)
+
+
+class Spooling:
+    """Drains spools every few seconds, as one caller. An async context manager, or `drain` by hand."""
+
+    def __init__(
+        self, spools: Sequence[Spool], commands: CommandHandler, caller: Caller, every_s: float = EVERY_S
+    ) -> None:
+        self._spools, self._commands, self._caller, self._every_s = spools, commands, caller, every_s
+        self._task: asyncio.Task[None] | None = None
+        self._turns_without_log = 0
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._run(), name="spooling")
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        if self._task is not None:
+            await end(self._task)
+
+    async def drain(self) -> int:
+        """Bring over all that is there; returns how many files went. Raises LogUnavailable, Overloaded or OSError."""
+        return sum([await self._drain(spool) for spool in self._spools])
+
+    async def _drain(self, spool: Spool) -> int:
+        gone = 0
+        while taken := await asyncio.to_thread(spool.take, BATCH_FILES):
+            faults = await self._store(taken)
+            await asyncio.to_thread(_clear, spool, taken, faults)
+            gone += len(taken)
+        if gone:
+            logger.info("%d files of %s are in the log", gone, spool.folder)
+        return gone
+
+    async def _store(self, taken: Sequence[Spooled]) -> dict[str, str]:
+        """Append the commands; returns why those of a file were refused, by its name."""
+        owners = [file.name for file in taken for _ in file.commands]
+        try:
+            outcome = await self._commands.handle_batch([one for file in taken for one in file.commands], self._caller)
+        except (LogUnavailable, Overloaded):
+            raise
+        except Exception as error:  # a fault of ours in one file holds up no other
+            if len(taken) > 1:
+                return {name: why for file in taken for name, why in (await self._store([file])).items()}
+            logger.exception("%s cannot be stored", taken[0].name)
+            return {taken[0].name: f"internal: {error!r}"}
+        return {owners[place]: f"{fault.code}: {fault.message}" for place, fault in outcome.rejected}
+
+    async def _run(self) -> None:
+        while True:
+            for spool in self._spools:
+                await self._turn(spool)
+            await asyncio.sleep(self._every_s)
+
+    async def _turn(self, spool: Spool) -> None:
+        """One spool's turn; whatever is wrong with it waits for the next, and holds up no other."""
+        try:
+            await self._drain(spool)
+            self._turns_without_log = 0
+        except (LogUnavailable, Overloaded) as error:
+            if self._turns_without_log % WARN_EVERY == 0:
+                logger.warning("%s waits: %s", spool.folder, error)
+            self._turns_without_log += 1
+        except OSError as error:
+            logger.warning("%s cannot be drained: %s", spool.folder, error)
+        except Exception:
+            logger.exception("%s cannot be drained", spool.folder)
+
+
+def _clear(spool: Spool, taken: Sequence[Spooled], faults: dict[str, str]) -> None:
+    for file in taken:
+        if reason := faults.get(file.name):
+            spool.reject(file.name, reason)
+        else:
+            spool.done(file.name)

@@ -1,0 +1,193 @@
+"""Everything the API process works with, connected for as long as it runs. Composition root: only it builds these."""
+
+import logging
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from functools import partial
+from typing import NamedTuple
+
+from api.native.transfer import Transfer
+from api.ops import Metrics
+from api.services import Services
+from api.vital_metrics import VitalMetrics
+from ingest.archive.opening import open_log
+from ingest.commands.handler import CommandHandler
+from ingest.connections import Client, connect
+from ingest.errors import InvalidSetting
+from ingest.log.group_commit import GroupCommit
+from ingest.log.redis_log import RedisLog
+from ingest.settings import Settings
+from ingest.valkey import EmbeddedValkey
+from mcp_gateway.last_writes import LastWrites
+from projections.embedding.embedder import Embedder
+from projections.embedding.factory import build_embedder
+from projections.embedding.live import LiveEmbedder
+from projections.index.service import ReplicaService
+from projections.index.work_folder import work_folder
+from projections.llm.assistant import Assistant
+from projections.llm.config import build_assistant, parse_daily_tokens
+from projections.operations import (
+    Condensing,
+    Current,
+    DeadLetterOperations,
+    Forgetting,
+    MemoryOperations,
+    Operations,
+    SessionCap,
+    SlotOperations,
+    WorkOperations,
+)
+from projections.pressure import Ceilings
+from projections.queries import (
+    Around,
+    Audit,
+    Browse,
+    Compile,
+    DeadLetters,
+    Diagnose,
+    Graph,
+    Lessons,
+    Profiles,
+    Queries,
+    Recall,
+)
+from projections.queries.documents import DocumentReader
+from projections.queries.recall import WAIT_S
+from projections.vitals import Vitals
+from projections.watch import Watch
+from workers.queue import JobQueue
+
+logger = logging.getLogger(__name__)
+
+
+class Wired(NamedTuple):
+    """What the application's state holds while it runs."""
+
+    services: Services
+    transfer: Transfer
+    metrics: Metrics
+
+
+async def wire(settings: Settings, stack: AsyncExitStack) -> Wired:
+    """Connect everything; what was opened closes with the stack, connections after the last write."""
+    if settings.redis_url is None:
+        raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
+    jobs_url = settings.jobs_url  # a fault of it is told before anything is opened
+    redis = connect(settings.redis_url)
+    stack.push_async_callback(redis.aclose)
+    log = await open_log(settings, redis)
+    if (durability := await log.standing_durability()) != "fsync" and settings.durability in (None, "memory"):
+        logger.warning("an acknowledged write may not be on disk yet: the server's durability is %s", durability)
+    appends = GroupCommit(log)
+    stack.push_async_callback(appends.aclose)
+    embedders = LiveEmbedder(redis, partial(_build_embedder, settings))
+    await embedders.start(settings.embedder)
+    replica = _replica(settings, settings.redis_url, embedders, stack)
+    documents = DocumentReader(redis, settings.partitions, replica.partition_of)
+    watch = _watch(settings, redis, replica, stack)
+    queries = await _queries(settings, redis, log, watch, replica, documents, stack)
+    jobs = await JobQueue.connect(jobs_url)
+    stack.push_async_callback(jobs.aclose)
+    commands = CommandHandler(appends, settings.partitions, durability=settings.durability)
+    commands.gate = watch
+    current = Current(commands, documents, log, partial(replica.wait_for, timeout_s=WAIT_S))
+    if settings.observations_per_session:
+        commands.admission = SessionCap(current, settings.observations_per_session)
+    letters = DeadLetterOperations(redis, log, queries.letters)
+    operations = _operations(current, _assistant(settings, redis, stack), letters)
+    services = Services(
+        commands, queries, operations, replica, jobs, redis, settings.tenant, LastWrites(), watch,
+        settings.agent_id, settings.agent_scope, settings.memex_half_life_days,
+    )  # fmt: skip
+    metrics = Metrics(appends, replica)
+    metrics.registry.register(VitalMetrics(watch, commands.refused))
+    return Wired(services, Transfer(log, documents), metrics)
+
+
+def _watch(settings: Settings, redis: Client, replica: ReplicaService, stack: AsyncExitStack) -> Watch:
+    """The watch over the vital signs, which looks from now on."""
+    valkey = settings.data_dir / "valkey"
+    embedded = settings.redis_url == EmbeddedValkey(valkey).url
+    vitals = Vitals(
+        redis,
+        settings.partitions,
+        replica,
+        log_folder=valkey if embedded else settings.data_dir if settings.disk_floor else None,
+        snapshots=settings.snapshots,
+    )
+    ceilings = Ceilings.parse(settings.memory_ceiling, settings.lag_ceiling, settings.disk_floor, embedded=embedded)
+    watch = Watch(vitals, ceilings)
+    watch.start()
+    stack.push_async_callback(watch.aclose)
+    return watch
+
+
+def _replica(settings: Settings, redis_url: str, embedders: LiveEmbedder, stack: AsyncExitStack) -> ReplicaService:
+    feeds = connect(redis_url, connections=settings.partitions + 4)
+    stack.push_async_callback(feeds.aclose)
+    work = work_folder(settings.cache_dir / "replicas")
+    replica = ReplicaService(feeds, settings.partitions, work, settings.snapshots, embedders)
+    replica.start()
+    stack.push_async_callback(replica.aclose)
+    return replica
+
+
+def _build_embedder(settings: Settings, spec: str) -> Embedder:
+    """The embedder of a spec: the configured one, or that of a rebuild."""
+    return build_embedder(spec, directory=settings.model_directory, api_key=settings.embedder_key or "")
+
+
+async def _queries(
+    settings: Settings,
+    redis: Client,
+    log: RedisLog,
+    watch: Watch,
+    replica: ReplicaService,
+    documents: DocumentReader,
+    stack: AsyncExitStack,
+) -> Queries:
+    recall = Recall(replica, documents)
+    await recall.warm_up()
+    stack.callback(recall.close)
+    browse = Browse(redis, log, replica, documents)
+    profiles = Profiles(replica, documents)
+    diagnose = Diagnose(
+        redis,
+        watch,
+        replica,
+        documents,
+        llm=settings.llm.rpartition("|")[2].strip(),
+        backup_every=timedelta(seconds=settings.backup_every) if settings.backup_target else None,
+    )
+    return Queries(
+        recall,
+        Compile(replica, documents, recall, browse, profiles),
+        browse,
+        Lessons(replica, documents, recall.vectors),
+        Graph(replica, documents, browse),
+        profiles,
+        Around(replica, documents, browse, recall),
+        Audit(log),
+        diagnose,
+        DeadLetters(redis, log, documents),
+    )
+
+
+def _assistant(settings: Settings, redis: Client, stack: AsyncExitStack) -> Assistant | None:
+    tokens = parse_daily_tokens(settings.llm_daily_tokens)
+    assistant = build_assistant(settings.llm, settings.llm_key or "", tokens, redis)
+    if assistant is not None:
+        stack.push_async_callback(assistant.aclose)
+    return assistant
+
+
+def _operations(current: Current, assistant: Assistant | None, letters: DeadLetterOperations) -> Operations:
+    return Operations(
+        MemoryOperations(current),
+        SlotOperations(current),
+        WorkOperations(current),
+        Forgetting(current),
+        Condensing(current, assistant),
+        current,
+        letters,
+    )

@@ -1,0 +1,1 @@
+"""The archive: the beginning of the log in sealed segments, on disk or in an object store; Redis lets it go."""

@@ -1,0 +1,192 @@
+"""Which primary of a cluster has which slot: asked of the cluster, asked again when it turns out to be otherwise."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from redis.crc import REDIS_CLUSTER_HASH_SLOTS
+from redis.exceptions import ConnectionError, MovedError, RedisError
+
+logger = logging.getLogger(__name__)
+
+ASK_WITHIN_S = 2.0
+"""A node that does not say within this time what it knows of the cluster is passed over."""
+
+NodeClient: TypeAlias = Any
+"""redis-py's client of one node."""
+
+
+class ClusterChanged(ConnectionError):
+    """The cluster could not be asked just now: a slot moves, has no primary yet, or too few nodes are up. Try again."""
+
+
+class Address(NamedTuple):
+    """Where a node listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class Place(NamedTuple):
+    """A primary, as known at a version of the topology."""
+
+    address: Address
+    client: NodeClient
+    version: int
+
+
+class Topology:
+    """The primaries of one cluster with a client each.
+
+    Bounded: a client for each primary and each seed; clients of nodes that are neither any more are closed.
+    """
+
+    def __init__(self, seeds: Sequence[Address], open_client: Callable[[Address], NodeClient]) -> None:
+        self._seeds, self._open = tuple(dict.fromkeys(seeds)), open_client
+        self._clients: dict[Address, NodeClient] = {}
+        self._slots: list[Address | None] = []
+        self._others: frozenset[Address] = frozenset()
+        """Nodes that are no primaries, but know who is."""
+        self._version = 0
+        self._doubted: Address | None = None
+        self._refreshing: asyncio.Task[None] | None = None
+
+    @property
+    def clients(self) -> list[NodeClient]:
+        """Every client that is open."""
+        return list(self._clients.values())
+
+    async def ready(self) -> None:
+        """Return when the cluster was asked at least once; raises ConnectionError when no node answers."""
+        if not self._slots or self._doubted is not None:
+            await self.refresh(self._version, without=self._doubted)
+
+    def doubt(self, place: Place) -> None:
+        """Somebody gave up waiting for a node: the cluster is asked before the next command."""
+        if place.version == self._version:
+            self._doubted = place.address
+
+    def address_of(self, slot: int) -> Address | None:
+        """Where the primary of a slot is, as far as is known; None when it has none."""
+        return self._slots[slot] if self._slots else None
+
+    def place_of(self, slot: int) -> Place:
+        """The primary of a slot, as far as is known; raises ClusterChanged when it has none."""
+        address = self.address_of(slot)
+        if address is None:
+            raise ClusterChanged(f"no primary has slot {slot}")
+        return Place(address, self.client_at(address), self._version)
+
+    def primaries(self) -> list[Place]:
+        """Every primary that has slots, in the order of the slots."""
+        found = dict.fromkeys(address for address in self._slots if address is not None)
+        return [Place(address, self.client_at(address), self._version) for address in found]
+
+    def moved(self, error: MovedError, by: Address) -> None:
+        """Believe a node that named another one as the primary of a slot."""
+        told: Any = error
+        self._slots[int(told.slot_id)] = Address(told.host or by.host, int(told.port))
+
+    async def refresh(self, seen: int, without: Address | None = None) -> None:
+        """Ask the cluster again, unless somebody did since version `seen`; all who ask meanwhile share the answer.
+
+        `without` is asked last: it has just failed. Raises ConnectionError when no node answers.
+        """
+        if self._version != seen:
+            return
+        if self._refreshing is None:
+            self._refreshing = asyncio.create_task(self._refresh(without), name="cluster topology")
+            self._refreshing.add_done_callback(self._refreshed)
+        await asyncio.shield(self._refreshing)
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+            await asyncio.wait([self._refreshing])
+        clients, self._clients = self.clients, {}
+        for client in clients:
+            await client.aclose()
+
+    def _refreshed(self, task: "asyncio.Task[None]") -> None:
+        self._refreshing = None
+        if not task.cancelled():
+            task.exception()  # whoever waited has it; nobody may be left
+
+    async def _refresh(self, without: Address | None) -> None:
+        best: _View | None = None
+        faults: list[str] = []
+        for address in self._to_ask(without):
+            try:
+                async with asyncio.timeout(ASK_WITHIN_S):
+                    view = _view(await self.client_at(address).execute_command("CLUSTER SLOTS"), address)
+            except (RedisError, OSError, TimeoutError) as error:
+                faults.append(f"{address}: {error or type(error).__name__}")
+                continue
+            if best is None or view.covered > best.covered:
+                best = view
+            if best.covered == REDIS_CLUSTER_HASH_SLOTS:
+                break
+        if best is None:
+            raise ClusterChanged(f"no node of the cluster answers: {'; '.join(faults)}")
+        if self._slots and best.slots != self._slots:
+            logger.info("cluster: the slots are on %s", ", ".join(map(str, best.primaries)))
+        self._slots, self._others = best.slots, best.others
+        self._version, self._doubted = self._version + 1, None
+        await self._close_unused(best.primaries)
+
+    def _to_ask(self, without: Address | None) -> list[Address]:
+        """Every node that is known, in any order: what one got wrong, another may know."""
+        primaries = {address for address in self._slots if address is not None}
+        known = list({*self._seeds, *primaries, *self._others} - {without})
+        random.shuffle(known)
+        return known if without is None else [*known, without]
+
+    async def _close_unused(self, primaries: frozenset[Address]) -> None:
+        """A command under way on a node that is no primary any more ends first; it is closed at a later refresh."""
+        for address in self._clients.keys() - primaries - set(self._seeds):
+            pool = self._clients[address].connection_pool
+            if not pool._in_use_connections:
+                await self._clients.pop(address).aclose()
+
+    def client_at(self, address: Address) -> NodeClient:
+        """The client of a node; opens it."""
+        if address not in self._clients:
+            self._clients[address] = self._open(address)
+        return self._clients[address]
+
+
+class _View(NamedTuple):
+    """What one node says of the cluster."""
+
+    slots: list[Address | None]
+    others: frozenset[Address]
+
+    @property
+    def covered(self) -> int:
+        return sum(address is not None for address in self.slots)
+
+    @property
+    def primaries(self) -> frozenset[Address]:
+        return frozenset(address for address in self.slots if address is not None)
+
+
+def _view(ranges: Sequence[Sequence[Any]], asked: Address) -> _View:
+    """The answer to CLUSTER SLOTS: `[first, last, primary, replica...]`, a node being `[host, port, ...]`."""
+    slots: list[Address | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
+    others: set[Address] = set()
+    for first, last, primary, *replicas in ranges:
+        slots[first : last + 1] = [_address(primary, asked)] * (last + 1 - first)
+        others.update(found for found in (_address(one, asked) for one in replicas) if found is not None)
+    return _View(slots, frozenset(others))
+
+
+def _address(node: Sequence[Any], asked: Address) -> Address | None:
+    """A node without a host is at the address that was asked; one that is not known is `?`."""
+    host = (node[0] or b"").decode() or asked.host
+    return None if host == "?" else Address(host, int(node[1]))

@@ -1,0 +1,36 @@
+"""What an acknowledgement survives: the levels, weakest first, and how they compare. Pure."""
+
+from collections.abc import Iterable
+from typing import Literal, get_args
+
+from ingest.errors import CommandRejected
+
+Durability = Literal["memory", "fsync", "replicated"]
+"""`memory`: the server has it and may lose it in a power cut or a crash. `fsync`: it is on the server's disk.
+`replicated`: it is on the disks of the server and of one replica at least."""
+
+LEVELS: tuple[Durability, ...] = get_args(Durability)
+
+
+def reaches(reached: Durability, wanted: Durability | None) -> bool:
+    """Whether a level is what was wanted, or better; without a wish anything is."""
+    return wanted is None or LEVELS.index(reached) >= LEVELS.index(wanted)
+
+
+def weakest(levels: Iterable[Durability]) -> Durability:
+    """The weakest of some levels; `memory` of none."""
+    found = set(levels)
+    for level in LEVELS:
+        if level in found:
+            return level
+    return "memory"
+
+
+def parse_durability(text: str | None, field: str) -> Durability | None:
+    """The level that a text names, None where nothing is said; raises CommandRejected naming `field`."""
+    if text is None:
+        return None
+    for level in LEVELS:
+        if text == level:
+            return level
+    raise CommandRejected(f"{text[:40]!r} is no durability; there are: {', '.join(LEVELS)}", field)

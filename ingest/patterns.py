@@ -1,0 +1,88 @@
+"""Patterns that callers write (a lesson's trigger), matched in time linear in the text: no pattern can hang a reader.
+
+The syntax is RE2's (github.com/google/re2/wiki/Syntax): no look-around, no back-references; `\\d`, `\\w`, `\\s` and
+`\\b` know ASCII only. Case is ignored. The worst a pattern within these bounds was seen to do is 40 microseconds a
+character, so callers also bound the text.
+"""
+
+from functools import lru_cache
+from typing import Any, Protocol, cast
+
+import re2
+
+from ingest.errors import CommandRejected
+
+MAX_PATTERN_CHARS = 500
+MAX_PATTERN_MEMORY = 256 * 1024
+"""Bytes one compiled pattern may take, RE2's cache of states included, so that a full cache stays within 256 MiB."""
+MAX_PROGRAM = 2_000
+"""Instructions a pattern may compile to: each may cost a step at every character. Five hundred letters come to 500
+(1,500 outside ASCII), `.{0,200}` to 1,800; beyond are mostly repetitions of repetitions."""
+CACHED_PATTERNS = 1024
+FIELD = "trigger_pattern"
+
+_Refused = cast(type[Exception], re2.error)
+"""The package has no types of its own."""
+
+
+class Pattern(Protocol):
+    """A compiled pattern. Takes UTF-8, which spares RE2's wrapper from counting characters."""
+
+    @property
+    def programsize(self) -> int:
+        """The number of instructions it compiled to."""
+        ...
+
+    def search(self, text: bytes) -> object | None:
+        """The first match, or None."""
+        ...
+
+
+def compiled(pattern: str) -> Pattern:
+    """The pattern, ready to search; the same object for the same text while it is cached.
+
+    Raises CommandRejected for one that is too long, that RE2 refuses, or that repeats too much.
+    The empty pattern matches anything.
+    """
+    if len(pattern) > MAX_PATTERN_CHARS:
+        raise CommandRejected(f"the pattern has {len(pattern):,} characters; the limit is {MAX_PATTERN_CHARS}", FIELD)
+    outcome = _outcome(pattern)
+    if isinstance(outcome, str):
+        raise CommandRejected(
+            f"the pattern cannot be used: {outcome} (look-around and back-references are not supported, because"
+            " matching must take linear time)",
+            FIELD,
+        )
+    return outcome
+
+
+def found_in(pattern: str, text: str) -> bool:
+    """Whether the pattern occurs anywhere in the text; False for a pattern that `compiled` refuses."""
+    try:
+        return compiled(pattern).search(text.encode("utf-8", "replace")) is not None
+    except CommandRejected:
+        return False
+
+
+@lru_cache(maxsize=CACHED_PATTERNS)
+def _outcome(pattern: str) -> Pattern | str:
+    """The compiled pattern, or why there is none: a bad pattern that is stored must not be compiled at every read."""
+    try:
+        found = cast(Pattern, re2.compile(pattern.encode(), _options()))
+    except UnicodeEncodeError:
+        return "it holds half a surrogate pair"
+    except _Refused as refused:
+        reason: object = refused.args[0]
+        return reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+    if found.programsize > MAX_PROGRAM:
+        return f"its repetitions come to {found.programsize:,} steps a character; the limit is {MAX_PROGRAM:,}"
+    return found
+
+
+def _options() -> Any:
+    options = re2.Options()
+    options.case_sensitive = False
+    options.log_errors = False  # RE2 itself writes to stderr
+    options.never_capture = True
+    options.max_mem = MAX_PATTERN_MEMORY
+    return options

@@ -1,0 +1,47 @@
+"""How far a caller's key reaches within its tenant: which projects it may read and write, whose name it may use.
+
+Callers (who write) and readers carry it, so that one check below all writes and one below all reads are enough.
+"""
+
+from typing import NamedTuple
+
+from ingest.errors import AccessDenied
+
+
+class Reach(NamedTuple):
+    """The projects and agents of a key; empty is all of them. `""` among the projects is the nameless one.
+
+    `guest`: the key is of another tenant than the server's own, and is not shown what belongs to no tenant.
+    """
+
+    projects: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+    guest: bool = False
+
+    def allows(self, project: str) -> bool:
+        """Whether documents of a project are within reach."""
+        return not self.projects or project in self.projects
+
+    def speaks_for(self, agent: str) -> bool:
+        """Whether the name of an agent may be used; where agents are named, nobody's may not."""
+        return not self.agents or agent in self.agents
+
+    def check_whole(self) -> None:
+        """Raise AccessDenied for a key for some projects or agents: what is asked for is for a whole tenant."""
+        if self.projects or self.agents:
+            raise AccessDenied("this key is for some projects or agents, and that concerns all of them")
+
+    def check_home(self) -> None:
+        """Raise AccessDenied for all but the whole of the server's own tenant: files of its machine are read."""
+        self.check_whole()
+        if self.guest:
+            raise AccessDenied("this key is of another tenant than the server's own")
+
+    @property
+    def sole_agent(self) -> str:
+        """The agent that is meant when nobody is named: the only one there is, else nobody."""
+        return self.agents[0] if len(self.agents) == 1 else ""
+
+
+ANYWHERE = Reach()
+"""All of a tenant, in anybody's name."""

@@ -1,0 +1,1 @@
+"""The tools of agent-memory, as its clients know them."""

@@ -1,0 +1,1 @@
+"""The tools of agentmemory, as its clients know them."""

@@ -1,0 +1,101 @@
+"""Antigravity's transcripts: which conversations there are, and what was said in them.
+
+A conversation is `<brain>/<id>/.system_generated/logs/transcript.jsonl`: a line of type USER_INPUT says what a person
+asked, the next PLANNER_RESPONSE what was answered.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+TRANSCRIPT = Path(".system_generated/logs/transcript.jsonl")
+MAX_BYTES = 64 << 20
+"""A transcript over this is passed over."""
+_REQUEST = re.compile(r"<USER_REQUEST>(.*?)</USER_REQUEST>", re.DOTALL)
+_MAPPING = re.compile(r"(?:^|\n)[ \t]*\[?((?:file:|/|~|[A-Za-z]:[\\/])[^\]\n]*?)\]?[ \t]+->[ \t]+\[?[^\]\n]+\]?")
+_TEXT_FIELDS = ("content", "text", "message", "response", "user_response", "prompt")
+_KIND_FIELDS = ("type", "step_type", "kind", "source")
+
+
+class Turn(NamedTuple):
+    """What was asked, and what was answered."""
+
+    prompt: str
+    response: str
+
+
+class Conversation(NamedTuple):
+    """One conversation: its id, the folder it works in as far as it says so, its turns."""
+
+    id: str
+    folder: str
+    turns: list[Turn]
+
+    @property
+    def session_id(self) -> str:
+        """The session that it is kept as."""
+        return f"antigravity_{self.id[:18].replace('-', '_')}"
+
+
+def brain(home: Path) -> Path:
+    """Where the conversations of a user are."""
+    return home / ".gemini" / "antigravity" / "brain"
+
+
+def conversations(folder: Path, only: str = "") -> Iterator[Conversation]:
+    """The conversations below a folder, by id; `only` the one of that id."""
+    for place in sorted(folder.iterdir()):
+        path = place / TRANSCRIPT
+        if (not only or place.name == only) and path.is_file() and path.stat().st_size <= MAX_BYTES:
+            yield conversation(path, place.name)
+
+
+def conversation(path: Path, name: str) -> Conversation:
+    """The conversation of that id in a transcript."""
+    lines = path.read_text("utf-8", "replace").splitlines()
+    return Conversation(name, folder_of(lines[0]) if lines else "", list(turns(lines)))
+
+
+def turns(lines: Iterable[str]) -> Iterator[Turn]:
+    """The turns of a transcript; a prompt without an answer is none."""
+    prompt = ""
+    for line in lines:
+        entry = _entry(line)
+        kinds = {str(entry.get(field, "")).upper() for field in _KIND_FIELDS}
+        if "USER_INPUT" in kinds:
+            prompt = _asked(_text(entry))
+        elif "PLANNER_RESPONSE" in kinds and prompt and (response := _text(entry)):
+            yield Turn(prompt, response)
+            prompt = ""
+
+
+def folder_of(line: str) -> str:
+    """The folder that a transcript's first line maps to a name; empty when it does not say."""
+    found = _MAPPING.search(_text(_entry(line)))
+    return found[1].strip().removeprefix("file://") if found else ""
+
+
+def _entry(line: str) -> dict[str, Any]:
+    try:
+        entry: Any = json.loads(line)
+    except ValueError:
+        return {}
+    return cast("dict[str, Any]", entry) if isinstance(entry, dict) else {}
+
+
+def _text(entry: dict[str, Any]) -> str:
+    """The text of a line, wherever this version of Antigravity puts it."""
+    for field in _TEXT_FIELDS:
+        value: Any = entry.get(field)
+        if isinstance(value, dict):
+            value = _text(cast("dict[str, Any]", value))
+        if isinstance(value, str) and value.strip():
+            return value
+    return ""
+
+
+def _asked(text: str) -> str:
+    found = _REQUEST.search(text)
+    return (found[1] if found else text).strip()

@@ -1,0 +1,1 @@
+"""The tools of memex, as its clients know them."""

@@ -1,0 +1,96 @@
+"""Who may read what: the one rule below every read path.
+
+A reader sees its own tenant only. A public memory is for everybody, a shared one for its creator, its owner and those
+it is shared with, a private one for its creator and its owner. In isolated scope a reader sees only what it wrote. A
+reader whose key is for some projects sees nothing of the others, operator or not.
+"""
+
+from typing import Any, Literal, NamedTuple
+
+from ingest.commands.decide import EVERYBODY as EVERYBODY
+from ingest.errors import OutOfReach, ReaderUnknown
+from ingest.reach import ANYWHERE, Reach
+from projections.documents.memories import Memory
+
+Scope = Literal["shared", "isolated"]
+
+
+class Reader(NamedTuple):
+    """Who reads. `agent_id` empty is nobody in particular. An operator sees all of the tenant, within its reach."""
+
+    tenant: str
+    agent_id: str = ""
+    scope: Scope = "shared"
+    operator: bool = False
+    reach: Reach = ANYWHERE
+
+    @property
+    def only_agent(self) -> str:
+        """The agent whose documents alone may be seen; empty for no such limit."""
+        return self.agent_id if self.scope == "isolated" and not self.operator else ""
+
+
+def reader_of(tenant: str, scope: Scope, own_agent: str, asked: str, reach: Reach = ANYWHERE) -> Reader:
+    """The reader for a request: `asked` is whom the request names, `own_agent` whom the server was set up for.
+
+    Isolated, `*` lifts the scope and a name replaces the server's. Without any name an isolated read is refused
+    (ReaderUnknown) rather than shown what is somebody else's. A key for some agents reads as one of them: its only one
+    when none is named, as nobody in particular when there are several; another name, or `*` where that lifts the
+    scope, is OutOfReach.
+    """
+    if reach.agents:
+        asked = asked or reach.sole_agent
+        own_agent = own_agent if own_agent in reach.agents else ""
+        lifts = asked == EVERYBODY and scope == "isolated"
+        if lifts or (asked not in ("", EVERYBODY) and asked not in reach.agents):
+            raise OutOfReach("agent", asked, "agent_id")
+    if scope == "isolated":
+        if asked == EVERYBODY:
+            return Reader(tenant, reach=reach)
+        agent = asked or own_agent
+        if not agent:
+            raise ReaderUnknown
+        return Reader(tenant, agent, "isolated", reach=reach)
+    return Reader(tenant, "" if asked == EVERYBODY else asked, reach=reach)
+
+
+def operator_of(tenant: str, reach: Reach = ANYWHERE) -> Reader:
+    """Who reads for a route that looks at everything of the tenant; a key for some agents reads as one of them."""
+    if reach.agents:
+        return Reader(tenant, reach.sole_agent, reach=reach)
+    return Reader(tenant, operator=True, reach=reach)
+
+
+def may_read(document: Any, reader: Reader) -> bool:
+    """Whether the reader may see a document (anything with a `tenant`); False for what is no document of a tenant."""
+    if getattr(document, "tenant", None) != reader.tenant:
+        return False
+    if reader.reach.projects and getattr(document, "project", None) not in reader.reach.projects:
+        return False
+    if reader.operator:
+        return True
+    if reader.only_agent and getattr(document, "agent_id", "") != reader.only_agent:
+        return False
+    if not isinstance(document, Memory) or document.visibility == "public":
+        return True
+    return reader.agent_id != "" and reader.agent_id in audience_of(document)
+
+
+def may_change(memory: Memory, actor: str) -> bool:
+    """Whether an actor may change who reads a memory: its creator and its owner may."""
+    return bool(actor) and actor in (memory.agent_id, memory.owner)
+
+
+def may_forget(document: Any, reader: Reader) -> bool:
+    """Whether a reader may forget what it may read: not a memory that is only shared with it."""
+    if not isinstance(document, Memory) or document.visibility == "public" or reader.operator:
+        return True
+    return may_change(document, reader.agent_id)
+
+
+def audience_of(memory: Memory) -> list[str]:
+    """Who may read it, sorted; empty means everybody in the tenant."""
+    if memory.visibility == "public":
+        return []
+    readers = {memory.owner, memory.agent_id, *(memory.shared_with if memory.visibility == "shared" else ())}
+    return sorted(readers)

@@ -1,0 +1,1 @@
+"""Condensing: short texts made of many documents, by extraction, without a model."""

@@ -1,0 +1,97 @@
+"""Crystals: a chain of finished actions condensed into what was done, what came of it and what to do next time.
+
+Guarantee: pure and extractive. That the actions are over (finished or dropped, `projections.frontier`) is the caller's
+to check.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from projections.condense.accounts import MODIFYING
+from projections.condense.sentences import closed, distinct_texts, fitting, pieces, shortened, statements
+from projections.condense.sessions import digest
+from projections.documents.observations import Observation
+from projections.frontier import is_finished
+
+LESSONS = 5
+KEY_OUTCOMES = 10
+"""As many as the lessons a context may show."""
+FILES = 50
+NARRATIVE_CHARS = 1500
+
+_TITLE_CHARS = 120
+_OUTCOME_CHARS = 240
+_RULE = re.compile(
+    r"\b(?:always|never|(?:must|should)(?:n['’]t)?(?! have)|prefer|avoid|(?:make|be) sure|remember to)\b"
+    r"|(?:^|[,;:]\s|\b(?:and|but|so|please)\s)(?:don['’]t|do not|ensure)\b",
+    re.IGNORECASE,
+)
+"""What to do, not what somebody failed to do ("should have") or does not know ("I don't know why")."""
+
+
+class DoneAction(Struct, frozen=True):
+    """A work item that is over."""
+
+    id: str
+    title: str
+    description: str = ""
+    status: str = "done"
+    result: str = ""
+    files: list[str] = []
+
+
+class Crystal(Struct, frozen=True):
+    """What a chain of actions came to."""
+
+    narrative: str
+    key_outcomes: list[str]
+    files_affected: list[str]
+    lessons: list[str]
+
+
+def crystallize(actions: Sequence[DoneAction], observations: Sequence[Observation] = ()) -> Crystal:
+    """Returns the crystal of the actions, in the order given, and of what was observed while they were done.
+
+    Outcomes are those of the actions that were done; a dropped one is named in the narrative and may teach a lesson.
+    """
+    return Crystal(
+        narrative=_narrative(actions, observations),
+        key_outcomes=[_outcome(action) for action in actions if is_finished(action.status)][:KEY_OUTCOMES],
+        files_affected=_files(actions, observations),
+        lessons=_lessons(actions),
+    )
+
+
+def _narrative(actions: Sequence[DoneAction], observations: Sequence[Observation]) -> str:
+    """What became of each action, then what the observations tell."""
+    lines = [
+        closed(
+            _outcome(action)
+            if is_finished(action.status)
+            else f"{shortened(action.title, _TITLE_CHARS)}: {action.status}"
+        )
+        for action in actions
+    ]
+    seen = digest(observations)
+    return " ".join(fitting(lines + (pieces(seen.narrative) if seen else []), NARRATIVE_CHARS, " "))
+
+
+def _outcome(action: DoneAction) -> str:
+    """The title, and what the result states first."""
+    title, result = shortened(action.title, _TITLE_CHARS), shortened(action.result, _OUTCOME_CHARS)
+    first = next(iter(statements(action.result)), result)
+    return shortened(f"{title}: {first}" if title and first else title or first, _OUTCOME_CHARS)
+
+
+def _files(actions: Iterable[DoneAction], observations: Iterable[Observation]) -> list[str]:
+    """The distinct files the actions name, then those that were modified meanwhile."""
+    named = [file for action in actions for file in action.files]
+    modified = [file for one in observations if one.kind in MODIFYING for file in one.files]
+    return list(dict.fromkeys(named + modified))[:FILES]
+
+
+def _lessons(actions: Iterable[DoneAction]) -> list[str]:
+    said = [said for action in actions for text in (action.result, action.description) for said in statements(text)]
+    return distinct_texts([rule for rule in said if _RULE.search(rule)])[:LESSONS]

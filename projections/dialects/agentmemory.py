@@ -1,0 +1,457 @@
+"""agentmemory's records as ours, there and back. Pure.
+
+A record is made of a document as readers get it (`projections.queries.views.view`). What agentmemory knows and our
+documents do not is kept so that it comes back as it was: a memory's `type` in the metadata, and as a tag, so that it
+is found by it; an observation's hook in its metadata.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeAlias, get_args
+
+from ingest.commands.requests import Observe
+from ingest.events.memory import MemoryType
+from projections.compression import VALID_TYPES
+from projections.documents.relations import Relation
+from projections.frontier import Ready, WorkItem, effective_status
+from projections.profile import Profile
+
+View: TypeAlias = Mapping[str, Any]
+Record: TypeAlias = dict[str, Any]
+Format: TypeAlias = Literal["full", "compact", "narrative"]
+MemoryKind: TypeAlias = Literal["pattern", "preference", "architecture", "bug", "workflow", "fact"]
+
+MEMORY_KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
+FORMATS: tuple[Format, ...] = get_args(Format)
+STRENGTH = 7.0
+"""Of a memory when it is saved."""
+KIND_FIELD = "type"
+"""Metadata that keeps a memory's kind."""
+HOOK_FIELD = "hookType"
+"""Metadata that keeps which hook an observation is from. In the data it would be taken for what was observed."""
+IMAGE_FIELD, MODALITY_FIELD = "imageData", "modality"
+"""Metadata that keeps which image an observation was of."""
+SOURCES_FIELD, SOURCES_BYTES = "sourceObservationIds", 3_000
+"""Metadata that keeps which observations a memory is said to be from, with commas, and how long that may be."""
+SUPERSEDED = 100
+"""Earlier versions that a memory names."""
+KIND_CHARS = 64
+UNKNOWN_PROJECT = "unknown"
+NO_SESSION = "memory"
+"""Where a memory that belongs to no session is said to come from."""
+LESSON_CHARS = 240
+_TYPE_OF: dict[str, MemoryType] = {"workflow": "procedural", "pattern": "procedural"}
+_TOOL_HOOKS = ("post_tool_use", "post_tool_failure")
+_SOURCES = {"reflection": "consolidation"}
+_STATUS = {"ended": "completed"}
+
+
+def kind_of(given: str | None) -> MemoryKind:
+    """The kind a caller names; what is none of them is a fact."""
+    return _known_kind((given or "").strip().lower()) or "fact"
+
+
+def classified(kind: MemoryKind, sources: Iterable[str] = ()) -> Record:
+    """What of a Remember command keeps a memory's kind, and which observations it is said to be from.
+
+    Those are told, and no more: nothing says that it was made of them. Of many, as many as metadata has room for.
+    """
+    named = ",".join(_distinct(one.strip() for one in sources if "," not in one))
+    if len(named.encode()) > SOURCES_BYTES:
+        named = named.encode()[:SOURCES_BYTES].decode(errors="ignore").rpartition(",")[0]
+    metadata = {KIND_FIELD: kind, **_given({SOURCES_FIELD: named})}
+    return {"memory_type": _TYPE_OF.get(kind, "semantic"), "tags": [kind], "metadata": metadata}
+
+
+def observe(
+    session_id: str,
+    project: str,
+    hook: str,
+    data: Mapping[str, Any],
+    *,
+    kind: str = "",
+    image: str = "",
+    modality: str = "",
+    **fields: Any,
+) -> Observe:
+    """The command that records what a hook saw; `kind` where the caller says better than the hook what it is.
+
+    `image` names an image that the data had, `modality` says whether there was anything else.
+    """
+    return Observe(
+        session_id=session_id,
+        project=project if project.strip() else UNKNOWN_PROJECT,
+        kind=kind if kind in VALID_TYPES else hook[:KIND_CHARS],
+        data=dict(data),
+        metadata={HOOK_FIELD: hook[:KIND_CHARS], **_given({IMAGE_FIELD: image, MODALITY_FIELD: modality})},
+        **fields,
+    )
+
+
+def observation(seen: View) -> Record:
+    """An observation: as it came, and compressed."""
+    data: Mapping[str, Any] = seen["data"]
+    hook: str = seen["metadata"].get(HOOK_FIELD) or ("post_tool_use" if "tool_name" in data else seen["kind"])
+    raw: Record = dict(data)
+    if seen["content"]:
+        raw.setdefault("content", seen["content"])
+    record: Record = {
+        "id": seen["id"],
+        "sessionId": seen["session_id"],
+        "timestamp": iso(seen["occurred_at"]),
+        "hookType": hook or "other",
+        "project": seen["project"],
+        "raw": raw,
+        "type": seen["kind"] or "other",
+        "title": seen["title"],
+        "facts": list(seen["facts"]),
+        "narrative": seen["narrative"],
+        "concepts": list(seen["concepts"]),
+        "files": list(seen["files"]),
+        "importance": seen["importance"],
+        "confidence": seen["confidence"],
+    }
+    told: Record = {"subtitle": seen["subtitle"], "agentId": seen["agent_id"]}
+    told |= {name: seen["metadata"].get(name) for name in (MODALITY_FIELD, IMAGE_FIELD)}
+    if hook in _TOOL_HOOKS:
+        output = data.get("tool_output")
+        told |= {
+            "toolName": data.get("tool_name"),
+            "toolInput": data.get("tool_input"),
+            "toolOutput": data.get("error") if output is None else output,
+        }
+    if hook == "prompt_submit":
+        told["userPrompt"] = data.get("prompt")
+    return record | _given(told)
+
+
+def memory(kept: View, *, related: Sequence[str] = (), earlier: Sequence[str] = ()) -> Record:
+    """A memory; `related` to others, and the version after `earlier` ones, the newest first, where they are known."""
+    kind = memory_kind(kept)
+    sources: str = kept["metadata"].get(SOURCES_FIELD, "")
+    record: Record = {
+        "id": kept["id"],
+        "createdAt": iso(kept["recorded_at"]),
+        "updatedAt": iso(kept["updated_at"]),
+        "type": kind,
+        "title": kept["title"],
+        "content": kept["content"],
+        "concepts": _distinct([*kept["concepts"], *(tag for tag in kept["tags"] if tag != kind)]),
+        "files": list(kept["files"]),
+        "sessionIds": [kept["session_id"]] if kept["session_id"] else [],
+        "strength": _plain(kept["importance"]),
+        "version": kept["version"],
+        "supersedes": _distinct([kept["parent_id"], *earlier, *kept["condensed"]]),
+        "sourceObservationIds": _distinct(
+            [*(name for name in kept["derived_from"] if name.startswith("obs_")), *sources.split(",")]
+        ),
+        "isLatest": kept["is_latest"],
+    }
+    forget_after: datetime | None = kept["forget_after"]
+    return record | _given(
+        {
+            "parentId": kept["parent_id"],
+            "agentId": kept["agent_id"],
+            "project": kept["project"],
+            "forgetAfter": forget_after and iso(forget_after),
+            "relatedIds": list(related),
+        }
+    )
+
+
+def versions(history: Sequence[View]) -> list[Record]:
+    """The versions of one memory, oldest first, each with those before it, at most SUPERSEDED."""
+    names = [one["id"] for one in history]
+    return [memory(one, earlier=names[max(0, place - SUPERSEDED) : place][::-1]) for place, one in enumerate(history)]
+
+
+def related(relations: Iterable[Relation]) -> dict[str, list[str]]:
+    """What each end of these relations is related to, each once."""
+    found: dict[str, dict[str, None]] = {}
+    for one in relations:
+        for end, other in ((one.source, one.target), (one.target, one.source)):
+            if end != other:
+                found.setdefault(end, {})[other] = None
+    return {end: list(others) for end, others in found.items()}
+
+
+def memory_kind(kept: View) -> MemoryKind:
+    """A memory's kind: as it was saved; of one saved otherwise, what its tags or its type come nearest to."""
+    stated: list[str] = [kept["metadata"].get(KIND_FIELD, ""), *kept["tags"]]
+    named: list[MemoryKind] = [kind for name in stated if (kind := _known_kind(name)) is not None]
+    return named[0] if named else ("workflow" if kept["memory_type"] == "procedural" else "fact")
+
+
+def memory_as_observation(kept: View) -> Record:
+    """A memory among search results, which are observations."""
+    return {
+        "id": kept["id"],
+        "sessionId": kept["session_id"] or NO_SESSION,
+        "timestamp": iso(kept["recorded_at"]),
+        "type": "decision",
+        "title": kept["title"],
+        "facts": [kept["content"]],
+        "narrative": kept["content"],
+        "concepts": _distinct([*kept["concepts"], *kept["tags"]]),
+        "files": list(kept["files"]),
+        "importance": _plain(kept["importance"]),
+        "confidence": 1,
+        **_given({"agentId": kept["agent_id"], "project": kept["project"]}),
+    }
+
+
+def found(view: View, score: float, form: Format) -> Record:
+    """A search result: flat fields, and in full the observation they are from."""
+    seen = memory_as_observation(view) if "memory_type" in view else observation(view)
+    item: Record = {
+        "obsId": seen["id"],
+        "sessionId": seen["sessionId"],
+        "title": seen["title"],
+        "type": seen["type"],
+        "score": score,
+        "combinedScore": score,
+        "timestamp": seen["timestamp"],
+    }
+    if form == "narrative":
+        return {**item, "narrative": seen["narrative"]}
+    if form == "full":
+        item |= {
+            "narrative": seen["narrative"],
+            "content": view["content"] or seen["narrative"],
+            "concepts": seen["concepts"],
+            "files": seen["files"],
+            "observation": seen,
+        }
+    return item
+
+
+def packed(items: Sequence[Record], budget: int | None) -> tuple[list[Record], int, bool]:
+    """The items up to the first that does not fit a budget of tokens, their tokens, and whether some are left out."""
+    kept: list[Record] = []
+    used = 0
+    for item in items:
+        tokens = math.ceil(len(json.dumps(item, ensure_ascii=False, separators=(",", ":"))) / 3)
+        if budget is not None and used + tokens > budget:
+            return kept, used, True
+        kept.append(item)
+        used += tokens
+    return kept, used, False
+
+
+def narrated(items: Iterable[Record]) -> str:
+    """Search results as text to read."""
+    return "\n\n".join(f"[{one['timestamp']}] {one['title']}\n{one['narrative']}" for one in items)
+
+
+def session(known: View, told: View | None = None, commits: Sequence[str] = ()) -> Record:
+    """A session; `told` is its summary, once there is one."""
+    record: Record = {
+        "id": known["id"],
+        "project": known["project"],
+        "cwd": known["cwd"],
+        "startedAt": iso(known["started_at"]),
+        "updatedAt": iso(known["updated_at"]),
+        "status": _STATUS.get(known["status"], known["status"]),
+        "observationCount": known["observation_count"],
+    }
+    ended: datetime | None = known["ended_at"]
+    title = known["title"]
+    return record | _given(
+        {
+            "endedAt": ended and iso(ended),
+            "firstPrompt": known["first_prompt"] or title,
+            "summary": summary(told) if told is not None else title,
+            "agentId": known["agent_id"],
+            "commitShas": list(commits),
+        }
+    )
+
+
+def summary(told: View) -> Record:
+    """A session's summary."""
+    return {
+        "sessionId": told["session_id"],
+        "project": told["project"],
+        "createdAt": iso(told["recorded_at"]),
+        "title": told["title"],
+        "narrative": told["narrative"],
+        "keyDecisions": list(told["decisions"]),
+        "filesModified": list(told["files"]),
+        "concepts": list(told["concepts"]),
+        "observationCount": told["observation_count"],
+    }
+
+
+def commit(known: View) -> Record:
+    """A commit."""
+    return {
+        "sha": known["commit"],
+        "shortSha": known["commit"][:7],
+        "branch": known["branch"],
+        "repo": known["repo"],
+        "message": known["message"],
+        "author": known["author"],
+        "authoredAt": known["authored_at"],
+        "files": list(known["files"]),
+        "sessionIds": list(known["session_ids"]),
+        "linkedAt": iso(known["linked_at"]),
+    }
+
+
+def lesson(learned: View, confidence: float, score: float | None = None) -> Record:
+    """A lesson with what is left of its confidence; with its score, if it was searched for."""
+    reinforced = learned["reinforcements"] > 0
+    record: Record = {
+        "id": learned["id"],
+        "content": learned["content"],
+        "context": learned["context"],
+        "confidence": round(confidence, 3),
+        "reinforcements": learned["reinforcements"],
+        "source": _source(learned["origin"]),
+        "sourceIds": list(learned["derived_from"]),
+        "tags": list(learned["tags"]),
+        "createdAt": iso(learned["recorded_at"]),
+        "updatedAt": iso(learned["updated_at"]),
+        "decayRate": 0.05,
+    }
+    told = {"project": learned["project"], "lastReinforcedAt": iso(learned["reinforced_at"]) if reinforced else None}
+    return record | _given(told) | ({} if score is None else {"score": score})
+
+
+def lesson_hint(learned: View, confidence: float, score: float) -> Record:
+    """A lesson beside search results."""
+    text: str = learned["content"]
+    return {
+        "lessonId": learned["id"],
+        "content": text if len(text) <= LESSON_CHARS else text[:LESSON_CHARS] + "…",
+        "confidence": round(confidence, 3),
+        "score": score,
+        "createdAt": iso(learned["recorded_at"]),
+        "tags": list(learned["tags"]),
+        **_given({"project": learned["project"]}),
+    }
+
+
+def slot(held: View) -> Record:
+    """A slot. One that nobody has written to has no times."""
+    created, updated = held["created_at"], held["updated_at"]
+    return {
+        "label": held["label"],
+        "content": held["content"],
+        "size": held["size"],
+        "sizeLimit": held["size_limit"],
+        "description": held["description"],
+        "pinned": held["pinned"],
+        "readOnly": held["read_only"],
+        "scope": held["scope"],
+        "createdAt": created and iso(created),
+        "updatedAt": updated and iso(updated),
+        **_given({"project": held["project"]}),
+    }
+
+
+def action(item: View, open_items: Mapping[str, WorkItem]) -> Record:
+    """An action, blocked as long as it waits for an open one."""
+    waiting = open_items.get(item["id"])
+    record: Record = {
+        "id": item["id"],
+        "title": item["title"],
+        "description": item["description"],
+        "status": item["status"] if waiting is None else effective_status(waiting, open_items),
+        "priority": item["priority"],
+        "tags": list(item["tags"]),
+        "createdAt": iso(item["created_at"]),
+        "updatedAt": iso(item["updated_at"]),
+        "createdBy": item["agent_id"],
+        "sourceObservationIds": [],
+        "sourceMemoryIds": [],
+    }
+    return record | _given(
+        {
+            "project": item["project"],
+            "parentId": item["parent"],
+            "sessionId": item["session_id"],
+            "assignedTo": item["assigned_to"],
+            "result": item["result"],
+            "crystallizedInto": item["crystallized_into"],
+        }
+    )
+
+
+def edges(item: View) -> list[Record]:
+    """How an action depends on others."""
+    return [
+        {
+            "type": edge.type,
+            "sourceActionId": item["id"],
+            "targetActionId": edge.target,
+            "createdAt": iso(item["created_at"]),
+        }
+        for edge in item["edges"]
+    ]
+
+
+def frontier_item(item: View, ready: Ready, open_items: Mapping[str, WorkItem]) -> Record:
+    """An action that can be worked on now."""
+    told = action(item, open_items)
+    return {**told, "action": told, "score": ready.score, "blockers": ready.blockers, "leased": ready.leased}
+
+
+def profile(told: Profile) -> Record:
+    """A project's profile."""
+    return {
+        "project": told.project,
+        "updatedAt": iso(told.updated_at),
+        "topConcepts": [{"concept": name, "frequency": count} for name, count in told.concepts],
+        "topFiles": [{"file": name, "frequency": count} for name, count in told.files],
+        "conventions": list(told.conventions),
+        "commonErrors": list(told.errors),
+        "recentActivity": list(told.recent_activity),
+        "preferences": list(told.preferences),
+        "sessionCount": told.session_count,
+        "totalObservations": told.total_observations,
+    }
+
+
+def relation(stated: View) -> Record:
+    """A relation."""
+    return {
+        "id": stated["id"],
+        "sourceId": stated["source"],
+        "targetId": stated["target"],
+        "type": stated["relation"],
+        "confidence": stated["confidence"],
+        "createdAt": iso(stated["created_at"]),
+    }
+
+
+def iso(when: datetime) -> str:
+    """A time as agentmemory writes it: UTC, to the millisecond, with a Z."""
+    return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _known_kind(name: str) -> MemoryKind | None:
+    for kind in MEMORY_KINDS:
+        if kind == name:
+            return kind
+    return None
+
+
+def _source(origin: str) -> str:
+    known = _SOURCES.get(origin, origin)
+    return known if known in ("crystal", "consolidation") else "manual"
+
+
+def _given(fields: Record) -> Record:
+    """Without what is empty: agentmemory leaves it out."""
+    return {name: value for name, value in fields.items() if value not in (None, "", [])}
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    return [name for name in dict.fromkeys(names) if name]
+
+
+def _plain(number: float) -> int | float:
+    return int(number) if float(number).is_integer() else number

@@ -1,0 +1,108 @@
+"""Actions: work items that agents share."""
+
+from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
+from ingest.events.envelope import Recorded
+from ingest.ids import ACTION, DocumentId, document_id
+from ingest.log.partitions import project_route
+from projections.documents.joined import joined, split
+from projections.documents.rows import Row
+from projections.frontier import is_dropped, is_finished
+
+_OF_EDGE = "\x1e"
+
+
+class Action(Row, index=True):
+    """One work item, as its events tell it; whether it is blocked depends on others (see `frontier`).
+
+    Times are milliseconds since the epoch; `tags` and `edges` are joined texts (see `tag_list`, `edge_list`).
+    """
+
+    id: str = ""
+    tenant: str = ""
+    project: str = ""
+    title: str = ""
+    description: str = ""
+    status: str = "pending"
+    priority: float = 0
+    tags: str = ""
+    edges: str = ""
+    parent: str = ""
+    session_id: str = ""
+    agent_id: str = ""
+    user_id: str = ""
+    assigned_to: str = ""
+    result: str = ""
+    crystallized_into: str = ""
+    created_ms: int = 0
+    updated_ms: int = 0
+    position: str = ""
+
+    @property
+    def tag_list(self) -> list[str]:
+        """The tags."""
+        return split(self.tags)
+
+    @property
+    def edge_list(self) -> list[ActionEdge]:
+        """How it depends on other actions."""
+        pairs = (edge.split(_OF_EDGE, 1) for edge in split(self.edges))
+        return [ActionEdge(type=kind, target=target) for kind, target in pairs]  # type: ignore[arg-type]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it still is to be done."""
+        return not is_finished(self.status) and not is_dropped(self.status)
+
+
+def action_id(recorded: Recorded) -> DocumentId:
+    """The id of the document that an `action.created` event creates."""
+    envelope = recorded.envelope
+    return document_id(ACTION, project_route(envelope.tenant, envelope.project), envelope.event_id)
+
+
+def created(recorded: Recorded, said: ActionCreated) -> Action:
+    """The action of its first event."""
+    envelope = recorded.envelope
+    requires = [ActionEdge(type="requires", target=one) for one in said.requires]
+    return Action(
+        id=action_id(recorded),
+        tenant=envelope.tenant,
+        project=envelope.project,
+        title=said.title,
+        description=said.description,
+        status=said.status,
+        priority=said.priority,
+        tags=joined(said.tags),
+        edges=_joined([*requires, *said.edges]),
+        parent=said.parent,
+        session_id=envelope.session_id,
+        agent_id=envelope.agent_id,
+        user_id=envelope.user_id,
+        assigned_to=said.assigned_to,
+        created_ms=recorded.recorded_ms,
+        updated_ms=recorded.recorded_ms,
+        position=str(recorded.position),
+    )
+
+
+def updated(action: Action, recorded: Recorded, said: ActionUpdated) -> Action:
+    """The action after a change; what the event leaves out stays."""
+    stated = {
+        "status": said.status,
+        "priority": said.priority,
+        "assigned_to": said.assigned_to,
+        "result": said.result,
+        "title": said.title,
+        "description": said.description,
+        "tags": None if said.tags is None else joined(said.tags),
+        "session_id": said.session,
+        "crystallized_into": said.crystallized_into,
+    }
+    changes: dict[str, object] = {name: value for name, value in stated.items() if value is not None}
+    if said.edges:
+        changes["edges"] = _joined([*action.edge_list, *said.edges])
+    return action.model_copy(update={**changes, "updated_ms": recorded.recorded_ms})
+
+
+def _joined(edges: list[ActionEdge]) -> str:
+    return joined(dict.fromkeys(f"{edge.type}{_OF_EDGE}{edge.target}" for edge in edges))

@@ -1,0 +1,61 @@
+"""Commits: what version control knows of the sessions' work."""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ingest.events.envelope import Recorded
+from ingest.events.session import SessionCommitted
+from ingest.ids import COMMIT, DocumentId, content_id
+from ingest.log.partitions import project_route
+
+
+class Commit(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One commit of one project. `linked_ms` is when it was first linked, in milliseconds since the epoch."""
+
+    id: DocumentId
+    tenant: str
+    project: str = ""
+    commit: str
+    message: str = ""
+    branch: str = ""
+    repo: str = ""
+    author: str = ""
+    authored_at: str = ""
+    files: list[str] = []
+    session_ids: list[str] = []
+    agent_id: str = ""
+    user_id: str = ""
+    linked_ms: int
+    position: str
+
+
+def commit_id(recorded: Recorded, said: SessionCommitted) -> DocumentId:
+    """The id of a commit within its project."""
+    route = project_route(recorded.envelope.tenant, recorded.envelope.project)
+    return content_id(COMMIT, route, said.commit)
+
+
+def linked(commit: Commit | None, recorded: Recorded, said: SessionCommitted) -> Commit:
+    """The commit after it was linked (again: newer words replace older ones, sessions and files add up)."""
+    envelope = recorded.envelope
+    known = commit or Commit(
+        id=commit_id(recorded, said),
+        tenant=envelope.tenant,
+        project=envelope.project,
+        commit=said.commit,
+        agent_id=envelope.agent_id,
+        user_id=envelope.user_id,
+        linked_ms=recorded.recorded_ms,
+        position=str(recorded.position),
+    )
+    sessions = [*known.session_ids, envelope.session_id] if envelope.session_id else known.session_ids
+    return replace(
+        known,
+        message=said.message or known.message,
+        branch=said.branch or known.branch,
+        repo=said.repo or known.repo,
+        author=said.author or known.author,
+        authored_at=said.authored_at or known.authored_at,
+        files=list(dict.fromkeys([*known.files, *said.files])),
+        session_ids=list(dict.fromkeys(sessions)),
+    )

@@ -1,0 +1,119 @@
+"""Slots: small named texts that agents keep in view."""
+
+from ingest.events.envelope import Recorded
+from ingest.events.slot import SlotAppended, SlotDeleted, SlotScope, SlotSet
+from ingest.ids import SLOT, DocumentId, content_id
+from ingest.log.partitions import project_route
+from projections.documents.rows import Row
+
+SIZE_LIMIT = 2000
+"""Characters of a slot that does not say otherwise (agentmemory's default)."""
+
+
+class Slot(Row, index=True):
+    """One slot. A global one belongs to the nameless project. Times are milliseconds since the epoch.
+
+    `agent_id` is who wrote last. `size_limit` is checked before a write; lines added at the same
+    moment may exceed it by one of them, and none is dropped.
+    """
+
+    id: str = ""
+    tenant: str = ""
+    project: str = ""
+    scope: SlotScope = "project"
+    label: str = ""
+    content: str = ""
+    size_limit: int = SIZE_LIMIT
+    description: str = ""
+    pinned: bool = True
+    read_only: bool = False
+    agent_id: str = ""
+    user_id: str = ""
+    created_ms: int = 0
+    updated_ms: int = 0
+    position: str = ""
+
+
+def slot_id(tenant: str, project: str, label: str) -> DocumentId:
+    """The id of a slot; `project` is empty for a global one."""
+    return content_id(SLOT, project_route(tenant, project), label)
+
+
+def id_of(recorded: Recorded, said: SlotSet | SlotAppended | SlotDeleted) -> DocumentId:
+    """The id of the slot that an event is about."""
+    return slot_id(recorded.envelope.tenant, recorded.envelope.project, said.label)
+
+
+def evolve(slot: Slot | None, recorded: Recorded, said: SlotSet | SlotAppended | SlotDeleted) -> Slot | None:
+    """The slot after an event; None once it is deleted."""
+    if isinstance(said, SlotDeleted):
+        return None
+    envelope = recorded.envelope
+    known = slot or _new(recorded, said)
+    changes: dict[str, object] = {
+        "agent_id": envelope.agent_id or known.agent_id,
+        "user_id": known.user_id or envelope.user_id,
+        "updated_ms": recorded.recorded_ms,
+    }
+    if isinstance(said, SlotAppended):
+        changes["content"] = appended(known.content, said.content)
+    else:
+        changes["content"] = said.content
+        stated = {
+            "size_limit": said.size_limit,
+            "description": said.description,
+            "pinned": said.pinned,
+            "read_only": said.read_only,
+        }
+        changes |= {name: value for name, value in stated.items() if value is not None}
+    return known.model_copy(update=changes)
+
+
+def _new(recorded: Recorded, said: SlotSet | SlotAppended) -> Slot:
+    """An empty slot; with the limits of the label's default where it has one."""
+    tenant, project = recorded.envelope.tenant, recorded.envelope.project
+    plain = Slot(id=id_of(recorded, said), tenant=tenant, project=project, scope=said.scope, label=said.label)
+    known = default_slots(tenant, project).get(said.label, plain)
+    return known.model_copy(update={"created_ms": recorded.recorded_ms, "position": str(recorded.position)})
+
+
+def appended(content: str, line: str) -> str:
+    """The text of a slot with a line added: on a line of its own."""
+    return content + line if not content or content.endswith("\n") else f"{content}\n{line}"
+
+
+_GLOBAL: tuple[tuple[str, int, bool], ...] = (
+    ("persona", 1000, True),
+    ("user_preferences", 2000, True),
+    ("tool_guidelines", 1500, True),
+)
+_OF_PROJECT: tuple[tuple[str, int, bool], ...] = (
+    ("project_context", 3000, True),
+    ("guidance", 1500, True),
+    ("pending_items", 2000, True),
+    ("session_patterns", 1500, False),
+    ("self_notes", 1500, False),
+)
+"""Label, size limit and whether it is pinned, of the slots that are there from the start."""
+
+
+def default_slots(tenant: str, project: str) -> dict[str, Slot]:
+    """The slots that a project has before anybody writes into them; the nameless one has those of both scopes.
+
+    So a caller who knows no projects (agentmemory's slot tools) finds all of them in one place.
+    """
+    known: list[tuple[SlotScope, tuple[str, int, bool]]] = [("project", one) for one in _OF_PROJECT]
+    if not project:
+        known = [*(("global", one) for one in _GLOBAL), *known]
+    return {
+        label: Slot(
+            id=slot_id(tenant, project, label),
+            tenant=tenant,
+            project=project,
+            scope=scope,
+            label=label,
+            size_limit=size_limit,
+            pinned=pinned,
+        )
+        for scope, (label, size_limit, pinned) in known
+    }

@@ -1,0 +1,163 @@
+"""The live embedder, as one process has it: built from what the log's record says, and again when that changes."""
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ingest.connections import Client
+from projections.embedding.choice import Choice, choice_of, chosen, declare
+from projections.embedding.embedder import Embedder
+from projections.embedding.errors import ModelUnavailable
+
+logger = logging.getLogger(__name__)
+
+AGAIN_AFTER_S = 30.0
+"""A live embedder that could not be had is tried again."""
+BUILT = 2
+"""Embedders in memory: the live one, and that of a rebuild."""
+
+
+class Embedders(Protocol):
+    """Where the parts of a process find the live embedder."""
+
+    @property
+    def current(self) -> Embedder:
+        """The one that was live at the last look."""
+        ...
+
+    @property
+    def spec(self) -> str:
+        """How that one is configured."""
+        ...
+
+    @property
+    def configured(self) -> str:
+        """The spec that the configuration names."""
+        ...
+
+    async def refresh(self) -> Embedder:
+        """Look again. Raises what the server raises."""
+        ...
+
+    async def built(self, spec: str) -> Embedder:
+        """Another one; raises EmbeddingError when this machine cannot have it."""
+        ...
+
+
+class Unavailable:
+    """Stands for a live embedder that this process cannot have: nothing is embedded, and every text hears why."""
+
+    max_tokens = 0
+
+    def __init__(self, choice: Choice, reason: str) -> None:
+        self.model, self.dimensions, self._reason = choice.model, choice.dimensions, reason
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Raises ModelUnavailable."""
+        raise ModelUnavailable(self.model, self._reason)
+
+
+class LiveEmbedder:
+    """Follows the log's record. Vectors of two models never meet: what another model would make is not made."""
+
+    def __init__(self, redis: Client, build: Callable[[str], Embedder]) -> None:
+        """`build` makes an embedder of a spec; it is called in a thread, for one spec at a time."""
+        self._redis, self._build = redis, build
+        self._made: OrderedDict[str, Embedder] = OrderedDict()
+        self._one_at_a_time = asyncio.Lock()
+        self._live: tuple[Choice, Embedder] | None = None
+        self._tried_at = 0.0
+        self.configured = "default"
+        """The spec that it was started with."""
+
+    async def start(self, configured: str) -> Embedder:
+        """The live embedder; in a new log that is the configured one, and says so where it is another.
+
+        Raises EmbeddingError when the one that was to be declared cannot be had.
+        """
+        self.configured = configured = configured or "default"
+        known = await chosen(self._redis)
+        if known is None:
+            await declare(self._redis, choice_of(configured, await self.built(configured)))
+        live = await self.refresh()
+        assert self._live is not None
+        if (spec := self._live[0].spec) != configured:
+            logger.warning(
+                "the embedder is %s, which made the vectors that are live, not %s: "
+                "`mnemolog rebuild --embedder '%s'` makes them anew, and switches to it",
+                spec, configured, configured,
+            )  # fmt: skip
+        return live
+
+    @property
+    def current(self) -> Embedder:
+        """The one that was live at the last look."""
+        assert self._live is not None, "it was not started"
+        return self._live[1]
+
+    @property
+    def spec(self) -> str:
+        """How the live one is configured."""
+        return self._live[0].spec if self._live is not None else self.configured
+
+    async def refresh(self) -> Embedder:
+        """Look again: one round trip, and some seconds where the embedder has changed."""
+        known = await chosen(self._redis)
+        choice = known.live if known is not None else self._live[0] if self._live is not None else None
+        assert choice is not None, "it was declared when this was started"
+        if self._live is None or self._live[0] != choice or self._is_due():
+            self._live, self._tried_at = (choice, await self._embedder_of(choice)), time.monotonic()
+        return self._live[1]
+
+    def _is_due(self) -> bool:
+        """Whether one that could not be had is to be tried again."""
+        missing = self._live is not None and isinstance(self._live[1], Unavailable)
+        return missing and time.monotonic() - self._tried_at > AGAIN_AFTER_S
+
+    async def built(self, spec: str) -> Embedder:
+        """The embedder of a spec; raises EmbeddingError when it cannot be had."""
+        async with self._one_at_a_time:
+            if spec not in self._made:
+                self._made[spec] = await asyncio.to_thread(self._build, spec)
+            self._made.move_to_end(spec)
+            while len(self._made) > BUILT:
+                self._made.popitem(last=False)
+            return self._made[spec]
+
+    async def _embedder_of(self, choice: Choice) -> Embedder:
+        try:
+            embedder = await self.built(choice.spec)
+        except Exception as error:  # whatever a library raises: words are still found
+            logger.error("the live embedder %s cannot be had: %s", choice.spec, error)
+            return Unavailable(choice, str(error) or type(error).__name__)
+        if (embedder.model, embedder.dimensions) == (choice.model, choice.dimensions):
+            return embedder
+        reason = (
+            f"{choice.spec} makes vectors of {embedder.model} with {embedder.dimensions} dimensions here, "
+            f"but those of {choice.model} with {choice.dimensions} are live; `mnemolog rebuild --embedder "
+            f"'{choice.spec}'` makes them anew"
+        )
+        logger.error("%s", reason)
+        return Unavailable(choice, reason)
+
+
+class StandingEmbedder:
+    """An embedder that never changes."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.current = embedder
+        self.spec = self.configured = embedder.model
+
+    async def refresh(self) -> Embedder:
+        """The same one."""
+        return self.current
+
+    async def built(self, spec: str) -> Embedder:
+        """The same one, whatever the spec."""
+        return self.current

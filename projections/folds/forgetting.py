@@ -1,0 +1,274 @@
+"""Forgetting: what goes, what is buried, and what is taken back.
+
+Whatever a document gave to others is taken back: a session loses what it took from a forgotten observation, and its
+summary; memories that were condensed together with a forgotten one are current again, and their summary goes.
+"""
+
+from collections.abc import Sequence
+from typing import cast
+
+from msgspec.structs import replace
+
+from ingest.events.envelope import Envelope, Recorded
+from ingest.events.memory import MemoryRecorded
+from ingest.events.observation import ObservationRecorded
+from ingest.events.session import SessionSummarised
+from ingest.events.subject import EventErased, SubjectForgotten
+from ingest.ids import MEMORY, OBSERVATION, DocumentId
+from ingest.log.position import Position
+from projections.documents import memories, sessions
+from projections.documents.actions import Action
+from projections.documents.commits import Commit
+from projections.documents.document import Mark, Tombstone, entries
+from projections.documents.ledgers import Entry, Ledger, ledger_id
+from projections.documents.lessons import Lesson
+from projections.documents.memories import Memory
+from projections.documents.observations import Observation
+from projections.documents.relations import Relation
+from projections.documents.sessions import SESSION, Session
+from projections.documents.slots import Slot
+from projections.documents.summaries import Summary, summary_id
+from projections.folds.batch import Batch, Loaded, Rule, Rules, session_of
+from projections.folds.ledgers import erased_envelope, further_parts
+
+
+def named(said: SubjectForgotten) -> list[str]:
+    """The ids of the documents that an event forgets."""
+    return said.documents or ([] if said.kind in ("session", "user", "project") else [said.subject])
+
+
+def _forgotten(batch: Batch, event: Recorded) -> None:
+    """Observations before their session: what is left of it depends on them."""
+    names = named(cast(SubjectForgotten, event.data))
+    before = batch.session(event)
+    for name in sorted(names, key=lambda one: one.partition("_")[0] == SESSION):
+        _forget(batch, event, DocumentId(name), names, before)
+
+
+def _forget(
+    batch: Batch, event: Recorded, name: DocumentId, also: Sequence[str], before: Session | None = None
+) -> None:
+    match known := batch.get(name) or _retired(batch, event, name):
+        case Observation():
+            _erase_document(batch, known, EventErased(was=ObservationRecorded.TYPE, document=name))
+            _bury(batch, event, Tombstone(id=name))
+            _leave_session(batch, event)
+        case Entry():
+            _forget_retired(batch, event, known)
+        case Memory():
+            _forget_memory(batch, event, known, also)
+        case Session():
+            _forget_session(batch, event, known, before)
+        case Summary():
+            _forget_summary(batch, event, known)
+        case Mark():
+            if not _stands(batch, known, also):
+                _forget_past(batch, event, known)
+        case Tombstone(position=""):
+            _bury(batch, event, known)
+            if name.partition("_")[0] == OBSERVATION:
+                _leave_session(batch, event)
+            else:
+                _restore(batch, event, known, also)
+        case Tombstone() | Ledger():
+            pass
+        case None:
+            if name.partition("_")[0] in (OBSERVATION, MEMORY):
+                _bury(batch, event, Tombstone(id=name))
+            batch.erase_entries(name, event)
+        case _:
+            _drop(batch, event, known)
+
+
+def _drop(batch: Batch, event: Recorded, known: Lesson | Slot | Action | Relation | Commit) -> None:
+    """A document that its events may make anew: it goes, with every entry that told of it."""
+    if _came_later(known, event):
+        return
+    batch.erase_entries(known.id, event)
+    batch.drop(DocumentId(known.id))
+
+
+def _came_later(known: Lesson | Slot | Action | Relation | Commit | Summary, event: Recorded) -> bool:
+    """Whether a forgetting that is applied again meets what was made after it."""
+    return Position.parse(known.position) > event.position
+
+
+def _stands(batch: Batch, mark: Mark, also: Sequence[str]) -> bool:
+    """Whether a document that is not forgotten with it still holds what the event of a mark did.
+
+    Such an entry stays, for a replay could not end there without it; it goes when the document does.
+    """
+    known = batch.get(mark.subject)
+    if known is None or isinstance(known, Tombstone) or mark.subject in also:
+        return False
+    position = getattr(known, "position", "")
+    return not position or Position.parse(position) <= Position.parse(mark.position)
+
+
+def _forget_past(batch: Batch, event: Recorded, mark: Mark) -> None:
+    """Every entry about what the mark's document was before it went: a replay of some of them would end elsewhere."""
+    position = getattr(batch.get(mark.subject), "position", "")
+    since = Position.parse(position) if position else None
+    for other in (mark, *batch.members(entries(mark.subject))):
+        if isinstance(other, Mark) and other.position:
+            place = Position.parse(other.position)
+            if place <= event.position and (since is None or place < since):
+                batch.erase_mark(other, event.envelope.session_id)
+
+
+def _forget_session(batch: Batch, event: Recorded, session: Session, before: Session | None) -> None:
+    if before is None or Position.parse(before.forgotten_at) >= event.position:
+        return  # applied again: what is there was opened after it
+    batch.erase_entries(session.id, event)
+    batch.drop(summary_id(DocumentId(session.id)))
+    left = sessions.forgotten(session, event)
+    if left is None:
+        batch.drop(DocumentId(session.id))
+    else:
+        batch.put(left)
+
+
+def _forget_summary(batch: Batch, event: Recorded, known: Summary) -> None:
+    if _came_later(known, event):
+        return
+    session = batch.get(known.session)
+    if isinstance(session, Session):
+        batch.put(sessions.without_summary(session))
+    _drop_summary(batch, event, known.session)
+
+
+def _drop_summary(batch: Batch, event: Recorded, session: DocumentId) -> None:
+    batch.drop(summary_id(session))
+    batch.erase_entries(session, event, was=SessionSummarised.TYPE)
+
+
+def _bury(batch: Batch, event: Recorded, tombstone: Tombstone) -> None:
+    """The tombstone of a forgotten observation or memory."""
+    batch.put(replace(tombstone, position=str(event.position), heir=""))
+    batch.erase_entries(tombstone.id, event)
+
+
+def _retired(batch: Batch, event: Recorded, name: str) -> Entry | None:
+    """What the ledger of the event's session notes of an observation."""
+    if not event.envelope.session_id or name.partition("_")[0] != OBSERVATION:
+        return None
+    return batch.ledgers.find(session_of(event), name)
+
+
+def _forget_retired(batch: Batch, event: Recorded, entry: Entry) -> None:
+    stub = EventErased(was=ObservationRecorded.TYPE, document=entry.name)
+    batch.erase(str(entry.position), stub, erased_envelope(entry, event.envelope))
+    batch.ledgers.strike(session_of(event), entry.name)
+    _bury(batch, event, Tombstone(id=entry.name))
+    _leave_session(batch, event, retired=True)
+
+
+def _leave_session(batch: Batch, event: Recorded, *, retired: bool = False) -> None:
+    """One less is counted, and nothing of what the session took from the observation stays: its summary goes, too."""
+    session = batch.session(event)
+    if session is not None:
+        batch.put(sessions.without_observation(session, event, retired=retired))
+        _drop_summary(batch, event, DocumentId(session.id))
+
+
+def _forget_memory(batch: Batch, event: Recorded, known: Memory, also: Sequence[str]) -> None:
+    stub = EventErased(
+        was=MemoryRecorded.TYPE,
+        document=known.id,
+        memory_version=known.version,
+        parent_id=known.parent_id,
+        superseded_by=known.superseded_by,
+        originals=known.condensed,
+    )
+    _erase_document(batch, known, stub)
+    tombstone = Tombstone(
+        id=known.id,
+        memory_version=known.version,
+        superseded_by=known.superseded_by,
+        condensed=known.condensed,
+    )
+    _bury(batch, event, tombstone)
+    _restore(batch, event, tombstone, also)
+
+
+def _restore(batch: Batch, event: Recorded, gone: Tombstone, also: Sequence[str]) -> None:
+    """What a forgotten memory stood for is current again, and what stands for it and others is forgotten, too."""
+    for name in gone.condensed:
+        match other := batch.get(name):
+            case Memory(superseded_by=heir) if heir == gone.id and name not in also:
+                batch.put(memories.restored(other))
+            case Tombstone(position="", superseded_by=heir) if heir == gone.id and name not in also:
+                batch.put(replace(other, superseded_by=""))
+            case _:
+                pass
+    match heir := batch.get(gone.superseded_by):
+        case Memory(condensed=condensed) | Tombstone(position="", condensed=condensed) if gone.id in condensed:
+            _forget(batch, event, heir.id, also)
+        case _:
+            pass
+
+
+def _erase_document(batch: Batch, document: Observation | Memory, stub: EventErased) -> None:
+    imported = document.recorded_at != Position.parse(document.position).recorded_at
+    envelope = Envelope(
+        event_id=document.event_id,
+        type=stub.was,
+        version=1,
+        tenant=document.tenant,
+        project=document.project,
+        agent_id=document.agent_id,
+        session_id=document.session_id,
+        occurred_at=document.occurred_at,
+        recorded_at=document.recorded_at if imported else None,
+    )
+    batch.erase(document.position, stub, envelope)
+
+
+def _forgotten_reads(event: Recorded) -> set[str]:
+    found = set(named(cast(SubjectForgotten, event.data)))
+    if event.envelope.session_id:
+        found |= {session_of(event), summary_id(session_of(event)), ledger_id(session_of(event))}
+    return found
+
+
+def _forgotten_listings(event: Recorded) -> set[str]:
+    found = {entries(name) for name in named(cast(SubjectForgotten, event.data))}
+    if event.envelope.session_id:
+        found.add(entries(session_of(event)))
+    return found
+
+
+def _connected(event: Recorded, loaded: Loaded) -> set[str]:
+    """What was condensed with a forgotten memory, what stands for that, and what a mark is about."""
+    found = set[str]()
+    waiting = list(named(cast(SubjectForgotten, event.data)))
+    while waiting:
+        match known := loaded.get(DocumentId(waiting.pop())):
+            case Memory() | Tombstone():
+                found.update(known.condensed)
+                heir = loaded.get(DocumentId(known.superseded_by))
+                if isinstance(heir, Memory | Tombstone) and known.id in heir.condensed:
+                    waiting.append(heir.id)
+                found.add(known.superseded_by)
+            case Mark():
+                found.add(known.subject)
+            case _:
+                pass
+    return found - {""}
+
+
+def _further_entries(event: Recorded, loaded: Loaded) -> set[str]:
+    """The marks of what a memory was condensed with, and those beside a mark that is forgotten."""
+    found = {entries(name) for name in _connected(event, loaded) if name.partition("_")[0] == MEMORY}
+    marked = (loaded.get(DocumentId(name)) for name in named(cast(SubjectForgotten, event.data)))
+    return found | {entries(mark.subject) for mark in marked if isinstance(mark, Mark)}
+
+
+def _follows(event: Recorded, loaded: Loaded) -> set[str]:
+    return _connected(event, loaded) | _further_parts(event, loaded)
+
+
+_further_parts = further_parts(session_of)
+RULES: Rules = {
+    SubjectForgotten: Rule(_forgotten, _forgotten_reads, _forgotten_listings, _follows, _further_entries),
+}

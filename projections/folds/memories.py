@@ -1,0 +1,147 @@
+"""Memories: recorded, superseded by what says nearly the same, revised, condensed, shown to more or fewer."""
+
+from collections.abc import Callable
+from typing import cast
+
+from msgspec.structs import replace
+
+from ingest.events.envelope import Recorded
+from ingest.events.memory import MemoryCondensed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
+from ingest.events.subject import EventErased
+from ingest.ids import DocumentId
+from projections.documents import memories
+from projections.documents.document import Tombstone, inheritance, probe_listings, resembling
+from projections.documents.memories import Memory
+from projections.folds.batch import Batch, Loaded, Rule, Rules, mark_of, reading
+
+
+def _recorded(batch: Batch, event: Recorded) -> None:
+    said = cast(MemoryRecorded, event.data)
+    new = memories.memory(event, said)
+    if _known(batch, event, new):
+        return
+    forgotten = [one for one in batch.members(inheritance(new.id)) if isinstance(one, Tombstone) and one.heir == new.id]
+    if forgotten:
+        new = memories.inheriting(new, forgotten[0].id, forgotten[0].memory_version)
+        batch.put(replace(forgotten[0], superseded_by=new.id, heir=""))
+    elif not new.keep_duplicates and (old := memories.most_similar(new, _similar(batch, new))):
+        new, retired = memories.superseding(new, old)
+        batch.put(retired)
+    batch.put(new)
+
+
+def _revised(batch: Batch, event: Recorded) -> None:
+    """The new version follows the newest there is, so that two revisions at once do not fork."""
+    said = cast(MemoryRevised, event.data)
+    new = memories.memory(event, said)
+    if _known(batch, event, new):
+        return
+    match newest := _newest(batch, said.memory):
+        case Memory():
+            new, retired = memories.superseding(new, newest)
+            batch.put(retired)
+        case Tombstone():
+            new = memories.inheriting(new, newest.id, newest.memory_version)
+            batch.put(replace(newest, superseded_by=new.id, heir=""))
+        case None:
+            pass
+    batch.put(new)
+
+
+def _condensed(batch: Batch, event: Recorded) -> None:
+    """In the place of memories that all are current; else it is void, and erased: what it says may be forgotten."""
+    said = cast(MemoryCondensed, event.data)
+    new = memories.condensed(event, said)
+    if _known(batch, event, new):
+        return
+    originals = [batch.get(name) for name in said.originals]
+    current = [one for one in originals if isinstance(one, Memory) and one.is_latest]
+    if len(current) < len(said.originals):
+        batch.erase(str(event.position), EventErased(was=event.data.TYPE, document=new.id), event.envelope)
+        batch.put(Tombstone(id=new.id))
+        return
+    for one in current:
+        batch.put(memories.retired(one, new.id, event.recorded_at))
+    batch.put(new)
+
+
+def _visibility_changed(batch: Batch, event: Recorded) -> None:
+    said = cast(MemoryVisibilityChanged, event.data)
+    if batch.mark(event, said.memory):
+        known = batch.get(said.memory)
+        if isinstance(known, Memory):
+            batch.put(memories.with_visibility(known, said, event.recorded_at))
+        else:
+            batch.void(event)
+
+
+def _known(batch: Batch, event: Recorded, new: Memory) -> bool:
+    """Whether the event's memory, or its tombstone, is there already."""
+    match batch.get(new.id):
+        case Memory(position=first) | Tombstone(position=first):
+            batch.erase_repeat(event, first, new.id)
+            return True
+        case _:
+            return False
+
+
+def _similar(batch: Batch, memory: Memory) -> list[Memory]:
+    """Every memory that shares a probe token with this one."""
+    found = {one.id: one for listing in probe_listings(memory) for one in batch.members(listing)}
+    return [one for one in found.values() if isinstance(one, Memory)]
+
+
+def _newest(batch: Batch, name: str) -> Memory | Tombstone | None:
+    """The last of the versions that begin with `name`."""
+    found = batch.get(name)
+    while isinstance(found, Memory | Tombstone) and found.superseded_by:
+        heir = batch.get(found.superseded_by)
+        if not isinstance(heir, Memory | Tombstone):
+            break
+        found = heir
+    return found if isinstance(found, Memory | Tombstone) else None
+
+
+def _similar_listings(event: Recorded) -> set[str]:
+    said = cast(MemoryRecorded, event.data)
+    found = {inheritance(memories.memory_id(event))}
+    if not said.keep_duplicates:
+        found.update(probe_listings(memories.memory(event, said)))
+    return found
+
+
+def _may_be_similar(event: Recorded) -> Callable[[str], bool]:
+    """Members of listings of similar memories say enough to pass over most of them unread."""
+    resembles = resembling(cast(MemoryRecorded, event.data).content)
+    return lambda member: "|" not in member or resembles(member)
+
+
+def _revised_reads(event: Recorded) -> set[str]:
+    return {memories.memory_id(event), cast(MemoryRevised, event.data).memory}
+
+
+def _later_versions(event: Recorded, loaded: Loaded) -> set[str]:
+    """One step further along the versions that begin with the revised memory."""
+    name, found = cast(MemoryRevised, event.data).memory, set[str]()
+    while (known := loaded.get(DocumentId(name))) is not None:
+        if not isinstance(known, Memory | Tombstone) or not known.superseded_by or known.superseded_by in found:
+            break
+        name = known.superseded_by
+        found.add(name)
+    return found
+
+
+def _condensed_reads(event: Recorded) -> set[str]:
+    return {memories.memory_id(event), *cast(MemoryCondensed, event.data).originals}
+
+
+def _shown(event: Recorded) -> str:
+    return cast(MemoryVisibilityChanged, event.data).memory
+
+
+RULES: Rules = {
+    MemoryRecorded: Rule(_recorded, reading(memories.memory_id), _similar_listings, wants=_may_be_similar),
+    MemoryRevised: Rule(_revised, _revised_reads, follows=_later_versions),
+    MemoryCondensed: Rule(_condensed, _condensed_reads),
+    MemoryVisibilityChanged: Rule(_visibility_changed, reading(mark_of, _shown)),
+}

@@ -1,0 +1,216 @@
+"""What an import makes of a row of another system: commands, each with the time and a name that the row gives. Pure.
+
+Event ids are hashes of the system and what the row is called there, so the same row makes the same events every time.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from ingest.clock import to_ms
+from ingest.commands.decide import Caller, decide
+from ingest.commands.parse import rejected
+from ingest.commands.requests import AnyCommand, Command
+from ingest.commands.scrub import repair_text, scrub_text
+from ingest.errors import CommandRejected
+from ingest.events.envelope import Envelope, Event
+from ingest.events.observation import ObservationCompressed
+from ingest.ids import EventId
+
+SOURCE = "import"
+"""Of every imported event."""
+MAX_NAMES, NAME_CHARS = 200, 512
+"""What a command takes of a list, and of a name."""
+TITLE_CHARS = 200
+"""Of a title that is made of a longer text."""
+
+Record: TypeAlias = dict[str, Any]
+C = TypeVar("C", bound=Command)
+
+
+class Row(NamedTuple):
+    """One row of another system: what kind of thing it is, what it is called there, what it says."""
+
+    kind: str
+    name: str
+    value: Record
+
+
+class Step(NamedTuple):
+    """One command, what it is made of (`key`, its event id follows from it), and when it happened.
+
+    `compressed`: how the system there compressed the observation that the command records.
+    """
+
+    said: AnyCommand
+    key: str
+    at: datetime
+    compressed: ObservationCompressed | None = None
+
+
+class Mapped(NamedTuple):
+    """What a row comes to, in order; `lost` says in words what of it is not kept."""
+
+    steps: Sequence[Step]
+    lost: Sequence[str] = ()
+
+
+def event_id(system: str, key: str) -> EventId:
+    """The event id that a row of a system gives, whatever file or server it is read from."""
+    digest = blake2b(f"{system}\0{key}".encode(errors="replace"), digest_size=16).hexdigest()
+    return EventId(f"import-{digest}")
+
+
+def events_of(mapped: Mapped, system: str, tenant: str) -> list[Event]:
+    """The events of a row, recorded when it says; raises CommandRejected when one of its commands cannot be.
+
+    A command that names its event keeps that name.
+    """
+    return [event for step in mapped.steps for event in _events(step, system, tenant)]
+
+
+def _events(step: Step, system: str, tenant: str) -> list[Event]:
+    recorded_at = _to_the_ms(step.at)
+    name = EventId(step.said.event_id) or event_id(system, step.key)
+    decision = decide(checked(step.said), Caller(tenant, SOURCE), name, recorded_at)
+    envelope, data = decision.event
+    events = [Event(replace(envelope, recorded_at=recorded_at), data)]
+    if step.compressed is not None:
+        events.append(_compressed(step.compressed, decision.subject, events[0].envelope, system, step.key))
+    return events
+
+
+def _compressed(said: ObservationCompressed, observation: str, seen: Envelope, system: str, key: str) -> Event:
+    data = replace(
+        said,
+        observation=observation,
+        title=scrub_text(said.title),
+        narrative=scrub_text(said.narrative),
+        facts=[scrub_text(one) for one in said.facts],
+        concepts=[scrub_text(one) for one in said.concepts],
+        files=[scrub_text(one) for one in said.files],
+    )
+    envelope = replace(
+        seen,
+        event_id=event_id(system, f"{key}\0compressed"),
+        type=data.TYPE,
+        version=data.VERSION,
+        causation=seen.event_id,
+        metadata={},
+    )
+    return Event(envelope, data)
+
+
+def checked(command: C) -> C:
+    """The command, held to the limits of requests; raises CommandRejected with the field at fault."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(command), type(command))
+    except msgspec.ValidationError as error:
+        raise rejected(error) from None
+
+
+def text(row: Record, *fields: str) -> str:
+    """The first of the fields that says something; a number as text."""
+    for field in fields:
+        value: Any = row.get(field)
+        if isinstance(value, str) and value.strip():
+            return repair_text(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return str(value)
+    return ""
+
+
+def needed(row: Record, field: str) -> str:
+    """What a field says; raises CommandRejected when it says nothing."""
+    if said := text(row, field):
+        return said
+    raise CommandRejected("is missing or empty", field)
+
+
+def number(row: Record, field: str, otherwise: float) -> float:
+    """The number in a field."""
+    value: Any = row.get(field)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else otherwise
+
+
+def whole(row: Record, field: str) -> int:
+    """The count in a field, 0 for none."""
+    return max(0, int(number(row, field, 0)))
+
+
+def texts(row: Record, field: str, lost: list[str]) -> list[str]:
+    """The texts of a list, which may be JSON in a text; what is none is lost, and said so."""
+    value: Any = row.get(field)
+    if isinstance(value, str):
+        if not value.strip():
+            return []
+        try:
+            value = msgspec.json.decode(value)
+        except (msgspec.DecodeError, UnicodeError):
+            value = [value]
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        lost.append(f"{field}: no list")
+        return []
+    found = [repair_text(one) for one in cast("list[Any]", value) if isinstance(one, str) and one]
+    if len(found) < len(cast("list[Any]", value)):
+        lost.append(f"{field}: entries that are no text")
+    return found
+
+
+def names(row: Record, field: str, lost: list[str]) -> list[str]:
+    """The names of a list, as many and as long as a command takes."""
+    found = list(dict.fromkeys(texts(row, field, lost)))
+    kept = [one for one in found if len(one) <= NAME_CHARS][:MAX_NAMES]
+    if len(kept) < len(found):
+        lost.append(f"{field}: names after the first {MAX_NAMES}, or longer than {NAME_CHARS} characters")
+    return kept
+
+
+def when(row: Record, *fields: str) -> datetime:
+    """The time in the first of the fields that has one; raises CommandRejected when there is none.
+
+    A text is ISO 8601, in UTC when it names no zone; a number counts seconds or, when it is too big for that,
+    milliseconds since 1970.
+    """
+    for field in fields:
+        value: Any = row.get(field)
+        if value is None or value == "" or isinstance(value, bool):
+            continue
+        try:
+            found = _time(value)
+        except (ValueError, OverflowError, TypeError):
+            raise CommandRejected("is no time", field) from None
+        if found < _EPOCH:
+            raise CommandRejected("is before 1970", field)
+        return found
+    raise CommandRejected("has no time", fields[0])
+
+
+def when_given(row: Record, *fields: str) -> datetime | None:
+    """Like `when`, None when there is none."""
+    return when(row, *fields) if any(row.get(field) not in (None, "") for field in fields) else None
+
+
+def _time(value: Any) -> datetime:
+    if isinstance(value, datetime):
+        found = value
+    elif isinstance(value, int | float):
+        found = _EPOCH + timedelta(milliseconds=value if value >= _LATEST_S else value * 1000)
+    else:
+        found = datetime.fromisoformat(str(value).strip())
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def _to_the_ms(at: datetime) -> datetime:
+    return _EPOCH + timedelta(milliseconds=to_ms(at))
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST_S = 10_000_000_000
+"""The year 2286 in seconds: what is later is in milliseconds."""

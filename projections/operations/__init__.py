@@ -1,0 +1,37 @@
+"""Commands that need a look at what is there first, and what is made of many documents; what the doors import."""
+
+from typing import NamedTuple
+
+from projections.operations.condensing.condensing import Condensing
+from projections.operations.current import Current
+from projections.operations.dead_letters import DeadLetterOperations
+from projections.operations.forget import Forgetting
+from projections.operations.memories import MemoryChanges, MemoryOperations
+from projections.operations.session_cap import SessionCap
+from projections.operations.slots import SlotOperations
+from projections.operations.work import WorkOperations
+
+__all__ = [
+    "Condensing",
+    "Current",
+    "DeadLetterOperations",
+    "Forgetting",
+    "MemoryChanges",
+    "MemoryOperations",
+    "Operations",
+    "SessionCap",
+    "SlotOperations",
+    "WorkOperations",
+]
+
+
+class Operations(NamedTuple):
+    """All of them, ready to be used."""
+
+    memories: MemoryOperations
+    slots: SlotOperations
+    work: WorkOperations
+    forgetting: Forgetting
+    condensing: Condensing
+    current: Current
+    letters: DeadLetterOperations

@@ -1,0 +1,111 @@
+"""Crystals: a memory and lessons from a chain of finished actions."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from ingest.clock import Clock
+from ingest.commands.decide import Caller
+from ingest.commands.requests import RecordLesson, Remember, WriteAction
+from ingest.errors import CommandRejected, NotFound
+from projections.access import Reader
+from projections.condense import crystal as rules
+from projections.documents.actions import Action
+from projections.operations.condensing.evidence import fingerprint
+from projections.operations.condensing.writing import Writing
+from projections.operations.current import Current
+
+CRYSTAL_CONFIDENCE = 0.6
+"""Of a lesson that a chain of finished work teaches, as in agentmemory."""
+
+
+class Crystallized(Struct, frozen=True, kw_only=True):
+    """What a chain of finished actions came to."""
+
+    id: str
+    narrative: str
+    key_outcomes: list[str]
+    files_affected: list[str]
+    lessons: list[str]
+    source_action_ids: list[str]
+    created_at: datetime
+    position: str
+
+
+class Crystals:
+    """Makes crystals."""
+
+    def __init__(self, current: Current, clock: Clock) -> None:
+        self._current, self._clock = current, clock
+
+    async def crystallize(
+        self, action_ids: Sequence[str], reader: Reader, caller: Caller, *, project: str = "", session_id: str = ""
+    ) -> Crystallized:
+        """A memory and lessons from a chain of finished actions; raises NotFound, CommandRejected if unfinished.
+
+        They are of the project that is named, else of the first action's; the memory is of the session that is named.
+        The same actions again in the same project are the same crystal.
+        """
+        chosen = await self._current.find_all(list(dict.fromkeys(action_ids)), Action, reader)
+        missing = sorted(set(action_ids) - {one.id for one in chosen})
+        if missing or not chosen:
+            raise NotFound(f"there is no action {missing[0] if missing else ''!r}")
+        unfinished = [one.id for one in chosen if one.is_open]
+        if unfinished:
+            raise CommandRejected(f"actions are not finished: {', '.join(unfinished[:5])}", "action_ids")
+        made = rules.crystallize([_done(one) for one in chosen])
+        project, ids = project or chosen[0].project, [one.id for one in chosen]
+        writing = Writing(self._current, caller)
+        remembered = await writing.give(
+            Remember(
+                event_id=f"crystal:{fingerprint(*sorted(ids))}",
+                project=project,
+                session_id=session_id,
+                content="\n".join([made.narrative, *(f"- {one}" for one in made.key_outcomes)]),
+                memory_type="procedural",
+                tags=["crystal"],
+                files=made.files_affected,
+                references=ids,
+                derived_from=ids,
+                keep_duplicates=True,
+            )
+        )
+        for text in made.lessons:
+            lesson = RecordLesson(
+                event_id=f"crystal:{fingerprint(text, *sorted(ids))}",
+                project=project,
+                content=text,
+                confidence=CRYSTAL_CONFIDENCE,
+                origin="crystal",
+                derived_from=ids,
+            )
+            await writing.give(lesson)
+        for one in chosen:
+            update = WriteAction(
+                event_id=f"crystal:{fingerprint(one.id, remembered.id)}",
+                project=one.project,
+                action=one.id,
+                crystallized_into=remembered.id,
+            )
+            await writing.give(update)
+        return Crystallized(
+            id=remembered.id,
+            narrative=made.narrative,
+            key_outcomes=made.key_outcomes,
+            files_affected=made.files_affected,
+            lessons=made.lessons,
+            source_action_ids=ids,
+            created_at=self._clock(),
+            position=writing.position,
+        )
+
+
+def _done(action: Action) -> rules.DoneAction:
+    return rules.DoneAction(
+        id=action.id,
+        title=action.title,
+        description=action.description,
+        status=action.status,
+        result=action.result,
+    )

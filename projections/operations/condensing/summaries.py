@@ -1,0 +1,147 @@
+"""Session summaries: by the model if there is one that answers, else by the rules."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ingest.commands.decide import Caller
+from ingest.commands.requests import SummariseSession
+from ingest.errors import NotFound
+from ingest.ids import DocumentId
+from ingest.log.partitions import partition_of, session_route
+from ingest.log.position import Position, Token
+from projections.access import Reader
+from projections.condense.continued import continued
+from projections.condense.sessions import Digest, digest
+from projections.documents.observations import Observation
+from projections.documents.sessions import Session
+from projections.documents.summaries import Summary, summary_id
+from projections.llm.assistant import Assistant, Skipped
+from projections.operations.condensing.evidence import digest_of, fingerprint, observations_of, readable
+from projections.operations.condensing.relations import Relations
+from projections.operations.condensing.writing import Writing
+from projections.operations.current import Current
+
+
+class Summarised(NamedTuple):
+    """A session's digest and who made it (`model` empty: the rules).
+
+    `fell_back`: why the model that was asked did not make it, or read no relations out of it; empty when it did.
+    """
+
+    digest: Digest
+    model: str
+    fell_back: str
+    position: str
+
+
+class Summaries:
+    """Makes a session's summary, and has the model read relations out of its own."""
+
+    def __init__(self, current: Current, assistant: Assistant | None) -> None:
+        self._current, self._assistant = current, assistant
+        self._relations = Relations(current, assistant) if assistant is not None else None
+
+    async def summarise(self, session: Session, caller: Caller, reader: Reader | None = None) -> Summarised:
+        """Summarise a session, by the model if there is one that answers; raises NotFound without observations.
+
+        While nothing new was observed, a model's summary stands: the model is not asked for it again, nor do the rules
+        take its place. A reader's summary is made of what it may see; one made of several agents' observations is
+        nobody's, so that in isolated scope nobody is shown it. Of retired observations it says what the summary said
+        that there was, and goes on from there.
+        """
+        everything = await observations_of(self._current.documents, session)
+        seen = readable(everything, reader)
+        partial = len(seen) < len(everything)
+        earlier = await self._earlier(session) if session.retired and not partial else None
+        if earlier is not None and earlier.observation_count >= session.observation_count:
+            return self._kept(session, earlier)
+        if not seen:
+            raise NotFound(f"session {session.session_id!r} has no observations to summarise")
+        agents = {one.agent_id for one in seen}
+        if len(agents) > 1:
+            caller = caller._replace(agent_id="")
+        covered = session.summarised == session.observation_count and not partial
+        standing = await self._by_a_model(session) if covered else None
+        if standing is not None and (self._assistant is None or self._assistant.model == standing.model):
+            return await self._resumed(session, standing, caller)
+        if earlier is not None:  # what it does not cover is the newest
+            seen = seen[-(session.observation_count - earlier.observation_count) :]
+        made, model, prompt_version, fell_back = await self._made_of(session, seen)
+        if earlier is not None:
+            made = continued(digest_of(earlier), made, session.observation_count)
+        if standing is not None and not model:
+            return self._kept(session, standing, fell_back)
+        command = SummariseSession(
+            event_id=f"summary:{session.id}:{session.observation_count}:{session.forgotten_at}:{model}"
+            + (f":{fingerprint(*sorted(agents))}" if partial else ""),
+            project=session.project,
+            session_id=session.session_id,
+            agent_id="" if len(agents) > 1 else caller.agent_id or session.agent_id,
+            title=made.title,
+            narrative=made.narrative,
+            decisions=made.decisions,
+            files=made.files,
+            concepts=made.concepts,
+            model=model,
+            prompt_version=prompt_version,
+            observation_count=session.observation_count,
+            forgotten_at=session.told_from,
+        )
+        writing = Writing(self._current, caller)
+        accepted = await writing.give(command)
+        if model and accepted.duplicate and not partial and (first := await self._by_a_model(session)) is not None:
+            return await self._resumed(session, first, caller)  # somebody asked for it at the same time
+        if model and self._relations is not None:
+            fell_back = await self._relations.extract(session, made, writing)
+        return Summarised(made, model, fell_back, writing.position)
+
+    async def _made_of(self, session: Session, seen: Sequence[Observation]) -> tuple[Digest, str, str, str]:
+        """The digest, its model and prompt version, and why the rules made it though there is a model."""
+        fell_back = ""
+        if self._assistant is not None:
+            answer = await self._assistant.summarise(session.tenant, seen)
+            if not isinstance(answer, Skipped):
+                made = Digest(
+                    title=answer.title,
+                    narrative=answer.narrative,
+                    decisions=list(answer.decisions),
+                    files=list(answer.files),
+                    concepts=list(answer.concepts),
+                    observation_count=len(seen),
+                )
+                return made, answer.model, answer.prompt_version, ""
+            fell_back = str(answer)
+        made = await asyncio.to_thread(digest, seen, session.title)
+        assert made is not None  # there are observations
+        return made, "", "", fell_back
+
+    async def _by_a_model(self, session: Session) -> Summary | None:
+        """The summary of all that a session has observed, if there is one and a model made it."""
+        route = session_route(session.tenant, session.project, session.session_id)
+        known = await self._current.get(route, summary_id(DocumentId(session.id)))
+        if not isinstance(known, Summary) or not known.model or known.observation_count != session.observation_count:
+            return None
+        return known
+
+    async def _earlier(self, session: Session) -> Summary | None:
+        """The summary there is, of a session some of whose observations are retired: nothing else tells of them."""
+        route = session_route(session.tenant, session.project, session.session_id)
+        known = await self._current.get(route, summary_id(DocumentId(session.id)))
+        return known if isinstance(known, Summary) else None
+
+    def _kept(self, session: Session, standing: Summary, fell_back: str = "") -> Summarised:
+        """A summary that is there already, as if it had been made now."""
+        route = session_route(session.tenant, session.project, session.session_id)
+        home = partition_of(route, self._current.documents.partitions)
+        token = Token.of([(home, Position.parse(standing.position))])
+        return Summarised(digest_of(standing), standing.model, fell_back, str(token))
+
+    async def _resumed(self, session: Session, standing: Summary, caller: Caller) -> Summarised:
+        """A summary that is there already; relations are read out of it if none were, as after an outage."""
+        kept = self._kept(session, standing)
+        if self._relations is None or await self._relations.were_extracted(session, standing):
+            return kept
+        writing = Writing(self._current, caller, kept.position)
+        fell_back = await self._relations.extract(session, kept.digest, writing)
+        return kept._replace(fell_back=fell_back, position=writing.position)

@@ -1,0 +1,144 @@
+"""What is there now: the look that a command takes before it is given.
+
+A look waits until everything that was acknowledged before it is projected, so whoever writes and then writes about what
+it wrote is not told that it is not there.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias, TypeVar
+
+from ingest.commands.decide import Caller
+from ingest.commands.handler import Accepted, CommandHandler
+from ingest.commands.requests import AnyCommand
+from ingest.errors import NotFound
+from ingest.ids import DocumentId
+from ingest.log.event_log import EventLog
+from ingest.log.partitions import partition_of, project_route, session_route
+from ingest.log.position import START, Token
+from projections.access import Reader, may_read
+from projections.documents.document import Document, Tombstone
+from projections.documents.memories import Memory
+from projections.documents.sessions import Session
+from projections.queries.browse import MAX_VERSIONS, locate_session
+from projections.queries.documents import DocumentReader, Located
+
+D = TypeVar("D")
+
+Wait: TypeAlias = "Callable[[Token], Awaitable[None]]"
+"""Returns once a position is projected; raises ProjectionBehind when that takes too long."""
+
+
+class Current:
+    """Looks, and acts on what it saw. What races with it is settled by the fold, in log order."""
+
+    def __init__(self, commands: CommandHandler, documents: DocumentReader, log: EventLog, wait: Wait) -> None:
+        self.documents, self.log = documents, log
+        self._commands, self._wait = commands, wait
+
+    async def give(self, command: AnyCommand, caller: Caller) -> Accepted:
+        """Append a command's event. Raises what the command handler raises."""
+        return await self._commands.handle(command, caller)
+
+    async def give_together(self, commands: Sequence[AnyCommand], caller: Caller) -> Token:
+        """Append the events of several commands at once; returns their position. Raises the first rejection."""
+        outcome = await self._commands.handle_batch(commands, caller)
+        for _, fault in outcome.rejected:
+            raise fault
+        return outcome.token
+
+    async def settle(self, *routes: str) -> Token:
+        """Wait until what is in the partitions of these routes now is projected; in every partition without any.
+
+        Returns the position waited for.
+        """
+        partitions = {partition_of(route, self.log.partitions) for route in routes} or range(self.log.partitions)
+        token = Token()
+        for partition in sorted(partitions):
+            head = await self.log.head(partition)
+            if head != START:
+                token.include(partition, head)
+        if token:
+            await self._wait(token)
+        return token
+
+    async def settle_project(self, tenant: str, project: str) -> None:
+        """Wait for a project's own stream."""
+        await self.settle(project_route(tenant, project))
+
+    async def settle_session(self, tenant: str, project: str, session_id: str) -> None:
+        """Wait for a session's stream."""
+        await self.settle(session_route(tenant, project, session_id))
+
+    async def find(self, name: str, kind: type[D], reader: Reader) -> tuple[int, D]:
+        """The document of a kind with this id, as it stands after everything acknowledged.
+
+        Raises NotFound when there is none, or the reader may not see it.
+        """
+        found = await self._found(name, kind, reader)
+        if found is None:
+            await self.settle()
+            found = await self._found(name, kind, reader)
+        else:
+            await self.settle_project(reader.tenant, getattr(found.document, "project", ""))
+            found = await self._found(name, kind, reader)
+        if found is None or not isinstance(found.document, kind):
+            raise NotFound(f"there is no {kind.__name__.lower()} {name!r}")
+        return found.partition, found.document
+
+    async def session(self, session_id: str, project: str | None, reader: Reader) -> Session:
+        """A session as it stands after everything acknowledged; without a project, the one of that id.
+
+        Raises NotFound when there is none, or the reader may not see it; CommandRejected when several projects have
+        one.
+        """
+        if project is None:
+            await self.settle()
+        else:
+            await self.settle_session(reader.tenant, project, session_id)
+        located = await locate_session(self.documents, reader.tenant, session_id, project, reader.reach)
+        if not isinstance(located.document, Session) or not may_read(located.document, reader):
+            raise NotFound(f"there is no session {session_id!r}")
+        return located.document
+
+    async def find_all(self, names: Sequence[str], kind: type[D], reader: Reader) -> list[D]:
+        """Those of the documents of a kind that the reader may see, in the order asked for."""
+        await self.settle()
+        found = await self.documents.find_all([DocumentId(name) for name in names])
+        return [one.document for one in found if isinstance(one.document, kind) and may_read(one.document, reader)]
+
+    async def versions(self, known: Memory) -> tuple[list[Memory], Memory]:
+        """Every version of a memory, oldest first, whoever may read them; and the newest of what stands in its place.
+
+        The newest is the last version, unless that was condensed. A forgotten version does not say what came before it.
+        """
+        home = partition_of(project_route(known.tenant, known.project), self.log.partitions)
+        chain, at = [known], known
+        while at.parent_id and len(chain) < MAX_VERSIONS:
+            (found,) = await self.documents.get([(home, DocumentId(at.parent_id))])
+            if not isinstance(found, Memory):
+                break
+            chain.insert(0, at := found)
+        newest, last, one_memory = known, known.id, True
+        heir, steps = known.superseded_by, 0
+        while heir and steps < MAX_VERSIONS:
+            (found,) = await self.documents.get([(home, DocumentId(heir))])
+            if not isinstance(found, Memory | Tombstone):
+                break
+            if isinstance(found, Memory):
+                newest, one_memory = found, one_memory and found.parent_id == last
+                if one_memory:
+                    chain.append(found)
+            last, heir, steps = found.id, found.superseded_by, steps + 1
+        return chain, newest
+
+    async def get(self, route: str, name: DocumentId) -> Document | None:
+        """The document of a route, as it stands after everything acknowledged there."""
+        await self.settle(route)
+        (found,) = await self.documents.get([(partition_of(route, self.log.partitions), name)])
+        return found
+
+    async def _found(self, name: str, kind: type[D], reader: Reader) -> Located | None:
+        found = await self.documents.find(DocumentId(name))
+        if found is None or not isinstance(found.document, kind) or not may_read(found.document, reader):
+            return None
+        return found

@@ -1,0 +1,183 @@
+"""Changing a memory: a new version, or other readers. What is restricted, only its creator and its owner may change."""
+
+from hashlib import blake2b
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ingest.commands.decide import Caller
+from ingest.commands.handler import Accepted
+from ingest.commands.requests import ChangeVisibility, EventName, Importance, Name, Names, ReviseMemory, Title
+from ingest.errors import CommandRejected, Forbidden, NotFound
+from ingest.events.memory import MemoryType, Purpose, Visibility
+from ingest.log.position import Position, Token
+from projections.access import Reader, may_change, may_read
+from projections.documents.memories import Memory
+from projections.operations.current import Current
+
+
+class MemoryChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to change of a memory; null stays. `visibility` and `shared_with` alone make no new version."""
+
+    event_id: EventName = ""
+    content: str | None = None
+    title: Title | None = None
+    memory_type: MemoryType | None = None
+    purpose: Purpose | None = None
+    tags: Names | None = None
+    concepts: Names | None = None
+    files: Names | None = None
+    references: Names | None = None
+    importance: Importance | None = None
+    visibility: Visibility | None = None
+    shared_with: Names | None = None
+    agent_id: Name = ""
+
+    @property
+    def only_readers(self) -> bool:
+        """Whether nothing but who may read it changes."""
+        return all(getattr(self, name) is None for name in _OF_A_VERSION)
+
+
+_OF_A_VERSION = ("content", "title", "memory_type", "purpose", "tags", "concepts", "files", "references", "importance")
+
+
+class MemoryOperations:
+    """Commands about memories that exist."""
+
+    def __init__(self, current: Current) -> None:
+        self._current = current
+
+    async def find(self, name: str, reader: Reader) -> Memory:
+        """A memory as it stands after everything acknowledged; raises NotFound."""
+        _, known = await self._current.find(name, Memory, reader)
+        return known
+
+    async def change(self, name: str, changes: MemoryChanges, reader: Reader, caller: Caller) -> Accepted:
+        """Change a memory, as a new version or in who may read it.
+
+        The answer's id is the new version's, or the memory's own. A new version follows the newest, and takes from it
+        what does not change, whichever version `name` is. Who may read it changes for its earlier versions, too.
+        Raises NotFound, also when the newest is not for this reader; Forbidden when the memory is somebody else's (a
+        public one's text anybody may revise, as a new version).
+        """
+        if changes.only_readers and changes.visibility is None and changes.shared_with is None:
+            raise CommandRejected("nothing is to change", None)
+        named = await self.find(name, reader)
+        if changes.only_readers:
+            return await self.show_to(named, changes.visibility, changes.shared_with, reader, caller, changes.event_id)
+        versions, newest = await self._current.versions(named)
+        if not may_read(newest, reader):
+            raise NotFound(f"there is no memory {name!r}")
+        restricts = changes.visibility not in (None, newest.visibility) or changes.shared_with is not None
+        if newest.visibility != "public" or restricts:
+            _check_owner(newest, reader)
+        revision = _revision(newest, changes, reader)
+        accepted = await self._current.give(revision, caller)
+        if changes.visibility is None and changes.shared_with is None:
+            return accepted
+        shown = revision.visibility, revision.shared_with
+        behind = [one for one in versions if (one.visibility, one.shared_with) != shown]
+        return await self._show_others(behind, *shown, accepted, reader, caller)
+
+    async def show_to(
+        self,
+        known: Memory,
+        visibility: Visibility | None,
+        shared_with: list[str] | None,
+        reader: Reader,
+        caller: Caller,
+        event_id: str = "",
+    ) -> Accepted:
+        """Change who may read a memory, in all its versions that the reader may change. An operator need not own it.
+
+        What is None becomes as it is of the newest of them.
+        """
+        _check_owner(known, reader)
+        versions, _ = await self._current.versions(known)
+        newest = [one for one in versions if _owns(one, reader)][-1]
+        visibility = visibility or newest.visibility
+        if visibility != "public" and not (known.agent_id or known.owner):
+            raise CommandRejected("the memory has no creator and no owner: nobody could read it", "visibility")
+        readers = newest.shared_with if shared_with is None and newest.id != known.id else shared_with
+        command = _showing(known, visibility, readers, reader, event_id)
+        accepted = await self._current.give(command, caller)
+        readers = newest.shared_with if shared_with is None else shared_with
+        return await self._show_others(versions, visibility, readers, accepted, reader, caller)
+
+    async def _show_others(
+        self,
+        versions: list[Memory],
+        visibility: Visibility,
+        shared_with: list[str],
+        accepted: Accepted,
+        reader: Reader,
+        caller: Caller,
+    ) -> Accepted:
+        """Show the other versions to the same readers; the answer's position is behind all of it.
+
+        Their event ids come from that of the first, so a repeat of a change that was cut short completes it. Versions
+        that are newer than the first are not what it was about.
+        """
+        first = Token.parse(accepted.position)
+        commands = [
+            _showing(one, visibility, shared_with, reader, _event_id(accepted.event_id, one.id))
+            for one in versions
+            if one.id != accepted.id and _owns(one, reader) and Position.parse(one.position) <= max(first.values())
+        ]
+        if not commands:
+            return accepted
+        position = await self._current.give_together(commands, caller)
+        return replace(accepted, position=str(position))
+
+
+def _showing(
+    known: Memory, visibility: Visibility, shared_with: list[str] | None, reader: Reader, event_id: str
+) -> ChangeVisibility:
+    return ChangeVisibility(
+        event_id=event_id,
+        project=known.project,
+        agent_id=reader.agent_id,
+        memory=known.id,
+        visibility=visibility,
+        shared_with=shared_with,
+    )
+
+
+def _event_id(first: str, name: str) -> str:
+    return f"show:{blake2b(f'{first}:{name}'.encode(), digest_size=16).hexdigest()}"
+
+
+def _owns(known: Memory, reader: Reader) -> bool:
+    """Whether the reader may decide who reads it; of what is nobody's anybody may."""
+    return reader.operator or not (known.agent_id or known.owner) or may_change(known, reader.agent_id)
+
+
+def _check_owner(known: Memory, reader: Reader) -> None:
+    if not _owns(known, reader):
+        raise Forbidden(f"memory {known.id} is not yours: its creator or its owner may change it")
+
+
+def _revision(known: Memory, changes: MemoryChanges, reader: Reader) -> ReviseMemory:
+    def chosen(name: str) -> object:
+        value = getattr(changes, name)
+        return getattr(known, name) if value is None else value
+
+    fields = {name: chosen(name) for name in (*_OF_A_VERSION, "visibility", "shared_with")}
+    if changes.content is not None and changes.title is None:
+        fields["title"] = ""
+    return ReviseMemory(
+        **fields,  # type: ignore[arg-type]
+        event_id=changes.event_id,
+        memory=known.id,
+        project=known.project,
+        session_id=known.session_id,
+        user_id=known.user_id,
+        agent_id=reader.agent_id or known.agent_id,
+        creator=known.agent_id,
+        owner=known.owner,
+        forget_after=known.forget_after,
+        keep_duplicates=known.keep_duplicates,
+        derived_from=known.derived_from,
+        metadata=known.metadata,
+    )

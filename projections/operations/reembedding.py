@@ -1,0 +1,155 @@
+"""Making the vectors of observations again: they are put into the embedding queues, a batch at a time.
+
+Texts that were embedded under the same model keep their vectors, which come from the cache. What was asked for is known
+to this process only: with it the run ends, and what is queued by then is embedded all the same.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+from redis.exceptions import RedisError
+
+from ingest.connections import Client
+from ingest.errors import MnemologError
+from ingest.log.keys import PartitionKeys
+from projections.access import Reader
+from projections.queries.listed import Listed
+from projections.queries.reach import Place
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 0.1
+SEEN_WITHIN_S = 2.0
+"""A vector that was made is in this process's index by then; one that is not counts as an error."""
+LAST = 9e13
+"""Queue scores behind everything that is new, with room for the run's own order."""
+
+
+class Jobs(Protocol):
+    """Orders to the workers."""
+
+    async def enqueue(self, name: str, *args: Any, job_id: str) -> bool:
+        """Queue a job; false when one with this id is waiting or running."""
+        ...
+
+
+class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far a run is. `processed` are those done with, `errors` those of them that have no vector; a second `rate`.
+
+    A run that broke off is `cancelled`, and `error` says why.
+    """
+
+    status: Literal["running", "done", "cancelled"]
+    total: int
+    processed: int
+    errors: int
+    model: str
+    only_missing: bool
+    rate: float
+    elapsed_seconds: float
+    error: str | None = None
+
+
+class ReEmbedding:
+    """One run. It needs a worker: without one it waits."""
+
+    def __init__(
+        self,
+        redis: Client,
+        listed: Listed,
+        jobs: Jobs,
+        *,
+        model: str,
+        partitions: int,
+        only_missing: bool,
+        batch: int,
+    ) -> None:
+        self._redis, self._listed, self._jobs = redis, listed, jobs
+        self._partitions, self._batch = partitions, batch
+        self._started, self._cancelled = time.monotonic(), False
+        self._task: asyncio.Task[None] | None = None
+        self._progress = Progress(
+            status="running",
+            total=0,
+            processed=0,
+            errors=0,
+            model=model,
+            only_missing=only_missing,
+            rate=0.0,
+            elapsed_seconds=0.0,
+        )
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is."""
+        return self._timed() if self._progress.status == "running" else self._progress
+
+    async def start(self, reader: Reader) -> None:
+        """Begin with the observations that a reader may see. Raises ProjectionBehind while the index is loading."""
+        try:
+            places = await self._listed.to_embed(reader, only_missing=self._progress.only_missing)
+        except BaseException:
+            self._progress = replace(self._timed(), status="cancelled")
+            raise
+        self._progress = replace(self._progress, total=len(places))
+        self._task = asyncio.create_task(self._run(places), name="re-embedding")
+
+    def cancel(self) -> bool:
+        """Stop behind the batch that is under way; false when it has ended already."""
+        self._cancelled = self._progress.status == "running"
+        return self._cancelled
+
+    async def _run(self, places: Sequence[Place]) -> None:
+        try:
+            for start in range(0, len(places), self._batch):
+                if self._cancelled:
+                    break
+                await self._embed(places[start : start + self._batch], LAST + start)
+            self._progress = replace(self._timed(), status="cancelled" if self._cancelled else "done")
+        except (RedisError, OSError, MnemologError) as error:
+            logger.warning("re-embedding broke off: %s", error)
+            self._progress = replace(self._timed(), status="cancelled", error=str(error))
+
+    async def _embed(self, places: Sequence[Place], score: float) -> None:
+        """Queue some observations and wait until they have left the queue, or nobody wants to wait."""
+        by_partition: dict[int, dict[str, float]] = {}
+        for partition, name in places:
+            by_partition.setdefault(partition, {})[name] = score
+        queues = {partition: await self._queue(partition) for partition in by_partition}
+        for partition, scores in by_partition.items():
+            await self._redis.zadd(queues[partition], scores)
+        while not self._cancelled:
+            await self._jobs.enqueue("embed", list(range(self._partitions)), job_id="embed:again")
+            if not sum([int(await self._redis.zcount(queue, score, score)) for queue in queues.values()]):
+                break
+            await asyncio.sleep(LOOK_EVERY_S)
+        missing = 0 if self._cancelled else await self._without([name for _, name in places])
+        self._progress = replace(
+            self._progress, processed=self._progress.processed + len(places), errors=self._progress.errors + missing
+        )
+
+    async def _queue(self, partition: int) -> str:
+        keys = PartitionKeys(partition)
+        return keys.of_generation(int(await self._redis.get(keys.generation) or 1)).embed_queue
+
+    async def _without(self, names: Sequence[str]) -> int:
+        """How many have no vector, once what was made of them must have arrived."""
+        until = time.monotonic() + SEEN_WITHIN_S
+        while True:
+            missing = len(names) - len(await self._listed.embedded(names))
+            if not missing or time.monotonic() > until:
+                return missing
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    def _timed(self) -> Progress:
+        elapsed = time.monotonic() - self._started
+        return replace(
+            self._progress,
+            elapsed_seconds=round(elapsed, 1),
+            rate=round(self._progress.processed / elapsed, 1) if elapsed else 0.0,
+        )

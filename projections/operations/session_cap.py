@@ -1,0 +1,89 @@
+"""How many observations a session may have; past that a write is refused with an answer that says so.
+
+The count is looked up when a session is first met (and again after REFRESH_S), then kept here, so the hot path asks
+nobody. One process is exact; what several processes write to one session within REFRESH_S may exceed the cap.
+"""
+
+import asyncio
+import time
+from bisect import bisect
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from math import inf
+
+from ingest.commands.requests import Observe
+from ingest.errors import SessionFull
+from ingest.ids import DocumentId
+from ingest.log.partitions import session_route
+from projections.documents.sessions import Session, session_document_id
+from projections.operations.current import Current
+
+SESSIONS = 10_000
+"""Sessions whose count is kept, the longest unused goes first: about 4 MB."""
+REFRESH_S = 60.0
+IN_FLIGHT_S = 10.0
+"""How long an observation that was let in may still be on its way into the log, where a look-up does not see it."""
+
+
+@dataclass(slots=True)
+class _Count:
+    """A session's count and when it was looked up; `entered` is when the newest were let in, oldest first."""
+
+    count: int = 0
+    counted_at: float = -inf
+    entered: list[float] = field(default_factory=list[float])
+    looking: asyncio.Task[None] | None = None
+    """The look-up under way, which all that arrive meanwhile wait for."""
+
+
+class SessionCap:
+    """Counts observations on their way into sessions."""
+
+    def __init__(self, current: Current, limit: int) -> None:
+        self._current, self._limit = current, limit
+        self._counts: OrderedDict[str, _Count] = OrderedDict()
+
+    async def enter(self, command: Observe, tenant: str, subject: str) -> None:
+        """Count one more observation of a session; raises SessionFull when it has its limit.
+
+        A repeat of one that is there, document `subject`, is let through: its sender is owed the first answer.
+        """
+        name = session_document_id(tenant, command.project, command.session_id)
+        route = session_route(tenant, command.project, command.session_id)
+        seen = self._kept(name)
+        if time.monotonic() - seen.counted_at > REFRESH_S:
+            if seen.looking is None:
+                seen.looking = asyncio.create_task(self._look_up(seen, route, name))
+            await asyncio.shield(seen.looking)  # whoever began it may give up; the others still wait for it
+        if seen.count >= self._limit and not (command.event_id and await self._current.get(route, DocumentId(subject))):
+            raise SessionFull(command.session_id, self._limit)
+        now = time.monotonic()
+        seen.count += 1
+        del seen.entered[: bisect(seen.entered, now - IN_FLIGHT_S)]
+        seen.entered.append(now)
+
+    def leave(self, command: Observe, tenant: str) -> None:
+        """Count one less: it was there already, or could not be stored."""
+        seen = self._counts.get(session_document_id(tenant, command.project, command.session_id))
+        if seen is not None:
+            seen.count = max(0, seen.count - 1)
+            del seen.entered[-1:]
+
+    async def _look_up(self, seen: _Count, route: str, name: DocumentId) -> None:
+        """Take the stored count, and on top of it what was counted here and may not be stored yet."""
+        started = time.monotonic()
+        try:
+            known = await self._current.get(route, name)
+        finally:
+            seen.looking = None
+        stored = known.observation_count if isinstance(known, Session) else 0
+        in_flight = len(seen.entered) - bisect(seen.entered, started - IN_FLIGHT_S)
+        seen.count = min(max(stored, seen.count), stored + in_flight)
+        seen.counted_at = time.monotonic()
+
+    def _kept(self, name: str) -> _Count:
+        seen = self._counts.setdefault(name, _Count())
+        self._counts.move_to_end(name)
+        if len(self._counts) > SESSIONS:
+            self._counts.popitem(last=False)
+        return seen

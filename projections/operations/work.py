@@ -1,0 +1,111 @@
+"""Changing actions, relations, lessons and sessions that exist."""
+
+from msgspec.structs import replace
+
+from ingest.clock import Clock, from_ms, system_clock
+from ingest.commands.decide import Caller
+from ingest.commands.handler import Accepted
+from ingest.commands.requests import (
+    LinkCommit,
+    ReinforceLesson,
+    Relate,
+    ReviseLesson,
+    TriggerLesson,
+    WriteAction,
+)
+from ingest.errors import CommandRejected, NotFound
+from ingest.ids import DocumentId
+from projections.access import Reader, may_read
+from projections.documents.actions import Action
+from projections.documents.document import session_name
+from projections.documents.lessons import Lesson
+from projections.documents.memories import Memory
+from projections.documents.sessions import Session
+from projections.operations.current import Current
+from projections.relation_rules import confidence
+from projections.work_items import work_item as work_item
+
+MAX_NAMED = 100
+"""Sessions of one id, each of a project of its own, that are looked at."""
+
+
+class WorkOperations:
+    """Commands about documents that must be there."""
+
+    def __init__(self, current: Current, clock: Clock = system_clock) -> None:
+        self._current, self._clock = current, clock
+
+    async def write_action(self, command: WriteAction, reader: Reader, caller: Caller) -> Accepted:
+        """Create an action, or change the one it names; raises NotFound for one that is not there."""
+        if command.action:
+            _, known = await self._current.find(command.action, Action, reader)
+            command = replace(command, project=known.project)
+        return await self._current.give(command, caller)
+
+    async def relate(self, command: Relate, reader: Reader, caller: Caller) -> Accepted:
+        """Relate two documents; without a confidence given, what they share says how sure that is.
+
+        Ends of the form `concept:…` or `file:…` need not exist. Raises NotFound for an end that should and does not.
+        """
+        ends = [name for name in (command.source, command.target) if ":" not in name]
+        await self._current.settle()
+        found = await self._current.documents.find_all([DocumentId(name) for name in ends])
+        known = {one.document.id: one.document for one in found if may_read(one.document, reader)}
+        missing = [name for name in ends if name not in known]
+        if missing and not command.remove:
+            raise NotFound(f"there is no document {missing[0]!r}")
+        if command.confidence is None and not command.remove:
+            pair = [one for one in known.values() if isinstance(one, Memory)]
+            command = replace(command, confidence=self._confidence(command.relation, pair))
+        if not command.project and known:
+            command = replace(command, project=getattr(known.get(command.source), "project", ""))
+        return await self._current.give(command, caller)
+
+    def _confidence(self, relation: str, pair: list[Memory]) -> float:
+        now = self._clock()
+        ages = [(now - one.recorded_at).total_seconds() / 86_400 for one in pair]
+        shared = len(pair) == 2 and pair[0].session_id != "" and pair[0].session_id == pair[1].session_id
+        older, newer = (ages[0], ages[1]) if len(ages) == 2 else (30.0, 30.0)
+        return confidence(None, relation, int(shared), (older, newer))
+
+    async def reinforce(self, name: str, reader: Reader, caller: Caller, event_id: str = "") -> Accepted:
+        """Strengthen a lesson; raises NotFound."""
+        known = await self._lesson(name, reader)
+        command = ReinforceLesson(event_id=event_id, project=known.project, agent_id=reader.agent_id, lesson=known.id)
+        return await self._current.give(command, caller)
+
+    async def revise_lesson(self, command: ReviseLesson, reader: Reader, caller: Caller) -> Accepted:
+        """Edit a lesson; raises NotFound, CommandRejected when nothing is to change."""
+        stated = (
+            command.content, command.context, command.title, command.tags, command.severity, command.trigger_tool,
+            command.trigger_pattern, command.active,
+        )  # fmt: skip
+        if all(value is None for value in stated):
+            raise CommandRejected("nothing is to change", None)
+        known = await self._lesson(command.lesson, reader)
+        return await self._current.give(replace(command, project=known.project), caller)
+
+    async def trigger(self, name: str, reader: Reader, caller: Caller, event_id: str = "") -> Accepted:
+        """Count that a lesson was shown; raises NotFound."""
+        known = await self._lesson(name, reader)
+        command = TriggerLesson(event_id=event_id, project=known.project, agent_id=reader.agent_id, lesson=known.id)
+        return await self._current.give(command, caller)
+
+    async def link_commit(self, command: LinkCommit, caller: Caller) -> Accepted:
+        """Link a commit; without a project, to that of the session it names, if there is one."""
+        if command.session_id and not command.project:
+            command = replace(command, project=await self._project_of(caller, command.session_id))
+        return await self._current.give(command, caller)
+
+    async def _project_of(self, caller: Caller, session_id: str) -> str:
+        await self._current.settle()
+        everywhere = range(self._current.documents.partitions)
+        named = await self._current.documents.members(session_name(caller.tenant, session_id), everywhere, MAX_NAMED)
+        found = await self._current.documents.get([(partition, DocumentId(name)) for partition, name in named])
+        return next((one.project for one in found if isinstance(one, Session) and caller.reach.allows(one.project)), "")
+
+    async def _lesson(self, name: str, reader: Reader) -> Lesson:
+        _, known = await self._current.find(name, Lesson, reader)
+        if known.retired_ms:
+            raise NotFound(f"lesson {name!r} was retired on {from_ms(known.retired_ms):%Y-%m-%d}; say it again")
+        return known

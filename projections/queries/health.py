@@ -1,0 +1,152 @@
+"""What is wrong, if anything: gathers the findings that `diagnosis` judges, in bounded work.
+
+Looked at are the newest NEWEST memories, lessons and summaries, as many relations and slots of the PROJECTS that were
+written to last, and as many of the oldest open actions and sessions: a fault elsewhere goes unseen. What the reader may
+not see is not named.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from ingest.clock import Clock, system_clock, to_ms
+from ingest.connections import Client
+from ingest.errors import ProjectionBehind
+from ingest.ids import DocumentId
+from ingest.log.partitions import partition_of, project_route
+from projections.access import Reader, may_read
+from projections.backup.state import load_status, trouble
+from projections.diagnosis import Diagnosis, Findings, diagnose
+from projections.documents.actions import Action
+from projections.documents.document import OPEN_SESSIONS, Document, open_actions, relations, slots
+from projections.documents.lessons import Lesson
+from projections.documents.memories import Memory
+from projections.documents.relations import Relation
+from projections.documents.sessions import Session
+from projections.documents.slots import Slot
+from projections.documents.summaries import Summary
+from projections.frontier import cycles
+from projections.index.filters import facet, ordinals
+from projections.index.replica import IndexReplica
+from projections.index.search import Filter, matches
+from projections.index.service import ReplicaService
+from projections.queries.documents import DocumentReader
+from projections.queries.reach import Place, newest, places, reach
+from projections.watch import Watch
+from projections.work_items import work_item
+
+NEWEST = 500
+PROJECTS = 10
+DAY_MS = 86_400_000
+
+
+class Diagnose:
+    """Answers what is wrong. `llm` names what is configured, empty for none; `backup_every` is how often backups are
+    looked after, None for never."""
+
+    def __init__(
+        self,
+        redis: Client,
+        watch: Watch,
+        replica: ReplicaService,
+        documents: DocumentReader,
+        *,
+        llm: str = "",
+        backup_every: timedelta | None = None,
+        clock: Clock = system_clock,
+    ) -> None:
+        self._redis, self._watch, self._replica, self._documents = redis, watch, replica, documents
+        self._llm, self._clock = llm, clock
+        self._backup_every = backup_every
+
+    async def __call__(self, reader: Reader, categories: Sequence[str] = ()) -> Diagnosis:
+        """The checks of these categories, of all without any."""
+        return diagnose(await self._findings(reader), categories)
+
+    async def _findings(self, reader: Reader) -> Findings:
+        vitals, embedder = await self._watch.look(), self._replica.embedder
+        written, unscoped = await self._written(reader)
+        found = [one for one in await self._documents.get(written) if one is not None and may_read(one, reader)]
+        memories = [one for one in found if isinstance(one, Memory)]
+        projects = list(dict.fromkeys(["", *(getattr(one, "project", "") for one in found)]))[: PROJECTS + 1]
+        stated = [one for one in await self._listed(reader, relations, projects) if isinstance(one, Relation)]
+        held = [one for one in await self._listed(reader, slots, projects) if isinstance(one, Slot)]
+        work = [one for one in await self._everywhere(open_actions(reader.tenant), reader) if isinstance(one, Action)]
+        gone = await self._gone(_ends(memories, work, stated))
+        return Findings(
+            vitals=vitals,
+            pressure=self._watch.pressure.reason if self._watch.pressure is not None else "",
+            embedder=embedder.model if embedder.dimensions else "",
+            active_sessions_over_a_day=await self._old_sessions(reader),
+            memories_with_missing_parent=[one.id for one in memories if one.parent_id in gone],
+            latest_but_superseded=[one.id for one in memories if one.is_latest and one.superseded_by],
+            lessons_out_of_range=[one.id for one in found if isinstance(one, Lesson) and not 0 <= one.confidence <= 1],
+            summaries_without_title=[one.id for one in found if isinstance(one, Summary) and not one.title.strip()],
+            actions_waiting_for_nothing=[one.id for one in work if gone.intersection(work_item(one).requires)],
+            action_cycles=[" → ".join(one) for one in cycles({one.id: work_item(one) for one in work})],
+            dangling_relations=[one.id for one in stated if {one.source, one.target} & gone],
+            slots_over_limit=[one.label for one in held if len(one.content) > one.size_limit],
+            unscoped_memories=unscoped,
+            backup_trouble=await self._backup_trouble(),
+            llm=self._llm,
+        )
+
+    async def _written(self, reader: Reader) -> tuple[list[Place], int]:
+        """The newest documents of each kind and how many memories have no project; nothing without an index."""
+        now_ms = to_ms(self._clock())
+        try:
+            index = self._replica.index
+        except ProjectionBehind:
+            return [], 0
+        return await self._replica.in_index_thread(_newest_of_each, index, reach(reader), now_ms)
+
+    async def _listed(
+        self, reader: Reader, listing: Callable[[str, str], str], projects: Sequence[str]
+    ) -> list[Document]:
+        """The newest of some projects' documents."""
+        found: list[Document] = []
+        for project in projects:
+            partition = partition_of(project_route(reader.tenant, project), self._documents.partitions)
+            page = await self._documents.page(
+                listing(reader.tenant, project), [partition], cursor=None, limit=NEWEST - len(found), newest_first=True
+            )
+            found += [one.document for one in page.documents if may_read(one.document, reader)]
+            if len(found) >= NEWEST:
+                break
+        return found
+
+    async def _everywhere(self, listing: str, reader: Reader) -> list[Document]:
+        page = await self._documents.page(
+            listing, range(self._documents.partitions), cursor=None, limit=NEWEST, newest_first=False
+        )
+        return [one.document for one in page.documents if may_read(one.document, reader)]
+
+    async def _old_sessions(self, reader: Reader) -> list[str]:
+        """Sessions that are active though nothing was recorded of them for a day."""
+        day_ago_ms = to_ms(self._clock()) - DAY_MS
+        found = [one for one in await self._everywhere(OPEN_SESSIONS, reader) if isinstance(one, Session)]
+        return [one.session_id for one in found if one.seen_ms < day_ago_ms]
+
+    async def _gone(self, names: Sequence[str]) -> set[str]:
+        """Those of which nothing is known, not even that they were forgotten."""
+        found = {one.document.id for one in await self._documents.find_all([DocumentId(name) for name in names])}
+        return {*names} - found
+
+    async def _backup_trouble(self) -> str:
+        if self._backup_every is None:
+            return ""
+        return trouble(await load_status(self._redis), self._clock(), self._backup_every)
+
+
+def _newest_of_each(index: IndexReplica, allowed: Filter, now_ms: int) -> tuple[list[Place], int]:
+    matching = matches(index, allowed, now_ms)
+    of_kind = [matching & index.facets.of(facet("kind", kind)) for kind in ("memory", "lesson", "summary")]
+    unscoped = of_kind[0].intersection_cardinality(index.facets.of(facet("project", "")))
+    return [place for one in of_kind for place in places(index, newest(index, ordinals(one), NEWEST))], unscoped
+
+
+def _ends(memories: Sequence[Memory], work: Sequence[Action], stated: Sequence[Relation]) -> list[str]:
+    """Everything that these refer to by an id; an end that says what it is (`concept:…`) need not be anywhere."""
+    named = [one.parent_id for one in memories]
+    named += [name for one in work for name in work_item(one).requires]
+    named += [end for one in stated for end in (one.source, one.target) if ":" not in end]
+    return list(dict.fromkeys(name for name in named if name))

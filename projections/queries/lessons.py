@@ -1,0 +1,166 @@
+"""Questions about lessons: which speak up before a tool call, which are about a query, which are the surest."""
+
+import logging
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from datetime import datetime
+
+from ingest.clock import from_ms, to_ms
+from ingest.ids import DocumentId
+from ingest.log.partitions import partition_of, project_route
+from projections.access import Reader, may_read
+from projections.documents.document import rules
+from projections.documents.lessons import Lesson
+from projections.index.lessons import best_lessons
+from projections.index.search import Question
+from projections.index.service import ReplicaService
+from projections.lesson_rules import recall_score
+from projections.queries.documents import DocumentReader
+from projections.queries.reach import Place, reach
+from projections.queries.vectors import QueryVectors
+from projections.ranking import terms
+from projections.searchable import searchable_text
+from projections.triggers import matches
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAGE, PAGE = 20, 200
+"""Lessons whose triggers are read at once: often the first few fill an answer."""
+PATTERNS_BUDGET_S = 0.05
+"""For all patterns of one request: a hook waits for the answer before its tool runs."""
+SPARE = 4
+"""Times the limit that the index is asked for: it ranks by other weights than a lesson's own."""
+FOUND = 200
+LISTED = 1_000
+"""Most that is looked at where the index cannot tell which are wanted."""
+LEAST_COSINE = 0.3
+"""Below, texts that share no word have nothing in common that a lesson should be shown for."""
+NO_PROJECT = "\0"
+"""Not a project's name, so none weighs more than another."""
+
+
+class Lessons:
+    """Answers questions about lessons."""
+
+    def __init__(self, replica: ReplicaService, documents: DocumentReader, vectors: QueryVectors) -> None:
+        self._replica, self._documents, self._vectors = replica, documents, vectors
+
+    async def match(
+        self, reader: Reader, tool_name: str, preview: str, project: str | None, limit: int = 5
+    ) -> list[Lesson]:
+        """The active lessons about a tool call, global or of the project: the most severe first, then the newest.
+
+        Looks at all of them, however many; stops early, with a warning in the log, when their patterns take longer than
+        PATTERNS_BUDGET_S.
+        """
+        found: list[Lesson] = []
+        spent_s = 0.0
+        listings = [
+            (place, rules(reader.tenant, place, tool)) for place in _places(project) for tool in ("", tool_name)
+        ]
+        async with aclosing(self._in_order(reader.tenant, list(dict.fromkeys(listings)))) as pages:
+            async for page in pages:
+                rules_of = await self._documents.fields(page, ("trigger_tool", "trigger_pattern"))
+                started = time.perf_counter()
+                speaking: list[Place] = []
+                for place, (tool, pattern) in zip(page, rules_of, strict=True):
+                    if matches(tool, pattern, tool_name, preview):
+                        speaking.append(place)
+                    if spent_s + time.perf_counter() - started > PATTERNS_BUDGET_S:
+                        break
+                spent_s += time.perf_counter() - started
+                for first in range(0, len(speaking), limit):
+                    found += await self._load(speaking[first : first + limit], reader)
+                    if len(found) >= limit:
+                        return found[:limit]
+                if spent_s > PATTERNS_BUDGET_S:
+                    told = "lessons of %r for tool %r: %d found, others not looked at after %.0f ms of patterns"
+                    logger.warning(told, project, tool_name, len(found), spent_s * 1000)
+                    break
+        return found
+
+    async def search(
+        self,
+        reader: Reader,
+        query: str,
+        project: str | None,
+        now: datetime,
+        *,
+        min_confidence: float = 0.1,
+        limit: int = 10,
+        everywhere: bool = True,
+    ) -> list[tuple[Lesson, float]]:
+        """Lessons about a query with their recall scores by agentmemory's formula, best first, equals by id.
+
+        Of the project and, with `everywhere`, global ones; of all projects without one. Relevance is the share of the
+        query's terms that the lesson says, or its cosine to the query, whichever is more.
+        """
+        if not query.strip():
+            return []
+        depth = min(FOUND, max(50, SPARE * limit))
+        question = Question(text=query, vector=None, limit=depth, now_ms=to_ms(now))
+        within = [] if project is None else _places(project) if everywhere else [project]
+        hits, _ = await self._vectors.search(question, reach(reader, projects=within, kinds=["lesson"]))
+        cosine = {hit.id: hit.explain.get("cosine", 0.0) for hit in hits}
+        asked = set(terms(query))
+        scored: list[tuple[Lesson, float]] = []
+        for lesson in await self._load([(hit.partition, DocumentId(hit.id)) for hit in hits], reader):
+            sure, relevance = lesson.confidence_at(now), _relevance(lesson, asked, cosine[lesson.id])
+            if relevance and sure >= min_confidence:
+                age = now - from_ms(lesson.reinforced_ms or lesson.recorded_ms)
+                scored.append((lesson, recall_score(sure, relevance, age)))
+        return sorted(scored, key=lambda pair: (-pair[1], pair[0].id))[:limit]
+
+    async def surest(
+        self,
+        reader: Reader,
+        project: str | None,
+        now: datetime,
+        *,
+        source: str = "",
+        min_confidence: float = 0.0,
+        limit: int = 50,
+    ) -> list[Lesson]:
+        """The lessons of a project, or of all, by what is left of their confidence; `source` is who drew them.
+
+        With a source, among the LISTED surest.
+        """
+        count = LISTED if source else min(limit, LISTED)
+        sure = await self._replica.in_index_thread(
+            best_lessons, self._replica.index, reach(reader, project), NO_PROJECT, to_ms(now), count
+        )
+        found = await self._load([(one.partition, DocumentId(one.id)) for one in sure], reader)
+        wanted = [one for one in found if source in ("", one.origin) and one.confidence_at(now) >= min_confidence]
+        return wanted[:limit]
+
+    async def _in_order(self, tenant: str, listings: Sequence[tuple[str, str]]) -> AsyncGenerator[list[Place]]:
+        """Where the lessons in these `(project, listing)` pairs are, in the order of their members, in pages."""
+        partitions = self._documents.partitions
+        places = [(listing, partition_of(project_route(tenant, project), partitions)) for project, listing in listings]
+        low, count = b"-", FIRST_PAGE
+        while True:
+            rows = await self._documents.ranges(places, low, limit=count)
+            members = [(member, place) for (_, place), row in zip(places, rows, strict=True) for member in row]
+            page = sorted(members)[:count]
+            yield [(place, DocumentId(one.rpartition("|")[2])) for one, place in page]
+            if len(page) < count:
+                return
+            low, count = b"(" + page[-1][0].encode(), PAGE
+
+    async def _load(self, wanted: Sequence[Place], reader: Reader) -> list[Lesson]:
+        """Those that the reader may see, and that count, in the order asked for."""
+        found = await self._documents.get(wanted)
+        lessons = [one for one in found if isinstance(one, Lesson) and may_read(one, reader)]
+        return [one for one in lessons if one.active and not one.retired_ms]
+
+
+def _places(project: str | None) -> list[str]:
+    """The projects whose lessons concern a project: itself and the nameless one, where global lessons are."""
+    return [project, ""] if project else [""]
+
+
+def _relevance(lesson: Lesson, asked: set[str], cosine: float) -> float:
+    said = asked.intersection(terms(searchable_text(lesson)))
+    share = len(said) / len(asked) if asked else 0.0
+    return min(1.0, max(share, cosine if cosine >= LEAST_COSINE else 0.0))

@@ -1,0 +1,215 @@
+"""Lists as agent-memory's clients ask for them, newest first, of one project or of all; and how much there is.
+
+What happened last is found through the index, so a page costs no more for being of all projects.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ingest.clock import Clock, system_clock, to_ms
+from ingest.ids import DocumentId
+from projections.access import Reader, may_read
+from projections.documents.document import Document, sessions
+from projections.documents.lessons import Lesson
+from projections.documents.observations import Observation
+from projections.documents.sessions import Session
+from projections.documents.summaries import Summary, summary_id
+from projections.index.filters import BitMap, facet, ordinals
+from projections.index.matching import lexical_groups
+from projections.index.replica import IndexReplica
+from projections.index.search import Filter, matches
+from projections.index.service import ReplicaService
+from projections.queries.documents import DocumentReader
+from projections.queries.reach import Place, places, reach
+from projections.triggers import SEVERITIES
+
+Result = TypeVar("Result")
+
+SESSIONS_AT_ONCE = 200
+MAX_SESSIONS = 5_000
+"""The most recently active ones that are looked at for those that started last."""
+MAX_INACTIVE = 1_000
+"""Lessons out of use that are looked at: some of them faded, and are not shown."""
+
+
+class Told(NamedTuple):
+    """A session and what it came to, empty while nobody said."""
+
+    session: Session
+    summary: str
+
+
+class Tally(NamedTuple):
+    """How many observations there are, how many of them have a vector, and how many of each kind and project."""
+
+    total: int
+    embedded: int
+    kinds: dict[str, int]
+    projects: dict[str, int]
+
+
+class Listed:
+    """Answers from the index and the documents."""
+
+    def __init__(self, replica: ReplicaService, documents: DocumentReader, clock: Clock = system_clock) -> None:
+        self._replica, self._documents, self._clock = replica, documents, clock
+
+    async def observations(
+        self, reader: Reader, project: str | None, kinds: Sequence[str], offset: int, limit: int
+    ) -> list[Observation]:
+        """Observations by when they happened, newest first; of any kind without `kinds`."""
+        allowed = reach(reader, project, kinds=["observation"], types=kinds)
+
+        def latest(index: IndexReplica, now_ms: int) -> list[Place]:
+            return places(index, _latest(index, matches(index, allowed, now_ms), offset + limit)[offset:])
+
+        found = await self._get(latest)
+        page = [one for one in found if isinstance(one, Observation) and may_read(one, reader)]
+        return sorted(page, key=lambda one: one.occurred_at, reverse=True)  # the index knows milliseconds only
+
+    async def rules(
+        self, reader: Reader, project: str | None, severity: str | None, *, active: bool, limit: int
+    ) -> list[Lesson]:
+        """Lessons in use (or, not `active`, those that were switched off): the most severe first, then the newest.
+
+        One without a severity is `info`.
+        """
+        allowed = reach(reader, project, kinds=["lesson"])
+        count = limit if active else MAX_INACTIVE
+        found = await self._get(lambda index, now_ms: _by_severity(index, allowed, severity, active, now_ms, count))
+        lessons = [one for one in found if isinstance(one, Lesson) and may_read(one, reader)]
+        return [one for one in lessons if one.active == active and not one.retired_ms][:limit]
+
+    async def sessions(self, reader: Reader, project: str | None, statuses: Sequence[str], limit: int) -> list[Told]:
+        """Sessions of some statuses by when they started, newest first; of several of one id the one begun first.
+
+        Looks at the MAX_SESSIONS most recently active ones: one that started later was active later, too.
+        """
+        found: dict[str, tuple[int, Session]] = {}
+        cursor, looked_at = None, 0
+        everywhere = range(self._documents.partitions)
+        while True:
+            page = await self._documents.page(
+                sessions(reader.tenant, project), everywhere, cursor=cursor, limit=SESSIONS_AT_ONCE, newest_first=True
+            )
+            active_ms = 0
+            for partition, one in page.documents:
+                if isinstance(one, Session):
+                    active_ms = one.updated_ms
+                    _, known = found.get(one.session_id, (0, one))
+                    if may_read(one, reader) and one.status in statuses and one.started_ms <= known.started_ms:
+                        found[one.session_id] = partition, one
+            cursor, looked_at = page.next, looked_at + len(page.documents)
+            best = sorted(found.values(), key=lambda pair: (-pair[1].started_ms, pair[1].id))[:limit]
+            enough = len(best) == limit and (not best or best[-1][1].started_ms > active_ms)
+            if cursor is None or enough or looked_at >= MAX_SESSIONS:
+                return await self._told(best, reader)
+
+    async def session_count(self, tenant: str) -> int:
+        """How many sessions there are."""
+        everywhere = range(self._documents.partitions)
+        counted = await asyncio.gather(
+            *(self._documents.first(sessions(tenant), partition, b"-", b"+", 1) for partition in everywhere)
+        )
+        return sum(count for count, _ in counted)
+
+    async def observation_count(self, reader: Reader) -> int:
+        """How many observations there are."""
+        allowed = reach(reader, kinds=["observation"])
+        return await self._in_index(lambda index, now_ms: len(matches(index, allowed, now_ms)))
+
+    async def tally(self, reader: Reader) -> Tally:
+        """The observations, counted. No document is read, but each is looked up in the index: about 10 ms a million."""
+        allowed = reach(reader, kinds=["observation"])
+        return await self._in_index(lambda index, now_ms: _tally(index, matches(index, allowed, now_ms)))
+
+    async def embedded(self, names: Sequence[str]) -> set[str]:
+        """Those of the documents that have a vector."""
+        return await self._in_index(lambda index, now_ms: {one for one in names if _has_vector(index, one)})
+
+    async def to_embed(self, reader: Reader, *, only_missing: bool) -> list[Place]:
+        """The observations, or those without a vector."""
+        allowed = reach(reader, kinds=["observation"])
+
+        def found(index: IndexReplica, now_ms: int) -> list[Place]:
+            documents = ordinals(matches(index, allowed, now_ms))
+            return places(index, documents[index.vectors.without(documents)] if only_missing else documents)
+
+        return await self._in_index(found)
+
+    async def _told(self, found: Sequence[tuple[int, Session]], reader: Reader) -> list[Told]:
+        wanted = [(partition, summary_id(DocumentId(one.id))) for partition, one in found]
+        summaries = await self._documents.get(wanted)
+        texts = [
+            one.narrative or one.title if isinstance(one, Summary) and may_read(one, reader) else ""
+            for one in summaries
+        ]
+        return [Told(session, text) for (_, session), text in zip(found, texts, strict=True)]
+
+    async def _get(self, find: Callable[[IndexReplica, int], list[Place]]) -> list[Document]:
+        """The documents in places that the index finds, those of them that are still there."""
+        found = await self._documents.get(await self._in_index(find))
+        return [one for one in found if one is not None]
+
+    async def _in_index(self, work: Callable[[IndexReplica, int], Result]) -> Result:
+        """Ask the index, as it is now. Raises ProjectionBehind before the first load is done."""
+        return await self._replica.in_index_thread(work, self._replica.index, to_ms(self._clock()))
+
+
+def _latest(index: IndexReplica, matching: BitMap, count: int) -> list[int]:
+    """The `count` documents that happened last, newest first; of one millisecond those last that were filed last."""
+    documents = ordinals(matching)
+    occurred = index.occurred_ms.values[documents]
+    if 0 < count < len(documents):
+        kept = occurred >= np.partition(occurred, len(occurred) - count)[len(occurred) - count]
+        documents, occurred = documents[kept], occurred[kept]
+    newest_first: NDArray[np.int64] = documents[np.lexsort((-documents, -occurred))]
+    return newest_first[:count].tolist()
+
+
+def _by_severity(
+    index: IndexReplica, allowed: Filter, severity: str | None, active: bool, now_ms: int, count: int
+) -> list[Place]:
+    matching = matches(index, allowed, now_ms) if active else _switched_off(index, allowed)
+    found: list[int] = []
+    for one in SEVERITIES:
+        of_it = matching & index.facets.of(facet("type", one))
+        if one == SEVERITIES[-1]:
+            of_it = matching  # what has no severity, too: the others are gone from it
+        matching = matching - of_it
+        if severity in (None, one):
+            found += _latest(index, of_it, count - len(found))
+    return places(index, found)
+
+
+def _switched_off(index: IndexReplica, allowed: Filter) -> BitMap:
+    """The lessons out of use, which no search finds."""
+    matching = index.facets.of(facet("retired", "yes")).copy()
+    for keys in lexical_groups(allowed):
+        matching &= index.facets.any_of(keys)
+    return matching
+
+
+def _tally(index: IndexReplica, matching: BitMap) -> Tally:
+    without = int(np.count_nonzero(index.vectors.without(ordinals(matching))))
+    return Tally(
+        len(matching), len(matching) - without, _counted(index, matching, "type"), _counted(index, matching, "project")
+    )
+
+
+def _counted(index: IndexReplica, matching: BitMap, name: str) -> dict[str, int]:
+    """How many of the documents have each value of a facet; values that none has are left out."""
+    counts = {
+        value: matching.intersection_cardinality(index.facets.of(facet(name, value)))
+        for value in index.facets.values(name)
+    }
+    return {value: count for value, count in counts.items() if count}
+
+
+def _has_vector(index: IndexReplica, name: str) -> bool:
+    ordinal = index.ordinal_of.get(name)
+    return ordinal is not None and index.vectors.has(ordinal)

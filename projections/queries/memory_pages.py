@@ -1,0 +1,63 @@
+"""Memories by when they happened, newest first, in pages with an offset; and how many there are."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from ingest.clock import Clock, system_clock, to_ms
+from projections.access import Reader, may_read
+from projections.documents.memories import Memory
+from projections.index.by_time import Window, window
+from projections.index.replica import IndexReplica
+from projections.index.search import Filter
+from projections.index.service import ReplicaService
+from projections.queries.documents import DocumentReader
+from projections.queries.reach import Place, places, reach
+
+
+class MemoryPage(Struct, frozen=True):
+    """Some memories, and how many there are on all pages."""
+
+    memories: list[Memory]
+    total: int
+
+
+class MemoryPages:
+    """Answers from the index and the documents.
+
+    Counting costs an operation on bitmaps for each filter; a page looks at the time of every memory that matches (about
+    10 ms for a million), and reads the documents of the page alone.
+    """
+
+    def __init__(self, replica: ReplicaService, documents: DocumentReader, clock: Clock = system_clock) -> None:
+        self._replica, self._documents, self._clock = replica, documents, clock
+
+    async def page(
+        self,
+        reader: Reader,
+        project: str,
+        offset: int,
+        limit: int,
+        name: Callable[[Memory], str] = lambda memory: memory.id,
+        **narrowing: object,
+    ) -> MemoryPage:
+        """The memories from `offset` on, as far as the reader may see them, narrowed as a Filter can be.
+
+        Those of one millisecond are ordered by `name`, the greatest first; very many of one by document id. Raises
+        ProjectionBehind before the index is loaded.
+        """
+        allowed, now_ms = reach(reader, project, kinds=["memory"], **narrowing), to_ms(self._clock())
+        seen, where = await self._replica.in_index_thread(_located, self._replica.index, allowed, now_ms, offset, limit)
+        documents = await self._documents.get(where)
+        dated = [
+            ((at_ms, "" if at_ms in seen.crowded else name(one)), one)
+            for (at_ms, _), one in zip(seen.found, documents, strict=True)
+            if isinstance(one, Memory) and may_read(one, reader)
+        ]
+        ordered = [one for _, one in sorted(dated, key=lambda pair: pair[0], reverse=True)]
+        return MemoryPage(ordered[seen.skipped : seen.skipped + limit], seen.total)
+
+
+def _located(index: IndexReplica, allowed: Filter, now_ms: int, offset: int, limit: int) -> tuple[Window, list[Place]]:
+    seen = window(index, allowed, now_ms, offset, limit)
+    return seen, places(index, [one for _, one in seen.found])

@@ -1,0 +1,132 @@
+"""What the index finds around a moment, a word or a file. Every function runs in the index thread."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from projections.enrichment import same_file
+from projections.index.candidates import by_words
+from projections.index.filters import bitmap, facet, ordinals
+from projections.index.replica import IndexReplica
+from projections.index.search import Filter, matches
+from projections.queries.reach import Place, newest, places
+from projections.ranking import terms
+
+LOOKED_AT = 2_000
+"""The newest documents: among them every word is found, and files whose path is longer than the one asked for."""
+SAID = 200
+"""Of all documents, those that say a word best."""
+
+
+def count(index: IndexReplica, allowed: Filter, now_ms: int) -> int:
+    """How many documents a filter allows."""
+    return len(matches(index, allowed, now_ms))
+
+
+def latest(index: IndexReplica, allowed: Filter, now_ms: int, most: int) -> list[Place]:
+    """The documents recorded last, newest first."""
+    return places(index, newest(index, ordinals(matches(index, allowed, now_ms)), most))
+
+
+def expired(index: IndexReplica, allowed: Filter, now_ms: int, most: int) -> list[Place]:
+    """Documents whose time has run out, and that are still there."""
+    documents = ordinals(matches(index, allowed, -1) & index.facets.of(facet("expiring", "yes")))
+    return places(index, documents[index.expires_ms.values[documents] <= now_ms][:most])
+
+
+def unimportant(index: IndexReplica, allowed: Filter, now_ms: int, most: int, importance: float) -> list[Place]:
+    """Documents of at most this importance."""
+    documents = ordinals(matches(index, allowed, now_ms))
+    return places(index, documents[index.importance.values[documents] <= importance][:most])
+
+
+def nearest(index: IndexReplica, allowed: Filter, now_ms: int, when_ms: int) -> list[Place]:
+    """The document that happened nearest to a moment, of equals the smallest id; empty when there is none."""
+    documents = ordinals(matches(index, allowed, now_ms))
+    if not len(documents):
+        return []
+    away = np.abs(index.occurred_ms.values[documents] - when_ms)
+    return places(index, sorted(documents[away == away.min()].tolist(), key=index.ids.__getitem__)[:1])
+
+
+def around(
+    index: IndexReplica, allowed: Filter, now_ms: int, anchor: str, when_ms: int, before: int, after: int
+) -> tuple[list[Place], list[Place]]:
+    """The documents that happened next before and next after an anchor (its id, its time), in the order of time.
+
+    What happened in the same millisecond is ordered by id.
+    """
+    documents = ordinals(matches(index, allowed, now_ms))
+    occurred = index.occurred_ms.values[documents]
+    earlier = _closest(documents[occurred <= when_ms], when_ms - occurred[occurred <= when_ms], before + 1)
+    later = _closest(documents[occurred >= when_ms], occurred[occurred >= when_ms] - when_ms, after + 1)
+    key = (when_ms, anchor)
+    ordered = sorted((int(index.occurred_ms.values[one]), index.ids[one], one) for one in {*earlier, *later})
+    past = [one for at, name, one in ordered if (at, name) < key]
+    future = [one for at, name, one in ordered if (at, name) > key]
+    return places(index, past[len(past) - min(before, len(past)) :]), places(index, future[:after])
+
+
+def saying(index: IndexReplica, allowed: Filter, now_ms: int, words: str, everywhere: bool) -> list[Place]:
+    """Documents that say all of these words or are about that concept, newest first.
+
+    All of the newest LOOKED_AT; `everywhere`, the best SAID of all instead.
+    """
+    matching = matches(index, allowed, now_ms)
+    count = SAID
+    if not everywhere:
+        matching, count = bitmap(newest(index, ordinals(matching), LOOKED_AT)), LOOKED_AT
+    found = set(matching & index.facets.of(facet("concept", words)))
+    if asked := terms(words):
+        found |= set(by_words(index, asked, allowed, matching, count, every=True))
+    documents = np.array(sorted(found), np.int64)
+    occurred = index.occurred_ms.values[documents]
+    return places(index, documents[np.argsort(-occurred, kind="stable")])
+
+
+def touching(
+    index: IndexReplica, allowed: Filter, now_ms: int, files: Sequence[str], other_than: str, count: int
+) -> Mapping[str, list[Place]]:
+    """For each of these files the newest `count` documents that name it, but for those of a session.
+
+    Shorter paths are found wherever they are, longer ones (`same_file`) among the newest LOOKED_AT.
+    """
+    matching = matches(index, allowed, now_ms)
+    if other_than:
+        matching -= index.facets.of(facet("session", other_than))
+    found: dict[str, set[int]] = {
+        file: set(matching & index.facets.any_of(facet("file", path) for path in _shorter(file))) for file in files
+    }
+    by_name: dict[str, list[str]] = {}
+    for file in files:
+        by_name.setdefault(_base(file), []).append(file)
+    for ordinal in map(int, newest(index, ordinals(matching), LOOKED_AT)):
+        for path in (key.removeprefix("file\x1f") for key in index.facets_of[ordinal] if key.startswith("file\x1f")):
+            for file in by_name.get(_base(path), ()):
+                if same_file(path, file):
+                    found[file].add(ordinal)
+    return {
+        file: places(index, newest(index, np.array(sorted(documents), np.int64), count))
+        for file, documents in found.items()
+        if documents
+    }
+
+
+def _closest(documents: NDArray[np.int64], away: NDArray[np.int64], count: int) -> list[int]:
+    """The `count` with the least distance, and all that are as far away as the last of them."""
+    if len(documents) <= count:
+        return documents.tolist()
+    return documents[away <= np.partition(away, count - 1)[count - 1]].tolist()
+
+
+def _shorter(file: str) -> list[str]:
+    """The path and its ends, as they may be stored."""
+    plain = file.strip().replace("\\", "/").removeprefix("./")
+    parts = plain.split("/")
+    ends = ["/".join(parts[start:]) for start in range(len(parts))]
+    return list(dict.fromkeys(one for end in [file, *ends] if end for one in (end, f"./{end}")))
+
+
+def _base(path: str) -> str:
+    return path.strip().replace("\\", "/").rpartition("/")[2]

@@ -1,0 +1,140 @@
+"""Profiles of projects, kept for an hour: what a project is like, told by its newest sessions and public memories."""
+
+import time
+from collections import OrderedDict
+from typing import NamedTuple, TypeAlias
+
+from ingest.clock import Clock, system_clock, to_ms
+from ingest.ids import DocumentId
+from projections.access import Reader, may_read
+from projections.documents.document import session_observations, sessions
+from projections.documents.memories import Memory
+from projections.documents.observations import Observation
+from projections.documents.sessions import Session
+from projections.index.filters import facet, ordinals
+from projections.index.replica import IndexReplica
+from projections.index.search import Filter, matches
+from projections.index.service import ReplicaService
+from projections.profile import PREFERENCE_TAGS, Profile, profile
+from projections.queries.documents import DocumentReader, Located
+from projections.queries.reach import Place, newest, places, reach
+
+SESSIONS = 20
+SESSIONS_LOOKED_AT = 200
+"""Of a project, in search of SESSIONS that an isolated reader may see."""
+OBSERVATIONS = 500
+"""Of all these sessions together, an equal share of each."""
+PREFERENCES = 100
+"""Memories, of the project and of none."""
+KEPT = 256
+KEEP_S = 3_600.0
+NOTHING_KEPT_S = 2.0
+"""How long it is remembered that nothing is known of a project: it has no work to be told of, and may at any moment."""
+
+Key: TypeAlias = tuple[str, str, str, str, tuple[str, ...]]
+
+
+class _Kept(NamedTuple):
+    profile: Profile | None
+    until_s: float
+    made_of: tuple[str, int]
+    """The index it was made with, and how much had been forgotten of that."""
+    public: list[Place]
+    """The memories it tells of, all of them public then."""
+
+
+class Profiles:
+    """Makes profiles and keeps the newest used of them."""
+
+    def __init__(self, replica: ReplicaService, documents: DocumentReader, clock: Clock = system_clock) -> None:
+        self._replica, self._documents, self._clock = replica, documents, clock
+        self._kept: OrderedDict[Key, _Kept] = OrderedDict()
+
+    async def of(
+        self, reader: Reader, project: str, user_id: str = "", *, refresh: bool = False
+    ) -> tuple[Profile | None, bool]:
+        """A project's profile, with a user's preferences, and whether it was made before; None for an unknown project.
+
+        What is told comes from public memories only, so readers share it. One made before is not used after an hour,
+        nor once anything was forgotten or one of its memories is no longer public.
+        """
+        key = (reader.tenant, project, user_id, reader.only_agent, reader.reach.projects)
+        kept = self._kept.get(key)
+        if kept is not None and not refresh and await self._holds(kept):
+            self._kept.move_to_end(key)
+            return kept.profile, kept.profile is not None
+        self._kept.pop(key, None)
+        index = self._index  # before reading: what is forgotten meanwhile makes the profile one of the past
+        seen = await self._sessions(reader, project)
+        observations = await self._observations(seen, reader)
+        public = await self._preferences(reader, project, user_id)
+        memories = [one for _, one in public]
+        made = None
+        if seen or any(one.project == project for one in memories):
+            made = profile(project, user_id, len(seen), observations, memories, self._clock())
+        told = [(partition, DocumentId(one.id)) for partition, one in public] if made else []
+        self._kept[key] = _Kept(made, time.monotonic() + (KEEP_S if made else NOTHING_KEPT_S), index, told)
+        if len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return made, False
+
+    @property
+    def _index(self) -> tuple[str, int]:
+        return self._replica.snapshot, self._replica.removed
+
+    async def _holds(self, kept: _Kept) -> bool:
+        if time.monotonic() >= kept.until_s or kept.made_of != self._index:
+            return False
+        return not kept.public or all(_is_public(one) for one in await self._documents.get(kept.public))
+
+    async def _sessions(self, reader: Reader, project: str) -> list[Located]:
+        page = await self._documents.page(
+            sessions(reader.tenant, project),
+            range(self._documents.partitions),
+            cursor=None,
+            limit=SESSIONS_LOOKED_AT if reader.only_agent else SESSIONS,
+            newest_first=True,
+        )
+        found = [one for one in page.documents if isinstance(one.document, Session)]
+        return [one for one in found if may_read(one.document, reader)][:SESSIONS]
+
+    async def _observations(self, seen: list[Located], reader: Reader) -> list[Observation]:
+        found: list[Observation] = []
+        for partition, session in seen:
+            page = await self._documents.page(
+                session_observations(session.id),
+                [partition],
+                cursor=None,
+                limit=OBSERVATIONS // len(seen),
+                newest_first=True,
+            )
+            observations = [one.document for one in page.documents if isinstance(one.document, Observation)]
+            found += [one for one in observations if may_read(one, reader)]
+        return found
+
+    async def _preferences(self, reader: Reader, project: str, user_id: str) -> list[tuple[int, Memory]]:
+        """Public memories that tell what is preferred, newest first."""
+        scope = reader.scope if reader.only_agent else "shared"
+        anyone = Reader(reader.tenant, reader.only_agent, scope, reach=reader.reach)
+        found = await self._replica.in_index_thread(
+            _preferred,
+            self._replica.index,
+            reach(anyone, projects=[project, ""], kinds=["memory"]),
+            user_id,
+            to_ms(self._clock()),
+        )
+        documents = await self._documents.get(found)
+        located = zip(found, documents, strict=True)
+        return [(place[0], one) for place, one in located if isinstance(one, Memory) and _is_public(one)]
+
+
+def _is_public(document: object) -> bool:
+    return isinstance(document, Memory) and document.visibility == "public" and document.is_latest
+
+
+def _preferred(index: IndexReplica, allowed: Filter, user_id: str, now_ms: int) -> list[Place]:
+    """The newest memories under a preference tag, or about the user. Runs in the index thread."""
+    wanted = index.facets.any_of(facet("tag", tag) for tag in PREFERENCE_TAGS)
+    if user_id:
+        wanted |= index.facets.of(facet("user", user_id))
+    return places(index, newest(index, ordinals(matches(index, allowed, now_ms) & wanted), PREFERENCES))

@@ -1,0 +1,90 @@
+"""Writing and asking over HTTP as the tests of the native API do: what should succeed must.
+
+A 503 is asked again as clients are told to: other tests fill the same server, and projecting is then behind.
+"""
+
+from typing import Any
+
+import httpx
+
+from tests.acceptance.running import fault
+
+
+async def repeated(client: httpx.AsyncClient, method: str, path: str, **sent: Any) -> httpx.Response:
+    """The answer as a client gets it that asks again, as it is told to, while the projections are behind."""
+    answer = await client.request(method, path, **sent)
+    for _ in range(20):
+        if answer.status_code != 503:
+            break
+        answer = await client.request(method, path, **sent)
+    return answer
+
+
+async def write(client: httpx.AsyncClient, path: str, **command: Any) -> dict[str, Any]:
+    """The acknowledgement of one command."""
+    answer = await repeated(client, "POST", path, json=command)
+    assert answer.status_code == 202, answer.text
+    return answer.json()
+
+
+async def read(client: httpx.AsyncClient, path: str, **query: Any) -> dict[str, Any]:
+    """The good answer to a GET."""
+    answer = await repeated(client, "GET", path, params=query)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def recall(client: httpx.AsyncClient, query: str, **asked: Any) -> dict[str, Any]:
+    """The good answer to a recall."""
+    answer = await repeated(client, "POST", "/v1/recall", json={"query": query, **asked})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def all_pages(
+    client: httpx.AsyncClient, path: str, *, cursor: str | None = None, **query: Any
+) -> list[dict[str, Any]]:
+    """Everything a listing has (behind `cursor`), page by page."""
+    found: list[dict[str, Any]] = []
+    for _ in range(100):
+        page = await read(client, path, **query, **({} if cursor is None else {"cursor": cursor}))
+        found += page["items"]
+        cursor = page["next"]
+        if cursor is None:
+            return found
+    raise AssertionError("the pages do not end")
+
+
+async def change(client: httpx.AsyncClient, path: str, **command: Any) -> dict[str, Any]:
+    """The acknowledgement of a PATCH."""
+    answer = await repeated(client, "PATCH", path, json=command)
+    assert answer.status_code == 202, answer.text
+    return answer.json()
+
+
+async def remove(client: httpx.AsyncClient, path: str, **query: Any) -> dict[str, Any]:
+    """The acknowledgement of a DELETE."""
+    answer = await repeated(client, "DELETE", path, params=query)
+    assert answer.status_code == 202, answer.text
+    return answer.json()
+
+
+async def ask(client: httpx.AsyncClient, path: str, **asked: Any) -> dict[str, Any]:
+    """The good answer to a question that is posted."""
+    answer = await repeated(client, "POST", path, json=asked)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def refused(
+    client: httpx.AsyncClient, method: str, path: str, json: Any = None, **query: Any
+) -> tuple[int, str, str | None]:
+    """Status, code and field of a refusal."""
+    answer = await client.request(method, path, json=json, params=query)
+    assert answer.status_code >= 400, answer.text
+    return answer.status_code, fault(answer)["code"], fault(answer).get("field")
+
+
+def names(page: dict[str, Any], field: str) -> list[Any]:
+    """One field of every item of a page."""
+    return [one[field] for one in page["items"]]

@@ -1,0 +1,329 @@
+"""The hooks of coding agents: real processes of the very script that is installed, and the server's documents."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from waiting import wait_until
+
+from api.agents import hook, recording
+from tests.acceptance.asking import all_pages, read, write
+from tests.acceptance.running import SECRET, Server, running
+from tests.support.ports import free_port
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 30.0
+HOOK = [sys.executable, "-I", "-S", str(Path(hook.__file__)), "claude-code"]
+TIDY = {"PATH": os.environ["PATH"], "MNEMOLOG_HOOK_CONTEXT": "0"}
+
+
+class Agent(NamedTuple):
+    """A coding agent in a session: the folder it works in, and what its hooks' environment is."""
+
+    session: str
+    folder: Path
+    environ: dict[str, str]
+    command: Sequence[str] = HOOK
+
+    def payload(self, event: str, **fields: Any) -> bytes:
+        """What the host hands to the hook."""
+        common = {"session_id": self.session, "transcript_path": "/t.jsonl", "cwd": str(self.folder)}
+        return json.dumps({**common, "hook_event_name": event, **fields}).encode()
+
+    def hook(self, event: str, **fields: Any) -> "subprocess.CompletedProcess[bytes]":
+        """Run the hook; it ends with 0 whatever happens."""
+        return self.send(self.payload(event, **fields))
+
+    def send(self, payload: bytes) -> "subprocess.CompletedProcess[bytes]":
+        """Run the hook on these bytes, as the host does in the folder it works in."""
+        done = subprocess.run(
+            self.command, input=payload, capture_output=True, env=self.environ, cwd=self.folder, timeout=30
+        )
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def whole_session(self) -> None:
+        """From start to end, with a tool that works and one that fails."""
+        self.hook("SessionStart", source="startup")
+        self.hook("UserPromptSubmit", prompt="Why is the checkout slow?")
+        self.hook("PostToolUse", tool_name="Read", tool_input={"file_path": "/src/a.py"}, tool_use_id="t-1")
+        self.hook("PostToolUseFailure", tool_name="Bash", tool_input={"command": "x"}, error="no x", tool_use_id="t-2")
+        self.hook("Stop", last_assistant_message="The index was missing.")
+        self.hook("SessionEnd", reason="prompt_input_exit")
+
+    @property
+    def spool(self) -> Path:
+        """The spool folder that hooks and server agree on."""
+        return Path(self.environ["MNEMOLOG_SPOOL"])
+
+    def spooled(self) -> list[Path]:
+        """The files in it."""
+        return sorted(self.spool.glob("*.json"))
+
+
+@pytest.fixture(scope="module")
+def spool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("spool")
+
+
+@pytest.fixture(scope="module")
+def hooked(cache_dir: Path, spool: Path) -> Iterator[Server]:
+    """A server that fetches what these tests' hooks leave."""
+    with running(cache_dir, embedder="none", partitions=4, spool=spool) as server:
+        yield server
+
+
+@pytest.fixture
+def agent(hooked: Server, spool: Path, project: str, tmp_path: Path) -> Agent:
+    folder = tmp_path / project / "src"
+    folder.mkdir(parents=True)
+    (tmp_path / project / ".git").mkdir()
+    environ = TIDY | {"MNEMOLOG_URL": hooked.url, "MNEMOLOG_SECRET": SECRET, "MNEMOLOG_SPOOL": str(spool)}
+    return Agent(f"session-of-{project}", folder, environ)
+
+
+@pytest.fixture
+def away(agent: Agent) -> Agent:
+    """The same agent, while nobody listens where its hooks send to."""
+    return agent._replace(environ={**agent.environ, "MNEMOLOG_URL": f"http://127.0.0.1:{free_port()}"})
+
+
+async def observations(client: httpx.AsyncClient, agent: Agent) -> list[dict[str, Any]]:
+    project = agent.folder.parent.name
+    return await all_pages(client, f"/v1/sessions/{agent.session}/observations", project=project)
+
+
+async def session(client: httpx.AsyncClient, agent: Agent) -> dict[str, Any]:
+    return await read(client, f"/v1/sessions/{agent.session}", project=agent.folder.parent.name)
+
+
+async def test_a_session_of_hooks_is_a_session_of_observations(hooked: Server, agent: Agent):
+    await asyncio.to_thread(agent.whole_session)
+    async with hooked.client() as client:
+
+        async def ended() -> bool:
+            sessions = await all_pages(client, "/v1/sessions", project=agent.folder.parent.name)
+            return [one["status"] for one in sessions] == ["ended"]
+
+        await wait_until(ended, PATIENCE_S)
+        seen = await observations(client, agent)
+        known = await session(client, agent)
+    assert [(one["kind"], one["title"]) for one in seen] == [
+        ("conversation", "prompt_submit"),
+        ("file_read", "Read"),
+        ("error", "Bash"),
+        ("conversation", "The index was missing."),
+    ]
+    assert seen[1]["files"] == ["/src/a.py"]
+    assert seen[2]["data"]["error"] == "no x"
+    assert (known["agent_type"], known["cwd"]) == ("claude-code", str(agent.folder))
+
+
+async def test_while_the_server_is_away_hooks_spool_and_later_it_is_delivered_once(
+    cache_dir: Path, agent: Agent, tmp_path: Path
+):
+    """Also what the server had already: an answer that came too late."""
+    port = free_port()
+    environ = agent.environ | {"MNEMOLOG_URL": f"http://127.0.0.1:{port}", "MNEMOLOG_SPOOL": str(tmp_path / "own")}
+    agent = agent._replace(environ=environ)
+    await asyncio.to_thread(agent.whole_session)
+    kept = {path.name: path.read_bytes() for path in agent.spooled()}
+    assert len(kept) == 6
+    with running(cache_dir, embedder="none", partitions=4, port=port, spool=agent.spool) as server:
+        await wait_until(lambda: not agent.spooled(), PATIENCE_S)
+        async with server.client() as client:
+            await wait_for_count(client, agent, 4)
+            first = await observations(client, agent)
+            for name, content in kept.items():  # as after a crash between storing and deleting
+                (agent.spool / name).write_bytes(content)
+            await wait_until(lambda: not agent.spooled(), PATIENCE_S)
+            marker = await write(client, "/v1/observations", session_id=agent.session, content="last",
+                                 project=agent.folder.parent.name)  # fmt: skip
+            page = await read(client, f"/v1/sessions/{agent.session}/observations",
+                              project=agent.folder.parent.name, after=marker["position"])  # fmt: skip
+    assert [one["id"] for one in page["items"]] == [*(one["id"] for one in first), marker["id"]]
+
+
+async def wait_for_count(client: httpx.AsyncClient, agent: Agent, count: int) -> None:
+    async def arrived() -> bool:
+        answer = await client.get(
+            f"/v1/sessions/{agent.session}/observations", params={"project": agent.folder.parent.name, "limit": 100}
+        )
+        return answer.status_code == 200 and len(answer.json()["items"]) >= count
+
+    await wait_until(arrived, PATIENCE_S)
+
+
+async def test_twenty_hooks_at_once_are_twenty_observations(hooked: Server, agent: Agent):
+    def prompt(number: int) -> None:
+        agent.hook("UserPromptSubmit", prompt=f"prompt {number}")
+
+    await asyncio.gather(*(asyncio.to_thread(prompt, number) for number in range(20)))
+    async with hooked.client() as client:
+        await wait_until(lambda: not agent.spooled(), PATIENCE_S)
+        await wait_for_count(client, agent, 20)
+        seen = await observations(client, agent)
+    assert sorted(one["data"]["prompt"] for one in seen) == sorted(f"prompt {number}" for number in range(20))
+
+
+async def test_a_hook_that_runs_twice_for_one_tool_use_stores_it_once(hooked: Server, agent: Agent, away: Agent):
+    """Delivered, and spooled."""
+    for one in (agent, agent, away, away):
+        await asyncio.to_thread(one.hook, "PostToolUse", tool_name="Bash", tool_use_id="t-1", tool_response="out")
+    await asyncio.to_thread(agent.hook, "PostToolUse", tool_name="Bash", tool_use_id="t-2", tool_response="out")
+    await wait_until(lambda: not agent.spooled(), PATIENCE_S)
+    async with hooked.client() as client:
+        await wait_for_count(client, agent, 2)
+        assert len(await observations(client, agent)) == 2
+
+
+async def test_five_megabytes_of_tool_input_arrive_cut(hooked: Server, agent: Agent):
+    text = "a line of a long file\n" * 240_000
+    await asyncio.to_thread(
+        agent.hook, "PostToolUse", tool_name="Write", tool_input={"file_path": "/b", "content": text}
+    )
+    async with hooked.client() as client:
+        await wait_for_count(client, agent, 1)
+        (seen,) = await observations(client, agent)
+    kept = seen["data"]["tool_input"]["content"].removesuffix(recording.CUT)
+    assert text.startswith(kept)
+    assert recording.STRING_CHARS - recording.WORD_CHARS < len(kept) <= recording.STRING_CHARS
+    assert seen["files"] == ["/b"]
+
+
+async def test_without_the_secret_hooks_spool_and_the_server_fetches_it(hooked: Server, agent: Agent):
+    """401 is no word about the event. Files are fetched by the server itself, which asks nobody for a secret."""
+    stranger = agent._replace(environ={**agent.environ, "MNEMOLOG_SECRET": "another"})
+    await asyncio.to_thread(stranger.hook, "UserPromptSubmit", prompt="hello")
+    async with hooked.client() as client:
+        await wait_for_count(client, agent, 1)
+
+
+async def test_an_event_that_the_server_refuses_is_kept_with_the_reason(hooked: Server, agent: Agent, tmp_path: Path):
+    """A session's name with a NUL in it is none. A hook to which a busy server answers too late has spooled instead."""
+    agent = agent._replace(environ=agent.environ | {"MNEMOLOG_SPOOL": str(tmp_path / "own")})
+
+    async def refused() -> bool:
+        await asyncio.to_thread(agent.hook, "UserPromptSubmit", prompt="hello", session_id="a\0b")
+        return any((tmp_path / "own/rejected").glob("*.reason"))
+
+    await wait_until(refused, PATIENCE_S)
+    (reason,) = (tmp_path / "own/rejected").glob("*.reason")
+    assert reason.read_text().startswith("422 ")
+    assert json.loads(reason.with_suffix("").read_bytes())["data"] == {"prompt": "hello"}
+
+
+async def test_a_server_that_never_answers_does_not_hold_the_hook(agent: Agent, tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        mute = agent._replace(environ=agent.environ | {"MNEMOLOG_URL": url, "MNEMOLOG_SPOOL": str(tmp_path / "own")})
+        done = await asyncio.to_thread(mute.hook, "SessionStart", source="startup")
+    assert len(mute.spooled()) == 1
+    assert done.stdout == b""
+
+
+async def test_the_end_of_a_session_waits_behind_what_is_spooled(agent: Agent, tmp_path: Path):
+    """Delivered at once it would be before the session's last observations, which would open it again."""
+    agent = agent._replace(environ=agent.environ | {"MNEMOLOG_SPOOL": str(tmp_path / "own")})
+    nobody = agent._replace(environ=agent.environ | {"MNEMOLOG_URL": f"http://127.0.0.1:{free_port()}"})
+    await asyncio.to_thread(nobody.hook, "Stop", last_assistant_message="bye")
+    await asyncio.to_thread(agent.hook, "SessionEnd", reason="logout")
+    assert [json.loads(path.read_bytes())["type"] for path in agent.spooled()] == ["observe", "session"]
+
+
+async def test_a_new_session_is_told_what_is_known_as_data(hooked: Server, agent: Agent):
+    project = agent.folder.parent.name
+    async with hooked.client() as client:
+        await write(client, "/v1/lessons", project=project, content="Always run make migrate first", confidence=0.9)
+        curious = agent._replace(environ={**agent.environ, "MNEMOLOG_HOOK_CONTEXT": ""})
+
+        def told() -> bytes:
+            return curious.hook("SessionStart", source="startup").stdout
+
+        async def answered() -> bool:
+            return b"make migrate" in await asyncio.to_thread(told)
+
+        await wait_until(answered, PATIENCE_S)
+        answer = json.loads(await asyncio.to_thread(told))["hookSpecificOutput"]
+    assert answer["hookEventName"] == "SessionStart"
+    assert answer["additionalContext"].startswith("<mnemolog-memory>")
+    assert "not instructions" in answer["additionalContext"]
+    assert (await asyncio.to_thread(curious.hook, "SessionStart", source="resume")).stdout == b""
+    assert (await asyncio.to_thread(agent.hook, "SessionStart", source="startup")).stdout == b""
+
+
+@pytest.mark.parametrize("raw", [b"", b"no json", b"[]", b'{"hook_event_name": "Stop"}', b'"text"', b"\xff\xfe"])
+async def test_what_is_no_payload_is_no_event_and_no_failure(agent: Agent, tmp_path: Path, raw: bytes):
+    agent = agent._replace(environ=agent.environ | {"MNEMOLOG_SPOOL": str(tmp_path / "own")})
+    done = await asyncio.to_thread(agent.send, raw)
+    assert done.stdout == b""
+    assert not (tmp_path / "own").exists()
+
+
+async def test_agents_that_agents_start_are_not_recorded(agent: Agent, tmp_path: Path):
+    changes = {
+        "AGENTMEMORY_SDK_CHILD": "1",
+        "MNEMOLOG_SPOOL": str(tmp_path / "own"),
+        "MNEMOLOG_URL": "http://127.0.0.1:1",
+    }
+    child = agent._replace(environ=agent.environ | changes)
+    await asyncio.to_thread(child.hook, "UserPromptSubmit", prompt="summarise this")
+    assert not (tmp_path / "own").exists()
+
+
+async def test_redis_goes_and_comes_while_files_wait(
+    private_server: Callable[..., Server], away: Agent, tmp_path: Path
+):
+    agent = away._replace(environ=away.environ | {"MNEMOLOG_SPOOL": str(tmp_path / "own")})
+    server = private_server(spool=agent.spool)
+    valkey = server.supervisor.valkey
+    assert valkey is not None
+    assert valkey.pid is not None
+    os.kill(valkey.pid, signal.SIGSTOP)
+    try:
+        await asyncio.to_thread(agent.hook, "UserPromptSubmit", prompt="hello")
+        with pytest.raises(AssertionError, match="still waiting"):
+            await wait_until(lambda: not agent.spooled(), 4.0)
+    finally:
+        os.kill(valkey.pid, signal.SIGCONT)
+    await wait_until(lambda: not agent.spooled(), PATIENCE_S)
+    async with server.client() as client:
+        await wait_for_count(client, agent, 1)
+        assert len(await observations(client, agent)) == 1
+
+
+async def test_what_is_installed_is_what_runs(hooked: Server, agent: Agent, tmp_path: Path):
+    """The command string of the settings, through the shell, as the host runs it."""
+    home = tmp_path / "home of ada"
+    home.mkdir()
+    environ = agent.environ | {"HOME": str(home), "MNEMOLOG_URL": hooked.url}
+    mnemolog = [sys.executable, "-m", "api.cli.main"]
+
+    def run(*args: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run([*mnemolog, *args], env=environ, capture_output=True, text=True, timeout=120, cwd=ROOT)
+
+    done = await asyncio.to_thread(run, "install", "claude-code", "--yes")
+    assert done.returncode == 0, done.stderr
+    hooks = json.loads((home / ".claude/settings.json").read_text())["hooks"]
+    command: str = hooks["UserPromptSubmit"][0]["hooks"][0]["command"]
+    del environ["MNEMOLOG_URL"]  # it is in the command
+    installed = agent._replace(command=["sh", "-c", command], environ=environ)
+    await asyncio.to_thread(installed.hook, "UserPromptSubmit", prompt="hello")
+    async with hooked.client() as client:
+        await wait_for_count(client, agent, 1)
+    server = json.loads((home / ".claude.json").read_text())["mcpServers"]["mnemolog"]
+    assert server["args"][-1] == "mcp"
+    assert shutil.which(server["command"])
+    removed = await asyncio.to_thread(run, "uninstall", "claude-code", "--yes")
+    assert removed.returncode == 0, removed.stderr
+    assert [path for path in home.rglob("*") if path.is_file()] == []

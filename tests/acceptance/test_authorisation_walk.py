@@ -1,0 +1,761 @@
+"""Every route, tool, resource, prompt, socket and stream, tried with keys that may not: nothing leaks or is stored.
+
+The ways in are read from the routing tables of the running applications and from the MCP profiles, so a new one is
+walked without a line here. A document of every noun, with a mark in its text, is planted in one project of one tenant.
+What shows the mark to the operator is what the walk with the other keys has to be silent about.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import httpx
+import pytest
+import websockets
+from starlette.applications import Starlette
+from starlette.routing import Route, WebSocketRoute
+from waiting import wait_until
+
+from api.access.admission import Guarded
+from api.access.dialect_roles import DOORS, needs_at
+from api.access.key import Grant
+from api.access.principal import ANY, READ, WRITE, Needs
+from api.access.registry import Registry
+from api.access.roles import NATIVE, is_listed, needs_of_route, needs_of_tool
+from api.app import create_doors
+from api.doors import Doors
+from ingest.connections import connect
+from ingest.settings import Settings
+from mcp_gateway.attachments import attachments_of
+from mcp_gateway.profiles import PROFILES
+from tests.acceptance.running import SECRET, Server, running
+from tests.support.ports import free_port
+
+MARK = f"zqx{uuid4().hex[:10]}"
+"""In every text that is planted, and nowhere else."""
+PROJECT, OTHER = "orchard", "quarry"
+SESSION, WORD, INTRUDER = "orchard-s1", "heron", "intruder"
+DOOR_NAMES = ("native", "agentmemory", "agentd", "agent_memory", "memex", "memex_mcp")
+OPEN = {
+    ("native", "GET", "/livez"),
+    ("agentmemory", "GET", "/agentmemory/livez"),
+    ("agentmemory", "GET", "/"),
+    ("agentmemory", "GET", "/viewer"),
+    ("agentmemory", "GET", "/favicon.svg"),
+}
+"""Ways in that ask for no key, and tell nothing."""
+WHOLE_SERVER = ("/v1/admin/projections/rebuild", "/v1/admin/snapshots", "/v1/admin/purge", "/api/admin/re-embed")
+"""Orders that answer with no document; given once here would be given for everybody."""
+
+
+class Way(NamedTuple):
+    """One method of one path of one door."""
+
+    door: str
+    method: str
+    path: str
+
+
+class Planted(NamedTuple):
+    """The server, where its doors are, and what was planted."""
+
+    server: Server
+    urls: Mapping[str, str]
+    ids: Mapping[str, str]
+    before: str
+    keys: Mapping[str, str]
+
+    def client(self, key: str) -> httpx.AsyncClient:
+        """A client with a key, by what it is called here; an empty one has none."""
+        given = self.keys.get(key, key)
+        headers = {"Authorization": f"Bearer {given}"} if given else {}
+        # fewer answers are worth waiting for than a stream that nobody writes to
+        return httpx.AsyncClient(headers=headers | {"X-Agent-Id": INTRUDER}, timeout=30, trust_env=False)
+
+
+def doors() -> Doors:
+    """The applications, as the server has them."""
+    ports = {"agentd_ports": (2,), "agent_memory_ports": (3,), "memex_ports": (4,), "memex_mcp_ports": (5,)}
+    folder = Path("-")
+    return create_doors(
+        Settings(redis_url="redis://localhost:1", data_dir=folder, cache_dir=folder, drop_in=DROP_IN, **ports)  # pyright: ignore[reportArgumentType]
+    )
+
+
+DROP_IN = ("agentd", "agent-memory", "memex")
+
+
+def apps() -> dict[str, Starlette]:
+    """The application of each door."""
+    made = doors()
+    return dict(
+        zip(DOOR_NAMES, [made.native, made.agentmemory, *(made.by_port[port] for port in (2, 3, 4, 5))], strict=True)
+    )
+
+
+def ways() -> list[Way]:
+    """Every way in by HTTP."""
+    return [
+        Way(door, method, route.path)
+        for door, app in apps().items()
+        for route in app.routes
+        if isinstance(route, Route)
+        for method in sorted((route.methods or set()) - {"HEAD"})
+    ]
+
+
+# what is asked
+
+
+def native_bodies(ids: Mapping[str, str]) -> dict[str, list[dict[str, Any]]]:
+    """Bodies of the native routes, which refuse what they do not know."""
+    written = {"project": PROJECT, "content": "an intruder was here", "event_id": uuid4().hex}
+    of_session = {**written, "session_id": SESSION}
+    return {
+        "POST /v1/observations": [of_session],
+        "POST /v1/memories": [written, {**written, "project": ""}],
+        "POST /v1/lessons": [written],
+        "POST /v1/sessions": [{"project": PROJECT, "session_id": SESSION, "status": "ended"}],
+        "POST /v1/slots": [
+            {"project": PROJECT, "label": "plans", "content": "x"},
+            {"label": "g", "content": "x", "scope": "global"},
+        ],
+        "POST /v1/actions": [{"project": PROJECT, "title": "x"}],
+        "PATCH /v1/actions/{id}": [{"status": "done", "project": PROJECT}, {"status": "done"}],
+        "PATCH /v1/memories/{id}": [{"content": "an intruder was here"}, {"visibility": "private"}],
+        "PATCH /v1/lessons/{id}": [{"content": "an intruder was here"}],
+        "POST /v1/relations": [{"project": PROJECT, "source": ids["memory"], "target": ids["lesson"], "relation": "x"}],
+        "POST /v1/commits": [
+            {"project": PROJECT, "commit": "abc", "session_id": SESSION},
+            {"commit": "abd", "session_id": SESSION},
+        ],
+        "POST /v1/recall": [
+            {"query": WORD, "limit": 200},
+            {"query": WORD, "project": PROJECT},
+            {"query": WORD, "projects": [PROJECT]},
+        ],
+        "POST /v1/context": [{"project": PROJECT, "query": WORD, "token_budget": 100_000}],
+        "POST /v1/lessons/search": [{"query": WORD}, {"query": WORD, "project": PROJECT}],
+        "POST /v1/enrich": [
+            {"files": ["src/heron.py"], "project": PROJECT},
+            {"files": ["x"], "session_id": SESSION, "terms": [WORD]},
+        ],
+        "POST /v1/crystals": [{"action_ids": [ids["action"]]}],
+        "POST /v1/consolidate": [{"project": PROJECT}],
+        "POST /v1/reflect": [{"project": PROJECT}],
+        "POST /v1/sessions/{id:path}/summary": [{}, {"project": PROJECT}],
+        "POST /v1/sessions/{id:path}/reflect": [{}, {"project": PROJECT}],
+        "POST /v1/forget": [
+            {"kind": "project", "subject": PROJECT},
+            {"kind": "session", "subject": SESSION},
+            {"kind": "user", "subject": "kim"},
+        ],
+        "POST /v1/admin/keys": [{"name": "x", "roles": ["read"], "tenant": "default", "projects": [PROJECT]}],
+    }
+
+
+QUERIES: dict[str, list[dict[str, str]]] = {
+    "GET /v1/lessons/match": [{"tool_name": "Bash", "preview": WORD, "project": PROJECT}],
+    "GET /v1/profile": [{"project": PROJECT, "user_id": "kim"}],
+    "GET /v1/around": [{"anchor": WORD, "project": PROJECT}, {"anchor": "{observation}"}, {"anchor": WORD}],
+    "GET /v1/graph": [
+        {},
+        {"project": PROJECT},
+        {"start": "{memory}", "depth": "3"},
+        {"start": "concept:heron", "depth": "3"},
+    ],
+    "GET /v1/audit": [{"operation": "*", "project": PROJECT}, {"operation": "*"}],
+    "GET /v1/live": [{"after": "{before}", "limit": "1", "project": PROJECT}],
+}
+
+
+def kitchen_sink(ids: Mapping[str, str]) -> dict[str, Any]:
+    """What the dialects' endpoints take, all at once: they pass over what they do not know."""
+    memory, lesson, action = ids["memory"], ids["lesson"], ids["action"]
+    return {
+        "project": PROJECT,
+        "sessionId": SESSION,
+        "session_id": SESSION,
+        "query": WORD,
+        "content": "an intruder was here",
+        "text": "x",
+        "title": "x",
+        "topic": WORD,
+        "id": memory,
+        "memoryId": memory,
+        "memoryIds": [memory],
+        "memory_id": memory,
+        "lessonId": lesson,
+        "actionId": action,
+        "actionIds": [action],
+        "expandIds": [memory, ids["observation"]],
+        "sourceId": memory,
+        "targetId": lesson,
+        "relation": "x",
+        "type": "related",
+        "label": "plans",
+        "file": "note.md",
+        "sha": ids["sha"],
+        "files": ["src/heron.py"],
+        "terms": [WORD],
+        "anchor": WORD,
+        "tool_name": "Bash",
+        "newContent": "an intruder was here",
+        "name": "memory_recall",
+        "arguments": {"query": WORD},
+        "budget": 4000,
+        "created_by": INTRUDER,
+        "agent_id": "carol",
+        "user_id": "kim",
+        "cwd": "/x",
+        "hookType": "post_tool_use",
+        "timestamp": "2026-01-31T12:00:00Z",
+        "data": {"tool_name": "x"},
+        "status": "done",
+        "tool_response_preview": "x",
+    }
+
+
+async def ask(client: httpx.AsyncClient, planted: Planted, way: Way, *, once: bool = False) -> list[tuple[int, bytes]]:
+    """The answers to everything that is asked of one way in, or to the first question."""
+    ids, told = planted.ids, list[tuple[int, bytes]]()
+    named = "{id" in way.path or "{memory_id" in way.path or "{session_id" in way.path
+    names = [*ids.values()] if named and "sessions" not in way.path else [SESSION]
+    for name in names if named else [""]:
+        path = way.path
+        for part in ("{id:path}", "{id}", "{memory_id}", "{session_id:path}"):
+            path = path.replace(part, name)
+        path = path.replace("{label}", "plans")
+        for query, body in variants(way, ids, planted.before):
+            url = planted.urls[way.door] + path
+            told.append(await heard(client, way.method, url, query, body))
+            if once:
+                return told
+    return told
+
+
+def variants(way: Way, ids: Mapping[str, str], before: str) -> list[tuple[dict[str, str], Any]]:
+    """Queries and bodies for a way in."""
+    asked = f"{way.method} {way.path}"
+    if way.door == "native":
+        if way.method in ("GET", "DELETE"):
+            default: list[dict[str, str]] = [{}, {"project": PROJECT}]
+            queries = QUERIES.get(asked, default)
+            known = {**ids, "before": before}
+            return [({name: value.format(**known) for name, value in one.items()}, None) for one in queries]
+        return [({}, body) for body in native_bodies(ids).get(asked, [{}])]
+    sink = kitchen_sink(ids)
+    if way.method in ("GET", "DELETE"):
+        as_query = {name: value for name, value in sink.items() if isinstance(value, str)}
+        everything: dict[str, str] = {}
+        return [(as_query, sink if way.method == "DELETE" else None), (everything, None)]
+    return [({}, sink), ({}, {name: value for name, value in sink.items() if name != "project"})]
+
+
+async def heard(
+    client: httpx.AsyncClient, method: str, url: str, query: Mapping[str, str], body: Any
+) -> tuple[int, bytes]:
+    """Status and body; of a stream what it says until it is silent."""
+    said = b""
+    async with client.stream(method, url, params=dict(query), json=body) as answer:
+        endless = answer.headers.get("content-type", "").startswith("text/event-stream")
+        try:
+            async with asyncio.timeout(1.0 if endless else 30):
+                async for chunk in answer.aiter_bytes():
+                    said += chunk
+        except TimeoutError:
+            assert endless, url
+    return answer.status_code, said
+
+
+async def rpc(client: httpx.AsyncClient, url: str, method: str, params: Mapping[str, Any]) -> httpx.Response:
+    """One MCP request to all profiles."""
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    headers = {"Accept": "application/json, text/event-stream"}
+    return await client.post(f"{url}/mcp", params={"profile": "all"}, json=request, headers=headers)
+
+
+def calls(ids: Mapping[str, str]) -> list[tuple[str, str, dict[str, Any]]]:
+    """Every call of MCP: what it is called, its method, its parameters."""
+    sink = kitchen_sink(ids) | {
+        "author": "",
+        "limit": 50,
+        "token_budget": 10_000,
+        "memory": ids["memory"],
+        "action": "list",
+    }
+    found: list[tuple[str, str, dict[str, Any]]] = []
+    for tool in (one for tools in PROFILES.values() for one in tools):
+        properties = tool.input_schema["properties"]
+        arguments = {name: sink[name] for name in properties if name in sink and name not in ("agent_id", "type")}
+        found.append((f"tool {tool.name}", "tools/call", {"name": tool.name, "arguments": arguments}))
+        without = {name: value for name, value in arguments.items() if name != "project"}
+        found.append((f"tool {tool.name}", "tools/call", {"name": tool.name, "arguments": without}))
+    attached = attachments_of(tuple(PROFILES))
+    for uri in [*(str(one.uri) for one in attached.resources), *(one.uri_template for one in attached.templates)]:
+        found.append((f"resource {uri}", "resources/read", {"uri": uri.replace("{name}", PROJECT)}))
+    for one in attached.prompts:
+        stated = {"task_description": WORD, "project": PROJECT, "session_id": SESSION}
+        found.append((f"prompt {one.name}", "prompts/get", {"name": one.name, "arguments": stated}))
+    return found
+
+
+# the server
+
+
+@pytest.fixture(scope="module")
+def planted(cache_dir: Path) -> Iterator[Planted]:
+    """A server with every door, what is planted in it, and keys of every kind."""
+    ports = {name: free_port() for name in ("agentd", "agent_memory", "memex", "memex_mcp")}
+    listening = {f"{name}_ports": (port,) for name, port in ports.items()}
+    with running(cache_dir, partitions=4, embedder="none", drop_in=DROP_IN, **listening) as server:
+        urls = {"native": server.url, "agentmemory": server.url}
+        urls |= {name: f"http://127.0.0.1:{port}" for name, port in ports.items()}
+        yield asyncio.run(_plant(server, urls))
+
+
+async def _plant(server: Server, urls: Mapping[str, str]) -> Planted:
+    ids: dict[str, str] = {"sha": f"c0ffee{uuid4().hex}"}
+    said = f"{MARK}: the {WORD} stands in the reeds"
+    place = {"project": PROJECT, "session_id": SESSION, "agent_id": "carol", "user_id": "kim"}
+    async with server.client("carol") as client:
+
+        async def write(noun: str, path: str, url: str = "", **command: Any) -> dict[str, Any]:
+            answer = await client.post((url or server.url) + path, json=command)
+            assert answer.status_code in (200, 201, 202), f"{path}: {answer.text}"
+            told = answer.json()
+            if noun:
+                ids[noun] = str(told["id"])
+            return told
+
+        begun = await write("", "/v1/sessions", **place, status="started", title=said)
+        await write("observation", "/v1/observations", **place, content=said, data={"file_path": "src/heron.py"})
+        await write("memory", "/v1/memories", **place, content=said, title=said, concepts=["heron"],
+                    files=["src/heron.py"], tags=["bug", "preference"])  # fmt: skip
+        await write("lesson", "/v1/lessons", project=PROJECT, content=said, trigger_tool="Bash", trigger_pattern=WORD)
+        await write("slot", "/v1/slots", project=PROJECT, label="plans", content=said, pinned=True)
+        await write("action", "/v1/actions", project=PROJECT, title=said)
+        await write("commit", "/v1/commits", project=PROJECT, session_id=SESSION, commit=ids["sha"], message=said)
+        await write("", "/v1/admin/keys", name=f"key of the {WORD}", roles=["read"], projects=[PROJECT])
+        await client.post("/agentmemory/second-brain", json={"file": "note.md", "content": said})
+        await write("agentd", "/memories", urls["agentd"], content=said, created_by="carol")
+        await write("", "/v1/memories", urls["memex"], agent_id="carol", user_id="kim", content=said,
+                    memory_type="semantic", importance=1)  # fmt: skip
+        await write("", "/api/lessons", urls["agent_memory"], title=said, rule=said, project=PROJECT)
+        await write("", "/api/observations", urls["agent_memory"], session_id=SESSION, project=PROJECT, title=said,
+                    type="discovery", narrative=said)  # fmt: skip
+        made = await client.post(f"/v1/sessions/{SESSION}/summary", json={"project": PROJECT})
+        assert made.status_code == 202, made.text
+        relation = await write("relation", "/v1/relations", project=PROJECT, source=ids["memory"], target=ids["lesson"],
+                               relation=f"{MARK}-of")  # fmt: skip
+        await wait_until(lambda: _projected(client, relation["position"]))
+        listed = (await client.get("/v1/summaries", params={"project": PROJECT})).json()["items"]
+        ids["summary"] = listed[0]["id"]
+        keys = await _keys(server, client)
+    return Planted(server, urls, ids, begun["position"], keys)
+
+
+async def _projected(client: httpx.AsyncClient, position: str) -> bool:
+    return (await client.get("/v1/relations", params={"project": PROJECT, "after": position})).status_code == 200
+
+
+async def _keys(server: Server, client: httpx.AsyncClient) -> dict[str, str]:
+    """Keys that may not, by what is wrong with them."""
+    every = ["read", "write", "admin"]
+    grants: dict[str, dict[str, Any]] = {
+        "another tenant": {"roles": every, "tenant": "elsewhere"},
+        "another project": {"roles": every, "projects": [OTHER]},
+        "only reads": {"roles": ["read"]},
+        "only writes": {"roles": ["write"]},
+        "revoked": {"roles": every},
+    }
+    found: dict[str, str] = {"": "", "garbage": "mnk_nobody", "the operator": SECRET}
+    for name, grant in grants.items():
+        answer = await client.post("/v1/admin/keys", json={"name": name, **grant})
+        assert answer.status_code == 201, answer.text
+        found[name] = answer.json()["key"]
+        if name == "revoked":
+            assert (await client.delete(f"/v1/admin/keys/{answer.json()['id']}")).status_code == 200
+    redis = connect(server.redis_url)
+    long_ago = datetime.now(UTC) - timedelta(days=2)
+    grant = Grant(
+        name="expired", roles=["read", "write", "admin"], tenant="default", expires_at=long_ago + timedelta(days=1)
+    )
+    found["expired"] = str((await Registry(redis, lambda: long_ago).create(grant)).token)
+    await redis.aclose()
+    mistyped = found["only reads"][:-1] + ("a" if found["only reads"][-1] != "a" else "b")
+    found["garbage"] = mistyped
+    async with httpx.AsyncClient(base_url=server.url, trust_env=False) as http:
+
+        async def known() -> bool:
+            told = [await http.get("/readyz", headers={"Authorization": f"Bearer {found[name]}"})
+                    for name in ("another tenant", "another project", "only reads", "only writes")]  # fmt: skip
+            return all(one.status_code == 200 for one in told)
+
+        await wait_until(known)
+    return found
+
+
+@pytest.fixture
+async def operator(planted: Planted) -> AsyncGenerator[httpx.AsyncClient]:
+    async with planted.client("the operator") as client:
+        yield client
+
+
+# the tables are complete
+
+
+def test_every_way_in_asks_for_a_role_that_somebody_thought_of():
+    for door, app in apps().items():
+        for route in app.routes:
+            assert isinstance(route, Route | WebSocketRoute), f"{door}: {route} is not looked into"
+            assert isinstance(route.app, Guarded), f"{door}: {route.path} lets everybody in who has a key"
+    unlisted = [
+        f"{one.method} {one.path}" for one in ways() if one.door == "native" and not is_listed(one.method, one.path)
+    ]
+    assert unlisted == [], "say in api/access/roles.py which role these need"
+    there = {f"{one.method} {one.path}" for one in ways() if one.door == "native"}
+    assert sorted(NATIVE.keys() - there) == [], "these are no more"
+    for door, exceptions in DOORS.items():
+        known = {f"{one.method} {one.path}" for one in ways() if one.door == door}
+        assert sorted(exceptions.keys() - known) == [], f"these are no more at {door}"
+
+
+# nobody comes in
+
+
+@pytest.mark.parametrize("key", ["", "garbage", "expired", "revoked"])
+async def test_without_a_key_that_holds_every_way_in_answers_401(planted: Planted, key: str):
+    async with planted.client(key) as client:
+        for way in ways():
+            if tuple(way) in OPEN:
+                continue
+            for status, told in await ask(client, planted, way, once=True):
+                assert status == 401, f"{way}: {status}"
+                assert MARK.encode() not in told
+        for path in ("/stream/mem-live/viewer", "/"):
+            given = planted.keys[key]
+            socket = f"{planted.urls['native'].replace('http', 'ws')}{path}?token={given}"
+            async with websockets.connect(socket, proxy=None) as opened:
+                with pytest.raises(websockets.ConnectionClosed) as closed:
+                    await opened.recv()
+                assert closed.value.rcvd is not None
+                assert closed.value.rcvd.code == 1008
+
+
+async def test_what_is_open_tells_nothing(planted: Planted):
+    async with planted.client("") as client:
+        for door, method, path in sorted(OPEN):
+            status, told = await heard(client, method, planted.urls[door] + path, {}, None)
+            assert status == 200
+            assert MARK.encode() not in told
+
+
+# nothing is shown, nothing is stored
+
+
+def failed(status: int, told: bytes) -> bool:
+    """Whether an answer is no answer; on a busy machine one may be told to come again."""
+    return status >= 500 and not (status == 503 and b"projection_behind" in told)
+
+
+async def test_keys_of_another_tenant_and_of_another_project_meet_nothing_of_what_is_planted(
+    planted: Planted, operator: httpx.AsyncClient
+):
+    shown = set[str]()
+    reading = [one for one in ways() if one.method == "GET" or f"{one.method} {one.path}" in ASKING]
+    for way in reading:
+        told = b"".join(said for _, said in await ask(operator, planted, way))
+        if MARK.encode() in told:
+            shown.add(f"{way.door} {way.method} {way.path}")
+    for what, method, params in calls(planted.ids):
+        if what in READING_TOOLS or method != "tools/call":
+            answer = await rpc(operator, planted.urls["native"], method, params)
+            if MARK.encode() in answer.content:
+                shown.add(what)
+    assert sorted(SHOWN - shown) == [], "the walk no longer asks these so that they answer with what is planted"
+    faults: list[str] = []
+    for key in ("another tenant", "another project"):
+        async with planted.client(key) as client:
+            for way in ways():
+                if way.path in WHOLE_SERVER:
+                    continue
+                for status, told in await ask(client, planted, way):
+                    if MARK.encode() in told or failed(status, told):
+                        faults.append(f"{key}, {way}: {status} {told[:1000]!r}")
+            for what, method, params in calls(planted.ids):
+                answer = await rpc(client, planted.urls["native"], method, params)
+                if MARK.encode() in answer.content or failed(answer.status_code, answer.content):
+                    faults.append(f"{key}, {what}: {answer.text[:1000]}")
+    assert faults == []
+    await _nothing_was_stored(operator, planted)
+
+
+async def _nothing_was_stored(operator: httpx.AsyncClient, planted: Planted) -> None:
+    """No event of the tenant is the intruder's, but in the project of its key; all that was planted is there."""
+    cursor: str | None = None
+    while True:
+        query = {"operation": "*", "limit": "1000", **({"cursor": cursor} if cursor else {})}
+        page = (await operator.get(planted.urls["native"] + "/v1/audit", params=query)).json()
+        theirs = [one for one in page["entries"] if one["agent_id"] == INTRUDER and one["project"] != OTHER]
+        assert theirs == []
+        gone = [one for one in page["entries"] if one["operation"] == "subject.forgotten" and one["project"] == PROJECT]
+        assert gone == []
+        if (cursor := page["next"]) is None:
+            break
+    for noun, collection in {"memory": "memories", "lesson": "lessons", "action": "actions"}.items():
+        there = await operator.get(f"{planted.urls['native']}/v1/{collection}/{planted.ids[noun]}")
+        assert MARK in there.text
+        assert "intruder was here" not in there.text
+
+
+ASKING = {
+    "POST /v1/recall", "POST /v1/context", "POST /v1/lessons/search", "POST /v1/enrich", "POST /agentmemory/context",
+    "POST /agentmemory/enrich", "POST /agentmemory/search", "POST /agentmemory/smart-search",
+    "POST /agentmemory/lessons/search", "POST /agentmemory/mcp/call", "POST /agentmemory/mcp/tools",
+    "POST /agentmemory/timeline", "POST /memories/search", "POST /api/observations/search", "POST /v1/memories/search",
+}  # fmt: skip
+READING_TOOLS = {f"tool {one.name}" for tools in PROFILES.values() for one in tools if one.reads_only}
+SHOWN = {
+    "agent_memory GET /api/lessons",
+    "agent_memory GET /api/observations",
+    "agent_memory GET /api/sessions",
+    "agentd GET /memories",
+    "agentd GET /memories/{id}",
+    "agentmemory GET /agentmemory/actions",
+    "agentmemory GET /agentmemory/actions/get",
+    "agentmemory GET /agentmemory/commits",
+    "agentmemory GET /agentmemory/export",
+    "agentmemory GET /agentmemory/frontier",
+    "agentmemory GET /agentmemory/lessons",
+    "agentmemory GET /agentmemory/memories",
+    "agentmemory GET /agentmemory/memories/{id}",
+    "agentmemory GET /agentmemory/memories/{id}/versions",
+    "agentmemory GET /agentmemory/next",
+    "agentmemory GET /agentmemory/observations",
+    "agentmemory GET /agentmemory/profile",
+    "agentmemory GET /agentmemory/relations",
+    "agentmemory GET /agentmemory/replay/load",
+    "agentmemory GET /agentmemory/replay/sessions",
+    "agentmemory GET /agentmemory/second-brain",
+    "agentmemory GET /agentmemory/session/by-commit",
+    "agentmemory GET /agentmemory/sessions",
+    "agentmemory GET /agentmemory/slot",
+    "agentmemory GET /agentmemory/slots",
+    "agentmemory POST /agentmemory/context",
+    "agentmemory POST /agentmemory/enrich",
+    "agentmemory POST /agentmemory/lessons/search",
+    "agentmemory POST /agentmemory/mcp/call",
+    "agentmemory POST /agentmemory/mcp/tools",
+    "agentmemory POST /agentmemory/search",
+    "agentmemory POST /agentmemory/smart-search",
+    "agentmemory POST /agentmemory/timeline",
+    "memex POST /v1/memories/search",
+    "native GET /v1/actions",
+    "native GET /v1/actions/{id}",
+    "native GET /v1/admin/export",
+    "native GET /v1/around",
+    "native GET /v1/commits",
+    "native GET /v1/commits/{id}",
+    "native GET /v1/events",
+    "native GET /v1/export",
+    "native GET /v1/frontier",
+    "native GET /v1/graph",
+    "native GET /v1/graph/stats",
+    "native GET /v1/lessons",
+    "native GET /v1/lessons/match",
+    "native GET /v1/lessons/surest",
+    "native GET /v1/lessons/{id}",
+    "native GET /v1/live",
+    "native GET /v1/memories",
+    "native GET /v1/memories/{id}",
+    "native GET /v1/memories/{id}/history",
+    "native GET /v1/observations/{id}",
+    "native GET /v1/profile",
+    "native GET /v1/related/{id}",
+    "native GET /v1/relations",
+    "native GET /v1/relations/{id}",
+    "native GET /v1/sessions",
+    "native GET /v1/sessions/{id:path}",
+    "native GET /v1/sessions/{id:path}/commits",
+    "native GET /v1/sessions/{id:path}/observations",
+    "native GET /v1/sessions/{id:path}/summary",
+    "native GET /v1/slots",
+    "native GET /v1/slots/{label}",
+    "native GET /v1/summaries",
+    "native GET /v1/summaries/{id}",
+    "native GET /v1/timeline",
+    "native POST /v1/context",
+    "native POST /v1/enrich",
+    "native POST /v1/lessons/search",
+    "native POST /v1/recall",
+    "prompt recall_context",
+    "prompt session_handoff",
+    "resource agentmemory://memories/latest",
+    "resource agentmemory://project/{name}/profile",
+    "resource agentmemory://project/{name}/recent",
+    "tool context",
+    "tool memory_export",
+    "tool memory_frontier",
+    "tool memory_lesson_recall",
+    "tool memory_lesson_search",
+    "tool memory_lessons",
+    "tool memory_observations",
+    "tool memory_profile",
+    "tool memory_recall",
+    "tool memory_sessions",
+    "tool memory_sessions_list",
+    "tool memory_smart_search",
+    "tool memory_timeline",
+    "tool recall",
+    "tool search",
+    "tool search_lessons",
+}
+"""What must show the mark to the operator, so that the silence of the others says something."""
+
+
+# roles
+
+
+def needed(way: Way) -> Needs:
+    """The roles that a way in needs."""
+    return needs_of_route(way.method, way.path) if way.door == "native" else needs_at(way.door)(way.method, way.path)
+
+
+@pytest.mark.parametrize(("key", "own"), [("only reads", READ), ("only writes", WRITE)])
+async def test_a_key_does_what_its_role_is_for_and_nothing_else(planted: Planted, key: str, own: Needs):
+    async with planted.client(key) as client:
+        for way in ways():
+            if needed(way) not in (own, ANY):
+                told = await ask(client, planted, way, once=True)
+                assert [status for status, _ in told] == [403], f"{way}: {told}"
+                assert MARK.encode() not in told[0][1]
+        for what, method, params in calls(planted.ids):
+            tool = TOOLS.get(str(params.get("name", ""))) if method == "tools/call" else None
+            needs = needs_of_tool(tool.name, reads_only=tool.reads_only) if tool else READ
+            if needs != own:
+                answer = await rpc(client, planted.urls["native"], method, params)
+                assert "role" in answer.text, f"{what}: {answer.text}"
+                assert MARK not in answer.text
+    async with planted.client("the operator") as operator:
+        await _nothing_was_stored(operator, planted)
+
+
+# sockets, streams and sessions
+
+
+async def test_live_views_show_nothing_of_another_tenant_or_project_and_end_with_their_key(planted: Planted):
+    """What a watcher is sent before its own event comes through is all that it may see of what was written before."""
+    url = planted.urls["native"]
+    for key, own_place in (("another tenant", {"tenant": "elsewhere"}), ("another project", {"project": OTHER})):
+        secret, own = planted.keys[key], f"own-{uuid4().hex}"
+        socket = f"{url.replace('http', 'ws')}/stream/mem-live/viewer?token={secret}"
+        async with planted.client("the operator") as operator, planted.client(key) as theirs:
+            opened = await websockets.connect(socket, proxy=None)
+            async with theirs.stream("GET", f"{url}/v1/live") as stream:
+                lines = stream.aiter_lines()
+                assert await anext(lines) == ": connected"
+                said = {"project": PROJECT, "session_id": SESSION, "content": f"{MARK} again"}
+                written = await operator.post(f"{url}/v1/observations", json=said)
+                assert written.status_code == 202
+                after = {"project": PROJECT, "after": written.json()["position"]}
+                assert (await operator.get(f"{url}/v1/relations", params=after)).status_code == 200
+                said = {"project": OTHER, "session_id": own, "content": own}
+                assert (await theirs.post(f"{url}/v1/observations", json=said)).status_code == 202
+                heard_of = await _heard(lines, own)
+            seen = ""
+            while own not in seen:
+                seen += str(await asyncio.wait_for(opened.recv(), 20))
+            await opened.close()
+            assert MARK not in "".join(heard_of) + seen
+            for event in (json.loads(line.removeprefix("data: ")) for line in heard_of if line.startswith("data: ")):
+                assert own_place.items() <= event.items(), f"{key} was told of {event}"
+
+
+async def _heard(lines: AsyncIterator[str], last: str) -> list[str]:
+    """What a stream says until it says `last`; events of the tests before may still come through."""
+    heard: list[str] = []
+    async with asyncio.timeout(30):
+        async for line in lines:
+            heard.append(line)
+            if line.startswith("data: ") and last in line:
+                return heard
+    raise AssertionError(f"the stream ended before {last}: {heard}")
+
+
+async def test_a_stream_ends_and_a_socket_is_closed_once_the_key_is_revoked(planted: Planted):
+    url = planted.urls["native"]
+    async with planted.client("the operator") as operator:
+        made = (await operator.post(f"{url}/v1/admin/keys", json={"name": "short", "roles": ["read"]})).json()
+        key = {"Authorization": f"Bearer {made['key']}"}
+
+        async def known() -> bool:
+            return (await operator.get(f"{url}/readyz", headers=key)).status_code == 200
+
+        await wait_until(known)
+        opened = await websockets.connect(
+            f"{url.replace('http', 'ws')}/stream/mem-live/viewer?token={made['key']}", proxy=None
+        )
+        async with operator.stream("GET", f"{url}/v1/live", headers=key) as stream:
+            lines = stream.aiter_lines()
+            assert await anext(lines) == ": connected"
+            assert (await operator.delete(f"{url}/v1/admin/keys/{made['id']}")).status_code == 200
+
+            async def unknown() -> bool:
+                return (await operator.get(f"{url}/readyz", headers=key)).status_code == 401
+
+            await wait_until(unknown)
+            said = {"project": PROJECT, "session_id": SESSION, "content": f"{MARK} after it"}
+            assert (await operator.post(f"{url}/v1/observations", json=said)).status_code == 202
+            assert MARK not in "\n".join([line async for line in lines])
+        assert MARK not in await everything_until_closed(opened)
+        assert opened.close_code == 1008
+
+
+async def everything_until_closed(opened: websockets.ClientConnection) -> str:
+    """What a WebSocket says before the server closes it."""
+    frames: list[str] = []
+    with suppress(websockets.ConnectionClosed):
+        while True:
+            frames.append(str(await asyncio.wait_for(opened.recv(), 20)))
+    return "".join(frames)
+
+
+async def test_an_mcp_session_is_for_the_key_that_opened_it(planted: Planted):
+    url = planted.urls["memex_mcp"] + "/mcp"
+    begin = {
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+    }  # fmt: skip
+    headers = {"Accept": "application/json, text/event-stream"}
+    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    async with (
+        planted.client("only reads") as owner,
+        planted.client("another project") as other,
+        planted.client("") as nobody,
+    ):
+        session = (await owner.post(url, json=begin, headers=headers)).headers["mcp-session-id"]
+        headers["mcp-session-id"] = session
+        assert (await owner.post(url, json=listing, headers=headers)).status_code == 200
+        assert (await other.post(url, json=listing, headers=headers)).status_code == 404
+        assert (await nobody.post(url, json=listing, headers=headers)).status_code == 401
+        assert (await other.delete(url, headers=headers)).status_code == 404
+
+
+async def test_no_secret_is_in_any_log_file_or_metric(planted: Planted):
+    """After all of the above: every key and the server's secret were sent, in headers and in addresses."""
+    async with planted.client("the operator") as operator:
+        measured = (await operator.get(planted.urls["native"] + "/metrics")).text
+    secrets = [key for key in planted.keys.values() if key]
+    logs = {path.name: path.read_text(errors="replace") for path in (planted.server.data_dir / "logs").iterdir()}
+    assert {"api.log", "worker.log"} <= logs.keys()
+    for name, text in {**logs, "/metrics": measured}.items():
+        assert [one for one in secrets if one in text] == [], name
+
+
+TOOLS = {one.name: one for tools in PROFILES.values() for one in tools}

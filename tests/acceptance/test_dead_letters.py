@@ -1,0 +1,147 @@
+"""Dead letters as an operator meets them: events of a later release, a worker that is upgraded, redrive and discard."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from waiting import wait_until
+
+from api.cli.supervisor import Supervisor
+from ingest.connections import connect
+from ingest.log.keys import PartitionKeys
+from ingest.log.partitions import partition_of, session_route
+from tests.acceptance.running import Server, fault
+from tests.acceptance.test_up import ROOT, command_line, environment
+
+PARTITIONS = 2
+LETTERS = "/v1/admin/dead-letters"
+
+
+@pytest.fixture
+def server(private_server: Callable[..., Server]) -> Server:
+    """A server of its own."""
+    return private_server(partitions=PARTITIONS)
+
+
+def dream(of: str, project: str, session: str = "s1") -> bytes:
+    """An event of a type that only a later release knows."""
+    fields = {"event_id": f"dream-of-{of}", "type": "dream.dreamt", "version": 1, "tenant": "default"}
+    return msgspec.msgpack.encode({**fields, "project": project, "session_id": session, "data": {"of": of}})
+
+
+def home(project: str) -> int:
+    """The partition of the project's session."""
+    return partition_of(session_route("default", project, "s1"), PARTITIONS)
+
+
+async def parked(server: Server, client: httpx.AsyncClient, project: str, *payloads: bytes) -> list[str]:
+    """Put entries into the log and wait until they are dead letters; returns their positions."""
+    redis = connect(server.redis_url)
+    try:
+        raw = [await redis.xadd(PartitionKeys(home(project)).log, {"e": payload}) for payload in payloads]
+    finally:
+        await redis.aclose()
+    places = [f"{home(project)}:{one.decode()}" for one in raw]
+
+    async def all_there() -> bool:
+        shown = (await client.get(LETTERS)).json()["dead_letters"]
+        return set(places) <= {one["position"] for one in shown}
+
+    await wait_until(all_there)
+    return places
+
+
+def mnemolog(server: Server, *words: str) -> tuple[int, Any]:
+    """Exit code and JSON of a command."""
+    variables = {"MNEMOLOG_URL": server.url, "MNEMOLOG_SECRET": server.secret}
+    done = subprocess.run(
+        command_line("dead-letters", *words, "--json"), env=environment(**variables), cwd=ROOT, capture_output=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    return done.returncode, json.loads(done.stdout)
+
+
+@contextmanager
+def newer_worker(server: Server) -> Generator[None]:
+    """A worker of a later release in the place of the server's own."""
+    stop(server.supervisor)
+    settings = server.supervisor.settings
+    variables = {
+        "REDIS_URL": server.redis_url,
+        "MNEMOLOG_DATA_DIR": str(settings.data_dir),
+        "MNEMOLOG_CACHE_DIR": str(settings.cache_dir),
+        "MNEMOLOG_PARTITIONS": str(PARTITIONS),
+        "MNEMOLOG_EMBEDDER": "none",
+        "PYTHONPATH": str(ROOT),
+    }
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "tests/support/newer_worker.py")], env=environment(**variables), cwd=ROOT
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def stop(supervisor: Supervisor) -> None:
+    """Stop the server's worker, for good."""
+    supervisor.worker.stop()
+
+
+async def test_what_a_later_release_can_apply_is_redriven_after_the_upgrade(server: Server, project: str):
+    async with server.client("eve") as client:
+        places = await parked(server, client, project, dream("sheep", project), dream("rain", project), b"\xc1")
+        code, page = mnemolog(server, "list", "--code", "unknown_event_type")
+        assert (code, [one["position"] for one in page["dead_letters"]]) == (0, places[:2])
+        code, one = mnemolog(server, "show", places[0])
+        assert (code, one["type"], one["event"]["data"]) == (0, "dream.dreamt", {"of": "sheep"})
+        code, told = mnemolog(server, "redrive", places[0])
+        assert (code, [left["attempts"] for left in told["left"]]) == (1, [2]), "this release cannot"
+        with newer_worker(server):
+            code, told = mnemolog(server, "redrive", "--code", "unknown_event_type", "--wait", "50")
+            assert (code, told) == (0, {"requested": places[:2], "left": []})
+        answer = await client.get("/v1/sessions/s1/observations", params={"project": project})
+        assert [one["content"] for one in answer.json()["items"]] == ["dreamt of sheep", "dreamt of rain"]
+        answer = (await client.get(LETTERS)).json()
+        assert [one["position"] for one in answer["dead_letters"]] == places[2:]
+        assert answer["counts"] == {"parked": 3, "redriven": 2, "redrive_failed": 1, "rebuilt": 0, "discarded": 0}
+
+
+async def test_one_is_discarded_and_the_metrics_say_so(server: Server, project: str):
+    async with server.client("eve") as client:
+        (first, second) = await parked(server, client, project, b"\xc1 one", b"\xc1 two")
+        code, told = mnemolog(server, "discard", first, "--reason", "not ours", "--agent", "eve", "--erase")
+        assert (code, told) == (0, {"discarded": [first]})
+        (one,) = (await client.get(LETTERS, params={"state": "discarded"})).json()["dead_letters"]
+        assert one["discarded"]["agent_id"] == "eve"
+        assert one["discarded"]["reason"] == "not ours"
+        assert one["event"]["type"] == "event.erased"
+        lines = (await client.get("/metrics")).text.splitlines()
+        assert 'mnemolog_dead_letter_changes_total{outcome="discarded"} 1.0' in lines
+        assert 'mnemolog_dead_letter_changes_total{outcome="parked"} 2.0' in lines
+        assert f'mnemolog_dead_letters{{partition="{home(project)}"}} 1.0' in lines
+        assert mnemolog(server, "show", first)[1]["state"] == "discarded"
+        assert mnemolog(server, "show", second)[1]["state"] == "parked"
+
+
+async def test_what_is_asked_wrongly_is_refused(server: Server):
+    async with server.client() as client:
+        assert (await client.get(f"{LETTERS}/0:1-1")).status_code == 404
+        for place in ("x", "9:1-1", "0:x"):
+            answer = await client.get(f"{LETTERS}/{place}")
+            assert (answer.status_code, fault(answer)["field"]) == (422, "position")
+        everything = await client.post(f"{LETTERS}/redrive", json={})
+        assert fault(everything)["message"] == "name a position, a code or a type"
+        without_reason = await client.post(f"{LETTERS}/discard", json={"code": "x"})
+        assert without_reason.status_code == 422
+        assert (await client.get(LETTERS, params={"limit": 1000})).status_code == 422
+    assert mnemolog(server, "show", "0:1-1")[0] == 1
+    assert mnemolog(server, "redrive")[0] == 2
+    assert mnemolog(server, "discard", "0:1-1")[0] == 2

@@ -1,0 +1,50 @@
+"""Reconciling as an operator asks for it: a damaged listing is repaired, what nobody may repair is advice."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ingest.connections import connect
+from ingest.settings import to_environment
+from tests.acceptance.running import Server
+
+Start = Callable[..., Server]
+
+
+async def reconcile(server: Server) -> tuple[int, dict[str, Any]]:
+    """Exit code of `mnemolog reconcile` and the report that it printed."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "api.cli.main", "reconcile", "--json", "--wait", "120",
+        env={**os.environ, **to_environment(server.supervisor.settings)}, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    out, _ = await process.communicate()
+    return process.returncode or 0, msgspec.json.decode(out)["report"]
+
+
+async def test_a_listing_that_lost_a_memory_has_it_again(private_server: Start):
+    server = private_server(partitions=2)
+    redis = connect(server.redis_url)
+    async with server.client() as client:
+        batch = [{"type": "remember", "project": "shop", "content": f"shelf {k} is full"} for k in range(5)]
+        after = (await client.post("/v1/events", json=batch)).json()["position"]
+        asked = {"project": "shop", "after": after}
+        before = (await client.get("/v1/memories", params=asked)).json()["items"]
+        assert len(before) == 5
+        code, report = await reconcile(server)
+        assert (code, {name: count for name, count in report["found"].items() if count}) == (0, {})
+        assert sum(one["documents"] for one in report["partitions"]) >= 5
+
+        damaged = [key async for key in redis.scan_iter(match="mnemolog:*:g1:list:memories:*", count=1000)]
+        assert damaged
+        for key in damaged:
+            (member,) = await redis.zrange(key.decode(), 0, 0)
+            await redis.zrem(key.decode(), member)
+        assert len((await client.get("/v1/memories", params=asked)).json()["items"]) == 4
+        code, report = await reconcile(server)
+        assert (code, report["found"]["missing_from_listing"]) == (0, len(damaged))
+        assert (await client.get("/v1/memories", params=asked)).json()["items"] == before
+    await redis.aclose()

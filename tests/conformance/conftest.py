@@ -1,0 +1,60 @@
+"""Fixtures of the conformance tests, and which suites run against which servers.
+
+The suites of the log, of the store, of the index and of what moves between them run against every kind of server. The
+others, which are about what is done with those, run against the embedded Valkey; `EVERY_SERVER=1 pytest
+tests/conformance` runs all of them against all.
+"""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from desk import Desk, opened_desk
+from servers import SERVERS, Server, serving
+
+from ingest.connections import Client
+
+ON_EVERY_SERVER = (
+    "index_replica",
+    "test_backup",
+    "test_changes",
+    "test_event_log",
+    "test_lease",
+    "test_manifests",
+    "test_numbers",
+    "test_presence",
+    "test_queries_around",
+    "test_queries_audit",
+    "test_queries_graph",
+    "test_queries_health",
+    "test_queries_isolated",
+    "test_queries_lessons",
+    "test_queries_listed",
+    "test_queries_profiles",
+    "test_runner",
+    "test_runner_host",
+    "test_state_store",
+)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test that asks for a server against those that its module is for."""
+    if "valkey" in metafunc.fixturenames:
+        path = metafunc.definition.path
+        everywhere = not {path.stem, path.parent.name}.isdisjoint(ON_EVERY_SERVER) or "EVERY_SERVER" in os.environ
+        metafunc.parametrize("valkey", SERVERS if everywhere else SERVERS[:1], indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def valkey(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One real server of each kind for the whole session: Valkey, Redis where it is installed, a Valkey cluster."""
+    with serving(request.param, tmp_path_factory.mktemp(request.param)) as server:
+        yield server
+
+
+@pytest.fixture
+async def desk(redis: Client, valkey: Server, tmp_path: Path) -> AsyncIterator[Desk]:
+    """An empty log, with everything that may be asked of it."""
+    async with opened_desk(redis, valkey.url, tmp_path) as desk:
+        yield desk

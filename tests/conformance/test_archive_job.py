@@ -1,0 +1,485 @@
+"""What archiving guarantees, against a real Valkey: the log reads the same before, meanwhile and after.
+
+Whatever is killed; and what was forgotten is gone from every file of the archive after the next purge, whatever it
+raced with. Left open: how entries are divided into segments, and how files are named.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from archiving import seal_next
+from rebuilding import rebuild
+from replay_compare import assert_equals_replay
+from workshop import PARTITIONS, TENANT, Workshop
+
+from ingest.archive import sealing as sealing_module
+from ingest.archive.archive import Archive
+from ingest.archive.archived_log import ArchivedLog
+from ingest.archive.errors import MissingFile, Outrun
+from ingest.archive.sealing import Sealing
+from ingest.archive.state import count_erased, load_archived
+from ingest.archive.store import DirectoryStore
+from ingest.commands.decide import Caller
+from ingest.connections import Client
+from ingest.log.event_log import Stored
+from ingest.log.keys import ARCHIVE_LEASE, CONSUMER, CONSUMER_GROUP, PartitionKeys
+from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import START, Position
+from projections.access import Reader
+from projections.lag import entries_behind
+from projections.operations import Forgetting
+from workers.jobs.archive import Archived, ArchiveJob
+
+MARK = "zqxvkmarker7"
+SECRET = f"the key is {MARK}"
+HOME = partition_of(project_route(TENANT, "atlas"), PARTITIONS)
+"""The partition of all memories of these tests."""
+
+
+class Killed(BaseException):
+    """The worker is gone: nothing of it runs on, nothing catches this."""
+
+
+@pytest.fixture
+async def shop(redis: Client, tmp_path: Path) -> Workshop:
+    made = Workshop(redis, tmp_path, archived=True)
+    await made.log.create_or_check()
+    return made
+
+
+async def remembered(shop: Workshop, *texts: str) -> list[str]:
+    """The ids of memories that are projected."""
+    names = [(await shop.remember(text)).id for text in texts]
+    await shop.project()
+    return names
+
+
+async def forget(shop: Workshop, *names: str) -> None:
+    """Forget memories, and fold that."""
+    await Forgetting(shop.current).documents(names, Reader(TENANT, operator=True), Caller(TENANT))
+    await shop.project()
+
+
+async def whole(shop: Workshop) -> list[list[Stored]]:
+    """The log as a process reads it that starts now."""
+    log = shop.archived_log()
+    forwards = [await log.read(partition, START, 10_000) for partition in range(PARTITIONS)]
+    backwards = [await log.read_back(partition, None, 10_000) for partition in range(PARTITIONS)]
+    assert [rows[::-1] for rows in backwards] == forwards
+    return forwards
+
+
+def in_archive(shop: Workshop, text: str = MARK) -> list[str]:
+    """The files of the archive that have a text, unpacked."""
+    found: list[str] = []
+    for path in sorted(shop.archive.rglob("*")):
+        content = path.read_bytes() if path.is_file() else b""
+        if path.name.endswith(".zst"):
+            content = zstandard.ZstdDecompressor().decompressobj().decompress(content)
+        if text.encode() in content:
+            found.append(path.name)
+    return found
+
+
+def segments(shop: Workshop) -> list[str]:
+    """The names of all segment files."""
+    return sorted(path.name for path in shop.archive.rglob("segment-*"))
+
+
+async def in_stream(shop: Workshop) -> int:
+    """Entries of all streams."""
+    return sum([int(await shop.redis.xlen(PartitionKeys(partition).log)) for partition in range(PARTITIONS)])
+
+
+def killing(step: Callable[..., Any], when: str) -> Callable[..., Any]:
+    """The step, in a worker that is killed before or after it."""
+    if inspect.iscoroutinefunction(step):
+
+        async def killed(*args: Any, **options: Any) -> Any:
+            if when == "after":
+                await step(*args, **options)
+            raise Killed
+
+        return killed
+
+    def killed_at_once(*args: Any, **options: Any) -> Any:
+        if when == "after":
+            step(*args, **options)
+        raise Killed
+
+    return killed_at_once
+
+
+def with_one_before(step: Callable[..., Any], other: Callable[[], Awaitable[None]]) -> Callable[..., Any]:
+    """The step, ahead of which another worker does something, once."""
+    left = [other]
+
+    async def overtaken(*args: Any, **options: Any) -> Any:
+        if left:
+            await left.pop()()
+        return await step(*args, **options)
+
+    return overtaken
+
+
+# when something goes
+
+
+async def test_what_is_old_enough_is_sealed_and_trimmed_and_the_rest_stays(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sealing_module, "SEGMENT_ENTRIES", 3)
+    await remembered(shop, *(f"early {n}" for n in range(7)))
+    before = await whole(shop)
+    shop.clock.advance(timedelta(hours=1))
+    job = shop.archive_job(after=timedelta(minutes=50))
+    assert await job.run() == Archived(sealed=2, trimmed=6, rewritten=0)
+    assert len(segments(shop)) == 2
+    assert await in_stream(shop) == 1, "less than a segment takes"
+    assert await whole(shop) == before
+    assert await job.run() == Archived()
+
+
+async def test_what_does_not_fill_a_segment_goes_when_it_is_much_older(shop: Workshop):
+    await remembered(shop, "one", "two")
+    shop.clock.advance(timedelta(hours=20))
+    assert await shop.archive_job(after=timedelta(hours=1)).run() == Archived()
+    shop.clock.advance(timedelta(hours=5))
+    assert await shop.archive_job(after=timedelta(hours=1)).run() == Archived(sealed=1, trimmed=2)
+
+
+async def test_what_is_not_projected_yet_is_not_sealed(shop: Workshop):
+    await remembered(shop, "projected")
+    await shop.remember("not yet")
+    assert await shop.archive_job().run(force=True) == Archived(sealed=1, trimmed=1)
+    assert await in_stream(shop) == 1
+    await shop.project()
+    assert await shop.archive_job().run(force=True) == Archived(sealed=1, trimmed=1)
+
+
+async def test_what_is_sealed_and_not_projected_is_not_trimmed(shop: Workshop):
+    """It cannot come about by itself; a server that lost its newest writes may be like that."""
+    await remembered(shop, "one")
+    keys = PartitionKeys(HOME)
+    assert await Sealing(shop.redis, shop.archived_log()).seal(HOME, Position(10**13, 0), Position(10**13, 0))
+    checkpoint = keys.of_generation(1).checkpoint
+    stood = await shop.redis.get(checkpoint)
+    await shop.redis.set(checkpoint, "1-0")
+    assert await Sealing(shop.redis, shop.archived_log()).let_go(HOME) == 0
+    assert await in_stream(shop) == 1
+    await shop.redis.set(checkpoint, stood)
+    assert await Sealing(shop.redis, shop.archived_log()).let_go(HOME) == 1
+
+
+async def test_a_big_segment_ends_at_its_limit_in_bytes(shop: Workshop, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sealing_module, "SEGMENT_BYTES", 2_000)
+    await remembered(shop, *(f"{n} {'x' * 600}" for n in range(7)))
+    before = await whole(shop)
+    done = await shop.archive_job().run(force=True)
+    assert done.trimmed == 7
+    assert done.sealed >= 3
+    assert await whole(shop) == before
+
+
+async def test_only_one_worker_archives_at_a_time(shop: Workshop):
+    await remembered(shop, "one")
+    await shop.redis.set(ARCHIVE_LEASE, "another", ex=30)
+    assert await shop.archive_job().run() == Archived()
+    assert segments(shop) == []
+
+
+async def test_two_at_once_who_both_think_that_they_hold_the_lease_do_no_harm(shop: Workshop):
+    """A worker that was paused wakes up: each commit is one's own, or nothing."""
+    await remembered(shop, *(f"text {n}" for n in range(30)))
+    before = await whole(shop)
+
+    async def archive() -> None:
+        log = shop.archived_log()
+        for _ in range(12):
+            try:
+                await seal_next(shop.redis, log, HOME, 3)
+                await Sealing(shop.redis, log).let_go(HOME)
+                await Sealing(shop.redis, log).rewrite(HOME)
+            except (Outrun, MissingFile):
+                continue  # who was outrun, or found a file replaced, begins again
+
+    await asyncio.gather(*(archive() for _ in range(3)))
+    assert await whole(shop) == before
+    await shop.archive_job().run(force=True)
+    assert await whole(shop) == before
+    assert await in_stream(shop) == 0
+
+
+# whatever is killed
+
+SEALING: list[tuple[type, str]] = [
+    (DirectoryStore, "write"),
+    (Archive, "write"),
+    (Archive, "write_manifest"),
+    (Sealing, "_name_sealed"),
+    (Archive, "sweep"),
+    (Archive, "entries_from_store"),
+    (Sealing, "_trim"),
+    (Sealing, "let_go"),
+]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(("owner", "step"), SEALING, ids=[f"{owner.__name__}.{step}" for owner, step in SEALING])
+async def test_an_archiving_that_is_killed_at_any_step_is_done_by_the_next(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, owner: type, step: str, when: str
+):
+    """At no moment does the log read otherwise; and nothing is left that no manifest has."""
+    names = await remembered(shop, "kept", SECRET, "also kept")
+    await forget(shop, names[0])
+    await shop.archive_job().run(force=True)
+    await remembered(shop, "later")
+    before, erased = await whole(shop), await count_erased(shop.redis, PARTITIONS)
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, step, killing(getattr(owner, step), when))
+        with pytest.raises(Killed):
+            await shop.archive_job().run(force=True)
+    assert await whole(shop) == before
+    await shop.redis.delete(ARCHIVE_LEASE)
+    await shop.archive_job().run(force=True)
+    assert await whole(shop) == before
+    assert await in_stream(shop) == 0
+    assert await count_erased(shop.redis, PARTITIONS) == erased
+    await assert_no_stray_files(shop)
+    await assert_equals_replay(shop.redis, shop.archived_log(), PARTITIONS)
+
+
+REWRITING: list[tuple[type, str]] = [
+    (DirectoryStore, "write"),
+    (Sealing, "_with_stubs"),
+    (Archive, "write_manifest"),
+    (Sealing, "_replace"),
+    (DirectoryStore, "delete"),
+    (Archive, "sweep"),
+    (Sealing, "rewrite"),
+]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(("owner", "step"), REWRITING, ids=[f"{owner.__name__}.{step}" for owner, step in REWRITING])
+async def test_a_purge_that_is_killed_while_it_rewrites_the_archive_is_done_by_the_next(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, owner: type, step: str, when: str
+):
+    names = await remembered(shop, "kept", SECRET, "also kept")
+    await shop.archive_job().run(force=True)
+    await forget(shop, names[1])
+    before, erased = await whole(shop), await count_erased(shop.redis, PARTITIONS)
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, step, killing(getattr(owner, step), when))
+        with pytest.raises(Killed):
+            await shop.purge().run()
+    assert await whole(shop) == before
+    assert await count_erased(shop.redis, PARTITIONS) == erased
+    assert await shop.purge().wanted()
+    await shop.redis.delete(ARCHIVE_LEASE)
+    await shop.purge().run()
+    assert in_archive(shop) == []
+    assert await whole(shop) == before
+    assert await count_erased(shop.redis, PARTITIONS) == erased
+    await assert_no_stray_files(shop)
+
+
+async def assert_no_stray_files(shop: Workshop) -> None:
+    """Of each partition one manifest, and the segments that it has."""
+    log = shop.archived_log()
+    folder = shop.archive / (await log.archive.identity()).archive
+    for partition in range(PARTITIONS):
+        archived = await load_archived(shop.redis, PartitionKeys(partition))
+        if archived.version:
+            manifest = await log.archive.manifest(partition, archived)
+            there = {path.name for path in (folder / f"p{partition:02d}").iterdir()}
+            assert there == {manifest.name, *(one.name for one in manifest.segments)}
+
+
+# forgetting
+
+
+async def test_what_is_forgotten_is_out_of_the_log_at_once_and_out_of_the_files_after_the_purge(shop: Workshop):
+    names = await remembered(shop, "kept", SECRET, "also kept")
+    await shop.archive_job().run(force=True)
+    assert in_archive(shop), "the search would prove nothing"
+    old = segments(shop)
+    await forget(shop, names[1])
+    after = await whole(shop)
+    assert MARK.encode() not in b"".join(row.payload for rows in after for row in rows)
+    assert in_archive(shop)
+    erased = await count_erased(shop.redis, PARTITIONS)
+    removed = await shop.purge().run()
+    assert removed.archive_segments == 1
+    assert in_archive(shop) == []
+    assert in_archive(shop, "also kept")
+    assert not set(old) & set(segments(shop)), "the old file is gone"
+    assert await shop.redis.zcard(PartitionKeys(HOME).erased) == 0, "its stubs are in the segment"
+    assert await count_erased(shop.redis, PARTITIONS) == erased == 1
+    assert await whole(shop) == after
+    await assert_equals_replay(shop.redis, shop.archived_log(), PARTITIONS)
+
+
+async def test_a_reader_that_knows_the_old_files_reads_the_new_ones(shop: Workshop, monkeypatch: pytest.MonkeyPatch):
+    """Another process has the manifest in memory and not the segment, which is replaced."""
+    monkeypatch.setattr(sealing_module, "SEGMENT_ENTRIES", 2)
+    names = await remembered(shop, "one", "two", SECRET, "four")
+    await shop.archive_job().run(force=True)
+    reader = shop.archived_log()
+    assert len(await reader.read(HOME, START, 2)) == 2
+    archive, manifest = reader.archive, Archive.manifest
+
+    async def replaced_meanwhile() -> None:
+        await forget(shop, names[2])
+        await shop.purge().run()
+
+    monkeypatch.setattr(archive, "entries_from_store", with_one_before(archive.entries_from_store, replaced_meanwhile))
+    rows = await reader.read(HOME, START, 4)
+    assert len(rows) == 4
+    assert MARK.encode() not in b"".join(row.payload for row in rows)
+    assert Archive.manifest is manifest
+
+
+RACES = [
+    (Sealing, "_waiting"),
+    (Archive, "write"),
+    (Archive, "write_manifest"),
+    (Sealing, "_name_sealed"),
+    (Archive, "sweep"),
+    (Archive, "entries_from_store"),
+    (Sealing, "_trim"),
+]
+
+
+@pytest.mark.parametrize("purged", [False, True], ids=["", "and-purged"])
+@pytest.mark.parametrize(("owner", "step"), RACES, ids=[f"{owner.__name__}.{step}" for owner, step in RACES])
+async def test_what_is_forgotten_while_it_is_archived_is_gone_after_the_next_purge(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, owner: type, step: str, purged: bool
+):
+    """Also when a purge came between, of a worker that held the lease because this one was paused."""
+    names = await remembered(shop, "kept", SECRET, "also kept")
+
+    async def forgotten_meanwhile() -> None:
+        await forget(shop, names[1])
+        if purged:
+            await shop.redis.delete(ARCHIVE_LEASE)
+            await shop.purge().run()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, step, with_one_before(getattr(owner, step), forgotten_meanwhile))
+        await shop.archive_job().run(force=True)
+    assert await count_erased(shop.redis, PARTITIONS) == 1
+    await shop.archive_job().run(force=True)
+    await shop.purge().run()
+    assert in_archive(shop) == []
+    assert await in_stream(shop) == 0
+    assert [len(rows) for rows in await whole(shop)] == [4 if n == HOME else 0 for n in range(PARTITIONS)]
+    assert await count_erased(shop.redis, PARTITIONS) == 1
+    await assert_equals_replay(shop.redis, shop.archived_log(), PARTITIONS)
+
+
+async def test_a_file_that_never_counted_is_rid_of_what_was_forgotten(shop: Workshop, monkeypatch: pytest.MonkeyPatch):
+    """Its writer was killed before Redis named it, and nothing of it is sealed."""
+    names = await remembered(shop, SECRET)
+    with monkeypatch.context() as patched:
+        patched.setattr(Sealing, "_name_sealed", killing(Sealing._name_sealed, "before"))  # pyright: ignore[reportPrivateUsage]
+        with pytest.raises(Killed):
+            await shop.archive_job().run(force=True)
+    await shop.redis.delete(ARCHIVE_LEASE)
+    assert in_archive(shop)
+    await forget(shop, names[0])
+    await shop.purge().run()
+    assert in_archive(shop) == []
+
+
+async def test_a_writer_that_was_paused_cannot_let_count_what_it_wrote(shop: Workshop, monkeypatch: pytest.MonkeyPatch):
+    """Meanwhile the same entries were sealed by another one, and rewritten; the paused one takes its files away."""
+    names = await remembered(shop, "kept", SECRET)
+    paused, go_on = asyncio.Event(), asyncio.Event()
+    name_it = Sealing._name_sealed  # pyright: ignore[reportPrivateUsage]
+
+    async def wait_first(self: Sealing, *args: Any) -> None:
+        paused.set()
+        await go_on.wait()
+        await name_it(self, *args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Sealing, "_name_sealed", wait_first)
+        late = asyncio.create_task(shop.archive_job().run(force=True))
+        await paused.wait()
+    await shop.redis.delete(ARCHIVE_LEASE)
+    await shop.archive_job().run(force=True)
+    await forget(shop, names[1])
+    await shop.purge().run()
+    after = await whole(shop)
+    go_on.set()
+    await late
+    assert in_archive(shop) == []
+    assert await whole(shop) == after
+
+
+async def test_an_archive_that_is_away_keeps_the_notes_of_the_purge(shop: Workshop):
+    names = await remembered(shop, SECRET)
+    await shop.archive_job().run(force=True)
+    await forget(shop, names[0])
+    aside = shop.archive.rename(shop.archive.with_name("aside"))
+    with pytest.raises(Exception, match="it is not there"):
+        await shop.purge().run()
+    assert await shop.purge().wanted()
+    aside.rename(shop.archive)
+    await shop.purge().run()
+    assert in_archive(shop) == []
+    assert not await shop.purge().wanted()
+
+
+# what is made of the log
+
+
+async def test_a_rebuild_reads_the_archive_and_then_the_stream(shop: Workshop, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sealing_module, "SEGMENT_ENTRIES", 4)
+    names = await remembered(shop, *(f"text number {n} of a few" for n in range(10)))
+    await shop.observe("seen")
+    await forget(shop, names[3])
+    await shop.archive_job().run(force=True)
+    await forget(shop, names[5])
+    await remembered(shop, "in the stream")
+    log = shop.archived_log()
+    for partition in range(PARTITIONS):
+        assert await rebuild(shop.redis, log, partition, 20) == 1
+    assert int(await shop.redis.get(PartitionKeys(HOME).generation)) == 2
+    await assert_equals_replay(shop.redis, log, PARTITIONS)
+    assert await shop.gone(names[3])
+    assert await shop.gone(names[5])
+    assert not await shop.gone(names[6])
+
+
+async def test_the_lag_is_right_behind_a_trim(shop: Workshop):
+    """The consumer group counts on: what was trimmed was read, what came later was not."""
+    keys = PartitionKeys(HOME)
+    await shop.redis.xgroup_create(keys.log, CONSUMER_GROUP, id="0-0", mkstream=True)
+    names = await remembered(shop, *(f"text {n}" for n in range(6)))
+    await forget(shop, names[5])
+    read: Any = await shop.redis.xreadgroup(CONSUMER_GROUP, CONSUMER, {keys.log: ">"}, count=100, block=None)
+    await shop.redis.xack(keys.log, CONSUMER_GROUP, *(position.decode() for position, _ in read[0][1]))
+    await shop.archive_job().run(force=True)
+    assert await in_stream(shop) == 0
+    assert await entries_behind(shop.redis, PARTITIONS) == {}
+    for n in range(3):
+        await shop.remember(f"later {n}")
+    assert await entries_behind(shop.redis, PARTITIONS) == {HOME: 3}
+
+
+async def test_the_purge_of_a_log_without_an_archive_rewrites_none(redis: Client, tmp_path: Path):
+    shop = Workshop(redis, tmp_path)
+    await shop.log.create_or_check()
+    assert not isinstance(shop.log, ArchivedLog)
+    names = await remembered(shop, SECRET)
+    await forget(shop, *names)
+    assert (await shop.purge().run()).archive_segments == 0
+    assert isinstance(shop.archive_job(), ArchiveJob)

@@ -1,0 +1,484 @@
+"""What backups guarantee, against a real Valkey: made when the log changed, and put back as if nothing had happened.
+
+Left open: how records are compressed; in what order a backup's partitions are written.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import zstandard
+from msgspec.structs import replace
+from workshop import PARTITIONS, TENANT, Workshop
+
+from ingest.commands.decide import Caller
+from ingest.commands.requests import Remember
+from ingest.connections import Client
+from ingest.errors import PartitionCountMismatch, RestoreUnfinished
+from ingest.log.event_log import Entry, Stored
+from ingest.log.keys import BACKUP_LEASE, MANIFEST, WORKERS, NumberKeys, PartitionKeys
+from ingest.log.position import START
+from ingest.log.redis_log import RedisLog
+from ingest.log.scripts import beat, number
+from projections.access import Reader
+from projections.backup import restoring
+from projections.backup.choosing import choose
+from projections.backup.directory import DirectoryTarget
+from projections.backup.manifest import RECORDS, BackupFailed, DamagedBackup, Manifest, RestoreRefused
+from projections.backup.records import Record, Unreadable, read_records
+from projections.backup.restoring import restore
+from projections.backup.state import load_status
+from projections.operations import Forgetting
+from projections.operations.transfer import export_events
+from projections.receipts import Receipt, load_receipt, save_receipt
+from workers.jobs import backup as backup_module
+from workers.jobs.backup import BackupJob
+
+HOUR = timedelta(hours=1)
+MARK = "zqxvkmarker7"
+SECRET, KEPT = f"the key is {MARK}", "the kettle is green"
+ADMIN = Reader(TENANT, operator=True)
+
+
+@pytest.fixture
+async def shop(redis: Client, tmp_path: Path) -> Workshop:
+    made = Workshop(redis, tmp_path)
+    await made.log.create_or_check()
+    return made
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> DirectoryTarget:
+    return DirectoryTarget(tmp_path / "backups")
+
+
+@pytest.fixture
+def job(shop: Workshop, target: DirectoryTarget, tmp_path: Path) -> BackupJob:
+    return BackupJob(shop.redis, shop.log, target, tmp_path / "work", every=HOUR, keep=3, clock=shop.clock)
+
+
+async def made(job: BackupJob, shop: Workshop, content: str) -> Manifest:
+    """Say something, and back it up an hour later."""
+    await shop.remember(content)
+    shop.clock.advance(HOUR)
+    backup = await job.run()
+    assert backup is not None
+    return backup
+
+
+async def wiped(shop: Workshop) -> Workshop:
+    """An empty server, and what works on it."""
+    await shop.redis.flushall()
+    return Workshop(shop.redis, shop.folder)
+
+
+async def restored(redis: Client, target: DirectoryTarget, work: Path, name: str | None = None) -> Manifest:
+    """Restore the newest backup, or one by name."""
+    chosen = choose(target, name, work)
+    assert chosen is not None
+    await restore(redis, PARTITIONS, chosen)
+    return chosen.manifest
+
+
+async def exported(shop: Workshop) -> bytes:
+    """A whole export."""
+    return b"".join([chunk async for chunk in export_events(shop.log, shop.documents, ADMIN, None)])
+
+
+async def stored(shop: Workshop) -> list[list[Stored]]:
+    """Every entry of the log, with its position."""
+    return [await shop.log.read(partition, START, 10_000) for partition in range(PARTITIONS)]
+
+
+def held(folder: Path) -> bytes:
+    """All bytes of all backups, unpacked."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    unpack = zstandard.ZstdDecompressor().decompressobj
+    return b"\n".join(unpack().decompress(f.read_bytes()) if f.name == RECORDS else f.read_bytes() for f in files)
+
+
+async def forget(shop: Workshop, *names: str) -> None:
+    """Forget documents, and fold that; a second later."""
+    shop.clock.advance(timedelta(seconds=1))
+    await Forgetting(shop.current).documents(names, ADMIN, Caller(TENANT))
+    await shop.project()
+
+
+# when one is made
+
+
+async def test_a_log_that_changed_is_backed_up_once_in_the_time(shop: Workshop, job: BackupJob):
+    assert await job.run() is None, "an empty log has nothing to say"
+    await shop.remember(KEPT)
+    first = await job.run()
+    assert first is not None
+    assert (first.events, first.partitions) == (1, PARTITIONS)
+    await shop.remember("and more")
+    assert await job.run() is None
+    shop.clock.advance(HOUR)
+    second = await job.run()
+    assert second is not None
+    assert second.events == 2
+
+
+async def test_a_log_that_did_not_change_is_not_backed_up_again(
+    shop: Workshop, job: BackupJob, target: DirectoryTarget
+):
+    await made(job, shop, KEPT)
+    shop.clock.advance(HOUR)
+    assert await job.run() is None
+    assert await job.run(force=True) is None
+    assert len(target.names()) == 1
+
+
+async def test_one_is_made_at_once_when_asked(shop: Workshop, job: BackupJob):
+    await made(job, shop, KEPT)
+    await shop.remember("and more")
+    assert await job.run(force=True) is not None
+
+
+async def test_so_many_are_kept(shop: Workshop, job: BackupJob, target: DirectoryTarget):
+    names = [(await made(job, shop, f"thought {n}")).name for n in range(5)]
+    assert target.names() == names[-3:]
+
+
+async def test_backups_of_another_log_in_the_same_place_are_left_alone(
+    shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path
+):
+    others = [(await made(job, shop, f"thought {n}")).name for n in range(3)]
+    other = await wiped(shop)
+    other.clock.advance(10 * HOUR)
+    await other.log.create_or_check()
+    another_job = BackupJob(other.redis, other.log, target, tmp_path / "w", every=HOUR, keep=1, clock=other.clock)
+    own = [(await made(another_job, other, f"idea {n}")).name for n in range(2)]
+    assert target.names() == sorted([*others, own[-1]])
+
+
+async def test_of_two_workers_one_makes_it(shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path):
+    await shop.remember(KEPT)
+    other = BackupJob(shop.redis, shop.log, target, tmp_path / "other", every=HOUR, keep=3, clock=shop.clock)
+    assert sorted(one is not None for one in await asyncio.gather(job.run(), other.run())) == [False, True]
+    assert len(target.names()) == 1
+
+
+async def test_a_job_whose_time_is_over_leaves_its_backup_to_the_next(
+    shop: Workshop, job: BackupJob, target: DirectoryTarget, monkeypatch: pytest.MonkeyPatch
+):
+    await shop.remember(KEPT)
+    monkeypatch.setattr(backup_module, "SLICE_S", 0)
+    assert not await job.start_or_go_on()
+    monkeypatch.setattr(backup_module, "SLICE_S", 30)
+    assert await job.start_or_go_on()
+    assert len(target.names()) == 1
+    await job.aclose()
+
+
+async def test_what_failed_is_noted_until_it_works(shop: Workshop, redis: Client, tmp_path: Path):
+    (tmp_path / "file").write_bytes(b"")
+    where = tmp_path / "file" / "below"
+    job = BackupJob(redis, shop.log, DirectoryTarget(where), tmp_path / "work", every=HOUR, keep=3, clock=shop.clock)
+    await shop.remember(KEPT)
+    with pytest.raises(BackupFailed):
+        await job.run()
+    status = await load_status(redis)
+    assert status is not None
+    assert (status.listed_at, str(where) in status.error) == (None, True)
+    assert await job.start_or_go_on(), "as a job it is logged"
+    (tmp_path / "file").unlink()
+    assert await job.run() is not None
+    status = await load_status(redis)
+    assert status is not None
+    assert (status.listed_at, status.error) == (shop.clock(), "")
+
+
+async def test_what_is_deleted_by_hand_is_made_again(shop: Workshop, job: BackupJob, target: DirectoryTarget):
+    first = await made(job, shop, KEPT)
+    target.delete([first.name])
+    assert await job.run() is None
+    shop.clock.advance(HOUR)
+    assert await job.run() is not None
+
+
+# what was forgotten
+
+
+async def test_what_was_forgotten_is_in_no_backup_after_the_next_run(
+    shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path
+):
+    gone = await shop.remember(SECRET)
+    await shop.project()
+    await made(job, shop, KEPT)
+    assert MARK.encode() in held(tmp_path / "backups")
+    await forget(shop, gone.id)
+    assert await job.run() is not None, "at once, not in an hour"
+    assert MARK.encode() not in held(tmp_path / "backups")
+    assert len(target.names()) == 1
+    again = await wiped(shop)
+    await restored(again.redis, target, tmp_path / "w")
+    await again.project()
+    assert MARK.encode() not in await exported(again)
+    assert await again.gone(gone.id)
+
+
+async def test_one_that_was_made_between_the_tombstone_and_the_fold_goes_too(
+    shop: Workshop, job: BackupJob, tmp_path: Path
+):
+    gone = await shop.remember(SECRET)
+    await shop.project()
+    await Forgetting(shop.current).documents([gone.id], ADMIN, Caller(TENANT))
+    assert await job.run() is not None
+    assert MARK.encode() in held(tmp_path / "backups")
+    await shop.project()
+    shop.clock.advance(timedelta(seconds=1))
+    assert await job.run() is not None
+    assert MARK.encode() not in held(tmp_path / "backups")
+
+
+async def test_a_name_in_a_receipt_goes_when_the_receipt_is_done(shop: Workshop, job: BackupJob, tmp_path: Path):
+    await made(job, shop, KEPT)
+    pending = Receipt(id="r1", tenant=TENANT, kind="user", subject="usr_1", name=MARK, requested_at=shop.clock())
+    await save_receipt(shop.redis, pending)
+    await made(job, shop, "more")
+    assert MARK.encode() in held(tmp_path / "backups")
+    await save_receipt(shop.redis, replace(pending, name="", status="done"))
+    shop.clock.advance(timedelta(seconds=1))
+    assert await job.run() is not None
+    assert MARK.encode() not in held(tmp_path / "backups")
+
+
+async def test_a_deletion_that_failed_is_done_by_the_next_run(
+    shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    gone = await shop.remember(SECRET)
+    await shop.project()
+    await made(job, shop, KEPT)
+    await forget(shop, gone.id)
+
+    def away(names: Sequence[str]) -> None:
+        raise BackupFailed("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(target, "delete", away)
+        with pytest.raises(BackupFailed):
+            await job.run()
+    assert MARK.encode() in held(tmp_path / "backups")
+    assert await job.run() is None
+    assert MARK.encode() not in held(tmp_path / "backups")
+    assert len(target.names()) == 1
+
+
+# restoring
+
+
+async def test_a_restored_log_is_the_same_log(shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path):
+    gone = await shop.remember(SECRET)
+    await shop.observe("tests are red", event_id="o1")
+    await shop.learn("rebase")
+    await shop.project()
+    await forget(shop, gone.id)
+    before = await stored(shop), await exported(shop), sorted(map(str, await shop.everything()))
+    backup = await made_now(job)
+    again = await wiped(shop)
+    assert (await restored(again.redis, target, tmp_path / "w")).name == backup.name
+    await again.log.create_or_check()
+    await again.project()
+    assert (await stored(again), await exported(again), sorted(map(str, await again.everything()))) == before
+
+
+async def test_a_retry_after_a_restore_stores_nothing_twice(
+    shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path
+):
+    memory = Remember(content=KEPT, project="atlas", event_id="m1")
+    first, observed = await shop.say(memory), await shop.observe("red", event_id="o1")
+    await made_now(job)
+    again = await wiped(shop)
+    await restored(again.redis, target, tmp_path / "w")
+    retried = await again.say(memory), await again.observe("red", event_id="o1")
+    assert [(one.id, one.position, one.duplicate) for one in retried] == [
+        (one.id, one.position, True) for one in (first, observed)
+    ]
+    assert not (await again.say(Remember(content=KEPT, project="atlas", event_id="m2"))).duplicate
+
+
+async def test_receipts_and_numbers_come_back(shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path):
+    keys = NumberKeys(TENANT, "memory")
+    names = [f"mem_{n}" for n in range(1_200)]
+    assert await number(shop.redis, keys, names) == list(range(1, 1_201))
+    receipt = Receipt(id="r1", tenant=TENANT, kind="project", subject="atlas", requested_at=shop.clock())
+    await save_receipt(shop.redis, receipt)
+    await shop.redis.set(PartitionKeys(1).enriched, "5-0")
+    await shop.remember(KEPT)
+    await made_now(job)
+    again = await wiped(shop)
+    await restored(again.redis, target, tmp_path / "w")
+    assert await number(again.redis, keys, ["new", *names[::-1]]) == [1_201, *range(1_200, 0, -1)]
+    assert await load_receipt(again.redis, "r1") == receipt
+    assert await again.redis.get(PartitionKeys(1).enriched) == b"5-0"
+
+
+async def test_what_is_no_event_comes_back_too(shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path):
+    await shop.log.append({1: [Entry("x", b"\xc1 no event")]})
+    before = await stored(shop)
+    await made_now(job)
+    again = await wiped(shop)
+    await restored(again.redis, target, tmp_path / "w")
+    assert await stored(again) == before
+
+
+async def test_backups_go_on_where_they_were_after_a_restore(
+    shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path
+):
+    gone = await shop.remember(SECRET)
+    await shop.project()
+    await forget(shop, gone.id)
+    await save_receipt(
+        shop.redis,
+        Receipt(id="r", tenant=TENANT, kind="project", subject="p", status="done", requested_at=shop.clock()),
+    )
+    await made(job, shop, KEPT)
+    names = [*target.names(), (await made(job, shop, "more")).name]
+    again = await wiped(shop)
+    await restored(again.redis, target, tmp_path / "w")
+    await again.project()
+    next_job = BackupJob(again.redis, again.log, target, tmp_path / "n", every=HOUR, keep=3, clock=shop.clock)
+    assert await next_job.run() is None, "nothing has changed"
+    assert target.names() == names
+    assert len([*names, await made(next_job, shop, "and more")]) == len(target.names())
+
+
+async def test_an_older_one_can_be_restored_and_newer_ones_stay(
+    shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path
+):
+    older, newer = await made(job, shop, KEPT), await made(job, shop, "more")
+    again = await wiped(shop)
+    await restored(again.redis, target, tmp_path / "w", older.name)
+    assert sum(map(len, await stored(again))) == 1
+    next_job = BackupJob(again.redis, again.log, target, tmp_path / "n", every=HOUR, keep=3, clock=shop.clock)
+    third = await made(next_job, shop, "another way")
+    assert target.names() == [older.name, newer.name, third.name]
+
+
+async def test_an_interrupted_restore_is_begun_again(
+    shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for n in range(7):
+        await shop.remember(f"thought {n}", project=f"p{n}")
+    before = await stored(shop)
+    backup = await made_now(job)
+    again = await wiped(shop)
+    monkeypatch.setattr(restoring, "RECORDS_PER_WRITE", 2)
+
+    def killed(done: int, of: int) -> None:
+        if done > 3:
+            raise KeyboardInterrupt
+
+    chosen = choose(target, None, tmp_path / "w")
+    assert chosen is not None
+    with pytest.raises(KeyboardInterrupt):
+        await restore(again.redis, PARTITIONS, chosen, killed)
+    assert 0 < sum(map(len, await stored(again))) < 7
+    with pytest.raises(RestoreUnfinished, match=backup.name):
+        await again.log.create_or_check()
+    await restored(again.redis, target, tmp_path / "w")
+    await again.log.create_or_check()
+    assert await stored(again) == before
+
+
+async def test_it_is_refused_where_it_would_do_harm(
+    shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path
+):
+    await made(job, shop, KEPT)
+    with pytest.raises(RestoreRefused, match="not empty"):
+        await restored(shop.redis, target, tmp_path / "w")
+    again = await wiped(shop)
+    chosen = choose(target, None, tmp_path / "w")
+    assert chosen is not None
+    with pytest.raises(PartitionCountMismatch, match=f"MNEMOLOG_PARTITIONS={PARTITIONS}"):
+        await restore(again.redis, PARTITIONS + 1, chosen)
+    await RedisLog(again.redis, PARTITIONS + 2).create_or_check()
+    with pytest.raises(PartitionCountMismatch, match=f"MNEMOLOG_PARTITIONS={PARTITIONS + 2}"):
+        await restore(again.redis, PARTITIONS, chosen)
+    await again.redis.delete(MANIFEST)
+    await beat(again.redis, WORKERS, "w", 5_000)
+    with pytest.raises(RestoreRefused, match="a worker or an API process uses the log"):
+        await restore(again.redis, PARTITIONS, chosen)
+    assert await stored(again) == [[]] * PARTITIONS
+
+
+# damage
+
+
+def cut(file: Path) -> None:
+    """Lose the end."""
+    file.write_bytes(file.read_bytes()[:-5])
+
+
+def flip(file: Path) -> None:
+    """Turn one bit over."""
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("harm", "file", "said"),
+    [
+        (flip, RECORDS, "SHA-256 differs"),
+        (cut, RECORDS, "SHA-256 differs"),
+        (Path.unlink, RECORDS, "is missing"),
+        (cut, "manifest.json", "cannot be read"),
+    ],
+)
+async def test_a_damaged_one_is_named_and_an_older_good_one_is_offered(
+    shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path,
+    harm: Callable[[Path], None], file: str, said: str,
+):  # fmt: skip
+    good, harmed, newest = [await made(job, shop, f"thought {n}") for n in range(3)]
+    for one in (harmed, newest):
+        harm(tmp_path / "backups" / one.name / file)
+    with pytest.raises(DamagedBackup, match=rf"{newest.name} .*{said}.*--backup {good.name}"):
+        choose(target, None, tmp_path / "w")
+    harm_all = tmp_path / "backups" / good.name / RECORDS
+    flip(harm_all)
+    with pytest.raises(DamagedBackup, match="there is no good one before it"):
+        choose(target, None, tmp_path / "w")
+
+
+async def test_one_that_is_not_there_is_told(shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path):
+    assert choose(target, None, tmp_path / "w") is None
+    await made(job, shop, KEPT)
+    with pytest.raises(BackupFailed, match="there is no backup yesterday in"):
+        choose(target, "yesterday", tmp_path / "w")
+
+
+@pytest.mark.parametrize(
+    "content", [b"no frame at all", zstandard.compress(b"\0\0\0\5ab"), zstandard.compress(b"\xff" * 9)]
+)
+def test_what_is_no_file_of_records_is_told(tmp_path: Path, content: bytes):
+    (tmp_path / RECORDS).write_bytes(content)
+    with pytest.raises(Unreadable):
+        _drain(tmp_path / RECORDS)
+
+
+async def test_a_lease_that_another_keeps_is_told_to_who_asks(
+    shop: Workshop, job: BackupJob, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(backup_module, "WAIT_FOR_OTHER_S", 0)
+    await shop.redis.set(BACKUP_LEASE, "other", ex=HOUR)
+    assert await job.run() is None
+    with pytest.raises(BackupFailed, match="another backup has been under way"):
+        await job.run(force=True)
+    await shop.redis.delete(BACKUP_LEASE)
+
+
+async def made_now(job: BackupJob) -> Manifest:
+    """A backup of what there is."""
+    backup = await job.run(force=True)
+    assert backup is not None
+    return backup
+
+
+def _drain(path: Path) -> list[Record]:
+    return list(read_records(path))

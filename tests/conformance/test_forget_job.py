@@ -1,0 +1,378 @@
+"""What a receipt promises, against a real Valkey: a request to forget is carried out, whatever crashes meanwhile.
+
+Left open: how often the job runs; how many attempts it takes.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from workshop import TENANT, Workshop
+
+from ingest.commands.decide import Caller
+from ingest.commands.requests import TrackSession
+from ingest.connections import Client
+from ingest.events.subject import SubjectForgotten, SubjectKind
+from ingest.log.keys import FORGET_LEASE
+from ingest.log.position import START, Token
+from projections.access import Reader
+from projections.condense.slots import PENDING
+from projections.documents.slots import slot_id
+from projections.operations import Condensing, Current, Forgetting
+from projections.operations.forget import Forgotten, user_digest
+from projections.receipts import Receipt, Removed, load_receipt, save_receipt
+from workers.jobs import forget as forget_module
+from workers.jobs.forget import ForgetJob
+from workers.jobs.purge import Purge
+
+MARK = "zqxvkmarker7"
+WENT = {"observation": 4, "memory": 3, "lesson": 1, "event": 1, "session": 2}
+"""What `write` writes; the event is what the lesson was told by."""
+
+
+class Killed(BaseException):
+    """The worker is gone: nothing of it runs on, nothing catches this."""
+
+
+@pytest.fixture
+async def shop(redis: Client, tmp_path: Path) -> Workshop:
+    made = Workshop(redis, tmp_path)
+    await made.log.create_or_check()
+    return made
+
+
+async def ask(shop: Workshop, kind: SubjectKind, name: str, project: str = "", number: int = 1) -> Receipt:
+    """A request as the route writes it."""
+    receipt = Receipt(
+        id=f"receipt-{number}",
+        tenant=TENANT,
+        kind=kind,
+        subject=user_digest(TENANT, name) if kind == "user" else name,
+        name=name,
+        project=project,
+        requested_at=shop.clock.now,
+    )
+    await save_receipt(shop.redis, receipt)
+    return receipt
+
+
+async def receipt(shop: Workshop, number: int = 1) -> Receipt:
+    found = await load_receipt(shop.redis, f"receipt-{number}")
+    assert found is not None
+    return found
+
+
+async def write(shop: Workshop, user: str, mark: str, few: bool = False) -> list[str]:
+    """A user's observations, memories and lessons, in sessions of its own; their ids."""
+    said = [
+        await shop.observe(f"{mark} looked at {n}", f"{user}-{n % 2}", user_id=user) for n in range(1 if few else 4)
+    ]
+    said += [await shop.remember(f"{mark} prefers tea {n}", user_id=user) for n in range(1 if few else 3)]
+    said += [await shop.learn(f"{mark} drinks no coffee", user_id=user)]
+    await shop.project()
+    return [one.id for one in said]
+
+
+async def marked(shop: Workshop) -> list[str]:
+    """Documents and log entries that have the mark."""
+    found = [repr(one) for one in await shop.everything() if MARK in repr(one)]
+    for partition in range(shop.log.partitions):
+        found += [repr(row) for row in await shop.log.read(partition, START, 10_000) if MARK.encode() in row.payload]
+    return found
+
+
+async def test_a_user_is_forgotten_and_the_receipt_says_what_went(shop: Workshop):
+    gone, kept = await write(shop, "kim", MARK), await write(shop, "lee", "lee")
+    await ask(shop, "user", "kim")
+    assert await shop.forget_job().run() == 1
+    told = await receipt(shop)
+    assert (told.status, told.name, told.error, told.attempts) == ("done", "", "", 1)
+    assert told.removed.documents == WENT
+    assert told.removed.log_entries == 8
+    assert told.probe is not None
+    assert (told.probe.documents, told.probe.queries, told.probe.found) == (11, 8, 0)
+    assert told.finished_at == shop.clock.now
+    assert await marked(shop) == []
+    assert [await shop.gone(name) for name in gone] == [True] * len(gone)
+    assert [await shop.gone(name) for name in kept] == [False] * len(kept)
+    assert await shop.forget_job().run() == 0
+
+
+class Saboteur:
+    """Counts what a worker does, and kills it after the n-th thing, which is before the next."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.n, self.victim = 0, -1
+        for owner, step in (
+            (forget_module, "save_receipt"),
+            (Current, "settle"),
+            (Current, "give"),
+            (Workshop, "wait"),
+            (Purge, "run"),
+            (Purge, "probe"),
+        ):
+            monkeypatch.setattr(owner, step, self._watched(getattr(owner, step)))
+
+    def _watched(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        async def watched(*args: Any, **options: Any) -> Any:
+            mine, self.n = self.n, self.n + 1
+            answer = await step(*args, **options)
+            if mine == self.victim:
+                raise Killed
+            return answer
+
+        return watched
+
+
+async def test_a_job_that_is_killed_at_any_step_is_resumed_by_the_next(
+    redis: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """After every step of it in turn. In the end the receipt is done, nothing is left, and the others' is there."""
+    saboteur = Saboteur(monkeypatch)
+    steps, victim = 1, 0
+    while victim < steps:
+        await redis.flushall()
+        shop = Workshop(redis, tmp_path / f"killed-{victim}")
+        await write(shop, "kim", MARK, few=True)
+        kept = await write(shop, "lee", "lee", few=True)
+        await ask(shop, "user", "kim")
+        saboteur.n, saboteur.victim = 0, victim
+        with pytest.raises(Killed):
+            await shop.forget_job().run()
+        started, saboteur.victim = saboteur.n, -1
+        await shop.forget_job().run()
+        assert (await receipt(shop)).status == "done", f"killed after step {victim}"
+        assert await marked(shop) == []
+        assert [await shop.gone(name) for name in kept] == [False] * len(kept)
+        assert not await shop.purge().wanted()
+        if victim == 0:  # the first one did nothing yet, so the second did all there is
+            steps = saboteur.n - started
+            assert steps > 15
+        victim += 1
+
+
+async def test_a_fault_is_in_the_receipt_and_holds_up_no_other(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    await write(shop, "kim", MARK)
+    await write(shop, "lee", MARK)
+    await ask(shop, "user", "kim")
+    shop.clock.advance(timedelta(seconds=1))
+    await ask(shop, "user", "lee", number=2)
+    forget = Forgetting.user
+
+    async def failing(self: Forgetting, user_id: str, *args: Any, **options: Any) -> Forgotten:
+        if user_id == "kim":
+            raise ZeroDivisionError("not this one")
+        return await forget(self, user_id, *args, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Forgetting, "user", failing)
+        assert await shop.forget_job().run() == 1
+    first, second = await receipt(shop), await receipt(shop, 2)
+    assert (first.status, first.name, "not this one" in first.error) == ("pending", "kim", True)
+    assert second.status == "done"
+    assert await shop.forget_job().run() == 1
+    first = await receipt(shop)
+    assert (first.status, first.name, first.error, first.attempts) == ("done", "", "", 2)
+    assert await marked(shop) == []
+
+
+async def test_a_purge_that_came_to_nothing_leaves_the_receipt_pending_and_what_went_in_it(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+):
+    """`done` says that nothing is left; so it is not said before."""
+    await write(shop, "kim", MARK)
+    await ask(shop, "user", "kim")
+    run = Purge.run
+
+    async def without_snapshot(self: Purge) -> Any:
+        return replace(await run(self), snapshot="")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Purge, "run", without_snapshot)
+        assert await shop.forget_job().run() == 0
+    told = await receipt(shop)
+    assert told.status == "pending"
+    assert told.removed.documents == WENT
+    assert await shop.forget_job().run() == 1
+    told = await receipt(shop)
+    assert told.removed.documents == WENT
+    assert told.removed.log_entries == 8
+
+
+async def write_nameless(shop: Workshop) -> list[str]:
+    """A memory and a lesson of no project; their ids."""
+    said = [await shop.remember("tea is brewed", project=""), await shop.learn("warm the pot", project="")]
+    await shop.project()
+    return [one.id for one in said]
+
+
+@pytest.mark.parametrize(("kind", "name"), [("user", "kim"), ("project", "atlas")])
+async def test_of_two_workers_at_once_one_carries_a_receipt_out(shop: Workshop, kind: SubjectKind, name: str):
+    await write(shop, "kim", MARK)
+    kept = await write_nameless(shop)
+    await ask(shop, kind, name)
+    workers = [shop.forget_job(shop.purge(worker)).run() for worker in ("one", "other")]
+    assert sorted(await asyncio.gather(*workers)) == [0, 1]
+    told = await receipt(shop)
+    assert (told.status, told.attempts) == ("done", 1)
+    assert (told.removed.documents, told.removed.log_entries) == (WENT, 8)
+    assert await marked(shop) == []
+    assert [await shop.gone(one) for one in kept] == [False] * len(kept)
+
+
+async def test_a_worker_that_lost_its_lease_leaves_alone_a_receipt_that_is_done(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+):
+    """It was held up before its purge, until another one had taken over and finished; then its own purge fails."""
+    await write(shop, "kim", MARK)
+    kept = await write_nameless(shop)
+    await ask(shop, "project", "atlas")
+    late = shop.purge("late")
+
+    async def held_up() -> Removed:
+        await shop.redis.delete(FORGET_LEASE)
+        assert await shop.forget_job(shop.purge("other")).run() == 1
+        return Removed()
+
+    monkeypatch.setattr(late, "run", held_up)
+    assert await shop.forget_job(late).run() == 0
+    told = await receipt(shop)
+    assert (told.status, told.name, told.error) == ("done", "", "")
+    assert (told.removed.documents, told.removed.log_entries) == (WENT, 8)
+    assert await shop.forget_job().run() == 0
+    assert [await shop.gone(one) for one in kept] == [False] * len(kept)
+
+
+@pytest.mark.parametrize("kind", ["user", "session", "project"])
+async def test_a_receipt_without_a_name_is_not_carried_out(
+    shop: Workshop, caplog: pytest.LogCaptureFixture, kind: SubjectKind
+):
+    kept = [*await write(shop, "kim", MARK), *await write_nameless(shop)]
+    await ask(shop, kind, "")
+    assert await shop.forget_job().run() == 0
+    told = await receipt(shop)
+    assert (told.status, f"does not name the {kind}" in told.error) == ("pending", True)
+    assert [await shop.gone(one) for one in kept] == [False] * len(kept)
+
+
+async def test_the_nameless_project_is_forgotten_when_the_receipt_says_that_it_is_meant(shop: Workshop):
+    kept, gone = await write(shop, "kim", MARK), await write_nameless(shop)
+    await save_receipt(shop.redis, replace(await ask(shop, "project", ""), nameless=True))
+    assert await shop.forget_job().run() == 1
+    assert (await receipt(shop)).removed.documents == {"memory": 1, "lesson": 1, "event": 1}
+    assert [await shop.gone(one) for one in gone] == [True] * len(gone)
+    assert [await shop.gone(one) for one in kept] == [False] * len(kept)
+
+
+async def test_what_is_asked_for_while_a_worker_is_at_it_is_done_in_the_same_run(shop: Workshop):
+    """The job of the second request finds the lease taken, and ends."""
+    await write(shop, "kim", MARK)
+    await write(shop, "lee", MARK)
+    await ask(shop, "user", "kim")
+    asked: list[Receipt] = []
+
+    async def meanwhile(token: Token) -> None:
+        await shop.project()
+        if not asked:
+            asked.append(await ask(shop, "user", "lee", number=2))
+            assert await shop.forget_job(shop.purge("other")).run() == 0
+
+    assert await ForgetJob(shop.redis, shop.current, shop.purge(), meanwhile, shop.clock).run() == 2
+    assert await marked(shop) == []
+
+
+@pytest.mark.parametrize("kind", ["user", "project", "session"])
+async def test_what_is_recorded_after_it_began_stays(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, kind: SubjectKind
+):
+    """Agents go on working while their past is forgotten: nothing acknowledged meanwhile is lost."""
+    said: dict[str, Any] = {"user_id": "kim"}
+    await shop.observe(MARK, "s1", **said)
+    await shop.say(TrackSession(session_id="s1", project="atlas", status="started", title=MARK, user_id="kim"))
+    await shop.remember(MARK, **said)
+    await shop.project()
+    await ask(shop, kind, {"user": "kim", "project": "atlas", "session": "s1"}[kind], "atlas")
+    later: list[str] = []
+    project = shop.project
+
+    async def meanwhile(token: Token) -> None:
+        await project()
+        if not later:
+            await asyncio.sleep(0.005)
+            later.append((await shop.observe("new work", "s1", **said)).id)
+            later.append((await shop.observe("in a new session", "s2", **said)).id)
+            await shop.say(TrackSession(session_id="s2", project="atlas", status="started", title="New", user_id="kim"))
+            later.append((await shop.remember("a new memory", **said)).id)
+            await project()
+
+    job = ForgetJob(shop.redis, shop.current, shop.purge(), meanwhile, shop.clock)
+    assert await job.run() == 1
+    assert [await shop.gone(name) for name in later] == [False] * 3
+    assert (await shop.session("s1")).observation_count == 1
+    assert (await shop.session("s2")).title == "New"
+    left = [one for one in await marked(shop) if kind != "session" or "memory" not in one.lower()]
+    assert left == []
+
+
+async def test_what_was_made_of_the_subject_while_it_was_forgotten_is_found(shop: Workshop):
+    """Somebody had read an observation before, and writes down what came of it after it is gone."""
+    seen = await shop.observe(f"{MARK} likes tea", "s1", user_id="kim")
+    await shop.project()
+    await ask(shop, "user", "kim")
+    made: list[str] = []
+
+    async def meanwhile(token: Token) -> None:
+        await shop.project()
+        if not made:
+            made.append((await shop.remember(f"a fact about {MARK}", derived_from=[seen.id])).id)
+            made.append((await shop.learn(f"a lesson of {MARK}", derived_from=[made[0]])).id)
+            await shop.project()
+
+    job = ForgetJob(shop.redis, shop.current, shop.purge(), meanwhile, shop.clock)
+    assert await job.run() == 1
+    assert await marked(shop) == []
+    assert [await shop.gone(name) for name in made] == [True, True]
+
+
+@pytest.mark.parametrize("place", ["atlas", ""])
+async def test_slots_that_a_session_was_reflected_into_lose_its_lines_and_keep_the_others(shop: Workshop, place: str):
+    """Reflected into the project's slots, or (agentmemory's tools) into those of no project."""
+    condensing = Condensing(shop.current, clock=shop.clock)
+    await shop.observe(f"todo: ask {MARK} about src/{MARK}.py", "s1", data={"file_path": f"src/{MARK}.py"})
+    await shop.observe("todo: water the plants", "s2")
+    await shop.project()
+    for session in ("s1", "s2"):
+        options: dict[str, Any] = {} if place else {"project": ""}
+        await condensing.reflect_slots(await shop.session(session), Caller(TENANT, agent_id="ada"), **options)
+        await shop.project()
+    assert any("Slot(" in one for one in await slots_of(shop, place))
+    assert MARK in repr(await slots_of(shop, place))
+    await ask(shop, "session", "s1", "atlas")
+    assert await shop.forget_job().run() == 1
+    told = repr(await slots_of(shop, place))
+    assert MARK not in told
+    assert "water the plants" in told
+    assert await marked(shop) == []
+
+
+async def slots_of(shop: Workshop, place: str) -> list[str]:
+    """What the slots of a project hold."""
+    found = [await shop.documents.find(slot_id(TENANT, place, label)) for label in (PENDING, "project_context")]
+    return [repr(one.document) for one in found if one is not None]
+
+
+async def test_a_memory_that_is_forgotten_already_is_not_forgotten_again(shop: Workshop):
+    """Nothing is appended."""
+    memory = await shop.remember(MARK)
+    await shop.project()
+    forgetting, operator = Forgetting(shop.current), Reader(TENANT, operator=True)
+    for count in (1, 0):
+        assert (await forgetting.documents([memory.id], operator, Caller(TENANT))).total == count
+        await shop.project()
+    assert len(await shop.events(SubjectForgotten.TYPE)) == 1

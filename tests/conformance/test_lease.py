@@ -1,0 +1,36 @@
+"""What a lease on a job promises, against a real Valkey: one worker has it, keeps it, and gives up only its own."""
+
+import asyncio
+from datetime import timedelta
+
+from ingest.connections import Client
+from ingest.log.keys import PURGE_LEASE
+from workers.lease import lease
+
+TTL = timedelta(seconds=1)
+
+
+async def test_one_has_it_and_the_other_after_that(redis: Client):
+    async with lease(redis, PURGE_LEASE, "one", TTL) as one, lease(redis, PURGE_LEASE, "other", TTL) as other:
+        assert (one, other) == (True, False)
+    async with lease(redis, PURGE_LEASE, "other", TTL) as other:
+        assert other
+    assert await redis.get(PURGE_LEASE) is None
+
+
+async def test_it_is_kept_for_longer_than_its_time(redis: Client):
+    async with lease(redis, PURGE_LEASE, "one", TTL):
+        await asyncio.sleep(1.3 * TTL.total_seconds())
+        assert await redis.get(PURGE_LEASE) == b"one"
+
+
+async def test_that_of_a_worker_that_is_gone_can_be_waited_for(redis: Client):
+    await redis.set(PURGE_LEASE, "gone", ex=TTL)
+    async with lease(redis, PURGE_LEASE, "one", TTL, wait_s=5) as mine:
+        assert mine
+
+
+async def test_who_lost_it_leaves_it_to_the_other(redis: Client):
+    async with lease(redis, PURGE_LEASE, "one", TTL):
+        await redis.set(PURGE_LEASE, "other", ex=TTL)
+    assert await redis.get(PURGE_LEASE) == b"other"

@@ -1,0 +1,357 @@
+"""The assistant against a real HTTP server (tests/support/llm_stub.py) and a real Redis.
+
+Left open: how good a model's answers are. What holds whatever it does: it is asked within budget, breaker and attempt
+cap, an unusable answer is not used, and every question ends in an answer or in the reason why there is none.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+from factories import NOW, TENANT, ManualClock, observed
+from llm_stub import MODEL, LlmStub
+
+from ingest.connections import Client
+from ingest.events.observation import ObservationRecorded
+from ingest.ids import DocumentId
+from ingest.log.keys import llm_budget
+from projections.documents.observations import Observation, observation
+from projections.llm.answers import Compression, Graph, Relation, Summary
+from projections.llm.assistant import Assistant, Reason, Skipped
+from projections.llm.breaker import PAUSE, State
+from projections.llm.budget import BUDGET_TTL, DailyBudget
+from projections.llm.client import LlmClient
+from projections.llm.config import build_assistant
+from projections.llm.prompts import compress_prompt
+
+KEY = "sk-s3cret"
+TEXT = "The deployment of Payments failed\nerror: port 8443 is taken\nfixed in deploy/ports.py"
+GOOD = json.dumps({"title": "Deployment failed", "narrative": "Port 8443 was taken."})
+
+
+def said(text: str = TEXT, n: int = 1) -> Observation:
+    recorded = observed(n, text)
+    assert isinstance(recorded.data, ObservationRecorded)
+    return observation(recorded, recorded.data, DocumentId("ses_1"))
+
+
+@pytest.fixture
+def stub() -> Iterator[LlmStub]:
+    with LlmStub() as server:
+        yield server
+
+
+class Bench:
+    """An assistant and everything around it."""
+
+    def __init__(self, stub: LlmStub, redis: Client, clock: ManualClock) -> None:
+        self.stub, self.redis, self.clock = stub, redis, clock
+        self.made: list[Assistant] = []
+
+    def assistant(self, *, tokens: int | None = None, timeout_s: float = 5.0, **options: Any) -> Assistant:
+        client = LlmClient(self.stub.url, MODEL, api_key=KEY, timeout_s=timeout_s)
+        made = Assistant(client, self.budget(tokens), clock=self.clock, **options)
+        self.made.append(made)
+        return made
+
+    def budget(self, tokens: int | None = None) -> DailyBudget:
+        return DailyBudget(self.redis, tokens, self.clock)
+
+    async def spent(self, tenant: str = TENANT) -> int:
+        return await self.budget().spent(tenant)
+
+
+@pytest.fixture
+async def bench(stub: LlmStub, redis: Client, clock: ManualClock) -> AsyncIterator[Bench]:
+    made = Bench(stub, redis, clock)
+    yield made
+    for assistant in made.made:
+        await assistant.aclose()
+
+
+# Answers.
+
+
+async def test_an_observation_is_compressed(bench: Bench):
+    answer = await bench.assistant().compress(TENANT, said())
+    assert answer == Compression(
+        title="The deployment of Payments failed",
+        narrative=f"It says: {TEXT}",
+        facts=("error: port 8443 is taken",),
+        concepts=("payments",),
+        files=("deploy/ports.py",),
+        importance=8,
+        model=MODEL,
+        prompt_version="compress/1",
+    )
+
+
+async def test_a_session_is_summarised(bench: Bench):
+    answer = await bench.assistant().summarise(TENANT, [said("looked at Redis"), said("decided to use Valkey", 2)])
+    assert isinstance(answer, Summary)
+    assert (answer.decisions, answer.model, answer.prompt_version) == (
+        ("decided to use Valkey",),
+        MODEL,
+        "summarise/1",
+    )
+
+
+async def test_relations_are_extracted(bench: Bench):
+    answer = await bench.assistant().extract(TENANT, ["Payments uses Redis", "nothing here"])
+    relations = (Relation("Payments", "uses", "Redis"),)
+    assert answer == Graph(relations=relations, model=MODEL, prompt_version="extract/1")
+
+
+async def test_a_text_without_relations_is_an_answer_too(bench: Bench):
+    answer = await bench.assistant().extract(TENANT, ["nothing here"])
+    assert isinstance(answer, Graph)
+    assert answer.relations == ()
+
+
+async def test_the_request_is_what_the_contract_says(bench: Bench):
+    await bench.assistant().compress(TENANT, said())
+    (request,) = bench.stub.requests
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert set(request.body) == {"model", "messages", "max_tokens", "response_format"}
+    assert (request.body["model"], request.body["response_format"]) == (MODEL, {"type": "json_object"})
+    assert [message["role"] for message in request.body["messages"]] == ["system", "user"]
+
+
+async def test_without_a_key_no_authorization_is_sent(bench: Bench):
+    assistant = build_assistant(bench.stub.setting, "", None, bench.redis, bench.clock)
+    assert assistant is not None
+    assert isinstance(await assistant.compress(TENANT, said()), Compression)
+    assert "authorization" not in bench.stub.requests[0].headers
+    await assistant.aclose()
+
+
+@pytest.mark.parametrize("reply", [f"```json\n{GOOD}\n```", f"<think>{{hm}}</think>{GOOD}", f"Sure! {GOOD}"])
+async def test_what_models_put_around_the_json_is_taken_off(bench: Bench, reply: str):
+    bench.stub.contents = [reply]
+    answer = await bench.assistant().compress(TENANT, said())
+    assert isinstance(answer, Compression)
+    assert (answer.title, len(bench.stub.requests)) == ("Deployment failed", 1)
+
+
+@pytest.mark.parametrize("options", [{"response_format"}, {"response_format", "max_tokens"}])
+async def test_options_that_a_server_does_not_know_are_left_out_from_then_on(bench: Bench, options: set[str]):
+    bench.stub.json_mode, bench.stub.max_tokens = False, "max_tokens" not in options
+    assistant = bench.assistant()
+    assert isinstance(await assistant.compress(TENANT, said()), Compression)
+    first = len(bench.stub.requests)
+    assert first == 1 + len(options)
+    assert isinstance(await assistant.compress(TENANT, said()), Compression)
+    assert len(bench.stub.requests) == first + 1
+    assert not options & set(bench.stub.requests[-1].body)
+
+
+# Answers that cannot be used, and the attempt cap.
+
+UNUSABLE = ["", "I cannot do that.", '{"title": "cut o', '{"title": 7}', "[1]", '{"title": "", "narrative": ""}']
+
+
+@pytest.mark.parametrize("reply", UNUSABLE)
+async def test_an_unusable_answer_is_asked_for_once_more(bench: Bench, reply: str):
+    bench.stub.contents = [reply]
+    assert isinstance(await bench.assistant().compress(TENANT, said()), Compression)
+    assert len(bench.stub.requests) == 2
+
+
+@pytest.mark.parametrize("reply", [*UNUSABLE, '{"a":' * 50_000])
+async def test_a_model_that_gives_nothing_usable_is_asked_no_more_than_the_cap(bench: Bench, reply: str):
+    bench.stub.contents = [reply] * 9
+    answer = await bench.assistant(max_attempts=3).compress(TENANT, said())
+    assert isinstance(answer, Skipped)
+    assert (answer.reason, len(bench.stub.requests)) == (Reason.UNUSABLE, 3)
+    assert answer.reason.of_the_input
+
+
+async def test_an_unusable_answer_is_paid_for_and_is_no_outage(bench: Bench):
+    bench.stub.contents = ["no"] * 20
+    assistant = bench.assistant()
+    for _ in range(5):
+        await assistant.compress(TENANT, said())
+    assert assistant.breaker.state is State.CLOSED
+    assert await bench.spent() == 10 * 150
+
+
+# Down, slow, refusing.
+
+
+async def test_errors_open_the_breaker_and_then_nobody_asks(bench: Bench):
+    bench.stub.status = 500
+    assistant = bench.assistant()
+    first = await assistant.compress(TENANT, said())
+    second = await assistant.compress(TENANT, said())
+    third = await assistant.summarise(TENANT, [said()])
+    assert [answer.reason for answer in (first, second, third) if isinstance(answer, Skipped)] == [
+        Reason.UNAVAILABLE,
+        Reason.BREAKER_OPEN,
+        Reason.BREAKER_OPEN,
+    ]
+    assert len(bench.stub.requests) == 3
+    assert await bench.spent() == 0
+
+
+async def test_after_the_pause_one_caller_tries_for_all(bench: Bench):
+    bench.stub.statuses = [503] * 3
+    assistant = bench.assistant()
+    for _ in range(2):
+        await assistant.compress(TENANT, said())
+    bench.clock.advance(PAUSE)
+    bench.stub.delay_s = 0.2
+    answers = await asyncio.gather(*(assistant.compress(TENANT, said()) for _ in range(4)))
+    assert sum(isinstance(answer, Compression) for answer in answers) == 1
+    assert len(bench.stub.requests) == 4
+    bench.stub.delay_s = 0
+    assert isinstance(await assistant.compress(TENANT, said()), Compression)
+    assert assistant.breaker.state is State.CLOSED
+
+
+async def test_a_trial_that_fails_keeps_the_others_away(bench: Bench):
+    bench.stub.status = 500
+    assistant = bench.assistant()
+    for _ in range(2):
+        await assistant.compress(TENANT, said())
+    bench.clock.advance(PAUSE)
+    for _ in range(3):
+        assert isinstance(await assistant.compress(TENANT, said()), Skipped)
+    assert len(bench.stub.requests) == 4
+
+
+async def test_one_error_is_made_good_by_the_next_attempt(bench: Bench):
+    bench.stub.statuses = [502]
+    assert isinstance(await bench.assistant().compress(TENANT, said()), Compression)
+
+
+async def test_a_server_too_busy_is_unavailable(bench: Bench):
+    bench.stub.status = 429
+    answer = await bench.assistant().compress(TENANT, said())
+    assert isinstance(answer, Skipped)
+    assert answer.reason is Reason.UNAVAILABLE
+
+
+async def test_a_server_too_slow_is_unavailable_and_its_work_is_counted(bench: Bench):
+    """It may have done the work that nobody waited for."""
+    bench.stub.delay_s = 1
+    answer = await bench.assistant(timeout_s=0.1, max_attempts=1).compress(TENANT, said())
+    assert isinstance(answer, Skipped)
+    assert answer.reason is Reason.UNAVAILABLE
+    assert await bench.spent() == compress_prompt(said()).tokens
+
+
+async def test_a_server_that_is_not_there_is_unavailable(redis: Client, clock: ManualClock):
+    client = LlmClient("http://127.0.0.1:9/v1", MODEL)
+    assistant = Assistant(client, DailyBudget(redis, None, clock), clock=clock)
+    answer = await assistant.compress(TENANT, said())
+    assert isinstance(answer, Skipped)
+    assert answer.reason is Reason.UNAVAILABLE
+    assert await DailyBudget(redis, None, clock).spent(TENANT) == 0
+    await assistant.aclose()
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (401, Reason.REFUSED),
+        (404, Reason.REFUSED),
+        (400, Reason.INPUT_REFUSED),
+        (413, Reason.INPUT_REFUSED),
+        (302, Reason.REFUSED),
+    ],
+)
+async def test_a_refusal_is_not_tried_again_and_is_no_outage(bench: Bench, status: int, reason: Reason):
+    bench.stub.status = status
+    assistant = bench.assistant()
+    answer = await assistant.compress(TENANT, said())
+    assert isinstance(answer, Skipped)
+    assert answer.reason is reason
+    assert len(bench.stub.requests) == (3 if status == 400 else 1)  # each time with fewer options
+    assert assistant.breaker.state is State.CLOSED
+    assert await bench.spent() == 0
+
+
+@pytest.mark.parametrize("status", [200, 401, 500])
+async def test_the_key_is_sent_and_never_told(bench: Bench, status: int, caplog: pytest.LogCaptureFixture):
+    """Not even when the server repeats it in its answer, as the stub does."""
+    caplog.set_level(logging.DEBUG)
+    bench.stub.status = status
+    assistant = bench.assistant()
+    answers = [await assistant.compress(TENANT, said()) for _ in range(3)]
+    assert bench.stub.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert KEY not in caplog.text
+    assert KEY not in "".join(map(str, answers))
+
+
+# The budget.
+
+
+async def test_a_day_counts_what_was_really_used(bench: Bench):
+    assistant = bench.assistant(tokens=100_000)
+    await assistant.compress(TENANT, said())
+    await assistant.compress(TENANT, said())
+    assert await bench.spent() == 300
+    assert await bench.spent("somebody else") == 0
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"total_tokens": "many"}, {"total_tokens": 0}])
+async def test_a_server_that_counts_nothing_is_estimated(bench: Bench, usage: dict[str, Any] | None):
+    bench.stub.usage = usage
+    await bench.assistant().compress(TENANT, said())
+    prompt = compress_prompt(said())
+    assert prompt.tokens - prompt.max_tokens < await bench.spent() < prompt.tokens
+
+
+async def test_over_budget_nobody_asks_and_nothing_is_counted(bench: Bench):
+    assistant = bench.assistant(tokens=10)
+    answer = await assistant.compress(TENANT, said())
+    assert isinstance(answer, Skipped)
+    assert (answer.reason, bench.stub.requests) == (Reason.OVER_BUDGET, [])
+    assert answer.reason.of_the_tenant
+    assert await bench.spent() == 0
+
+
+async def test_the_budget_is_each_tenants_own_and_every_days(bench: Bench):
+    needed = compress_prompt(said()).tokens
+    bench.stub.usage = {"total_tokens": needed}
+    assistant = bench.assistant(tokens=needed)
+    assert isinstance(await assistant.compress(TENANT, said()), Compression)
+    assert isinstance(await assistant.compress(TENANT, said()), Skipped)
+    assert isinstance(await assistant.compress("somebody else", said()), Compression)
+    bench.clock.advance(timedelta(hours=12))
+    assert isinstance(await assistant.compress(TENANT, said()), Compression)
+
+
+async def test_callers_at_the_same_time_do_not_go_over_together(bench: Bench):
+    needed = compress_prompt(said()).tokens
+    bench.stub.delay_s = 0.2
+    assistant = bench.assistant(tokens=2 * needed + 1)
+    answers = await asyncio.gather(*(assistant.compress(TENANT, said()) for _ in range(6)))
+    assert sum(isinstance(answer, Compression) for answer in answers) == 2
+    assert len(bench.stub.requests) == 2
+
+
+async def test_no_limit_counts_all_the_same(bench: Bench):
+    assert isinstance(await bench.assistant(tokens=None).compress(TENANT, said()), Compression)
+    assert await bench.spent() == 150
+
+
+async def test_a_reservation_is_settled_on_the_day_it_was_made(bench: Bench):
+    budget = bench.budget(1_000)
+    reserved = await budget.reserve(TENANT, 800)
+    assert reserved is not None
+    bench.clock.advance(timedelta(hours=13))
+    await budget.settle(reserved, 300)
+    assert await budget.spent(TENANT) == 0
+    assert int(await bench.redis.get(llm_budget(TENANT, NOW.date().isoformat()))) == 300
+
+
+async def test_a_counter_expires(bench: Bench):
+    await bench.budget(1_000).reserve(TENANT, 800)
+    await bench.budget(1_000).reserve(TENANT, 800)
+    ttl_s = await cast(Any, bench.redis).ttl(llm_budget(TENANT, "2026-01-31"))
+    assert 0 < ttl_s <= BUDGET_TTL.total_seconds()

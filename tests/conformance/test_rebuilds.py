@@ -1,0 +1,475 @@
+"""What a rebuild guarantees, on a real Valkey: one at a time, resumed, compared before it switches, and a way back.
+
+Left open: in which order partitions are filled, how many entries a second that is.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from replay_compare import assert_equals_replay, differences, stored
+from waiting import wait_until
+from workshop import PARTITIONS, HashEmbedder, Workshop
+
+from ingest.commands.requests import ForgetSubject
+from ingest.connections import Client, connect
+from ingest.errors import NotFound, RebuildUnderWay, WrongRebuildState
+from ingest.ids import DocumentId
+from ingest.log.event_log import Stored
+from ingest.log.keys import CONSUMER_GROUP, PartitionKeys
+from ingest.log.position import Position, Token
+from ingest.log.redis_log import RedisLog
+from ingest.log.scripts import acquire_lease
+from ingest.valkey import EmbeddedValkey
+from projections.dead_letters import dead_letters
+from projections.embedding.live import StandingEmbedder
+from projections.index import service as service_module
+from projections.index.search import Filter, Question
+from projections.index.service import ReplicaService
+from projections.rebuilds import rebuild as steps
+from projections.rebuilds.rebuild import Rebuild, State
+from workers.jobs import rebuild as one_partition
+from workers.jobs import rebuilds as rebuilds_module
+from workers.jobs.rebuilds import RebuildJob
+from workers.runner import PartitionRunner
+
+MARK = "zqxvkmarker7"
+
+
+@pytest.fixture
+async def shop(redis: Client, tmp_path: Path) -> AsyncGenerator[Workshop]:
+    made = Workshop(redis, tmp_path)
+    await made.log.create_or_check()
+    yield made
+    await made.aclose()
+
+
+async def written(shop: Workshop, n: int = 12) -> list[str]:
+    """Memories, observations and lessons in several projects, projected; the memories' ids."""
+    memories: list[str] = []
+    for k in range(n):
+        memories.append((await shop.remember(f"memory {k} on topic {k % 3}", project=f"p{k % 4}")).id)
+        await shop.observe(f"observation {k} of a long day", f"s{k % 5}")
+        await shop.learn(f"lesson {k % 4} was learned", project=f"p{k % 2}")
+    await shop.project()
+    return memories
+
+
+async def carried(shop: Workshop, name: str, *jobs: RebuildJob, until: tuple[State, ...] = ("switched",)) -> Rebuild:
+    """A rebuild once workers have brought it to one of the states."""
+    at_hand = jobs or (shop.rebuild_job(),)
+
+    async def reached() -> bool:
+        await asyncio.gather(*(job.run(5.0) for job in at_hand))
+        return (await shop.rebuilds.get(name)).state in until
+
+    await wait_until(reached, 60)
+    return await shop.rebuilds.get(name)
+
+
+async def generations(shop: Workshop) -> list[int]:
+    return [int(await shop.redis.get(PartitionKeys(number).generation) or 1) for number in range(PARTITIONS)]
+
+
+async def in_redis(redis: Client, text: str, pattern: str) -> list[str]:
+    """The keys, of those that match, whose value has a text in it."""
+    found: list[str] = []
+    async for raw in redis.scan_iter(match=pattern, count=1000):
+        name = raw.decode()
+        kind = name.split(":")[3] if ":row:" not in name else "row"
+        value = (
+            await redis.hgetall(name)
+            if kind == "row"
+            else await redis.xrange(name)
+            if kind == "changes"
+            else await redis.get(name)
+            if kind == "doc"
+            else None
+        )
+        if text.encode() in repr(value).encode():
+            found.append(name)
+    return found
+
+
+async def test_a_rebuild_fills_compares_and_switches_every_partition(shop: Workshop):
+    await written(shop)
+    begun = await shop.rebuilds.start("documents", range(PARTITIONS))
+    done = await carried(shop, begun.id)
+    assert await generations(shop) == [2] * PARTITIONS
+    await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
+    entries = [len(await shop.log.read(number, Position(0, 0), 1000)) for number in range(PARTITIONS)]
+    assert [(part.done, part.total, part.level) for part in done.parts] == [(n, n, True) for n in entries]
+    assert done.canaries is not None
+    assert (done.canaries.agree, done.canaries.differing, done.canaries.asked > 20) == (True, 0, True)
+
+
+async def test_only_one_rebuild_is_under_way_at_a_time(shop: Workshop):
+    """Also when two are ordered at the same moment; the one that is under way is named."""
+    answers = await asyncio.gather(
+        *(shop.rebuilds.start("documents", range(PARTITIONS)) for _ in range(5)), return_exceptions=True
+    )
+    begun = [one for one in answers if isinstance(one, Rebuild)]
+    refused = [one for one in answers if isinstance(one, RebuildUnderWay)]
+    assert (len(begun), len(refused)) == (1, 4)
+    assert {one.rebuild for one in refused} == {begun[0].id}
+    await carried(shop, begun[0].id)
+    again = await shop.rebuilds.start("documents", [0])
+    assert again.parts[0].generation > begun[0].parts[0].generation, "a number is used once"
+
+
+async def test_two_workers_share_a_rebuild_and_no_partition_is_filled_by_both(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+):
+    await written(shop)
+    monkeypatch.setattr(one_partition, "BATCH", 2)
+    begun = await shop.rebuilds.start("documents", range(PARTITIONS))
+    done = await carried(shop, begun.id, shop.rebuild_job("w1"), shop.rebuild_job("w2"))
+    entries = [len(await shop.log.read(number, Position(0, 0), 1000)) for number in range(PARTITIONS)]
+    assert [part.done for part in done.parts] == entries, "an entry was applied twice"
+    await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
+
+
+async def test_a_rebuild_whose_worker_was_killed_is_taken_up_where_it_stopped(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+):
+    """The next worker needs nothing of the first but its leases to run out."""
+    await written(shop)
+    monkeypatch.setattr(one_partition, "BATCH", 3)
+    begun = await shop.rebuilds.start("documents", range(PARTITIONS))
+    read: list[Position] = []
+
+    class Killed(BaseException):
+        pass
+
+    class Dying(RedisLog):
+        async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
+            read.append(after)
+            if len(read) == 3:
+                raise Killed
+            return await super().read(partition, after, limit)
+
+    dying = shop.rebuild_job("dead", log=Dying(shop.redis, PARTITIONS))
+    with pytest.raises(Killed):
+        await dying.run(5.0)
+    assert await generations(shop) == [1] * PARTITIONS, "half a rebuild is nobody's"
+    assert read[2] > Position(0, 0)
+    await written(shop, 2)
+    again: list[Position] = []
+
+    class Watched(RedisLog):
+        async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
+            again.append(after)
+            return await super().read(partition, after, limit)
+
+    next_one = shop.rebuild_job("next", log=Watched(shop.redis, PARTITIONS))
+    await carried(shop, begun.id, next_one)
+    assert again[0] == read[2], "it did not begin anew"
+    await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
+
+
+async def test_a_worker_that_lost_its_lease_writes_nothing_more(shop: Workshop):
+    await written(shop)
+    begun = await shop.rebuilds.start("documents", [0])
+    await shop.redis.set(PartitionKeys(0).rebuild, "another", ex=timedelta(minutes=1))
+    await shop.rebuild_job("late").run(0.5)
+    assert await shop.redis.get(PartitionKeys(0).of_generation(begun.parts[0].generation).checkpoint) is None
+    with pytest.raises(one_partition.LeaseLost):
+        await one_partition.fill(shop.redis, shop.log, 0, begun.parts[0].generation, 1.0, "late")
+    await shop.redis.delete(PartitionKeys(0).rebuild)
+
+
+async def test_canaries_wait_for_the_lease_of_a_worker_that_died_comparing(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+):
+    """That nobody could look is no difference."""
+    await written(shop)
+    monkeypatch.setattr(rebuilds_module, "LEVEL_WITHIN_S", 0.2)
+    begun = await shop.rebuilds.start("documents", [0])
+    part = begun.parts[0]
+    assert (await one_partition.fill(shop.redis, shop.log, 0, part.generation, 5.0)).level
+    now = shop.rebuilds.now
+    await shop.rebuilds.change(begun.id, lambda one: steps.progressed(one, 0, 0, 0, level=True, now=now))
+    await shop.redis.set(PartitionKeys(0).rebuild, "dead", ex=2)
+    job = shop.rebuild_job()
+    await job.run(0.5)
+    assert (await shop.rebuilds.get(begun.id)).state == "comparing"
+    await carried(shop, begun.id, job)
+
+
+async def plant(shop: Workshop, memory: str, rebuild: Rebuild) -> int:
+    """Take a memory out of what was rebuilt; returns its partition."""
+    for part in rebuild.parts:
+        keys = PartitionKeys(part.partition).of_generation(part.generation)
+        if await shop.redis.delete(keys.doc(memory)):
+            return part.partition
+    raise AssertionError("it was in no partition")
+
+
+async def planted(shop: Workshop) -> tuple[Rebuild, str]:
+    """A rebuild that waits because a document is missing in what was rebuilt."""
+    memories = await written(shop)
+    begun = await shop.rebuilds.start("documents", range(PARTITIONS))
+    for part in begun.parts:
+        assert (await one_partition.fill(shop.redis, shop.log, part.partition, part.generation, 5.0)).level
+    await plant(shop, memories[-1], begun)
+    return await carried(shop, begun.id, until=("ready", "switched")), memories[-1]
+
+
+async def test_a_rebuild_that_answers_otherwise_waits_and_says_what_differs(shop: Workshop):
+    rebuild, missing = await planted(shop)
+    assert rebuild.state == "ready"
+    assert rebuild.canaries is not None
+    assert [(one.what, one.name, one.said) for one in rebuild.canaries.differences] == [
+        ("document", missing, "not in what was rebuilt")
+    ]
+    assert await generations(shop) == [1] * PARTITIONS
+    with pytest.raises(WrongRebuildState, match=r"1 of \d+ canaries differ"):
+        await shop.rebuilds.change(rebuild.id, steps.to_switch)
+    await shop.rebuilds.change(rebuild.id, lambda one: steps.to_switch(one, force=True))
+    await carried(shop, rebuild.id)
+    assert await generations(shop) == [2] * PARTITIONS
+
+
+async def test_a_cancelled_rebuild_leaves_nothing_behind(shop: Workshop):
+    rebuild, _ = await planted(shop)
+    await shop.rebuilds.change(rebuild.id, lambda one: steps.cancelled(one, shop.rebuilds.now))
+    await shop.rebuild_job().run(1.0)
+    left = [name async for name in shop.redis.scan_iter(match="mnemolog:*{p0?}:g2:*", count=1000)]
+    assert left == []
+    assert await generations(shop) == [1] * PARTITIONS
+    again = await shop.rebuilds.start("documents", range(PARTITIONS))
+    assert {part.generation for part in again.parts} == {3}, "a number is used once"
+    await carried(shop, again.id)
+
+
+async def test_a_manual_rebuild_stays_level_until_it_is_told_to_switch(shop: Workshop):
+    await written(shop)
+    begun = await shop.rebuilds.start("documents", range(PARTITIONS), "manual")
+    ready = await carried(shop, begun.id, until=("ready",))
+    assert ready.canaries is not None
+    assert ready.canaries.agree
+    await written(shop, 3)
+    await shop.rebuild_job().run(1.0)
+    for number in range(PARTITIONS):
+        assert differences(await stored(shop.redis, number, 1), await stored(shop.redis, number, 2)) == {}
+    await shop.rebuilds.change(begun.id, steps.to_switch)
+    await carried(shop, begun.id)
+    await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
+
+
+async def test_what_is_forgotten_while_a_rebuild_is_ready_leaves_it_too(shop: Workshop):
+    """The document, and the feed that told of it."""
+    secret = await shop.remember(f"the key is {MARK}")
+    await written(shop)
+    begun = await shop.rebuilds.start("documents", range(PARTITIONS), "manual")
+    await carried(shop, begun.id, until=("ready",))
+    assert len(await in_redis(shop.redis, MARK, "mnemolog:*:g2:*")) == 2
+    await shop.say(ForgetSubject(kind="memory", subject=secret.id, project="atlas"))
+    await shop.project()
+    await shop.rebuild_job().run(1.0)
+    assert await in_redis(shop.redis, MARK, "mnemolog:*:g2:*") == []
+
+
+async def test_a_rebuild_is_rolled_back_to_documents_that_know_what_came_since(shop: Workshop):
+    """Events before, between and after: all are in what is read, whichever generation that is."""
+    await written(shop)
+    begun = await shop.rebuilds.start("documents", range(PARTITIONS))
+    await carried(shop, begun.id)
+    await written(shop, 3)
+    forgotten = await shop.remember("not for long")
+    await shop.project()
+    await shop.say(ForgetSubject(kind="memory", subject=forgotten.id, project="atlas"))
+    await shop.project()
+    await shop.rebuilds.change(begun.id, lambda one: steps.to_roll_back(one, shop.rebuilds.now))
+    await carried(shop, begun.id, until=("rolled_back",))
+    assert await generations(shop) == [1] * PARTITIONS
+    await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
+    await written(shop, 3)
+    await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
+    shop.clock.advance(timedelta(minutes=1))
+    await shop.rebuild_job().run(1.0)
+    assert await stored(shop.redis, 0, 2) == ({}, {})
+
+
+async def test_there_is_no_way_back_when_the_time_is_over(shop: Workshop):
+    await written(shop)
+    begun = await shop.rebuilds.start("documents", range(PARTITIONS))
+    await carried(shop, begun.id)
+    shop.clock.advance(timedelta(minutes=61))
+    with pytest.raises(WrongRebuildState, match="no way back"):
+        await shop.rebuilds.change(begun.id, lambda one: steps.to_roll_back(one, shop.rebuilds.now))
+    await shop.rebuild_job().run(1.0)
+    assert await stored(shop.redis, 0, 1) == ({}, {})
+
+
+async def test_what_is_forgotten_is_not_kept_for_going_back(shop: Workshop):
+    """The purge deletes what was read before, and the rebuild says why there is no way back."""
+    secret = await shop.remember(f"the key is {MARK}")
+    await written(shop)
+    begun = await shop.rebuilds.start("documents", range(PARTITIONS))
+    await carried(shop, begun.id)
+    assert await in_redis(shop.redis, MARK, "mnemolog:*:g1:*") != []
+    shop.clock.advance(timedelta(minutes=1))
+    await shop.say(ForgetSubject(kind="memory", subject=secret.id, project="atlas"))
+    await shop.project()
+    await shop.purge().run()
+    assert await in_redis(shop.redis, MARK, "mnemolog:*:g?:*") == []
+    with pytest.raises(WrongRebuildState, match="something was forgotten"):
+        await shop.rebuilds.change(begun.id, lambda one: steps.to_roll_back(one, shop.rebuilds.now))
+
+
+async def test_a_second_rebuild_takes_the_way_back_of_the_first(shop: Workshop):
+    await written(shop)
+    first = await shop.rebuilds.start("documents", range(PARTITIONS))
+    await carried(shop, first.id)
+    shop.clock.advance(timedelta(minutes=1))
+    second = await shop.rebuilds.start("documents", range(PARTITIONS))
+    with pytest.raises(WrongRebuildState, match="another rebuild"):
+        await shop.rebuilds.change(first.id, lambda one: steps.to_roll_back(one, shop.rebuilds.now))
+    await carried(shop, second.id)
+    assert await stored(shop.redis, 0, 1) == ({}, {})
+    assert await generations(shop) == [3] * PARTITIONS
+
+
+async def test_dead_letters_go_with_the_generation_that_could_not_apply_them(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+):
+    """What a fold cannot apply any more is parked when that is switched to, and no more after going back."""
+    memories = await written(shop)
+    keys = PartitionKeys(await _partition_of(shop, memories[0]))
+    whole = one_partition.project
+
+    async def faulty(store: object, events: list[object]) -> object:
+        if any("memory 0 on" in repr(event) for event in events):
+            raise ValueError("a fault of the new fold")
+        return await whole(store, events)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(one_partition, "project", faulty)
+    begun = await shop.rebuilds.start("documents", range(PARTITIONS))
+    await carried(shop, begun.id, until=("ready",))
+    assert await letters(shop, keys) == [], "what is read has applied it"
+    await shop.rebuilds.change(begun.id, lambda one: steps.to_switch(one, force=True))
+    await carried(shop, begun.id)
+    assert await letters(shop, keys) == ["ValueError"]
+    monkeypatch.undo()
+    await shop.rebuilds.change(begun.id, lambda one: steps.to_roll_back(one, shop.rebuilds.now))
+    await carried(shop, begun.id, until=("rolled_back",))
+    assert await letters(shop, keys) == []
+
+
+async def letters(shop: Workshop, keys: PartitionKeys) -> list[str]:
+    """The errors of the dead letters that are read."""
+    return [letter.code async for letter in dead_letters(shop.redis, keys)]
+
+
+async def _partition_of(shop: Workshop, memory: str) -> int:
+    found = await shop.documents.find(DocumentId(memory))
+    assert found is not None
+    return found.partition
+
+
+async def test_only_the_newest_rebuilds_are_remembered(shop: Workshop):
+    first = await shop.rebuilds.start("documents", [0])
+    await carried(shop, first.id)
+    for _ in range(10):
+        shop.clock.advance(timedelta(hours=2))
+        await carried(shop, (await shop.rebuilds.start("documents", [0])).id)
+    assert len(await shop.rebuilds.all()) == 10
+    with pytest.raises(NotFound):
+        await shop.rebuilds.get(first.id)
+
+
+async def test_a_replica_follows_a_switch_and_a_roll_back_when_the_old_feed_has_no_beginning(
+    shop: Workshop, redis: Client, valkey: EmbeddedValkey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A snapshot has the beginning of the old feed, and a text that is forgotten since."""
+    monkeypatch.setattr(service_module, "RETRY_S", 0.05)
+    gone = await shop.remember("the lighthouse will be forgotten")
+    kept = await shop.remember("the harbour stays")
+    await written(shop)
+    assert await shop.snapshot_job().run(force=True) is not None
+    await shop.say(ForgetSubject(kind="memory", subject=gone.id, project="atlas"))
+    await shop.project()
+    feeds = connect(valkey.url, connections=PARTITIONS + 4)
+    replicas = [
+        ReplicaService(feeds, PARTITIONS, tmp_path / name, shop.snapshots, StandingEmbedder(HashEmbedder()))
+        for name in ("follows", "fresh")
+    ]
+
+    async def found(replica: ReplicaService) -> set[str]:
+        asked = Question(text="lighthouse harbour", vector=None, mode="lexical", now_ms=0)
+        return {hit.id for hit in await replica.search(asked, Filter(tenant="default"))}
+
+    try:
+        replicas[0].start()
+        await replicas[0].wait_ready(10)
+        begun = await shop.rebuilds.start("documents", range(PARTITIONS))
+        await carried(shop, begun.id)
+        await wait_until(lambda: {at.generation for at in replicas[0].at.values()} == {2})
+        await shop.rebuilds.change(begun.id, lambda one: steps.to_roll_back(one, shop.rebuilds.now))
+        await carried(shop, begun.id, until=("rolled_back",))
+        replicas[1].start()
+        later = await shop.remember("a pier was built after that")
+        await shop.project()
+        for replica in replicas:
+            await replica.wait_ready(10)
+            await replica.wait_for(Token.parse(later.position), 30)
+            assert {at.generation for at in replica.at.values()} == {1}
+            assert await found(replica) == {kept.id}
+    finally:
+        for replica in replicas:
+            await replica.aclose()
+        await feeds.aclose()
+
+
+# the runner, where the group was ahead of the documents
+
+
+async def test_a_runner_applies_what_the_group_passed_on_before_its_documents_were_restored(shop: Workshop):
+    """The documents are older than the group: it reads the log until it is level, then goes on with the group."""
+    await written(shop)
+    redis, keys = shop.redis, PartitionKeys(0)
+    await redis.delete(keys.lease)
+    fence = await acquire_lease(redis, keys, "runner", 60_000)
+    await redis.xgroup_create(keys.log, CONSUMER_GROUP, id="$", mkstream=True)
+    for raw in [name async for name in redis.scan_iter(match="mnemolog:*{p00}:g1:*", count=1000)]:
+        await redis.delete(raw.decode())
+    runner = PartitionRunner(redis, shop.log, 0, fence, lambda partition, changes: None)
+    running = asyncio.create_task(runner.run())
+    later = [await shop.remember(f"after that {n}", project=f"q{n}") for n in range(6)]
+    assert any(0 in Token.parse(one.position) for one in later)
+    head = await shop.log.head(0)
+
+    async def caught_up() -> bool:
+        return await redis.get(keys.of_generation(1).checkpoint) == str(head).encode()
+
+    await wait_until(caught_up)
+    runner.stop()
+    await running
+    live = await stored(redis, 0, 1)
+    begun = await shop.rebuilds.start("documents", [0])
+    await carried(shop, begun.id)
+    assert differences(live, await stored(redis, 0, 2)) == {}
+    assert live.documents
+
+
+async def test_a_purge_that_cannot_delete_what_is_kept_is_not_done(shop: Workshop, monkeypatch: pytest.MonkeyPatch):
+    """Another worker has the partition: the notes stay, and the next purge does it."""
+    monkeypatch.setattr(rebuilds_module, "LEVEL_WITHIN_S", 0.1)
+    secret = await shop.remember(f"the key is {MARK}")
+    await shop.project()
+    begun = await shop.rebuilds.start("documents", range(PARTITIONS))
+    await carried(shop, begun.id)
+    shop.clock.advance(timedelta(minutes=1))
+    await shop.say(ForgetSubject(kind="memory", subject=secret.id, project="atlas"))
+    await shop.project()
+    for number in range(PARTITIONS):
+        await shop.redis.set(PartitionKeys(number).rebuild, "another", ex=timedelta(minutes=1))
+    assert (await shop.purge().run()).snapshot == ""
+    assert await shop.purge().wanted()
+    await shop.redis.delete(*(PartitionKeys(number).rebuild for number in range(PARTITIONS)))
+    assert (await shop.purge().run()).snapshot
+    assert await in_redis(shop.redis, MARK, "mnemolog:*:g?:*") == []
+    assert not await shop.purge().wanted()

@@ -1,0 +1,203 @@
+"""Each fault is planted in a real Valkey, found, repaired, and not found again. A clean store is left as it is.
+
+Left open: which events of the log are sampled; how many partitions a run looks at.
+"""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from workshop import DIMENSIONS, PARTITIONS, TENANT, HashEmbedder, Workshop
+
+from ingest.commands.decide import Caller
+from ingest.connections import Client
+from ingest.ids import DocumentId
+from ingest.log.keys import CONSUMER, CONSUMER_GROUP, GenerationKeys, PartitionKeys
+from ingest.log.position import Token
+from projections.access import Reader
+from projections.documents.document import listings
+from projections.documents.observations import Observation
+from projections.embedding.live import StandingEmbedder
+from projections.feed import Put, Remove, entry_fields, read_entry
+from projections.manifests import manifest_of
+from projections.operations import Forgetting
+from projections.reconciling.report import Fault, Report, load_report
+from projections.redis_store import PRIORITY_STEP
+from workers.jobs.reconcile import EVERY, ReconcileJob
+
+
+class Sized(HashEmbedder):
+    """An embedder with vectors of so many dimensions."""
+
+    def __init__(self, dimensions: int) -> None:
+        self.dimensions = dimensions
+
+
+class Store:
+    """A log with documents of every kind, one of them at hand to be damaged."""
+
+    def __init__(self, shop: Workshop, name: str, partition: int) -> None:
+        self.shop, self.redis, self.name, self.partition = shop, shop.redis, DocumentId(name), partition
+
+    @property
+    def keys(self) -> GenerationKeys:
+        """The keys of its partition."""
+        return PartitionKeys(self.partition).of_generation(1)
+
+    def job(self, dimensions: int = 0, slice_s: float = 60.0) -> ReconcileJob:
+        """The job of a worker; without an embedder unless told otherwise."""
+        return ReconcileJob(
+            self.redis, self.shop.log, self.shop.folder / "snapshots", StandingEmbedder(Sized(dimensions)),
+            self.shop.clock, slice_s,
+        )  # fmt: skip
+
+    async def found(self, dimensions: int = 0) -> dict[Fault, int]:
+        """What a whole run finds."""
+        report = await self.job(dimensions).run(force=True)
+        assert report is not None
+        assert report.finished_at is not None
+        assert all(not one.not_compared for one in report.partitions)
+        return {fault: count for fault, count in report.found.items() if count}
+
+    async def feed(self) -> list[Any]:
+        """The items of the partition's feed, in order."""
+        rows = await self.redis.xrange(self.keys.changes)
+        return [item for _, fields in rows for item in read_entry(fields)[0]]
+
+
+@pytest.fixture
+async def store(redis: Client, tmp_path: Path) -> Store:
+    """Everything is projected, nothing is wrong."""
+    shop = Workshop(redis, tmp_path)
+    await shop.log.create_or_check()
+    written = await shop.observe("the build failed")
+    for n in range(5):
+        await shop.observe(f"it failed {n} more times", session=f"s{n}")
+    await shop.learn("rebase before pushing")
+    gone = await shop.remember("a secret")
+    await shop.remember("green tea, no sugar", user_id="u1")
+    await shop.project()
+    await Forgetting(shop.current).document(gone.id, Reader(TENANT, operator=True), Caller(TENANT))
+    await shop.project()
+    (partition,) = Token.parse(written.position)
+    for one in range(PARTITIONS):
+        await redis.delete(PartitionKeys(one).of_generation(1).embed_queue)
+    return Store(shop, written.id, partition)
+
+
+async def everything(redis: Client) -> dict[bytes, bytes]:
+    """Every key and its value, but for the report."""
+    server = cast(Any, redis)
+    return {
+        key: await server.dump(key) async for key in redis.scan_iter(match="*", count=1000) if b"reconcil" not in key
+    }
+
+
+async def test_a_clean_store_reports_nothing_and_is_not_changed(store: Store):
+    before = await everything(store.redis)
+    report = await store.job().run(force=True)
+    assert report is not None
+    assert {fault: count for fault, count in report.found.items() if count} == {}
+    assert report.advice == []
+    assert sum(one.documents for one in report.partitions) > 10
+    assert sum(one.events_sampled for one in report.partitions) > 0
+    assert await everything(store.redis) == before
+    assert await load_report(store.redis) == report
+
+
+async def test_a_document_that_lacks_in_its_listings_is_listed(store: Store):
+    before = await manifest_of(store.redis, range(PARTITIONS))
+    found = listings(await store.shop.document(store.name, Observation))
+    for listing, member in found:
+        await store.redis.zrem(store.keys.listing(listing), member)
+    assert await store.found() == {"missing_from_listing": len(found)}
+    assert await manifest_of(store.redis, range(PARTITIONS)) == before
+    assert await store.found() == {}
+
+
+async def test_a_member_whose_document_is_gone_or_belongs_elsewhere_is_taken_out(store: Store):
+    before = await manifest_of(store.redis, range(PARTITIONS))
+    await store.redis.zadd(store.keys.listing(f"timeline:{TENANT}\0atlas"), {f"00000000000001|obs_{'0' * 20}": 0})
+    await store.redis.zadd(store.keys.listing(f"memories:{TENANT}\0other"), {f"1|{store.name}": 0})
+    assert await store.found() == {"stale_in_listing": 2}
+    assert await manifest_of(store.redis, range(PARTITIONS)) == before
+    assert await store.found() == {}
+
+
+async def test_a_document_that_the_feed_never_told_of_is_announced(store: Store):
+    await store.redis.delete(store.keys.changes)
+    kinds = (await manifest_of(store.redis, [store.partition])).partitions[store.partition].kinds
+    searched = sum(kinds.get(kind, 0) for kind in ("observation", "memory", "lesson", "summary"))
+    assert await store.found() == {"missing_from_index": searched}
+    announced = [item.entry.id for item in await store.feed() if isinstance(item, Put)]
+    assert store.name in announced
+    assert len(announced) == searched
+    assert await store.found() == {}
+
+
+async def test_what_the_index_has_of_a_document_that_is_gone_is_removed(store: Store):
+    told = [item for item in await store.feed() if isinstance(item, Put) and item.entry.id == store.name]
+    ghost = cast(Any, told[-1].entry).__class__(**{
+        name: getattr(told[-1].entry, name) for name in told[-1].entry.__struct_fields__ if name != "id"
+    } | {"id": f"obs_{'0' * 20}"})  # fmt: skip
+    await store.redis.xadd(store.keys.changes, entry_fields([Put(ghost)], None))
+    assert await store.found() == {"stale_in_index": 1}
+    assert (await store.feed())[-1] == Remove(f"obs_{'0' * 20}")
+    assert await store.found() == {}
+
+
+async def test_a_text_without_a_vector_that_waits_for_none_is_queued(store: Store):
+    found = await store.found(DIMENSIONS)
+    assert found.keys() == {"vector_missing"}
+    queued = {raw.decode() for raw in await store.redis.zrange(store.keys.embed_queue, 0, -1)}
+    assert store.name in queued
+    assert await store.found(DIMENSIONS) == {}, "it waits now"
+
+
+async def test_what_waits_for_a_vector_and_is_gone_is_taken_off(store: Store):
+    await store.redis.zadd(store.keys.embed_queue, {f"mem_{'0' * 20}": PRIORITY_STEP, store.name: PRIORITY_STEP})
+    assert await store.found() == {"stale_in_embed_queue": 1}
+    assert await store.redis.zrange(store.keys.embed_queue, 0, -1) == [store.name.encode()]
+
+
+async def test_an_applied_entry_that_nobody_acknowledged_is_acknowledged(store: Store):
+    log = PartitionKeys(store.partition).log
+    await store.redis.xgroup_create(log, CONSUMER_GROUP, id="0-0", mkstream=True)
+    await store.redis.xreadgroup(CONSUMER_GROUP, CONSUMER, {log: ">"}, count=1, block=None)
+    assert await store.found() == {"pending_behind_checkpoint": 1}
+    (group,) = await store.redis.xinfo_groups(log)
+    assert group["pending"] == 0
+
+
+async def test_a_missing_document_is_named_with_the_advice_to_rebuild(store: Store):
+    """Nothing but a replay makes it again."""
+    for partition in range(PARTITIONS):
+        keys = PartitionKeys(partition).of_generation(1)
+        for prefix in (keys.doc(""), keys.row("")):
+            async for key in store.redis.scan_iter(match=f"{prefix}*", count=1000):
+                await store.redis.delete(key.decode())
+    report = await store.job().run(force=True)
+    assert report is not None
+    assert report.found["document_missing"] > 0
+    assert f"documents are missing: `mnemolog rebuild --partition {store.partition}`" in report.advice
+    assert "observation.recorded at" in str(report.partitions[store.partition].first["document_missing"])
+
+
+async def test_a_run_goes_on_where_the_last_one_stopped(store: Store):
+    reports: list[Report] = []
+    while not reports or reports[-1].next is not None:
+        report = await store.job(slice_s=0).run(force=not reports)
+        assert report is not None
+        reports.append(report)
+    assert [one.next for one in reports] == [*range(1, PARTITIONS), None]
+    assert [one.partition for one in reports[-1].partitions] == list(range(PARTITIONS))
+
+
+async def test_it_runs_once_a_day(store: Store):
+    assert await store.job().run() is None, "the log is younger than a day"
+    store.shop.clock.advance(EVERY + timedelta(minutes=1))
+    assert await store.job().run() is not None
+    assert await store.job().run() is None
+    store.shop.clock.advance(EVERY + timedelta(minutes=1))
+    assert await store.job().run() is not None

@@ -1,0 +1,379 @@
+"""Retiring silent sessions, against a real Valkey: what leaves Redis, what stays, and that forgetting still finds it.
+
+Left open: how often the job runs; in what order sessions are retired.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from embedding import embedding_queue
+from replay_compare import assert_equals_replay
+from workshop import PARTITIONS, RETAIN, TENANT, HashEmbedder, Workshop
+
+from ingest.commands.decide import Caller
+from ingest.commands.handler import Accepted, CommandHandler
+from ingest.commands.requests import AnyCommand, Observe, RetireSession, TrackSession
+from ingest.connections import Client
+from ingest.errors import LogUnavailable
+from ingest.events.observation import ObservationRecorded
+from ingest.events.session import MAX_RETIRED, SessionRetired
+from ingest.log.group_commit import GroupCommit
+from ingest.log.keys import PartitionKeys, embedding
+from projections.access import Reader
+from projections.documents.document import Mark
+from projections.documents.ledgers import Ledger, count_of
+from projections.documents.observations import Observation
+from projections.documents.sessions import Session
+from projections.embedding.cache import cache_key
+from projections.embedding.chunks import chunk
+from projections.operations import Current, Forgetting
+from projections.operations.forget import user_digest
+from projections.operations.transfer import Importer, export_events
+from projections.receipts import Receipt, load_receipt, save_receipt
+from projections.searchable import searchable_text
+
+MS, DAY = timedelta(milliseconds=1), timedelta(days=1)
+PLANTED = "zqxvkmarker7"
+OPERATOR = Reader(TENANT, operator=True)
+
+
+@pytest.fixture
+async def shop(redis: Client, tmp_path: Path) -> Workshop:
+    made = Workshop(redis, tmp_path)
+    await made.log.create_or_check()
+    return made
+
+
+async def ended(shop: Workshop, session: str = "s1", *, count: int = 3, user: str = "", said: str = "saw") -> list[str]:
+    """A session of observations that has ended and is summarised; returns the ids of the observations."""
+    await shop.say(TrackSession(session_id=session, project="atlas", status="started", user_id=user))
+    found = [await shop.observe(f"{said} {n} in {session}", session, user_id=user) for n in range(count)]
+    await shop.say(TrackSession(session_id=session, project="atlas", status="ended"))
+    await shop.project()
+    await shop.upkeep().summarise()
+    await shop.project()
+    return [one.id for one in found]
+
+
+async def retired(shop: Workshop, *sessions: str, **said: object) -> list[str]:
+    """Sessions that are retired; returns the ids of their observations."""
+    names = [name for session in sessions or ("s1",) for name in await ended(shop, session, **said)]  # type: ignore[arg-type]
+    shop.clock.advance(RETAIN + DAY)
+    await shop.retire_job().run()
+    await shop.project()
+    return names
+
+
+async def observations(shop: Workshop) -> list[Observation]:
+    return [one for one in await shop.everything() if isinstance(one, Observation)]
+
+
+async def anywhere(shop: Workshop, marker: str) -> list[str]:
+    """The keys that hold a text, in name or value."""
+    found = [raw.decode() async for raw in shop.redis.scan_iter(match="*", count=1000)]
+    return [key for key in found if marker in await held(shop, key)]
+
+
+async def held(shop: Workshop, key: str) -> str:
+    """What a key holds, and its name. (What was deleted from a stream is in its blocks until the next rewrite.)"""
+    words: dict[str, tuple[str | int, ...]] = {
+        "string": ("GET", key),
+        "stream": ("XRANGE", key, "-", "+"),
+        "zset": ("ZRANGE", key, 0, -1),
+        "set": ("SMEMBERS", key),
+        "hash": ("HGETALL", key),
+    }
+    async with shop.redis.pipeline(transaction=False) as pipe:
+        pipe.execute_command("TYPE", key)
+        (kind,) = await pipe.execute()
+    async with shop.redis.pipeline(transaction=False) as pipe:
+        pipe.execute_command(*words[kind.decode() if isinstance(kind, bytes) else kind])
+        return repr((key, await pipe.execute()))
+
+
+# what is retired, and when
+
+
+async def test_a_session_that_is_silent_for_longer_than_it_is_kept_is_retired(shop: Workshop):
+    """To the millisecond. Its observations and marks go, the session and its summary stay."""
+    await ended(shop)
+    session = await shop.session()
+    shop.clock.now += RETAIN - timedelta(milliseconds=int(shop.clock.now.timestamp() * 1000) - session.seen_ms)
+    assert await shop.retire_job().run() == 0
+    shop.clock.advance(MS)
+    assert await shop.retire_job().run() == 3
+    await shop.project()
+    assert await observations(shop) == []
+    assert [one for one in await shop.everything() if isinstance(one, Mark)] == []
+    session = await shop.session()
+    assert (session.observation_count, session.retired, session.searchable_observations) == (3, 3, 0)
+    assert (await shop.summary()).observation_count == 3
+    assert len(await shop.events(ObservationRecorded.TYPE)) == 3, "nothing leaves the log"
+    await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
+
+
+async def test_a_session_that_goes_on_or_has_no_summary_yet_is_not_retired(shop: Workshop):
+    await shop.observe("still at it", "open")
+    await shop.observe("not summarised", "fresh")
+    await shop.say(TrackSession(session_id="fresh", project="atlas", status="ended"))
+    await shop.project()
+    shop.clock.advance(2 * RETAIN)
+    assert await shop.retire_job().run() == 0
+    await shop.upkeep().summarise()
+    await shop.project()
+    shop.clock.advance(RETAIN)
+    assert await shop.retire_job().run() == 1
+
+
+async def test_retiring_twice_or_by_two_workers_records_nothing_new(shop: Workshop):
+    await ended(shop)
+    shop.clock.advance(RETAIN + DAY)
+    await asyncio.gather(shop.retire_job().run(), shop.retire_job().run())
+    await shop.retire_job().run()
+    await shop.project()
+    assert len(await shop.events(SessionRetired.TYPE)) == 1
+    assert await shop.retire_job().run() == 0
+
+
+async def test_a_big_session_goes_in_parts_and_a_crash_between_them_loses_nothing(shop: Workshop):
+    """An event names a bounded number of documents; what a first run left, a second one takes."""
+
+    class Dies(Current):
+        given = 0
+
+        async def give(self, command: AnyCommand, caller: Caller) -> Accepted:
+            if isinstance(command, RetireSession):
+                self.given += 1
+                if self.given > 1:
+                    raise LogUnavailable("the worker is killed")
+            return await super().give(command, caller)
+
+    count = MAX_RETIRED + 20
+    said = [Observe(content=f"saw {n}", session_id="s1", project="atlas") for n in range(count)]
+    await shop.current.give_together(said, Caller(TENANT))
+    await ended(shop, count=1)
+    shop.clock.advance(RETAIN + DAY)
+    await shop.retire_job(shop.another_current(Dies)).run()
+    await shop.project()
+    assert (await shop.session()).retired == MAX_RETIRED
+    await shop.retire_job().run()
+    await shop.project()
+    assert await observations(shop) == []
+    ledgers = [one for one in await shop.everything() if isinstance(one, Ledger)]
+    assert sorted(map(count_of, ledgers)) == [24, MAX_RETIRED], "21 observations, and marks of start, end and summary"
+    assert all(len(one.data.documents) <= MAX_RETIRED for one in await shop.events(SessionRetired.TYPE))  # type: ignore[union-attr]
+    await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
+
+
+async def test_vectors_of_what_is_retired_leave_the_cache_and_the_queue(shop: Workshop):
+    """And nothing is noted for a purge, which is for what must not be found."""
+    names = await ended(shop)
+    seen = [await shop.document(name, Observation) for name in names]
+    keys = [embedding(cache_key(HashEmbedder.model, part)) for one in seen for part in chunk(searchable_text(one))]
+    with ThreadPoolExecutor(1) as executor:
+        while await embedding_queue(shop.redis, HashEmbedder(), executor).work(range(PARTITIONS)):
+            pass
+    assert all([await shop.redis.get(key) for key in keys])
+    await shop.say(TrackSession(session_id="s1", project="atlas", status="ended", reason="again"))
+    shop.clock.advance(RETAIN + DAY)
+    await shop.project()
+    await shop.retire_job().run()
+    await shop.project()
+    assert not any([await shop.redis.get(key) for key in keys])
+    for partition in range(PARTITIONS):
+        assert await shop.redis.scard(PartitionKeys(partition).purge) == 0
+        assert await shop.redis.zcard(PartitionKeys(partition).of_generation(1).embed_queue) == 0
+
+
+# what comes later
+
+
+async def test_a_late_repeat_of_a_retired_observation_changes_nothing(shop: Workshop):
+    """Behind the dedup window the log takes it again; the ledger knows it, and it is erased there."""
+    command = Observe(content="saw it once", session_id="s1", project="atlas", event_id="once")
+    await shop.say(command)
+    await ended(shop, count=0)
+    shop.clock.advance(RETAIN + DAY)
+    await shop.retire_job().run()
+    await shop.project()
+    before = await shop.session()
+    for partition in range(PARTITIONS):
+        keys = PartitionKeys(partition)
+        await shop.redis.delete(keys.dedup, keys.dedup_previous)
+    repeated = await shop.say(command)
+    assert not repeated.duplicate, "the log has forgotten that it knew it"
+    await shop.project()
+    assert await observations(shop) == []
+    assert await shop.session() == before
+    assert len(await shop.events(ObservationRecorded.TYPE)) == 1
+    await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
+
+
+async def test_a_retired_session_is_taken_up_again_and_retires_again(shop: Workshop):
+    """The summary goes on from what it said: nothing else tells of the retired observations."""
+    await retired(shop, said="decided to use granite")
+    await shop.observe("decided to use marble instead", "s1")
+    await shop.project()
+    session = await shop.session()
+    assert (session.status, session.observation_count, session.retired) == ("active", 4, 3)
+    assert len(await observations(shop)) == 1
+    await shop.say(TrackSession(session_id="s1", project="atlas", status="ended", reason="again"))
+    await shop.project()
+    assert await shop.upkeep().summarise() == 1
+    await shop.project()
+    told = await shop.summary()
+    assert "granite" in told.narrative
+    assert "marble" in told.narrative
+    assert told.observation_count == 4
+    shop.clock.advance(2 * RETAIN)
+    assert await shop.retire_job().run() == 1
+    await shop.project()
+    assert (await shop.session()).retired == 4
+    (ledger,) = [one for one in await shop.everything() if isinstance(one, Ledger)]
+    assert count_of(ledger) == 9, "four observations, a start, two ends, and a summary of each"
+    await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
+
+
+async def test_a_summary_that_was_asked_for_again_stands(shop: Workshop):
+    """There is nothing left that it could be made of."""
+    await retired(shop)
+    told = await shop.summary()
+    again = await shop.upkeep()._condensing.summarise(await shop.session(), Caller(TENANT))  # pyright: ignore[reportPrivateUsage]
+    assert again.digest.narrative == told.narrative
+    await shop.project()
+    assert await shop.summary() == told
+
+
+# forgetting
+
+
+async def forget_by_receipt(shop: Workshop, kind: str, name: str, project: str = "") -> Receipt:
+    subject = user_digest(TENANT, name) if kind == "user" else name
+    request = Receipt(
+        id="receipt-1", tenant=TENANT, kind=kind, subject=subject, name=name, project=project,  # type: ignore[arg-type]
+        requested_at=shop.clock.now,
+    )  # fmt: skip
+    await save_receipt(shop.redis, request)
+    assert await shop.forget_job().run() == 1
+    done = await load_receipt(shop.redis, "receipt-1")
+    assert done is not None
+    return done
+
+
+async def forget_session(shop: Workshop, names: list[str]) -> None:
+    await Forgetting(shop.current).session(await shop.session(), Caller(TENANT))
+
+
+async def forget_each(shop: Workshop, names: list[str]) -> None:
+    for name in names:
+        await Forgetting(shop.current).document(name, OPERATOR, Caller(TENANT))
+
+
+async def forget_together(shop: Workshop, names: list[str]) -> None:
+    gone = await Forgetting(shop.current).documents(names, OPERATOR, Caller(TENANT))
+    assert gone.documents == {"observation": 3}
+
+
+async def forget_session_by_receipt(shop: Workshop, names: list[str]) -> None:
+    done = await forget_by_receipt(shop, "session", "s1", "atlas")
+    assert done.removed.documents == {"observation": 3, "session": 1}
+    assert done.probe is not None
+    assert done.probe.found == 0
+
+
+async def forget_user(shop: Workshop, names: list[str]) -> None:
+    done = await forget_by_receipt(shop, "user", f"eve{PLANTED}")
+    assert done.removed.documents["observation"] == 3
+
+
+async def forget_project(shop: Workshop, names: list[str]) -> None:
+    done = await forget_by_receipt(shop, "project", "atlas")
+    assert done.removed.documents["observation"] == 6, "the other session's, too"
+
+
+WAYS = [forget_session, forget_session_by_receipt, forget_each, forget_together, forget_user, forget_project]
+
+
+@pytest.mark.parametrize("forget", WAYS, ids=lambda way: way.__name__)
+async def test_forgetting_erases_what_was_retired(
+    shop: Workshop, forget: Callable[[Workshop, list[str]], Awaitable[None]]
+):
+    """No byte of it is left in Redis, nor of the user's name, and a replay from zero is equal to what is there."""
+    await ended(shop, "other")
+    names = await retired(shop, said=PLANTED, user=f"eve{PLANTED}")
+    assert await anywhere(shop, PLANTED)
+    await forget(shop, names)
+    await shop.project()
+    await shop.purge().run()
+    left = await anywhere(shop, PLANTED)
+    if forget in (forget_each, forget_together):  # the session's start names its user, and is nobody's observation
+        assert all(":log" in key or ":doc:led_" in key or ":list:user:" in key or "row:" in key for key in left)
+        assert not [one for one in await shop.events(ObservationRecorded.TYPE) if PLANTED in repr(one.data)]
+        assert not [one for one in await shop.everything() if PLANTED in getattr(one, "narrative", "")]
+    else:
+        assert left == []
+    await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
+
+
+async def test_of_a_session_that_many_users_speak_in_a_forgotten_user_leaves_the_others(shop: Workshop):
+    for user in ("eve", "bob"):
+        await shop.observe(f"{user} said so", "s1", user_id=user)
+    await ended(shop, count=0)
+    shop.clock.advance(RETAIN + DAY)
+    await shop.retire_job().run()
+    await shop.project()
+    await forget_by_receipt(shop, "user", "bob")
+    await shop.project()
+    assert await anywhere(shop, "bob said so") == []
+    (left,) = await shop.events(ObservationRecorded.TYPE)
+    assert isinstance(left.data, ObservationRecorded)
+    assert left.data.content == "eve said so"
+    ledgers = [one for one in await shop.everything() if isinstance(one, Ledger)]
+    assert [one.users for one in ledgers] == [["", "eve"]]
+    session = await shop.session()
+    assert (session.observation_count, session.retired) == (1, 1)
+    await assert_equals_replay(shop.redis, shop.log, PARTITIONS)
+
+
+async def test_what_the_log_no_longer_has_is_forgotten_by_its_id(shop: Workshop):
+    """An entry that somebody deleted by hand does not hold up a forgetting."""
+    names = await retired(shop)
+    (first, *_) = await shop.events(ObservationRecorded.TYPE)
+    for partition in range(PARTITIONS):
+        await shop.redis.xdel(PartitionKeys(partition).log, str(first.position))
+    await forget_session(shop, names)
+    await shop.project()
+    assert [one for one in await shop.everything() if isinstance(one, Session)] == []
+    assert await shop.events(ObservationRecorded.TYPE) == []
+
+
+async def test_an_import_retires_what_was_retired_and_forgetting_finds_it_there(shop: Workshop, tmp_path: Path):
+    """In another log the positions are others; the ledger notes those."""
+    await retired(shop, said=PLANTED)
+    before = await shop.session()
+    lines = [part async for part in export_events(shop.log, shop.documents, OPERATOR, None)]
+    await shop.redis.flushall()
+    other = Workshop(shop.redis, tmp_path / "other")
+    await other.log.create_or_check()
+
+    async def body() -> AsyncIterator[bytes]:
+        for line in lines:
+            yield line
+
+    handler = CommandHandler(GroupCommit(other.log), PARTITIONS, other.clock)
+    imported = await Importer(handler, TENANT).run(body())
+    assert imported.complete
+    await other.project()
+    assert await observations(other) == []
+    assert (await other.session()).retired == 3
+    assert (await other.session()).retired_ms == before.retired_ms
+    await assert_equals_replay(other.redis, other.log, PARTITIONS)
+    await forget_session(other, [])
+    await other.project()
+    await other.purge().run()
+    assert await anywhere(other, PLANTED) == []
+    await assert_equals_replay(other.redis, other.log, PARTITIONS)

@@ -1,0 +1,110 @@
+"""The four hooks on the wire: what each asks, in its own words, and what it reads of the answers."""
+
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.contracts.agent_memory.conftest import PATIENT_S, Rest, done
+from tests.contracts.conftest import Doors
+from tests.contracts.refusals import said
+from tests.support.waiting import wait_until
+
+
+@pytest.mark.covers("GET /api/health", "POST /api/sessions", "GET /api/observations", "GET /api/lessons")
+async def test_a_session_start_is_told_what_happened_and_what_to_mind(rest: Rest, name: str):
+    for number in range(6):
+        await rest.observe(name, f"number {number}", session=f"{name}-before", type="change")
+    own = await rest.learn(f"{name} own", project=name, severity="critical")
+    await rest.learn(f"{name} warning", project=name, severity="warning")
+    assert done(await rest.http.get("/api/health"))["status"] in ("ok", "degraded")
+    await rest.begin(name, name, project_path=f"/home/ada/{name}", agent_type="claude-code")
+    observations = done(await rest.http.get(f"/api/observations?project={name}&limit=5"))
+    assert [one["title"] for one in observations] == [f"number {number}" for number in (5, 4, 3, 2, 1)]
+    assert {one["type"] for one in observations} == {"change"}
+    assert all(one["created_at"][10] == "T" for one in observations)
+    lessons = done(await rest.http.get(f"/api/lessons?active=true&limit=10&project={name}&severity=critical"))
+    assert [(one["id"], one["project_name"], one["rule"]) for one in lessons] == [(own["id"], name, f"{name} own")]
+
+
+@pytest.mark.covers("GET /api/lessons")
+async def test_a_session_start_sees_critical_lessons_of_other_projects(rest: Rest, name: str):
+    """Its third request names no project."""
+    other = await rest.learn(f"{name} other", project=f"{name}-2", severity="critical")
+    everywhere = done(await rest.http.get("/api/lessons?active=true&limit=5&severity=critical"))
+    assert other["id"] in [one["id"] for one in everywhere]
+    assert {one["severity"] for one in everywhere} == {"critical"}
+    assert len(everywhere) <= 5
+
+
+@pytest.mark.covers("POST /api/sessions")
+async def test_a_second_start_of_a_session_breaks_nothing(rest: Rest, name: str):
+    body = {"session_id": name, "project": name, "project_path": f"/home/ada/{name}", "agent_type": "claude-code"}
+    assert (await rest.http.post("/api/sessions", json=body)).status_code == 200
+    said(await rest.http.post("/api/sessions", json=body), 409)
+
+
+@pytest.mark.covers("GET /api/lessons/match")
+@pytest.mark.parametrize(
+    ("tool", "preview"),
+    [
+        ("Bash", "git push --force origin é+%&=?# main"),
+        ("Edit", "/w/app.py new text --force old text"),
+        ("NotebookEdit", "/w/a.ipynb " + "x" * 480 + " --force"),
+        ("Write", "--force" + "\n" + "y" * 990),
+    ],
+)
+async def test_a_tool_about_to_run_is_matched_by_its_form_encoded_preview(
+    rest: Rest, name: str, tool: str, preview: str
+):
+    lesson = await rest.learn(name, project=name, severity="critical", trigger_tool=tool, trigger_pattern="--FORCE")
+    asked = urlencode({"tool_name": tool, "tool_input_preview": preview, "project": name})
+    found = done(await rest.http.get(f"/api/lessons/match?{asked}"))
+    assert {"id": lesson["id"], "severity": "critical", "project_name": name, "rule": name} in [
+        {key: one[key] for key in ("id", "severity", "project_name", "rule")} for one in found
+    ]
+
+
+@pytest.mark.covers("GET /api/lessons/match")
+async def test_a_tool_in_no_project_is_told_of_global_lessons_alone(rest: Rest, name: str):
+    everywhere = await rest.learn(f"{name} everywhere", trigger_tool=name)
+    await rest.learn(f"{name} own", trigger_tool=name, project=name)
+    found = done(await rest.http.get(f"/api/lessons/match?{urlencode({'tool_name': name, 'tool_input_preview': ''})}"))
+    assert [(one["id"], one["project_name"]) for one in found] == [(everywhere["id"], None)]
+
+
+@pytest.mark.covers("POST /api/queue")
+async def test_what_a_hook_sends_without_input_is_taken(rest: Rest, name: str):
+    """The session is made of the time, the tool is empty, and a response that is not there is two quotes."""
+    report = {
+        "session_id": f"session-{name}",
+        "tool_name": "",
+        "tool_input": None,
+        "tool_response_preview": '""',
+        "cwd": f"/home/ada/{name}",
+        "last_user_message": None,
+    }
+    assert done(await rest.http.post("/api/queue", json=report)) == {"status": "queued"}
+    (made,) = await rest.observed(name, 1)
+    assert made["title"]
+
+
+@pytest.mark.covers("PATCH /api/sessions/{session_id}", "POST /api/queue")
+async def test_a_session_end_completes_what_reports_began(rest: Rest, name: str):
+    await rest.queue(name, f"/home/ada/{name}")
+    answer = await rest.http.patch(f"/api/sessions/{name}", json={"status": "completed"})
+    assert done(answer) == {"status": "updated"}
+
+    async def completed() -> bool:
+        return [one["status"] for one in await rest.listed("sessions", project=name)] == ["completed"]
+
+    await wait_until(completed, PATIENT_S)
+
+
+@pytest.mark.covers("GET /api/health", "POST /api/queue")
+async def test_both_spellings_of_the_loopback_are_served(doors: Doors, rest: Rest, name: str):
+    """The hooks say localhost."""
+    port = doors.agent_memory.rpartition(":")[2]
+    assert done(await rest.http.get(f"http://localhost:{port}/api/health"))["db"]["status"] == "ok"
+    body = {"session_id": name, "cwd": f"/w/{name}"}
+    assert done(await rest.http.post(f"http://localhost:{port}/api/queue", json=body)) == {"status": "queued"}
+    await rest.observed(name, 1)

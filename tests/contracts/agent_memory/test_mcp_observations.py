@@ -1,0 +1,249 @@
+"""The MCP tools for observations: search, timeline, get_observations, save_memory."""
+
+import json
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.contracts.agent_memory.conftest import Rest, leading
+from tests.contracts.stdio import Stdio
+
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+LENIENT = "a text is read as a list of one"
+REMINDER = re.compile(r"\]\n\n---\n\S", re.MULTILINE)
+
+
+def found(mcp: Stdio, query: str, **asked: Any) -> list[dict[str, Any]]:
+    """The hits of a search."""
+    answer = mcp.call("search", query=query, **asked)
+    assert not answer.failed, answer.text
+    return leading(answer.text)
+
+
+def ids(mcp: Stdio, query: str, **asked: Any) -> list[int]:
+    return [one["id"] for one in found(mcp, query, **asked)]
+
+
+def around(mcp: Stdio, **asked: Any) -> list[tuple[int, str]]:
+    """A timeline: ids and positions."""
+    answer = mcp.call("timeline", **asked)
+    assert not answer.failed, answer.text
+    return [(one["id"], one["position"]) for one in json.loads(answer.text)]
+
+
+@pytest.mark.covers("MCP search")
+async def test_a_search_answers_titles_and_a_reminder(mcp: Stdio, rest: Rest, name: str):
+    made = await rest.observe(name, f"{name} heron", type="bugfix")
+    answer = mcp.call("search", query=f"{name} heron", project=name)
+    assert (answer.failed, answer.structured) == (False, None)
+    (hit,) = leading(answer.text)
+    assert hit == {
+        "id": made["id"], "title": f"{name} heron", "type": "bugfix", "project": name,
+        "created_at": made["created_at"], "score": hit["score"],
+    }  # fmt: skip
+    assert hit["score"] in (0.0333, 0.0667)
+    assert answer.text.startswith('[\n  {\n    "id"')
+    assert REMINDER.search(answer.text)
+
+
+@pytest.mark.covers("MCP search")
+async def test_a_search_is_narrowed_by_project_and_type(mcp: Stdio, rest: Rest, name: str):
+    here = await rest.observe(name, f"{name} heron", type="gotcha")
+    there = await rest.observe(f"{name}-2", f"{name} heron", type="change")
+    assert {here["id"], there["id"]} <= set(ids(mcp, f"{name} heron"))
+    assert ids(mcp, f"{name} heron", project=name) == [here["id"]]
+    for kind in ("type", "obs_type"):
+        everywhere = found(mcp, f"{name} heron", **{kind: "change"})
+        assert everywhere[0]["id"] == there["id"]
+        assert {one["type"] for one in everywhere} == {"change"}
+        assert ids(mcp, f"{name} heron", project=name, **{kind: "change"}) == []
+
+
+@pytest.mark.covers("MCP search")
+async def test_a_search_is_narrowed_by_dates_with_both_ends_included(mcp: Stdio, rest: Rest, name: str):
+    made = await rest.observe(name, f"{name} heron")
+    at = datetime.fromisoformat(made["created_at"])
+    day, before, after = (f"{at + timedelta(days=days):%Y-%m-%d}" for days in (0, -1, 1))
+    found_by: list[dict[str, str]] = [
+        {"dateStart": day},
+        {"dateEnd": day},
+        {"dateStart": day, "dateEnd": day},
+        {"dateStart": before, "dateEnd": after},
+        {"dateStart": made["created_at"]},
+        {"dateEnd": (at + timedelta(seconds=1)).isoformat()},
+        {"dateStart": f"{at - timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"},
+    ]
+    missed_by = [
+        {"dateStart": after},
+        {"dateEnd": before},
+        {"dateStart": (at + timedelta(seconds=1)).isoformat()},
+        {"dateEnd": (at - timedelta(seconds=1)).isoformat()},
+    ]
+    for asked in found_by:
+        assert ids(mcp, "heron", project=name, **asked) == [made["id"]], asked
+    for asked in missed_by:
+        assert ids(mcp, "heron", project=name, **asked) == [], asked
+
+
+@pytest.mark.covers("MCP search")
+@pytest.mark.parametrize(("limit", "number"), [(None, 20), (3, 3), (50, 50), (100, 50)])
+def test_a_search_finds_20_unless_up_to_50_are_asked_for(mcp: Stdio, crowd: str, limit: int | None, number: int):
+    asked = {} if limit is None else {"limit": limit}
+    hits = found(mcp, "cormorant", project=crowd, **asked)
+    assert len(hits) == number
+    assert [one["score"] for one in hits] == sorted((one["score"] for one in hits), reverse=True)
+
+
+@pytest.mark.covers("MCP search")
+async def test_a_search_takes_further_arguments_and_plain_words(mcp: Stdio, rest: Rest, name: str):
+    made = await rest.observe(name, f"{name} heron")
+    assert ids(mcp, f"({name} & heron:*!", project=name, orderBy="relevance", anything=1) == [made["id"]]
+    assert ids(mcp, "heron", project=name, offset=0) == [made["id"]]
+
+
+@pytest.mark.covers("MCP search")
+def test_a_search_for_what_is_not_there_finds_nothing(mcp: Stdio, name: str):
+    assert found(mcp, name, project=name) == []
+
+
+@pytest.mark.covers("MCP get_observations")
+async def test_observations_are_told_in_full_oldest_first(mcp: Stdio, rest: Rest, name: str):
+    whole: dict[str, Any] = {
+        "subtitle": "s", "type": "decision", "narrative": "n", "facts": ["f"], "concepts": ["c"],
+        "files_read": ["r"], "files_modified": ["m"], "tool_name": "Edit",
+    }  # fmt: skip
+    first, second = await rest.observe(name, "first", **whole), await rest.observe(name, "second")
+    answer = mcp.call("get_observations", ids=[second["id"], 999_999_999, first["id"]], limit=5, anything="x")
+    assert (answer.failed, answer.structured) == (False, None)
+    told = leading(answer.text)
+    assert [one["id"] for one in told] == [first["id"], second["id"]]
+    assert told[0] == {
+        "id": first["id"], "title": "first", "project": name, "created_at": first["created_at"], **whole,
+    }  # fmt: skip
+    assert {key: told[1][key] for key in whole} == {
+        "subtitle": None, "type": "discovery", "narrative": None, "facts": [], "concepts": [], "files_read": [],
+        "files_modified": [], "tool_name": None,
+    }  # fmt: skip
+    assert REMINDER.search(answer.text)
+
+
+@pytest.mark.covers("MCP get_observations")
+def test_no_ids_give_nothing_and_no_reminder(mcp: Stdio):
+    assert mcp.call("get_observations", ids=[]) == (False, "[]", None)
+
+
+@pytest.mark.covers("MCP get_observations")
+def test_unknown_ids_are_left_out(mcp: Stdio):
+    answer = mcp.call("get_observations", ids=[999_999_999])
+    assert (answer.failed, leading(answer.text)) == (False, [])
+
+
+@pytest.mark.covers("MCP timeline")
+async def test_a_timeline_shows_what_was_before_and_after(mcp: Stdio, rest: Rest, name: str):
+    made = [(await rest.observe(name, f"number {number}"))["id"] for number in range(9)]
+    assert around(mcp, anchor=made[4]) == [
+        *((one, "before") for one in made[1:4]), (made[4], "anchor"), *((one, "after") for one in made[5:8]),
+    ]  # fmt: skip
+    assert around(mcp, anchor=made[4], depth_before=1, depth_after=0) == [(made[3], "before"), (made[4], "anchor")]
+    assert around(mcp, anchor=made[0], depth_after=1) == [(made[0], "anchor"), (made[1], "after")]
+    assert len(around(mcp, anchor=made[4], depth_before=20, depth_after=20)) == 9
+
+
+@pytest.mark.covers("MCP timeline")
+async def test_a_line_of_a_timeline_has_five_fields(mcp: Stdio, rest: Rest, name: str):
+    made = await rest.observe(name, "Alone", type="change")
+    answer = mcp.call("timeline", anchor=made["id"])
+    assert json.loads(answer.text) == [
+        {"id": made["id"], "title": "Alone", "type": "change", "position": "anchor", "created_at": made["created_at"]}
+    ]
+    assert answer.structured is None
+
+
+@pytest.mark.covers("MCP timeline")
+async def test_a_timeline_stays_in_the_anchors_session(mcp: Stdio, rest: Rest, name: str):
+    first = await rest.observe(name, "one", session=f"{name}-1")
+    await rest.observe(name, "elsewhere", session=f"{name}-2")
+    second = await rest.observe(name, "two", session=f"{name}-1")
+    assert around(mcp, anchor=second["id"]) == [(first["id"], "before"), (second["id"], "anchor")]
+
+
+@pytest.mark.covers("MCP timeline")
+async def test_a_query_finds_the_anchor_in_its_project(mcp: Stdio, rest: Rest, name: str):
+    here = await rest.observe(name, f"{name} heron at the pond")
+    next_to = await rest.observe(name, "Something else entirely")
+    there = await rest.observe(f"{name}-2", f"{name} heron at the pond")
+    asked = {"query": f"{name} heron at the pond"}
+    assert around(mcp, **asked, project=name) == [(here["id"], "anchor"), (next_to["id"], "after")]
+    assert around(mcp, **asked, project=f"{name}-2") == [(there["id"], "anchor")]
+
+
+@pytest.mark.covers("MCP timeline")
+@pytest.mark.parametrize("asked", [{"anchor": 999_999_999}, {}, {"depth_before": 2}, {"query": "x", "project": "{0}"}])
+def test_without_an_anchor_a_timeline_is_a_plain_sentence(mcp: Stdio, name: str, asked: dict[str, Any]):
+    named = {key: value.format(name) if isinstance(value, str) else value for key, value in asked.items()}
+    answer = mcp.call("timeline", **named)
+    assert not answer.failed
+    assert " " in answer.text
+    assert answer.text[0] not in "[{"
+
+
+@pytest.mark.covers("MCP save_memory")
+async def test_what_is_saved_by_hand_is_a_discovery_of_the_manual_session(mcp: Stdio, rest: Rest, name: str):
+    text = f"Remember {name}: " + "the heron fishes at dawn and at dusk. " * 4
+    answer = mcp.call("save_memory", text=text)
+    assert (answer.failed, answer.structured) == (False, None)
+    assert "\n" not in answer.text
+    saved = json.loads(answer.text)
+    assert saved == {"saved": True, "id": saved["id"], "title": text[:80]}
+    kept = (await rest.http.get(f"/api/observations/{saved['id']}")).json()
+    assert (kept["title"], kept["type"], kept["project_name"]) == (text[:80], "discovery", "manual")
+    assert kept["narrative"] == text
+    sessions = {one["id"]: one for one in await rest.listed("sessions", project="manual", limit=100)}
+    manual = sessions.get(kept["session_id"])
+    if manual is not None:  # the session is of the project in which something was saved first
+        assert (manual["session_id"], manual["agent_type"]) == ("manual-memories", "manual")
+
+
+@pytest.mark.covers("MCP save_memory", "MCP search")
+async def test_what_is_saved_with_a_title_and_a_project_is_found(mcp: Stdio, rest: Rest, name: str):
+    first = json.loads(mcp.call("save_memory", text=f"{name} heron", title="Bird", project=name).text)
+    second = json.loads(mcp.call("save_memory", text=f"{name} egret", project=f"{name}-2").text)
+    assert (first["title"], second["title"]) == ("Bird", f"{name} egret")
+    assert ids(mcp, f"{name} heron", project=name) == [first["id"]]
+    kept = [(await rest.http.get(f"/api/observations/{one['id']}")).json() for one in (first, second)]
+    assert [one["project_name"] for one in kept] == [name, f"{name}-2"]
+    assert kept[0]["session_id"] == kept[1]["session_id"]
+
+
+@pytest.mark.covers("MCP search", "MCP timeline", "MCP get_observations", "MCP save_memory")
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("search", {}),
+        ("search", {"query": 5}),
+        ("search", {"query": "x", "limit": "many"}),
+        ("search", {"query": "x", "limit": 1.5}),
+        ("timeline", {"anchor": "first"}),
+        ("timeline", {"anchor": 1, "depth_before": "all"}),
+        ("get_observations", {}),
+        pytest.param("get_observations", {"ids": "1"}, marks=pytest.mark.xfail(strict=True, reason=LENIENT)),
+        ("get_observations", {"ids": ["first"]}),
+        ("save_memory", {}),
+        ("save_memory", {"text": ["x"]}),
+        ("save_memory", {"text": "x", "title": 5}),
+    ],
+)
+def test_arguments_that_do_not_fit_are_an_error(mcp: Stdio, tool: str, arguments: dict[str, Any]):
+    answer = mcp.call(tool, **arguments)
+    assert answer.failed
+    assert answer.text.startswith("Input validation error:")
+
+
+@pytest.mark.covers("MCP search")
+@pytest.mark.parametrize("asked", [{"dateStart": "yesterday"}, {"dateEnd": "2026-13-01"}])
+def test_a_failure_inside_a_tool_is_told_and_is_no_error(mcp: Stdio, asked: dict[str, str]):
+    answer = mcp.call("search", query="x", **asked)
+    assert not answer.failed
+    assert json.loads(answer.text).keys() == {"error"}

@@ -1,0 +1,173 @@
+"""Searches: by meaning, filtered before they are ranked."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import httpx
+import pytest
+from waiting import wait_until
+
+from tests.contracts.agentd.conftest import Remember
+
+Search = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def search(agentd: httpx.Client, name: str) -> Search:
+    """`search(query, **fields)` among the memories of this test; returns what was found."""
+
+    def search(query: str, **fields: Any) -> list[dict[str, Any]]:
+        answer = agentd.post("/memories/search", json={"query": query, "tags": [name], **fields})
+        assert answer.status_code == 200, answer.text
+        found = answer.json()
+        assert found.keys() == {"memories", "total"}
+        assert found["total"] == len(found["memories"])
+        return found["memories"]
+
+    return search
+
+
+def contents(found: list[dict[str, Any]]) -> list[str]:
+    return [one["content"] for one in found]
+
+
+@pytest.mark.covers("POST /memories/search")
+def test_what_was_just_stored_is_found_and_shown_whole(remember: Remember, search: Search):
+    stored = remember("The deploy key is kept in the vault", type="request", references=["mem_1_00000000"])
+    remember("Lunch is at noon")
+    found = search("deploy key vault")
+    assert found[0] == stored
+    assert len(found) == 2
+
+
+@pytest.mark.covers("POST /memories/search")
+async def test_the_order_is_that_of_meaning(remember: Remember, search: Search):
+    """Also where no word is the same; older or newer does not count."""
+    remember("The cat sleeps on the sofa")
+    remember("Quarterly revenue rose by nine percent")
+    remember("The database migration failed last night")
+
+    def by_meaning() -> bool:
+        found = contents(search("earnings of the company, finances", limit=1))
+        return found == ["Quarterly revenue rose by nine percent"]
+
+    await wait_until(by_meaning, timeout_s=120)
+    assert contents(search("a pet in the living room"))[0] == "The cat sleeps on the sofa"
+
+
+@pytest.mark.covers("POST /memories/search")
+def test_the_limit_is_ten_and_as_many_come_as_match(remember: Remember, search: Search):
+    for n in range(24):
+        remember(f"note {n}", type="information" if n % 2 else "question")
+    assert len(search("note")) == 10
+    assert len(search("note", limit=3)) == 3
+    assert len(search("nothing that any of them says", limit=20)) == 20
+    assert len(search("note", limit=100_000_000)) == 24
+    assert len(search("note", type="question", limit=12)) == 12
+    assert {one["type"] for one in search("note", type="question", limit=50)} == {"question"}
+    assert search("note", limit=0) == []
+
+
+@pytest.mark.covers("POST /memories/search")
+def test_any_of_the_tags_will_do(agentd: httpx.Client, remember: Remember, name: str):
+    remember("first", tags=[f"{name}-a"])
+    remember("second", tags=[f"{name}-b"])
+    remember("third", tags=[f"{name}-a,{name}-b"])
+
+    def found(*tags: str) -> set[str]:
+        answer = agentd.post("/memories/search", json={"query": "which", "tags": [f"{name}-{tag}" for tag in tags]})
+        return set(contents(answer.json()["memories"]))
+
+    assert found("a") == {"first"}
+    assert found("a", "b") == {"first", "second"}
+    assert found("c") == set()
+
+
+@pytest.mark.covers("POST /memories/search")
+def test_times_bound_the_creation_and_are_inclusive(remember: Remember, search: Search):
+    first, second, third = (remember(f"event {n}") for n in range(3))
+    at = [datetime.fromisoformat(one["created_at"]) for one in (first, second, third)]
+    assert at[0] < at[1] < at[2]
+    elsewhere = timezone(timedelta(hours=-7))
+
+    def found(**bounds: datetime) -> set[str]:
+        given = {key.rstrip("_"): when.isoformat() for key, when in bounds.items()}
+        return set(contents(search("event", **given)))
+
+    assert found(from_=at[1]) == {"event 1", "event 2"}
+    assert found(to=at[1]) == {"event 0", "event 1"}
+    assert found(from_=at[1].astimezone(elsewhere), to=at[1].astimezone(elsewhere)) == {"event 1"}
+    assert found(from_=at[1] + timedelta(microseconds=1)) == {"event 2"}
+    assert found(to=at[1] - timedelta(microseconds=1)) == {"event 0"}
+    assert found(from_=at[2] + timedelta(days=1)) == set()
+
+
+@pytest.mark.covers("POST /memories/search")
+def test_filters_come_before_the_ranking(remember: Remember, search: Search, name: str):
+    """Those that match are all found, though many others say it better."""
+    for n in range(40):
+        remember(f"release plan release plan {n}")
+    for n in range(4):
+        remember(f"an aside {n}", type="question", visibility="private", created_by=f"{name}-ada")
+    found = search("release plan", type="question", as_actor=f"{name}-ada", limit=4)
+    assert len(found) == 4
+    assert {one["created_by"] for one in found} == {f"{name}-ada"}
+
+
+@pytest.mark.covers("POST /memories/search")
+def test_null_is_not_given(remember: Remember, search: Search):
+    remember("text")
+    nothing = {"as_actor": None, "type": None, "from": None, "to": None, "unknown": 1}
+    assert contents(search("text", **nothing)) == ["text"]
+
+
+@pytest.mark.covers("POST /memories/search")
+@pytest.mark.parametrize("body", [{"query": " "}, {"query": ""}, {}, {"limit": 3}])
+def test_a_search_for_nothing_is_refused(agentd: httpx.Client, body: dict[str, Any]):
+    answer = agentd.post("/memories/search", json=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith("invalid input: ")
+
+
+@pytest.mark.covers("POST /memories/search")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"query": 7},
+        {"as_actor": 7},
+        {"type": "fact"},
+        {"tags": None},
+        {"tags": "a"},
+        {"from": "yesterday"},
+        {"from": "2026-01-31T12:00:00"},
+        {"to": 7},
+        {"limit": -1},
+        {"limit": "3"},
+        {"limit": None},
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_and_named(agentd: httpx.Client, change: dict[str, Any]):
+    answer = agentd.post("/memories/search", json={"query": "text", **change})
+    assert answer.status_code == 422
+    assert next(iter(change)) in answer.json()["error"]
+
+
+@pytest.mark.covers("POST /memories/search")
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"from": "0001-01-01T00:00:00+14:00"},
+        {"to": "9999-12-31T23:59:59.999999-14:00"},
+        {"from": "9999-12-31T23:59:59.999999Z"},
+        {"from": "2026-01-31T12:00:00.123456789Z", "to": "2026-01-31t12:00:01.123456789+00:00"},
+    ],
+)
+def test_any_time_is_a_bound(agentd: httpx.Client, bounds: dict[str, str]):
+    assert agentd.post("/memories/search", json={"query": "text", **bounds}).status_code == 200
+
+
+@pytest.mark.covers("POST /memories/search")
+def test_a_query_of_any_length_and_of_any_characters_is_answered(search: Search):
+    for query in ("x" * 100_000, "\U0001f680", "\"AND (OR' *:", "!?"):
+        assert search(query) == []

@@ -1,0 +1,261 @@
+"""Actions: work items with dependencies, and what can be done now."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.contracts.agentmemory.calling import Api, Json, failed, ok, refused
+
+FIELDS = {
+    "id", "title", "description", "status", "priority", "tags", "createdAt", "updatedAt", "createdBy",
+    "sourceObservationIds", "sourceMemoryIds",
+}  # fmt: skip
+
+
+def create(api: Api, title: str, **fields: Any) -> Json:
+    return ok(api.post("actions", title=title, **fields), 201)["action"]
+
+
+def update(api: Api, action: str, **fields: Any) -> Json:
+    return ok(api.http.patch(f"/agentmemory/actions/{action}", json=fields))["action"]
+
+
+def listed(api: Api, **query: Any) -> list[Json]:
+    return ok(api.get("actions", **query))["actions"]
+
+
+def status(api: Api, action: str) -> str:
+    return ok(api.get("actions/get", actionId=action))["action"]["status"]
+
+
+def frontier(api: Api, **query: Any) -> list[str]:
+    """The titles of what can be done now."""
+    return [one["title"] for one in ok(api.get("frontier", **query))["frontier"]]
+
+
+def tie(answer: httpx.Response) -> Json:
+    """The edge of two actions that were tied."""
+    assert answer.status_code in (200, 201), answer.text
+    return answer.json()
+
+
+@pytest.mark.covers("POST /agentmemory/actions")
+def test_an_action_is_answered_whole(api: Api, name: str):
+    said: Json = {
+        "title": f"Fix {name}",
+        "description": "it leaks",
+        "priority": 7,
+        "status": "pending",
+        "tags": ["pool", "ci"],
+        "project": name,
+        "createdBy": "ada",
+        "sessionId": name,
+    }
+    told = ok(api.post("actions", **said), 201)
+    assert (told["success"], told["edges"]) == (True, [])
+    assert told["action"].keys() >= FIELDS
+    assert {key: told["action"][key] for key in said} == said
+
+
+@pytest.mark.covers("POST /agentmemory/actions")
+def test_a_title_is_enough(api: Api, name: str):
+    action = create(api, name)
+    assert (action["description"], action["priority"], action["status"], action["tags"]) == ("", 0, "pending", [])
+
+
+@pytest.mark.covers("POST /agentmemory/actions")
+@pytest.mark.parametrize("body", [{}, {"title": ""}, {"title": "  "}, {"title": None, "description": "d"}])
+def test_an_action_needs_a_title(api: Api, body: Json):
+    refused(api.post("actions", **body))
+
+
+@pytest.mark.covers("POST /agentmemory/actions")
+def test_tags_may_be_a_text_with_commas(api: Api, name: str):
+    assert create(api, name, tags="pool, ci")["tags"] == ["pool", "ci"]
+
+
+@pytest.mark.covers("POST /agentmemory/actions")
+@pytest.mark.parametrize(("given", "kept"), [(100, 100), (-3, -3), ("4", 4), (0, 0)])
+def test_a_priority_is_kept_as_sent(api: Api, name: str, given: object, kept: int):
+    assert create(api, name, priority=given, project=name)["priority"] == kept
+
+
+@pytest.mark.covers("POST /agentmemory/actions", "PATCH /agentmemory/actions/{id}")
+@pytest.mark.parametrize("word", ["pending", "active", "done", "completed", "cancelled", "discarded", "blocked"])
+def test_the_words_of_all_clients_for_a_status_are_kept_as_sent(api: Api, name: str, word: str):
+    assert create(api, name, status=word, project=name)["status"] == word
+    action = create(api, f"{name} later", project=name)["id"]
+    assert update(api, action, status=word)["status"] == word
+
+
+@pytest.mark.covers("GET /agentmemory/actions")
+def test_actions_are_listed_and_counted(api: Api, name: str):
+    for number in range(3):
+        create(api, f"{name} {number}", project=name)
+    told = ok(api.get("actions", project=name))
+    assert (told["success"], told["total"]) == (True, 3)
+    assert {one["title"] for one in told["actions"]} == {f"{name} {number}" for number in range(3)}
+
+
+@pytest.mark.covers("GET /agentmemory/actions")
+def test_actions_are_narrowed(api: Api, name: str):
+    parent = create(api, "parent", project=name)["id"]
+    create(api, "child", project=name, parentId=parent)
+    create(api, "finished", project=name, status="done")
+    assert [one["title"] for one in listed(api, project=name, parentId=parent)] == ["child"]
+    assert [one["title"] for one in listed(api, project=name, status="done")] == ["finished"]
+    assert len(listed(api, project=name, limit=2)) == 2
+    assert listed(api, project=f"{name}-other") == []
+
+
+@pytest.mark.covers("PATCH /agentmemory/actions/{id}", "POST /agentmemory/actions/update")
+@pytest.mark.parametrize("way", ["PATCH", "POST"])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("title", "Another"),
+        ("description", "more"),
+        ("priority", 9),
+        ("status", "active"),
+        ("tags", ["x"]),
+        ("sessionId", "s2"),
+        ("result", "it worked"),
+        ("assignedTo", "bob"),
+    ],
+)
+def test_an_action_is_changed(api: Api, name: str, way: str, field: str, value: object):
+    action = create(api, name, project=name)
+    changes = {field: value}
+    if way == "PATCH":
+        told = ok(api.http.patch(f"/agentmemory/actions/{action['id']}", json=changes))
+    else:
+        told = ok(api.post("actions/update", actionId=action["id"], **changes))
+    assert told["success"] is True
+    changed = told["action"]
+    assert changed[field] == value
+    rest = {*FIELDS, "project"} - {field, "updatedAt"}
+    assert {key: changed[key] for key in rest} == {key: action[key] for key in rest}
+    assert ok(api.get("actions/get", actionId=action["id"]))["action"] == changed
+
+
+@pytest.mark.covers("PATCH /agentmemory/actions/{id}")
+def test_an_unknown_action_is_not_found(api: Api):
+    refused(api.http.patch("/agentmemory/actions/act_none", json={"title": "x"}), 404)
+
+
+@pytest.mark.covers("POST /agentmemory/actions/update")
+def test_an_action_that_changes_is_named(api: Api):
+    refused(api.post("actions/update", title="x"))
+
+
+@pytest.mark.covers("GET /agentmemory/actions/get")
+def test_an_action_is_read_with_its_edges(api: Api, name: str):
+    first, second = (create(api, title, project=name)["id"] for title in ("first", "second"))
+    tie(api.post("actions/edges", sourceActionId=second, targetActionId=first, type="requires"))
+    told = ok(api.get("actions/get", actionId=second))
+    assert told["success"] is True
+    assert told["action"]["id"] == second
+    assert first in str(told["edges"])
+
+
+@pytest.mark.covers("GET /agentmemory/actions/get")
+def test_an_action_that_is_read_is_named_and_known(api: Api):
+    refused(api.get("actions/get"))
+    answer = api.get("actions/get", actionId="act_none")
+    assert answer.status_code == 404 or failed(answer)
+
+
+@pytest.mark.covers("POST /agentmemory/actions")
+def test_an_action_that_requires_another_starts_blocked(api: Api, name: str):
+    first = create(api, "first", project=name)["id"]
+    edges = [{"type": "requires", "targetActionId": first}]
+    told = ok(api.post("actions", title="second", project=name, edges=edges), 201)
+    assert told["action"]["status"] == "blocked"
+    (edge,) = told["edges"]
+    assert (edge["type"], edge["targetActionId"]) == ("requires", first)
+    assert frontier(api, project=name) == ["first"]
+
+
+@pytest.mark.covers("POST /agentmemory/actions", "PATCH /agentmemory/actions/{id}")
+@pytest.mark.parametrize("word", ["done", "completed"])
+def test_the_end_of_what_was_required_unblocks(api: Api, name: str, word: str):
+    first, other = (create(api, title, project=name)["id"] for title in ("first", "other"))
+    edges = [{"type": "requires", "targetActionId": one} for one in (first, other)]
+    second = create(api, "second", project=name, edges=edges)["id"]
+    update(api, first, status=word)
+    assert status(api, second) == "blocked"
+    update(api, other, status=word)
+    assert status(api, second) == "pending"
+    assert frontier(api, project=name) == ["second"]
+
+
+@pytest.mark.covers("POST /agentmemory/actions/edges")
+@pytest.mark.parametrize("kind", ["requires", "unlocks", "spawned_by", "gated_by", "conflicts_with"])
+def test_two_actions_are_tied(api: Api, name: str, kind: str):
+    first, second = (create(api, title, project=name)["id"] for title in ("first", "second"))
+    told = tie(api.post("actions/edges", sourceActionId=second, targetActionId=first, type=kind))
+    assert told["success"] is True
+    assert (told["edge"]["type"], told["edge"]["targetActionId"]) == (kind, first)
+
+
+@pytest.mark.covers("POST /agentmemory/actions/edges")
+@pytest.mark.parametrize("missing", ["sourceActionId", "targetActionId", "type"])
+def test_an_edge_names_both_ends_and_its_type(api: Api, name: str, missing: str):
+    action = create(api, name, project=name)["id"]
+    said = {"sourceActionId": action, "targetActionId": action, "type": "requires"}
+    del said[missing]
+    refused(api.post("actions/edges", **said))
+
+
+@pytest.mark.covers("GET /agentmemory/frontier")
+def test_what_can_be_done_is_told_with_a_score(api: Api, name: str):
+    action = create(api, name, project=name, priority=3)
+    told = ok(api.get("frontier", project=name))
+    assert (told["success"], told["total"]) == (True, 1)
+    assert told["totalActions"] >= 1
+    assert told["totalUnblocked"] >= 1
+    (item,) = told["frontier"]
+    assert (item["id"], item["title"], item["priority"]) == (action["id"], name, 3)
+    assert item["action"]["id"] == action["id"]
+    assert (item["blockers"], item["leased"]) == ([], False)
+    assert isinstance(item["score"], int | float)
+
+
+@pytest.mark.covers("GET /agentmemory/frontier")
+def test_the_most_urgent_comes_first_and_then_the_oldest(api: Api, name: str):
+    for title, priority in (("low", 1), ("old", 5), ("new", 5), ("high", 9)):
+        create(api, title, project=name, priority=priority)
+    assert frontier(api, project=name) == ["high", "old", "new", "low"]
+    assert frontier(api, project=name, limit=2) == ["high", "old"]
+
+
+@pytest.mark.covers("GET /agentmemory/frontier")
+@pytest.mark.parametrize("word", ["done", "completed", "cancelled", "discarded"])
+def test_what_is_over_cannot_be_done(api: Api, name: str, word: str):
+    create(api, "over", project=name, status=word)
+    create(api, "open", project=name)
+    assert frontier(api, project=name) == ["open"]
+
+
+@pytest.mark.covers("GET /agentmemory/frontier")
+@pytest.mark.parametrize(("other", "found"), [("active", []), ("pending", ["this"]), ("done", ["this"])])
+def test_an_active_conflict_holds_an_action_up(api: Api, name: str, other: str, found: list[str]):
+    conflict = create(api, "that", project=name, status=other)["id"]
+    this = create(api, "this", project=name)["id"]
+    tie(api.post("actions/edges", sourceActionId=this, targetActionId=conflict, type="conflicts_with"))
+    assert [one for one in frontier(api, project=name) if one == "this"] == found
+
+
+@pytest.mark.covers("GET /agentmemory/next")
+def test_the_next_action_is_the_first_of_the_frontier(api: Api, name: str):
+    create(api, "low", project=name, priority=1)
+    create(api, "high", project=name, priority=9)
+    told = ok(api.get("next", project=name))
+    assert told["success"] is True
+    assert "high" in str(told)
+
+
+@pytest.mark.covers("GET /agentmemory/next")
+def test_where_there_is_nothing_to_do_there_is_no_next(api: Api, name: str):
+    assert ok(api.get("next", project=name))["success"] is True

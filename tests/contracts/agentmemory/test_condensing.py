@@ -1,0 +1,196 @@
+"""Many made into few: summaries, crystals, consolidation, reflection. By rule: the server has no language model."""
+
+import pytest
+
+from tests.contracts.agentmemory.calling import Api, Json, failed, ok, refused
+
+SUMMARY = {
+    "sessionId", "project", "createdAt", "title", "narrative", "keyDecisions", "filesModified", "concepts",
+    "observationCount",
+}  # fmt: skip
+
+
+def worked(api: Api, session: str, count: int = 3) -> None:
+    for number in range(count):
+        data = {"tool_name": "Edit", "tool_input": {"file_path": f"src/{session}{number}.py"}, "tool_output": "done"}
+        api.hook(session, "post_tool_use", data=data)
+
+
+def finished(api: Api, name: str, **fields: object) -> str:
+    action = ok(api.post("actions", title=f"Fix {name}", project=name, status="done", **fields), 201)["action"]
+    return action["id"]
+
+
+@pytest.mark.covers("POST /agentmemory/summarize")
+def test_a_session_is_summarised(api: Api, name: str):
+    worked(api, name)
+    told = ok(api.post("summarize", sessionId=name))
+    assert told["success"] is True
+    summary = told["summary"]
+    assert summary.keys() >= SUMMARY
+    assert (summary["sessionId"], summary["project"], summary["observationCount"]) == (name, f"p-{name}", 3)
+    assert summary["title"]
+    assert summary["narrative"]
+    assert f"src/{name}0.py" in summary["filesModified"]
+
+
+@pytest.mark.covers("POST /agentmemory/summarize")
+def test_a_second_summary_takes_the_place_of_the_first(api: Api, name: str):
+    worked(api, name, 1)
+    ok(api.post("summarize", sessionId=name))
+    worked(api, name, 1)
+    assert ok(api.post("summarize", sessionId=name))["summary"]["observationCount"] == 2
+    exported = [one for one in ok(api.get("export"))["summaries"] if one["sessionId"] == name]
+    assert [one["observationCount"] for one in exported] == [2]
+
+
+@pytest.mark.covers("POST /agentmemory/summarize")
+def test_an_unknown_session_is_not_summarised(api: Api, name: str):
+    assert failed(api.post("summarize", sessionId=name)) == "session_not_found"
+
+
+@pytest.mark.covers("POST /agentmemory/summarize")
+def test_a_session_without_observations_is_not_summarised(api: Api, name: str):
+    api.start(name)
+    assert failed(api.post("summarize", sessionId=name)) == "no_observations"
+
+
+@pytest.mark.covers("POST /agentmemory/summarize")
+@pytest.mark.parametrize("body", [{}, {"sessionId": ""}])
+def test_a_session_that_is_summarised_is_named(api: Api, body: Json):
+    refused(api.post("summarize", **body))
+
+
+@pytest.mark.covers("POST /agentmemory/crystals/create", "GET /agentmemory/crystals")
+@pytest.mark.parametrize("word", ["done", "completed", "cancelled", "discarded"])
+def test_a_crystal_is_made_of_finished_actions(api: Api, name: str, word: str):
+    action = finished(api, name)
+    ok(api.http.patch(f"/agentmemory/actions/{action}", json={"status": word, "result": "it works"}))
+    told = ok(api.post("crystals/create", actionIds=[action], project=name, sessionId=name))
+    assert told["success"] is True
+    crystal = told["crystal"]
+    assert crystal.keys() >= {"id", "narrative", "keyOutcomes", "filesAffected", "lessons", "createdAt"}
+    assert crystal["sourceActionIds"] == [action]
+    listed = ok(api.get("crystals", project=name))
+    assert (listed["success"], listed["total"]) == (True, 1)
+    assert [(one["id"], one["project"]) for one in listed["crystals"]] == [(crystal["id"], name)]
+
+
+@pytest.mark.covers("POST /agentmemory/crystals/create", "GET /agentmemory/actions/get")
+def test_an_action_knows_its_crystal(api: Api, name: str):
+    action = finished(api, name)
+    crystal = ok(api.post("crystals/create", actionIds=[action], project=name))["crystal"]
+    assert ok(api.get("actions/get", actionId=action))["action"]["crystallizedInto"] == crystal["id"]
+
+
+@pytest.mark.covers("POST /agentmemory/crystals/create", "GET /agentmemory/lessons")
+def test_the_lessons_of_a_crystal_are_learned(api: Api, name: str):
+    action = finished(api, name)
+    ok(api.http.patch(f"/agentmemory/actions/{action}", json={"result": "always reconnect the pool after a restart"}))
+    crystal = ok(api.post("crystals/create", actionIds=[action], project=name))["crystal"]
+    learned = ok(api.get("lessons", project=name, source="crystal"))["lessons"]
+    assert {one["content"] for one in learned} == set(crystal["lessons"])
+    assert all(one["confidence"] == 0.6 for one in learned)
+
+
+@pytest.mark.covers("POST /agentmemory/crystals/create")
+def test_no_crystal_is_made_of_what_is_not_finished(api: Api, name: str):
+    action = ok(api.post("actions", title=name, project=name), 201)["action"]["id"]
+    answer = api.post("crystals/create", actionIds=[action], project=name)
+    assert answer.status_code in (200, 400)
+    assert answer.json().get("success") is not True
+    assert isinstance(answer.json()["error"], str)
+
+
+@pytest.mark.covers("POST /agentmemory/crystals/create")
+@pytest.mark.parametrize("body", [{}, {"actionIds": []}])
+def test_a_crystal_needs_actions(api: Api, body: Json):
+    refused(api.post("crystals/create", **body))
+
+
+@pytest.mark.covers("GET /agentmemory/crystals")
+def test_crystals_are_narrowed(api: Api, name: str):
+    for _ in range(2):
+        ok(api.post("crystals/create", actionIds=[finished(api, name)], project=name))
+    assert len(ok(api.get("crystals", project=name))["crystals"]) == 2
+    assert len(ok(api.get("crystals", project=name, limit=1))["crystals"]) == 1
+    assert ok(api.get("crystals", project=f"{name}-other"))["crystals"] == []
+
+
+@pytest.mark.covers("POST /agentmemory/crystals/create", "GET /agentmemory/crystals")
+def test_a_crystal_is_of_the_project_and_session_that_were_named(api: Api, name: str):
+    named = {"project": f"{name}-other", "sessionId": name}
+    crystal = ok(api.post("crystals/create", actionIds=[finished(api, name)], **named))["crystal"]
+    (listed,) = ok(api.get("crystals", sessionId=name))["crystals"]
+    assert listed["id"] == crystal["id"]
+    assert named.items() <= crystal.items()
+    assert named.items() <= listed.items()
+
+
+@pytest.mark.covers("POST /agentmemory/crystals/auto")
+def test_finished_work_is_crystallised_by_itself_when_it_is_old_enough(api: Api, name: str):
+    finished(api, name)
+    young = ok(api.post("crystals/auto", project=name))
+    assert (young["success"], young["groupCount"], young["crystalIds"]) == (True, 0, [])
+    rehearsed = ok(api.post("crystals/auto", project=name, olderThanDays=0, dryRun=True))
+    assert (rehearsed["groupCount"], rehearsed["crystalIds"]) == (1, [])
+    told = ok(api.post("crystals/auto", project=name, olderThanDays=0))
+    assert told["groupCount"] == 1
+    assert [one["id"] for one in ok(api.get("crystals", project=name))["crystals"]] == told["crystalIds"]
+
+
+@pytest.mark.covers("POST /agentmemory/consolidate")
+def test_too_few_observations_are_not_consolidated(api: Api, name: str):
+    worked(api, name)
+    told = ok(api.post("consolidate", project=f"p-{name}"))
+    assert (told["consolidated"], told["reason"]) == (0, "insufficient_observations")
+
+
+@pytest.mark.covers("POST /agentmemory/consolidate")
+def test_what_observations_have_in_common_is_consolidated(api: Api, name: str):
+    worked(api, name, 4)
+    told = ok(api.post("consolidate", project=f"p-{name}", minObservations=3))
+    assert told["success"] is True
+    assert told["totalObservations"] == 4
+    assert told["consolidated"] >= 0
+
+
+@pytest.mark.covers("POST /agentmemory/consolidate")
+def test_consolidating_everything_needs_no_arguments(api: Api):
+    assert "consolidated" in ok(api.post("consolidate"))
+
+
+@pytest.mark.covers("POST /agentmemory/consolidate-pipeline")
+@pytest.mark.parametrize("tier", ["all", "semantic", "reflect", "procedural", "decay", None])
+def test_every_tier_can_be_run(api: Api, name: str, tier: str | None):
+    told = ok(api.post("consolidate-pipeline", **({"tier": tier} if tier else {}), force=True, project=name))
+    assert told["success"] is True
+    assert isinstance(told["results"], dict)
+
+
+@pytest.mark.covers("POST /agentmemory/consolidate-pipeline")
+def test_a_pipeline_that_is_not_forced_runs_or_says_why_not(api: Api, name: str):
+    told = ok(api.post("consolidate-pipeline", project=name))
+    if told["success"]:
+        assert isinstance(told["results"], dict)
+    else:
+        assert told["skipped"] is True
+        assert told["reason"]
+
+
+@pytest.mark.covers("POST /agentmemory/reflect")
+def test_reflection_looks_for_insights(api: Api, name: str):
+    for number in range(3):
+        api.remember(f"{name}{number} zirconium {number}", project=name, concepts=["zirconium"])
+    told = ok(api.post("reflect", project=name, maxClusters=3))
+    assert told["success"] is True
+    assert told.keys() >= {"newInsights", "reinforced", "clustersProcessed", "clustersSkipped", "usedFallback"}
+
+
+@pytest.mark.covers("POST /agentmemory/reflect")
+def test_reflection_on_a_session_brings_the_slots_up_to_date(trusted: Api, name: str):
+    worked(trusted, name, 1)
+    told = ok(trusted.post("reflect", sessionId=name))
+    assert told["success"] is True
+    assert told["observationsReviewed"] == 1
+    assert told["applied"] >= 1

@@ -1,0 +1,88 @@
+"""What the server says of itself."""
+
+import re
+
+import pytest
+
+from tests.contracts.agentmemory.calling import Api, ok
+
+FLAGS = {
+    "GRAPH_EXTRACTION_ENABLED",
+    "CONSOLIDATION_ENABLED",
+    "AGENTMEMORY_AUTO_COMPRESS",
+    "AGENTMEMORY_INJECT_CONTEXT",
+}
+
+
+@pytest.mark.covers("GET /agentmemory/livez")
+def test_livez_tells_a_client_that_it_may_start(api: Api):
+    told = ok(api.get("livez"))
+    assert (told["status"], told["service"]) == ("ok", "agentmemory")
+    assert isinstance(told["viewerSkipped"], bool)
+    assert told["viewerSkipped"] or isinstance(told["viewerPort"], int)
+
+
+@pytest.mark.covers("GET /agentmemory/livez", "GET /agentmemory/health")
+@pytest.mark.parametrize("path", ["livez", "health"])
+def test_the_stream_is_on_the_port_of_the_rest(api: Api, path: str):
+    assert ok(api.get(path))["streamsPort"] == api.http.base_url.port
+
+
+@pytest.mark.covers("GET /agentmemory/health")
+def test_health_has_what_dashboards_show(api: Api):
+    told = ok(api.get("health"))
+    assert (told["status"], told["service"]) == ("healthy", "agentmemory")
+    assert re.fullmatch(r"\d+\.\d+\.\d+", told["version"])
+    assert isinstance(told["functionMetrics"], list)
+    assert told.keys() >= {"circuitBreaker", "viewerPort", "viewerSkipped", "database", "databaseStatus"}
+
+
+@pytest.mark.covers("GET /agentmemory/health")
+def test_health_tells_of_the_process(api: Api):
+    inner = ok(api.get("health"))["health"]
+    assert inner["status"] == "healthy"
+    assert isinstance(inner["connectionState"], str)
+    assert inner["memory"].keys() >= {"heapUsed", "heapTotal", "rss", "external"}
+    assert inner["cpu"]["percent"] >= 0
+    assert inner["eventLoopLagMs"] >= 0
+    assert inner["uptimeSeconds"] >= 0
+    assert inner["kvConnectivity"].keys() >= {"status", "latencyMs"}
+    assert all(isinstance(inner[key], list) for key in ("workers", "alerts", "notes"))
+
+
+@pytest.mark.covers("GET /agentmemory/health")
+def test_the_circuit_breaker_is_closed_or_there_is_none(api: Api):
+    breaker = ok(api.get("health"))["circuitBreaker"]
+    assert breaker is None or (breaker["state"], breaker["failures"]) == ("closed", 0)
+
+
+@pytest.mark.covers("GET /agentmemory/config/flags")
+def test_the_flags_are_explained(api: Api):
+    told = ok(api.get("config/flags"))
+    assert told["provider"] in ("llm", "noop")
+    assert told["embeddingProvider"] in ("embeddings", "none")
+    assert isinstance(told["version"], str)
+    assert {one["key"] for one in told["flags"]} == FLAGS
+    for flag in told["flags"]:
+        assert isinstance(flag["affects"], list)
+        assert [type(flag[key]) for key in ("enabled", "default", "needsLlm")] == [bool] * 3
+        assert all(isinstance(flag[key], str) for key in ("label", "description", "enableHow", "docsHref"))
+
+
+@pytest.mark.covers("GET /agentmemory/graph/stats")
+def test_the_graph_is_counted_under_the_names_of_all_clients(api: Api):
+    told = ok(api.get("graph/stats"))
+    assert told["success"] is True
+    assert (told["nodes"], told["edges"]) == (told["totalNodes"], told["totalEdges"])
+    assert sum(told["nodesByType"].values()) == told["totalNodes"]
+    assert sum(told["edgesByType"].values()) == told["totalEdges"]
+
+
+@pytest.mark.covers("GET /agentmemory/diagnostics/followup")
+def test_searches_and_their_repeats_are_counted(api: Api):
+    told = ok(api.get("diagnostics/followup"))
+    assert told["success"] is True
+    assert told["windowSeconds"] > 0
+    assert told["followupWithinWindow"] <= told["agentInitiatedSearches"]
+    assert 0 <= told["rate"] <= 1
+    assert isinstance(told["caveat"], str)

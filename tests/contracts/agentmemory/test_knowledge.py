@@ -1,0 +1,140 @@
+"""What follows from what is known: profiles, facts, procedures, insights, the graph, the state of it all."""
+
+from typing import Any
+
+import pytest
+
+from tests.contracts.agentmemory.calling import Api, Json, ok, refused
+
+
+def worked(api: Api, project: str) -> None:
+    """Some work on two TypeScript files, and an error."""
+    for path in ("src/pool.ts", "src/pool.ts", "src/log.ts"):
+        data = {"tool_name": "Edit", "tool_input": {"file_path": path}, "tool_output": "done"}
+        api.hook(f"s-{project}", "post_tool_use", project=project, data=data)
+    error = {"tool_name": "Bash", "tool_input": "make", "error": "exit 2"}
+    api.hook(f"s-{project}", "post_tool_failure", project=project, data=error)
+
+
+@pytest.mark.covers("GET /agentmemory/profile")
+def test_a_profile_says_what_a_project_is_like(api: Api, name: str):
+    worked(api, name)
+    profile = ok(api.get("profile", project=name))["profile"]
+    assert (profile["project"], profile["sessionCount"], profile["totalObservations"]) == (name, 1, 4)
+    assert "src/pool.ts" in str(profile["topFiles"][0])
+    assert isinstance(profile["topConcepts"], list)
+    conventions = str(profile["conventions"])
+    assert "TypeScript" in conventions
+    assert "src" in conventions
+
+
+@pytest.mark.covers("GET /agentmemory/profile")
+def test_a_profile_is_also_flat_and_cached(api: Api, name: str):
+    worked(api, name)
+    assert ok(api.get("profile", project=name))["cached"] is False
+    told = ok(api.get("profile", project=name))
+    assert told["cached"] is True
+    assert {key: told[key] for key in told["profile"]} == told["profile"]
+
+
+@pytest.mark.covers("GET /agentmemory/profile")
+def test_an_unknown_project_has_no_profile(api: Api, name: str):
+    told = ok(api.get("profile", project=name))
+    assert (told["profile"], told["reason"]) == (None, "no_sessions")
+
+
+@pytest.mark.covers("GET /agentmemory/profile")
+def test_without_a_project_the_projects_are_listed(api: Api, name: str):
+    worked(api, name)
+    told = ok(api.get("profile"))
+    assert told["success"] is True
+    assert name in str(told["projects"])
+
+
+@pytest.mark.covers("GET /agentmemory/semantic", "GET /agentmemory/procedural")
+@pytest.mark.parametrize("kind", ["semantic", "procedural"])
+def test_facts_and_procedures_are_listed_under_both_names(api: Api, kind: str):
+    told = ok(api.get(kind))
+    assert told[kind] == told["items"]
+    assert told["total"] >= len(told["items"])
+
+
+@pytest.mark.covers("GET /agentmemory/insights", "POST /agentmemory/insights/search")
+def test_insights_are_listed_and_searched(api: Api, name: str):
+    for told in (
+        ok(api.get("insights", limit=2, project=name, minConfidence=0.1)),
+        ok(api.post("insights/search", query=name, project=name)),
+    ):
+        assert told["success"] is True
+        assert [one for one in told["insights"] if one.get("project") == name] == []
+    assert ok(api.get("insights"))["total"] >= 0
+
+
+@pytest.mark.covers("POST /agentmemory/insights/search")
+def test_a_search_for_insights_needs_a_query(api: Api):
+    refused(api.post("insights/search"))
+
+
+@pytest.mark.covers("POST /agentmemory/graph/query", "POST /agentmemory/graph/build", "GET /agentmemory/graph/stats")
+def test_the_graph_is_asked_and_built(api: Api, name: str):
+    built = api.post("graph/build", batchSize=25)
+    if built.status_code == 503:
+        assert built.json().keys() >= {"error", "flag", "enableHow", "docsHref"}
+    else:
+        assert ok(built).keys() >= {"success", "sessions", "batches", "nodes", "edges"}
+    told = ok(api.post("graph/query", limit=5))
+    assert told.keys() >= {"nodes", "edges", "depth", "totalNodes", "totalEdges", "truncated", "limit", "offset"}
+    assert len(told["nodes"]) <= 5
+
+
+@pytest.mark.covers("POST /agentmemory/diagnostics")
+def test_a_diagnosis_is_health_and_checks_in_one(api: Api):
+    told = ok(api.post("diagnostics"))
+    assert (told["success"], told["service"]) == (True, "agentmemory")
+    assert told["status"] in ("healthy", "degraded", "critical")
+    assert told.keys() >= {"version", "database", "databaseStatus"}
+    assert told["checks"]
+    for check in told["checks"]:
+        assert check.keys() >= {"name", "category", "status", "message", "fixable"}
+        assert check["status"] in ("pass", "warn", "fail")
+    counted = {word: sum(one["status"] == word for one in told["checks"]) for word in ("pass", "warn", "fail")}
+    assert {word: told["summary"][word] for word in counted} == counted
+    assert told["summary"]["fixable"] == sum(one["fixable"] for one in told["checks"])
+
+
+@pytest.mark.covers("POST /agentmemory/diagnostics")
+@pytest.mark.parametrize("asked", [["lessons"], "lessons", ["lessons", "nothing-like-it"]])
+def test_a_diagnosis_is_narrowed_and_unknown_categories_are_passed_over(api: Api, asked: object):
+    checks = ok(api.post("diagnostics", categories=asked))["checks"]
+    assert {one["category"] for one in checks} == {"lessons"}
+
+
+@pytest.mark.covers("POST /agentmemory/diagnostics/heal")
+def test_healing_may_be_rehearsed(api: Api):
+    told = ok(api.post("diagnostics/heal", dryRun=True))
+    assert (told["success"], told["dryRun"]) == (True, True)
+    assert {type(told["fixed"]), type(told["skipped"])} == {int}
+
+
+def note(api: Api, **query: Any) -> Json:
+    return ok(api.get("second-brain", **query))
+
+
+@pytest.mark.covers("POST /agentmemory/second-brain", "GET /agentmemory/second-brain")
+def test_a_note_is_kept_and_listed_by_its_name(api: Api, name: str):
+    ok(api.post("second-brain", file=f"{name}.md", content="# Pool"))
+    assert note(api, file=f"{name}.md")["content"] == "# Pool"
+    assert f"{name}.md" in str(note(api))
+
+
+@pytest.mark.covers("POST /agentmemory/second-brain", "GET /agentmemory/second-brain")
+@pytest.mark.parametrize("file", ["../up.md", "a/b.md", "a.txt", "/etc/passwd", "..", ""])
+def test_a_note_is_a_markdown_file_without_a_folder(api: Api, file: str):
+    refused(api.post("second-brain", file=file, content="x"))
+    if file:
+        refused(api.get("second-brain", file=file))
+
+
+@pytest.mark.covers("GET /agentmemory/second-brain")
+def test_an_unknown_note_is_not_found(api: Api, name: str):
+    refused(api.get("second-brain", file=f"{name}.md"), 404)

@@ -1,0 +1,131 @@
+"""A server where every agent sees what it wrote itself."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.acceptance.running import running
+from tests.contracts.agentmemory.calling import Api, Json, ok
+
+
+@pytest.fixture(scope="module")
+def isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """A client of a server where nobody is anybody unless they say so; ada and bob both wrote about the heron."""
+    changes = {"embedder": "none", "partitions": 2, "secret": None, "agent_scope": "isolated"}
+    with (
+        running(tmp_path_factory.mktemp("cache"), **changes) as server,
+        httpx.Client(base_url=server.url, timeout=60, trust_env=False) as http,
+    ):
+        api = Api(http)
+        for agent in ("ada", "bob"):
+            api.start(agent, project="p", agentId=agent)
+            api.hook(agent, "prompt_submit", project="p", data={"prompt": f"heron {agent}"})
+            api.remember(f"the heron of {agent}", project="p", agentId=agent)
+        api.post("remember", content="nobody said anything", project="p")
+        yield api
+
+
+def both(text: object) -> list[str]:
+    """Whose names are in there."""
+    return [agent for agent in ("ada", "bob") if agent in str(text)]
+
+
+@pytest.mark.covers("GET /agentmemory/sessions", "GET /agentmemory/memories")
+@pytest.mark.parametrize("path", ["sessions", "memories"])
+@pytest.mark.parametrize(("agent", "seen"), [("ada", ["ada"]), ("bob", ["bob"]), ("*", ["ada", "bob"]), ("eve", [])])
+def test_an_agent_lists_its_own_and_a_star_everything(isolated: Api, path: str, agent: str, seen: list[str]):
+    assert both(ok(isolated.get(path, agentId=agent))[path]) == seen
+
+
+@pytest.mark.covers("GET /agentmemory/observations")
+@pytest.mark.parametrize(("agent", "count"), [("ada", 1), ("bob", 0), ("*", 1)])
+def test_an_agent_reads_its_own_observations(isolated: Api, agent: str, count: int):
+    assert len(ok(isolated.get("observations", sessionId="ada", agentId=agent))["observations"]) == count
+
+
+@pytest.mark.covers("POST /agentmemory/search", "POST /agentmemory/smart-search")
+@pytest.mark.parametrize("path", ["search", "smart-search"])
+@pytest.mark.parametrize(("agent", "count"), [("ada", 2), ("*", 4), ("eve", 0)])
+def test_an_agent_finds_its_own(isolated: Api, path: str, agent: str, count: int):
+    assert len(ok(isolated.post(path, query="heron", agentId=agent))["results"]) == count
+
+
+@pytest.mark.covers("POST /agentmemory/smart-search")
+@pytest.mark.parametrize(("agent", "count"), [("ada", 1), ("bob", 0), ("*", 1)])
+def test_an_agent_expands_its_own(isolated: Api, agent: str, count: int):
+    (seen,) = ok(isolated.get("observations", sessionId="ada", agentId="*"))["observations"]
+    told = ok(isolated.post("smart-search", expandIds=[seen["id"]], agentId=agent))
+    assert len(told["results"]) == count
+
+
+@pytest.mark.covers("POST /agentmemory/context")
+@pytest.mark.parametrize("where", ["body", "query"])
+def test_the_context_of_an_agent_is_of_its_own(isolated: Api, where: str):
+    said: Json = {"sessionId": "asking", "project": "p"}
+    if where == "body":
+        answer = isolated.post("context", **said, agentId="ada")
+    else:
+        answer = isolated.http.post("/agentmemory/context?agentId=ada", json=said)
+    assert both(ok(answer)["context"]) == ["ada"]
+
+
+@pytest.mark.covers("POST /agentmemory/remember")
+def test_what_nobody_says_is_kept_and_answered(isolated: Api):
+    told = ok(isolated.post("remember", content="nobody said that either", project="q"), 201)
+    assert told["success"] is True
+    assert told["memory"]["content"] == "nobody said that either"
+    assert "similarTo" not in told
+    kept = ok(isolated.get("memories", agentId="*"))["memories"]
+    assert told["memory"]["id"] in [one["id"] for one in kept]
+
+
+@pytest.mark.covers("GET /agentmemory/memories")
+def test_memories_of_nobody_may_be_added_and_are_counted(isolated: Api):
+    assert ok(isolated.get("memories", agentId="ada", count="true"))["total"] == 1
+    with_orphans = ok(isolated.get("memories", agentId="ada", includeOrphans="true"))
+    assert "nobody said anything" in str(with_orphans["memories"])
+    assert with_orphans["total"] == len(with_orphans["memories"]) >= 2
+    assert both(with_orphans["memories"]) == ["ada"]
+
+
+@pytest.mark.covers("GET /agentmemory/sessions", "GET /agentmemory/memories", "POST /agentmemory/search")
+def test_who_is_nobody_reads_nothing(isolated: Api):
+    answers = [isolated.get("sessions"), isolated.get("memories"), isolated.post("search", query="heron")]
+    for answer in answers:
+        assert answer.status_code >= 400 or both(answer.text) == []
+
+
+@pytest.mark.covers(
+    "GET /agentmemory/sessions",
+    "GET /agentmemory/export",
+    "GET /agentmemory/audit",
+    "POST /agentmemory/search",
+    "POST /agentmemory/smart-search",
+)
+@pytest.mark.parametrize(
+    ("path", "body", "empty"),
+    [
+        ("search", {"query": "heron"}, {"results": []}),
+        ("search", {"query": "heron", "format": "narrative"}, {"results": []}),
+        ("smart-search", {"query": "heron"}, {"results": [], "lessons": []}),
+        ("sessions", None, {"sessions": []}),
+        ("audit", None, {"success": False, "entries": []}),
+        ("export", None, {"success": False}),
+    ],
+)
+def test_a_client_that_is_nobody_is_answered_nothing_and_why(isolated: Api, path: str, body: Json | None, empty: Json):
+    told = ok(isolated.get(path) if body is None else isolated.post(path, **body))
+    assert {key: told[key] for key in empty} == empty
+    assert both(told) == []
+    assert "scope is isolated" in str(told.get("degraded") or told["error"])
+
+
+@pytest.mark.covers("DELETE /agentmemory/governance/memories")
+def test_nobody_deletes_nothing_and_is_told_why(isolated: Api):
+    before = ok(isolated.get("memories", agentId="*"))["memories"]
+    names = [one["id"] for one in before]
+    told = ok(isolated.http.request("DELETE", "/agentmemory/governance/memories", json={"memoryIds": names}))
+    assert (told["success"], told["deleted"], told["total"]) == (False, 0, len(names))
+    assert "scope is isolated" in told["error"]
+    assert ok(isolated.get("memories", agentId="*"))["memories"] == before

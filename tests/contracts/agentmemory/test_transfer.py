@@ -1,0 +1,242 @@
+"""Taken out and put in: export, import, transcripts, the replay of a session."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contracts.agentmemory.calling import WHEN, Api, Json, failed, ok, refused
+
+
+def of(found: list[Json], name: str, field: str = "id") -> list[Json]:
+    return [one for one in found if name in str(one[field])]
+
+
+def export(name: str, /, **parts: Any) -> Json:
+    """An export of a session with one observation, a memory and a summary."""
+    times = {"createdAt": WHEN, "updatedAt": WHEN}
+    session = {"id": f"s-{name}", "project": name, "cwd": "/w", "startedAt": WHEN, "status": "completed"}
+    seen = {
+        "id": f"obs_{name}",
+        "sessionId": f"s-{name}",
+        "timestamp": WHEN,
+        "type": "file_edit",
+        "title": f"Edit {name}",
+        "facts": [],
+        "narrative": f"{name} was edited",
+        "concepts": ["pool"],
+        "files": ["src/pool.py"],
+        "importance": 5,
+    }
+    memory: Json = {
+        **{"id": f"mem_{name}", **times, "type": "bug", "title": f"{name} leaks", "content": f"{name} leaks"},
+        **{"concepts": [], "files": [], "sessionIds": [], "strength": 7, "version": 1, "isLatest": True},
+        "project": name,
+    }
+    summary: Json = {
+        **{"sessionId": f"s-{name}", "project": name, "createdAt": WHEN, "title": f"Work on {name}"},
+        **{"narrative": "edited", "keyDecisions": [], "filesModified": [], "concepts": [], "observationCount": 1},
+    }
+    whole: Json = {
+        "version": "0.9.29",
+        "exportedAt": WHEN,
+        "sessions": [{**session, "observationCount": 1}],
+        "observations": {f"s-{name}": [seen]},
+        "memories": [memory],
+        "summaries": [summary],
+    }
+    return {**whole, **parts}
+
+
+@pytest.mark.covers("GET /agentmemory/export")
+def test_an_export_has_everything(api: Api, name: str):
+    api.observe(name, tool_name="Bash")
+    ok(api.post("summarize", sessionId=name))
+    memory = api.remember(f"{name} is kept")
+    ok(api.post("lessons", content=f"{name} is a lesson", project=name), 201)
+    ok(api.post("slot", label=name, content="now", pinned=False), 201)
+    ok(api.post("actions", title=f"do {name}", project=name), 201)
+    told = ok(api.get("export"))
+    assert told["version"]
+    assert told["exportedAt"]
+    assert len(of(told["sessions"], name)) == 1
+    assert len(told["observations"][name]) == 1
+    assert of(told["memories"], memory["id"]) == [memory]
+    assert len(of(told["summaries"], name, "sessionId")) == 1
+    assert len(of(told["lessons"], name, "content")) == 1
+    assert len(of(told["slots"], name, "label")) == 1
+    assert len(of(told["actions"], name, "title")) == 1
+    assert "pagination" not in told
+    ok(api.http.delete(f"/agentmemory/slot?label={name}"))
+
+
+@pytest.mark.covers("GET /agentmemory/export")
+def test_sessions_without_observations_have_no_list_of_them(api: Api, name: str):
+    api.start(name)
+    told = ok(api.get("export"))
+    assert len(of(told["sessions"], name)) == 1
+    assert name not in told["observations"]
+
+
+@pytest.mark.covers("GET /agentmemory/export")
+def test_an_export_pages_its_sessions(api: Api, name: str):
+    for number in range(3):
+        api.start(f"{name}-{number}")
+    first = ok(api.get("export", maxSessions=2))
+    assert len(first["sessions"]) == 2
+    assert first["pagination"].keys() >= {"offset", "limit", "total", "hasMore"}
+    assert (first["pagination"]["offset"], first["pagination"]["limit"], first["pagination"]["hasMore"]) == (0, 2, True)
+    total = first["pagination"]["total"]
+    last = ok(api.get("export", maxSessions=2, offset=total - 1))
+    assert (len(last["sessions"]), last["pagination"]["hasMore"]) == (1, False)
+
+
+@pytest.mark.covers("POST /agentmemory/import")
+def test_what_is_imported_is_counted_and_found(api: Api, name: str):
+    told = ok(api.post("import", exportData=export(name)))
+    assert (told["success"], told["strategy"]) == (True, "merge")
+    counts = {key: told[key] for key in ("sessions", "observations", "memories", "summaries", "skipped")}
+    assert counts == {"sessions": 1, "observations": 1, "memories": 1, "summaries": 1, "skipped": 0}
+    row = api.session(f"s-{name}")
+    assert (row["project"], row["status"], row["startedAt"]) == (name, "completed", WHEN)
+    seen = api.seen(f"s-{name}")
+    assert (seen["title"], seen["narrative"], seen["type"]) == (f"Edit {name}", f"{name} was edited", "file_edit")
+    assert (seen["files"], seen["timestamp"]) == (["src/pool.py"], WHEN)
+    (memory,) = of(api.memories(limit=5000), name, "content")
+    assert (memory["type"], memory["project"]) == ("bug", name)
+    found = {one["title"] for one in api.search(name, project=name)}
+    assert found >= {f"Edit {name}", f"{name} leaks"}
+
+
+@pytest.mark.covers("POST /agentmemory/import")
+def test_importing_twice_doubles_nothing(api: Api, name: str):
+    for _ in range(2):
+        assert ok(api.post("import", exportData=export(name)))["success"] is True
+    assert len(api.observations(f"s-{name}")) == 1
+    assert len(of(api.memories(limit=5000), name, "content")) == 1
+
+
+@pytest.mark.covers("POST /agentmemory/import")
+def test_what_is_there_may_be_kept(api: Api, name: str):
+    ok(api.post("import", exportData=export(name)))
+    told = ok(api.post("import", exportData=export(name), strategy="skip"))
+    assert (told["success"], told["sessions"], told["memories"]) == (True, 0, 0)
+    assert told["skipped"] > 0
+
+
+@pytest.mark.covers("POST /agentmemory/import")
+@pytest.mark.parametrize("version", ["0.3.0", "0.4.0", "0.9.8", "0.9.29"])
+def test_exports_of_earlier_servers_are_read(api: Api, name: str, version: str):
+    assert ok(api.post("import", exportData=export(name, version=version)))["memories"] == 1
+
+
+@pytest.mark.covers("POST /agentmemory/import")
+@pytest.mark.parametrize("version", ["1.0.0", "0.2.0", "", None])
+def test_exports_of_unknown_versions_are_not(api: Api, name: str, version: str | None):
+    assert "Unsupported export version" in failed(api.post("import", exportData=export(name, version=version)))
+    assert of(api.memories(limit=5000), name, "content") == []
+
+
+@pytest.mark.covers("POST /agentmemory/import", "GET /agentmemory/export")
+def test_an_export_of_this_server_is_read(api: Api, name: str):
+    version = ok(api.get("export", maxSessions=1))["version"]
+    assert ok(api.post("import", exportData=export(name, version=version)))["sessions"] == 1
+
+
+@pytest.mark.covers("POST /agentmemory/import")
+@pytest.mark.parametrize("body", [{}, {"exportData": None}, {"exportData": "x"}])
+def test_an_import_needs_an_export(api: Api, body: Json):
+    refused(api.post("import", **body))
+
+
+@pytest.mark.covers("POST /agentmemory/import")
+def test_a_strategy_nobody_knows_is_refused(api: Api, name: str):
+    refused(api.post("import", exportData=export(name), strategy="burn"))
+
+
+def transcript(folder: Path, session: str, *texts: str) -> None:
+    """A file as a coding agent leaves it."""
+    lines = [
+        {
+            "type": kind,
+            "uuid": f"{session}-{number}",
+            "sessionId": session,
+            "cwd": f"/home/ada/{session}",
+            "timestamp": f"2026-01-31T12:00:0{number}.000Z",
+            "message": {"role": kind, "content": text},
+        }
+        for number, text in enumerate(texts)
+        for kind in ["assistant" if number % 2 else "user"]
+    ]
+    (folder / f"{session}.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+@pytest.mark.covers("POST /agentmemory/replay/import-jsonl")
+def test_transcripts_are_imported(api: Api, name: str, tmp_path: Path):
+    for number in range(2):
+        transcript(tmp_path, f"{name}-{number}", "make it fast", "it is")
+    told = ok(api.post("replay/import-jsonl", path=str(tmp_path)), 202)
+    assert (told["success"], told["imported"], told["observations"]) == (True, 2, 4)
+    assert sorted(told["sessionIds"]) == [f"{name}-0", f"{name}-1"]
+    assert (told["discovered"], told["truncated"], told["traversalCapped"]) == (2, False, False)
+    assert (told["maxFiles"], told["maxFilesUpperBound"]) == (200, 1000)
+    assert api.session(f"{name}-0")["firstPrompt"] == "make it fast"
+    assert len(api.observations(f"{name}-0")) == 2
+
+
+@pytest.mark.covers("POST /agentmemory/replay/import-jsonl")
+def test_no_more_transcripts_are_imported_than_asked_for(api: Api, name: str, tmp_path: Path):
+    for number in range(3):
+        transcript(tmp_path, f"{name}-{number}", "go")
+    told = ok(api.post("replay/import-jsonl", path=str(tmp_path), maxFiles=2), 202)
+    assert (told["imported"], told["maxFiles"], told["truncated"]) == (2, 2, True)
+
+
+@pytest.mark.covers("POST /agentmemory/replay/import-jsonl")
+@pytest.mark.parametrize("wrong", [0, "many"])
+def test_a_number_of_transcripts_is_a_number_above_nothing(api: Api, tmp_path: Path, wrong: object):
+    refused(api.post("replay/import-jsonl", path=str(tmp_path), maxFiles=wrong))
+
+
+@pytest.mark.covers("GET /agentmemory/replay/sessions")
+def test_what_can_be_played_back_is_listed(api: Api, name: str):
+    api.start(name)
+    api.observe(name, tool_name="Bash")
+    told = ok(api.get("replay/sessions"))
+    assert told["success"] is True
+    assert name in [one["id"] for one in told["sessions"]]
+
+
+@pytest.mark.covers("GET /agentmemory/replay/load")
+def test_a_session_is_played_back(api: Api, name: str):
+    said = ("2026-01-31T12:00:00.000Z", "2026-01-31T12:00:05.000Z")
+    api.hook(name, "prompt_submit", timestamp=said[0], data={"prompt": "make it fast"})
+    tool = {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_output": "ok"}
+    api.hook(name, "post_tool_use", timestamp=said[1], data=tool)
+    told = ok(api.get("replay/load", sessionId=name))
+    assert (told["success"], told["session"]["id"]) == (True, name)
+    film = told["timeline"]
+    assert (film["sessionId"], film["startedAt"], film["eventCount"]) == (name, said[0], 2)
+    assert film["totalDurationMs"] >= 5000
+    first, second = film["events"]
+    required = {"id", "sessionId", "ts", "offsetMs", "durationMs", "kind", "label"}
+    assert first.keys() >= required
+    assert second.keys() >= required
+    assert (first["sessionId"], first["ts"], first["offsetMs"], second["offsetMs"]) == (name, said[0], 0, 5000)
+    assert "make it fast" in first["body"]
+    assert (second["toolName"], second["toolInput"], second["toolOutput"]) == ("Bash", {"command": "make"}, "ok")
+
+
+@pytest.mark.covers("GET /agentmemory/replay/load")
+def test_what_is_played_back_is_named_and_known(api: Api, name: str):
+    refused(api.get("replay/load"))
+    refused(api.get("replay/load", sessionId=name), 404)
+
+
+@pytest.mark.covers("POST /agentmemory/antigravity/sync")
+@pytest.mark.parametrize("mode", ["current_session", "current_folder", "all"])
+def test_conversations_that_are_not_there_are_not_synced(api: Api, name: str, mode: str):
+    told = ok(api.post("antigravity/sync", mode=mode, currentConversationId=name, currentFolder=f"/{name}"))
+    assert (told["syncedSessions"], told["observationsAdded"]) == ([], 0)
+    assert told["success"] is True or isinstance(told["error"], str)

@@ -1,0 +1,264 @@
+"""memex's four tools, as the official client and a process on two pipes call them."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from mcp.client import Client
+
+from tests.contracts.conftest import Doors
+from tests.contracts.memex.conftest import HIT, STORED, USER, Mcp, Rest, connected, memory
+from tests.contracts.stdio import Stdio, bridge
+
+TYPES = ("episodic", "semantic", "procedural")
+TOOLS: dict[str, tuple[dict[str, str], dict[str, Any], list[str]]] = {
+    "store_memory": (
+        {"agent_id": "string", "user_id": "string", "content": "string", "memory_type": "string",
+         "importance": "number"},
+        {"memory_type": "episodic", "importance": 1.0},
+        ["agent_id", "user_id", "content"],
+    ),
+    "search_memories": (
+        {"agent_id": "string", "user_id": "string", "query": "string", "top_k": "integer", "alpha": "number",
+         "memory_type": "string or null"},
+        {"top_k": 5, "alpha": 0.7, "memory_type": None},
+        ["agent_id", "user_id", "query"],
+    ),
+    "delete_memory": ({"agent_id": "string", "memory_id": "string"}, {}, ["agent_id", "memory_id"]),
+    "count_memories": ({"agent_id": "string", "user_id": "string"}, {}, ["agent_id", "user_id"]),
+}  # fmt: skip
+"""Of every tool the properties with their types, the defaults, and what is required."""
+
+
+def type_of(schema: dict[str, Any]) -> str:
+    """The type of a property, in words."""
+    if "anyOf" in schema:
+        return " or ".join(one["type"] for one in schema["anyOf"])
+    return str(schema["type"])
+
+
+@pytest.fixture(scope="module")
+def pipe(doors: Doors) -> Iterator[Stdio]:
+    """The same tools, spoken to over stdio."""
+    with bridge("memex", doors.agentmemory) as server:
+        hello = server.hello()
+        assert hello["serverInfo"]["name"] == "memex"
+        assert hello["instructions"]
+        yield server
+
+
+@pytest.mark.covers("MCP store_memory", "MCP search_memories", "MCP delete_memory", "MCP count_memories")
+async def test_the_tools_say_what_they_take_and_answer(doors: Doors):
+    async with connected(doors) as client:
+        tools = {one.name: one for one in (await client.list_tools()).tools}
+    assert tools.keys() == TOOLS.keys()
+    for name, (types, defaults, required) in TOOLS.items():
+        schema, output = tools[name].input_schema, tools[name].output_schema
+        properties = schema["properties"]
+        assert {key: type_of(one) for key, one in properties.items()} == types
+        assert {key: one["default"] for key, one in properties.items() if "default" in one} == defaults
+        assert schema["required"] == required
+        assert all(one["title"] for one in properties.values())
+        assert output is not None
+        assert {key: one["type"] for key, one in output["properties"].items()} == {"result": "string"}
+
+
+@pytest.mark.covers("MCP store_memory", "POST /v1/memories/search")
+async def test_a_memory_is_stored_and_said_to_be(doors: Doors, rest: Rest, name: str):
+    async with connected(doors) as client:
+        told = {"content": "The kettle is red.", "memory_type": "semantic", "importance": 1.25}
+        said = await Mcp(client).call("store_memory", **memory(name, **told))
+    stored = STORED.fullmatch(said)
+    assert stored
+    assert stored.groups()[1:] == ("semantic", "1.25")
+    (found,) = await rest.search(name, "kettle")
+    assert {key: found[key] for key in ("id", *told)} == {"id": stored[1], **told}
+
+
+@pytest.mark.covers("MCP store_memory")
+async def test_without_more_a_memory_is_episodic_and_weighs_1(doors: Doors, name: str):
+    async with connected(doors) as client:
+        said = await Mcp(client).call("store_memory", **memory(name, content="x"))
+    assert re.search(r" \(type=episodic, importance=1\.0\)$", said)
+
+
+@pytest.mark.covers("MCP store_memory", "POST /v1/memories/search")
+@pytest.mark.parametrize(("given", "kept"), [(5, 2.0), (-1, 0.0), (2.0, 2.0), (0, 0.0)])
+async def test_an_importance_is_clamped(doors: Doors, rest: Rest, name: str, given: float, kept: float):
+    async with connected(doors) as client:
+        said = await Mcp(client).call("store_memory", **memory(name, content="x", importance=given))
+    assert said.endswith(f"importance={kept})")
+    assert [one["importance"] for one in await rest.search(name, "x")] == [kept]
+
+
+@pytest.mark.covers("MCP search_memories")
+async def test_hits_are_numbered_lines_with_their_contents_below(doors: Doors, name: str):
+    async with connected(doors) as client:
+        mcp = Mcp(client)
+        best = await mcp.store(name, "The kettle is red.")
+        weak = await mcp.store(name, "Trains leave at noon.", memory_type="procedural")
+        said = await mcp.call("search_memories", **memory(name, query="The kettle is red."))
+    header, *lines = said.splitlines()
+    assert "2" in header
+    assert "The kettle is red." in header
+    assert [(hit[0], hit[1], hit[3]) for hit in HIT.findall(said)] == [
+        ("1", "episodic", best), ("2", "procedural", weak),
+    ]  # fmt: skip
+    contents = [lines[place + 1] for place, line in enumerate(lines) if HIT.match(line)]
+    assert [one.strip() for one in contents] == ["The kettle is red.", "Trains leave at noon."]
+    assert all(one.startswith(" ") for one in contents)
+
+
+@pytest.mark.covers("MCP search_memories", "POST /v1/memories/search")
+async def test_scores_are_those_of_rest(doors: Doors, rest: Rest, name: str):
+    await rest.store(name, "The kettle is red.")
+    async with connected(doors) as client:
+        said = await Mcp(client).call("search_memories", **memory(name, query="The kettle", alpha=0.0))
+    assert [float(hit[2]) for hit in HIT.findall(said)] == [1.0]
+    assert [one["score"] for one in await rest.search(name, "The kettle", alpha=0.0)] == [1.0]
+
+
+@pytest.mark.covers("MCP search_memories")
+async def test_five_are_found_unless_top_k_says_otherwise_and_it_is_clamped(doors: Doors, name: str):
+    async with connected(doors) as client:
+        mcp = Mcp(client)
+        for number in range(52):
+            await mcp.store(name, f"Kettle {number}.")
+        found = {top_k: len(await mcp.search(name, "kettle", top_k=top_k)) for top_k in (0, 1, 7, 50, 1_000, -3)}
+        assert found == {0: 1, 1: 1, 7: 7, 50: 50, 1_000: 50, -3: 1}
+        assert len(await mcp.search(name, "kettle")) == 5
+
+
+@pytest.mark.covers("MCP search_memories")
+async def test_alpha_is_clamped(doors: Doors, name: str):
+    async with connected(doors) as client:
+        mcp = Mcp(client)
+        await mcp.store(name, "The kettle is red.")
+        said = await mcp.call("search_memories", **memory(name, query="kettle", alpha=-5))
+        assert [hit[2] for hit in HIT.findall(said)] == ["1.0000"]
+        said = await mcp.call("search_memories", **memory(name, query="kettle", alpha=5))
+        assert [-1 <= float(hit[2]) <= 1 for hit in HIT.findall(said)] == [True]
+
+
+@pytest.mark.covers("MCP search_memories")
+async def test_a_search_may_be_for_one_type(doors: Doors, name: str):
+    async with connected(doors) as client:
+        mcp = Mcp(client)
+        made = {kind: await mcp.store(name, "The kettle is red.", memory_type=kind) for kind in TYPES}
+        for kind, one in made.items():
+            assert await mcp.search(name, "kettle", memory_type=kind) == [one]
+        assert set(await mcp.search(name, "kettle", memory_type=None)) == set(made.values())
+
+
+@pytest.mark.covers("MCP search_memories")
+async def test_a_search_that_finds_nothing_is_a_sentence(doors: Doors, name: str):
+    async with connected(doors) as client:
+        said = await Mcp(client).call("search_memories", **memory(name, query="kettle"))
+    assert not HIT.search(said)
+    assert " " in said
+
+
+@pytest.mark.covers("MCP store_memory", "MCP search_memories", "MCP count_memories")
+async def test_a_type_that_there_is_not_is_a_sentence_and_no_error(doors: Doors, rest: Rest, name: str):
+    async with connected(doors) as client:
+        mcp = Mcp(client)
+        for tool, more in (("store_memory", {"content": "x"}), ("search_memories", {"query": "x"})):
+            said = await mcp.call(tool, **memory(name, **more, memory_type="declarative"))
+            assert all(kind in said for kind in TYPES)
+    assert await rest.count(name) == 0
+
+
+@pytest.mark.covers("MCP delete_memory", "MCP count_memories")
+async def test_a_deleted_memory_is_gone(doors: Doors, rest: Rest, name: str):
+    async with connected(doors) as client:
+        mcp = Mcp(client)
+        one = await mcp.store(name, "The kettle is red.")
+        others = await mcp.store(f"{name}-2", "The kettle is red.")
+        gone = await mcp.call("delete_memory", agent_id=name, memory_id=one)
+        assert one in gone
+        again = await mcp.call("delete_memory", agent_id=name, memory_id=one)
+        assert one in again
+        assert again != gone
+        unknown, not_ours = str(uuid4()), others
+        for memory_id in (unknown, not_ours, "first"):
+            said = await mcp.call("delete_memory", agent_id=name, memory_id=memory_id)
+            assert memory_id in said
+            assert not said.startswith("Deleted")
+        assert await mcp.search(name, "kettle") == []
+    assert (await rest.count(name), await rest.count(f"{name}-2")) == (0, 1)
+
+
+@pytest.mark.covers("MCP count_memories")
+async def test_a_count_names_agent_user_and_number(doors: Doors, name: str):
+    async with connected(doors) as client:
+        mcp = Mcp(client)
+        for number in range(3):
+            await mcp.store(name, f"Kettle {number}.")
+        said = await mcp.call("count_memories", **memory(name))
+        assert re.search(r"\b3\b", said)
+        assert name in said
+        assert USER in said
+        assert re.search(r"\b0\b", await mcp.call("count_memories", **memory(name, user_id="ada")))
+
+
+@pytest.mark.covers("MCP store_memory", "MCP search_memories", "MCP delete_memory", "MCP count_memories")
+async def test_arguments_that_do_not_fit_are_an_error(doors: Doors, rest: Rest, name: str):
+    wrong: list[tuple[str, dict[str, Any]]] = [
+        ("store_memory", {"agent_id": name}),
+        ("store_memory", memory(name, content="")),
+        ("store_memory", memory(name, content="x" * 8_001)),
+        ("store_memory", memory(name, content=["x"])),
+        ("store_memory", memory(name, content="x", importance="high")),
+        ("search_memories", memory(name)),
+        ("search_memories", memory(name, query="x", top_k="many")),
+        ("search_memories", memory(name, query="x", alpha="half")),
+        ("delete_memory", {"agent_id": name}),
+        ("delete_memory", {"memory_id": str(uuid4())}),
+        ("count_memories", {"agent_id": name}),
+        ("count_memories", {"user_id": name}),
+    ]
+    async with connected(doors) as client:
+        for tool, arguments in wrong:
+            assert "validation" in (await Mcp(client).refused(tool, **arguments)).lower(), (tool, arguments)
+    assert await rest.count(name) == 0
+
+
+@pytest.mark.covers("MCP store_memory", "MCP count_memories")
+async def test_tools_are_not_limited(doors: Doors, name: str):
+    async with connected(doors) as client:
+        mcp = Mcp(client)
+        for _ in range(130):
+            assert await mcp.search(name, "x") == []
+        for number in range(62):
+            await mcp.store(name, f"Kettle {number}.")
+        assert re.search(r"\b62\b", await mcp.call("count_memories", **memory(name)))
+
+
+@pytest.mark.parametrize("path", ["/mcp/", "/mcp"])
+async def test_a_client_is_configured_with_either_address(doors: Doors, name: str, path: str):
+    async with connected(doors, path) as client:
+        assert isinstance(client, Client)
+        assert client.server_info is not None
+        assert client.server_info.name == "memex"
+        assert await Mcp(client).store(name, "x")
+
+
+@pytest.mark.covers("MCP store_memory", "MCP search_memories", "MCP delete_memory", "MCP count_memories")
+def test_the_same_tools_are_there_over_stdio(pipe: Stdio, name: str):
+    assert pipe.tools().keys() == TOOLS.keys()
+    stored = STORED.fullmatch(pipe.call("store_memory", **memory(name, content="The kettle is red.")).text)
+    assert stored
+    found = pipe.call("search_memories", **memory(name, query="kettle"))
+    assert [hit[3] for hit in HIT.findall(found.text)] == [stored[1]]
+    assert found.structured == {"result": found.text}
+    assert re.search(r"\b1\b", pipe.call("count_memories", **memory(name)).text)
+    assert stored[1] in pipe.call("delete_memory", agent_id=name, memory_id=stored[1]).text
+    assert pipe.call("store_memory", **memory(name, content="")).failed
+
+
+@pytest.mark.covers("MCP count_memories")
+def test_stdio_has_no_resources_and_no_prompts(pipe: Stdio):
+    assert pipe.ask("resources/list")["result"]["resources"] == []
+    assert pipe.ask("prompts/list")["result"]["prompts"] == []

@@ -1,0 +1,14 @@
+"""The embedding queue of a worker, with an embedder that does not change."""
+
+from concurrent.futures import Executor
+
+from ingest.connections import Client
+from projections.embedding.embedder import Embedder
+from projections.embedding.live import StandingEmbedder
+from workers.document_vectors import DocumentVectors
+from workers.jobs.embed import EmbeddingQueue
+
+
+def embedding_queue(redis: Client, embedder: Embedder, executor: Executor, threads: int = 1) -> EmbeddingQueue:
+    """What embeds what is queued."""
+    return EmbeddingQueue(redis, StandingEmbedder(embedder), DocumentVectors(redis, executor, threads))

@@ -1,0 +1,226 @@
+"""A Hugging Face Hub on loopback: what huggingface_hub calls for a private dataset repository, and nothing else.
+
+It keeps every commit, as git does, until history is squashed, and large files until they are deleted for good; so a
+test can look for what should be gone.
+"""
+
+import base64
+import hashlib
+import json
+import socket
+import threading
+import time
+from types import TracebackType
+from typing import Any, Self
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+TOKEN = "hf_of_these_tests"
+REPOSITORY = "ada/memories"
+
+
+class HubStub:
+    """Runs as a context manager. With `large`, every file is stored as a large one (LFS).
+
+    `status`: answered instead. `squashes`: whether history can be squashed.
+    `commits` are the trees of the repository's history, None while it does not exist: path to content, or to the
+    SHA-256 of one in `stored`.
+    """
+
+    def __init__(self, *, large: bool = False) -> None:
+        self.large = large
+        self.status = 200
+        self.squashes = True
+        self.commits: list[dict[str, bytes | str]] | None = None
+        self.stored: dict[str, bytes] = {}
+        self.private = False
+        self._socket = socket.socket()
+        self._socket.bind(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        api, files = "/api/datasets/{owner}/{name}", "/datasets/{owner}/{name}"
+        routes = [
+            Route("/api/repos/create", self._create, methods=["POST"]),
+            Route(f"{api}/preupload/main", self._preupload, methods=["POST"]),
+            Route(f"{api}/commit/main", self._commit, methods=["POST"]),
+            Route(f"{api}/tree/main", self._tree, methods=["GET"]),
+            Route(f"{api}/lfs-files", self._list_stored, methods=["GET"]),
+            Route(f"{api}/lfs-files/batch", self._delete_stored, methods=["POST"]),
+            Route(f"{api}/super-squash/main", self._squash, methods=["POST"]),
+            Route(f"{files}.git/info/lfs/objects/batch", self._lfs_batch, methods=["POST"]),
+            Route("/lfs/{oid}", self._lfs_put, methods=["PUT"]),
+            Route(f"{files}/resolve/main/{{path:path}}", self._resolve, methods=["GET"]),
+        ]
+        app = Starlette(routes=routes)
+        config = uvicorn.Config(app, log_level="error", lifespan="off", ws="none", timeout_graceful_shutdown=1)
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+
+    def everything(self) -> bytes:
+        """All bytes that the Hub has, also those of its history."""
+        trees = [
+            b"\n".join(one.encode() + b" " + _bytes(content) for one, content in tree.items())
+            for tree in self.commits or []
+        ]
+        return b"\n".join([*trees, *self.stored.values()])
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        deadline = time.monotonic() + 10
+        while not self._server.started:
+            assert time.monotonic() < deadline, "the stub did not start"
+            time.sleep(0.005)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.should_exit = True
+        self._thread.join(timeout=10)
+        self._socket.close()
+
+    def _refused(self, request: Request) -> Response | None:
+        if self.status != 200:
+            return JSONResponse({"error": "not today"}, self.status)
+        if request.headers.get("authorization") != f"Bearer {TOKEN}":
+            return JSONResponse({"error": "Invalid username or password."}, 401)
+        if self.commits is None or f"{request.path_params['owner']}/{request.path_params['name']}" != REPOSITORY:
+            return JSONResponse({"error": "Repository not found"}, 404, {"X-Error-Code": "RepoNotFound"})
+        return None
+
+    async def _create(self, request: Request) -> Response:
+        if request.headers.get("authorization") != f"Bearer {TOKEN}":
+            return JSONResponse({"error": "Invalid username or password."}, 401)
+        asked: dict[str, Any] = await request.json()
+        assert (f"{asked['organization']}/{asked['name']}", asked["type"]) == (REPOSITORY, "dataset")
+        url = {"url": f"{self.url}/datasets/{REPOSITORY}"}
+        if self.commits is not None:
+            return JSONResponse({"error": "You already created this dataset repo", **url}, 409)
+        self.commits, self.private = [{}], asked.get("visibility") == "private" or bool(asked.get("private"))
+        return JSONResponse(url)
+
+    async def _preupload(self, request: Request) -> Response:
+        if refused := self._refused(request):
+            return refused
+        mode = "lfs" if self.large else "regular"
+        files = [
+            {"path": one["path"], "uploadMode": mode, "shouldIgnore": False} for one in (await request.json())["files"]
+        ]
+        return JSONResponse({"files": files})
+
+    async def _commit(self, request: Request) -> Response:
+        if refused := self._refused(request):
+            return refused
+        assert self.commits is not None
+        tree = dict(self.commits[-1])
+        for line in (await request.body()).splitlines():
+            operation = json.loads(line)
+            said: dict[str, Any] = operation["value"]
+            match operation["key"]:
+                case "file":
+                    assert said["encoding"] == "base64"
+                    tree[said["path"]] = base64.b64decode(said["content"])
+                case "lfsFile":
+                    assert said["oid"] in self.stored
+                    tree[said["path"]] = said["oid"]
+                case "deletedFile":
+                    del tree[said["path"]]
+                case "deletedFolder":
+                    tree = {path: content for path, content in tree.items() if not path.startswith(said["path"])}
+                case key:
+                    assert key == "header", key
+        self.commits.append(tree)
+        return JSONResponse(
+            {
+                "commitUrl": f"{self.url}/datasets/{REPOSITORY}/commit/{self._head}",
+                "commitOid": self._head,
+                "hookOutput": "",
+            }
+        )
+
+    async def _tree(self, request: Request) -> Response:
+        if refused := self._refused(request):
+            return refused
+        assert self.commits is not None
+        found = [self._described(path, content) for path, content in self.commits[-1].items()]
+        folders = sorted({path.partition("/")[0] for path in self.commits[-1]})
+        return JSONResponse([*({"type": "directory", "path": one, "oid": "0" * 40} for one in folders), *found])
+
+    def _described(self, path: str, content: bytes | str) -> dict[str, Any]:
+        if isinstance(content, bytes):
+            return {"type": "file", "path": path, "size": len(content), "oid": hashlib.sha1(content).hexdigest()}
+        size = len(self.stored[content])
+        lfs = {"oid": content, "size": size, "pointerSize": 130}
+        return {"type": "file", "path": path, "size": size, "oid": "0" * 40, "lfs": lfs}
+
+    async def _list_stored(self, request: Request) -> Response:
+        if refused := self._refused(request):
+            return refused
+        assert self.commits is not None
+        names = {content: path for tree in self.commits for path, content in tree.items() if isinstance(content, str)}
+        return JSONResponse(
+            [
+                {
+                    "fileOid": f"f{oid}",
+                    "filename": names.get(oid, "gone"),
+                    "oid": oid,
+                    "pushedAt": "2026-01-31T12:00:00.000Z",
+                    "ref": "main",
+                    "size": len(content),
+                }
+                for oid, content in self.stored.items()
+            ]
+        )
+
+    async def _delete_stored(self, request: Request) -> Response:
+        if refused := self._refused(request):
+            return refused
+        for file_oid in (await request.json())["deletions"]["sha"]:
+            del self.stored[file_oid[1:]]
+        return JSONResponse({})
+
+    async def _squash(self, request: Request) -> Response:
+        if refused := self._refused(request):
+            return refused
+        if not self.squashes:
+            return JSONResponse({"error": "not today"}, 500)
+        assert self.commits is not None
+        del self.commits[:-1]
+        return JSONResponse({})
+
+    async def _lfs_batch(self, request: Request) -> Response:
+        if refused := self._refused(request):
+            return refused
+        objects = [
+            {**one, "actions": {"upload": {"href": f"{self.url}/lfs/{one['oid']}"}}}
+            for one in (await request.json())["objects"]
+        ]
+        return JSONResponse({"transfer": "basic", "objects": objects})
+
+    async def _lfs_put(self, request: Request) -> Response:
+        body = await request.body()
+        assert hashlib.sha256(body).hexdigest() == request.path_params["oid"]
+        self.stored[request.path_params["oid"]] = body
+        return Response()
+
+    async def _resolve(self, request: Request) -> Response:
+        if refused := self._refused(request):
+            return refused
+        assert self.commits is not None
+        content = self.commits[-1].get(request.path_params["path"])
+        if content is None:
+            return JSONResponse({"error": "Entry not found"}, 404, {"X-Error-Code": "EntryNotFound"})
+        body = self.stored[content] if isinstance(content, str) else content
+        headers = {"ETag": f'"{hashlib.sha256(body).hexdigest()}"', "X-Repo-Commit": self._head}
+        return Response(body, media_type="application/octet-stream", headers=headers)
+
+    @property
+    def _head(self) -> str:
+        return f"{len(self.commits or []):040x}"
+
+
+def _bytes(content: bytes | str) -> bytes:
+    return content.encode() if isinstance(content, str) else content

@@ -1,0 +1,23 @@
+"""What an import of rows ends in: the documents, folded from the events that the rows become."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from factories import TENANT, place
+from folding import folded
+
+from ingest.events.envelope import Event, Recorded
+from projections.imports.mapping import Mapped, Row, events_of
+
+D = TypeVar("D")
+
+
+def events(system: str, mapped: Callable[[Row], Mapped], rows: Iterable[Row]) -> list[Event]:
+    """The events that rows become, in order."""
+    return [event for row in rows for event in events_of(mapped(row), system, TENANT)]
+
+
+def documents(found: Sequence[Event], kind: type[D]) -> list[D]:
+    """The documents of one kind that the events end in."""
+    store = folded([Recorded(place(number), *event) for number, event in enumerate(found, 1)])
+    return [one for one in store.documents.values() if isinstance(one, kind)]

@@ -1,0 +1,116 @@
+"""A language model on loopback: a real HTTP server with `/v1/chat/completions`, and the faults that a test asks for.
+
+It answers mnemolog's three prompts by simple rules from what they quote, so that a test knows what to expect.
+"""
+
+import asyncio
+import json
+import re
+import socket
+import threading
+import time
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+MODEL = "stub-1"
+
+
+class Received(NamedTuple):
+    """One request as it came; header names are lower case."""
+
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+    @property
+    def quoted(self) -> dict[str, Any]:
+        """What the user message quotes."""
+        return json.loads(self.body["messages"][-1]["content"])
+
+
+class LlmStub:
+    """Runs as a context manager; its attributes may be set at any time.
+
+    `statuses`: answered instead, one a request, until used up. `status`: answered instead, always, unless 200.
+    `contents`: what the model says instead, one a request. `delay_s`: how long it thinks. `json_mode`, `max_tokens`:
+    whether it knows `response_format` and `max_tokens`, or answers 400 to them. `usage`: whether it counts tokens.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[Received] = []
+        self.statuses: list[int] = []
+        self.status = 200
+        self.contents: list[str] = []
+        self.delay_s = 0.0
+        self.json_mode = True
+        self.max_tokens = True
+        self.usage: dict[str, Any] | None = {"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150}
+        self._socket = socket.socket()
+        self._socket.bind(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
+        app = Starlette(routes=[Route("/v1/chat/completions", self._complete, methods=["POST"])])
+        config = uvicorn.Config(app, log_level="error", lifespan="off", ws="none", timeout_graceful_shutdown=1)
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+
+    @property
+    def setting(self) -> str:
+        """The value of MNEMOLOG_LLM that names this server."""
+        return f"{self.url}|{MODEL}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        deadline = time.monotonic() + 10
+        while not self._server.started:
+            assert time.monotonic() < deadline, "the stub did not start"
+            time.sleep(0.005)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.should_exit = True
+        self._thread.join(timeout=10)
+        self._socket.close()
+
+    async def _complete(self, request: Request) -> Response:
+        body: dict[str, Any] = await request.json()
+        received = Received(dict(request.headers), body)
+        self.requests.append(received)
+        await asyncio.sleep(self.delay_s)
+        status = self.statuses.pop(0) if self.statuses else self.status
+        if status != 200:
+            return JSONResponse({"error": f"no, not with {request.headers.get('authorization')}"}, status)
+        for known, option in ((self.json_mode, "response_format"), (self.max_tokens, "max_tokens")):
+            if not known and option in body:
+                return JSONResponse({"error": f"unknown option {option}"}, 400)
+        content = self.contents.pop(0) if self.contents else json.dumps(answer(received.quoted))
+        message = {"role": "assistant", "content": content}
+        return JSONResponse({"model": MODEL, "choices": [{"index": 0, "message": message}], "usage": self.usage})
+
+
+def answer(quoted: dict[str, Any]) -> dict[str, Any]:
+    """What the stub's model says about an `observation`, some `observations` or some `texts`."""
+    if "observation" in quoted:
+        text: str = quoted["observation"]["text"]
+        facts = [line for line in text.splitlines() if re.search(r"\d", line)][:3]
+        return {**_told(text), "facts": facts, "importance": 8 if "error" in text.lower() else 5}
+    if "observations" in quoted:
+        said: list[str] = [one["text"] for one in quoted["observations"]]
+        return {**_told("\n".join(said)), "decisions": [text for text in said if "decided" in text]}
+    found = re.findall(r"(\w+) (uses|causes|replaces|needs) (\w+)", "\n".join(quoted["texts"]))
+    return {"relations": [{"source": a, "relation": verb, "target": b} for a, verb, b in found]}
+
+
+def _told(text: str) -> dict[str, Any]:
+    return {
+        "title": text.split("\n", 1)[0][:80],
+        "narrative": f"It says: {text[:200]}",
+        "concepts": sorted({word.lower() for word in re.findall(r"\b[A-Z]\w{3,}", text)})[:5],
+        "files": re.findall(r"[\w/]+\.(?:py|ts|go|md)\b", text)[:5],
+    }

@@ -1,0 +1,55 @@
+"""A worker of a later release: it knows one more type of event, `dream.dreamt`, whose fold keeps it as an observation.
+
+Run as a process, with a worker's environment: `python tests/support/newer_worker.py`.
+"""
+
+import asyncio
+import os
+from typing import Any, ClassVar, cast
+
+import msgspec
+from msgspec import Struct
+
+import ingest.events.envelope as envelope
+import projections.fold as fold
+from ingest.events.envelope import Recorded
+from ingest.events.observation import ObservationRecorded
+from ingest.settings import from_environment
+from projections.folds import observations
+from projections.folds.batch import Batch, Rule
+
+
+class DreamDreamt(Struct, frozen=True, kw_only=True):
+    """Somebody dreamt of something."""
+
+    TYPE: ClassVar[str] = "dream.dreamt"
+    VERSION: ClassVar[int] = 1
+
+    of: str
+
+
+def _as_observation(event: Recorded) -> Recorded:
+    return event._replace(data=ObservationRecorded(content=f"dreamt of {cast(Any, event.data).of}"))
+
+
+def _apply(batch: Batch, event: Recorded) -> None:
+    observations.RULES[ObservationRecorded].apply(batch, _as_observation(event))
+
+
+def _reads(event: Recorded) -> set[str]:
+    return set(observations.RULES[ObservationRecorded].reads(_as_observation(event)))
+
+
+def learn() -> None:
+    """Let this process know the type."""
+    cast(Any, envelope).EVENT_TYPES[DreamDreamt.TYPE] = DreamDreamt
+    cast(Any, envelope)._decode_data[DreamDreamt.TYPE] = msgspec.msgpack.Decoder(DreamDreamt).decode
+    rules = cast(Any, fold)._RULES
+    rules[DreamDreamt] = Rule(_apply, _reads)
+
+
+if __name__ == "__main__":
+    from workers.main import main
+
+    learn()
+    asyncio.run(main(from_environment(os.environ)))

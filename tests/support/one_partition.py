@@ -1,0 +1,114 @@
+"""One partition of a real server with a runner at work on it, and a fold that can be made to fail."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+from factories import event
+from msgspec import Struct
+
+from ingest.connections import Client
+from ingest.errors import LeaseLost
+from ingest.events.envelope import Recorded, encode
+from ingest.events.observation import ObservationRecorded
+from ingest.ids import EventId
+from ingest.log.event_log import Entry
+from ingest.log.keys import CONSUMER_GROUP, LEASE_TTL, PartitionKeys
+from ingest.log.position import Position
+from ingest.log.redis_log import RedisLog
+from ingest.log.scripts import acquire_lease
+from projections.dead_letters import DeadLetter, dead_letters
+from projections.documents.document import session_observations
+from projections.documents.observations import Observation
+from projections.documents.sessions import Session, session_document_id
+from projections.fold import Changes
+from projections.redis_store import RedisStore
+from projections.store import StateStore, project
+from workers.runner import PartitionRunner
+
+PARTITION = 0
+KEYS = PartitionKeys(PARTITION)
+SESSION = session_document_id("default", "atlas", "s1")
+POISON = "poison"
+TTL_MS = int(LEASE_TTL.total_seconds() * 1000)
+
+
+class Log(Struct):
+    """The partition under test: append to it, look at what became of it."""
+
+    redis: Client
+    log: RedisLog
+
+    async def append(self, *contents: str) -> list[Position]:
+        """Append observations of one session; their event ids are their contents."""
+        events = [event(ObservationRecorded(content=content), event_id=content) for content in contents]
+        entries = [Entry(EventId(one.envelope.event_id), encode(one)) for one in events]
+        return [appended.position for appended in (await self.log.append({PARTITION: entries}))[PARTITION]]
+
+    async def fence(self, worker: str = "w1") -> int:
+        """The token of a new lease, taken from whoever had it."""
+        await cast(Any, self.redis).delete(KEYS.lease)
+        return await acquire_lease(self.redis, KEYS, worker, TTL_MS)
+
+    @property
+    def store(self) -> RedisStore:
+        """The documents, for reading."""
+        return RedisStore(self.redis, KEYS, 1, None)
+
+    async def applied_up_to(self, position: Position) -> bool:
+        """Whether the checkpoint is there."""
+        return await self.store.checkpoint() >= position
+
+    async def contents(self) -> list[str]:
+        """What the session's observations say, in order."""
+        listing = session_observations(SESSION)
+        names = [member.rpartition("|")[2] for member in (await self.store.members([listing]))[listing]]
+        found = await self.store.load(cast(Any, names))
+        return [one.content for name in names if isinstance(one := found[cast(Any, name)], Observation)]
+
+    async def observation_count(self) -> int:
+        """How many observations the session counted: more than there are would be one applied twice."""
+        session = (await self.store.load([SESSION])).get(SESSION)
+        return session.observation_count if isinstance(session, Session) else 0
+
+    async def dead(self) -> list[DeadLetter]:
+        """The partition's dead letters."""
+        return [letter async for letter in dead_letters(self.redis, KEYS)]
+
+    async def pending(self) -> int:
+        """Entries handed to a runner and not acknowledged."""
+        (group,) = await self.redis.xinfo_groups(KEYS.log)
+        assert group["name"] == CONSUMER_GROUP.encode()
+        return int(group["pending"])
+
+
+@asynccontextmanager
+async def running(
+    log: Log, fence: int, applied: Callable[[int, Changes], None] = lambda partition, changes: None
+) -> AsyncGenerator[asyncio.Task[None]]:
+    """A runner at work; it stops, or has failed as the test expects, when the block ends."""
+    runner = PartitionRunner(log.redis, log.log, PARTITION, fence, applied)
+    task = asyncio.create_task(runner.run())
+    try:
+        yield task
+    finally:
+        runner.stop()
+        await asyncio.wait([task])
+        if not task.cancelled() and not isinstance(task.exception(), LeaseLost):
+            await task
+
+
+class Fold:
+    """The fold, with a fault: it raises for a batch that has the poison in it."""
+
+    def __init__(self) -> None:
+        self.alone = 0
+        self.well = False
+
+    async def __call__(self, store: StateStore, events: Sequence[Recorded]) -> Changes:
+        contents = [one.data.content for one in events if isinstance(one.data, ObservationRecorded)]
+        if POISON in contents and not self.well:
+            self.alone += len(contents) == 1
+            raise ZeroDivisionError("the fold does not like this one")
+        return await project(store, events)

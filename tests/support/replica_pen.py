@@ -1,0 +1,161 @@
+"""A writer for the tests of the index replica: it appends as the doors do, and projects when a test says so.
+
+Beside it an embedder that is quick, and what two replicas are compared by.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
+from hashlib import sha256
+from itertools import count
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from replay_compare import assert_same_index, cosines, indexed
+from waiting import wait_until
+
+from ingest.commands.decide import Caller
+from ingest.commands.handler import Accepted, CommandHandler
+from ingest.commands.requests import AnyCommand, ForgetSubject, Observe, RecordLesson, Remember
+from ingest.connections import Client
+from ingest.events.envelope import decode
+from ingest.log.group_commit import GroupCommit
+from ingest.log.keys import PartitionKeys
+from ingest.log.position import Position, Token
+from ingest.log.redis_log import RedisLog
+from ingest.log.scripts import acquire_lease
+from projections.index.search import Filter, Question
+from projections.index.service import ReplicaService
+from projections.redis_store import RedisStore
+from projections.store import project
+from workers.jobs.embed import EmbeddingQueue
+
+PARTITIONS = 2
+DIMENSIONS = 16
+TENANT = "default"
+EVERYTHING = Filter(tenant=TENANT)
+OCCURRED = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
+
+
+class HashEmbedder:
+    """A test double for speed: the same text gives the same random unit vector. Counts what it is asked."""
+
+    model = "test/hash"
+    dimensions = DIMENSIONS
+    max_tokens = 256
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.asked += texts
+        rows = np.stack([self.vector(text) for text in texts]) if texts else np.zeros((0, DIMENSIONS), np.float32)
+        return rows.astype(np.float32)
+
+    @staticmethod
+    def vector(text: str) -> NDArray[np.float32]:
+        row = np.random.default_rng(int.from_bytes(sha256(text.encode()).digest()[:8])).standard_normal(DIMENSIONS)
+        return (row / np.linalg.norm(row)).astype(np.float32)
+
+
+class Pen:
+    """Writes commands to the log, and projects a partition when told to."""
+
+    def __init__(self, redis: Client) -> None:
+        self.redis = redis
+        self.log = RedisLog(redis, PARTITIONS)
+        self.handler = CommandHandler(GroupCommit(self.log), PARTITIONS)
+        self._numbers = count()
+        self._fence: dict[int, int] = {}
+
+    async def say(self, command: AnyCommand) -> Accepted:
+        return await self.handler.handle(command, Caller(TENANT))
+
+    async def remember(self, content: str, project_name: str = "atlas") -> Accepted:
+        return await self.say(Remember(content=content, project=project_name, occurred_at=OCCURRED))
+
+    async def observe(self, content: str, session: str = "s1") -> Accepted:
+        return await self.say(Observe(content=content, session_id=session, project="atlas", occurred_at=OCCURRED))
+
+    async def forget(self, memory: str) -> Accepted:
+        return await self.say(ForgetSubject(kind="memory", subject=memory, project="atlas"))
+
+    async def write_some(self, n: int = 30) -> Token:
+        """Memories, observations in sessions, lessons, in both partitions; returns the token of all."""
+        token = Token()
+        for _ in range(n):
+            k = next(self._numbers)
+            for accepted in (
+                await self.remember(f"memory{k} is about topic{k % 5}", f"project{k % 4}"),
+                await self.observe(f"observation{k} on topic{k % 5}", f"s{k % 6}"),
+                await self.say(RecordLesson(content=f"lesson{k % 7} learned", project="atlas", occurred_at=OCCURRED)),
+            ):
+                for partition, position in Token.parse(accepted.position).items():
+                    token.include(partition, position)
+        return token
+
+    async def project(self, batch: int = 7) -> None:
+        """Bring every partition's documents up to the head of its log."""
+        for partition in range(PARTITIONS):
+            keys = PartitionKeys(partition)
+            if partition not in self._fence:
+                self._fence[partition] = await acquire_lease(self.redis, keys, "pen", 600_000)
+            generation = int(await self.redis.get(keys.generation) or 1)
+            store = RedisStore(self.redis, keys, generation, self._fence[partition])
+            while entries := await self.log.read(partition, await store.checkpoint(), batch):
+                changes = await project(store, [decode(entry.payload, entry.position) for entry in entries])
+                await store.save(changes, entries[-1].position)
+
+
+OpenReplica = Callable[[str], AbstractAsyncContextManager[ReplicaService]]
+
+
+async def drain(queue: EmbeddingQueue) -> int:
+    done = 0
+    while embedded := await queue.work(range(PARTITIONS)):
+        done += embedded
+    return done
+
+
+async def ids(service: ReplicaService, text: str, limit: int = 100) -> list[str]:
+    asked = Question(text=text, vector=None, limit=limit, now_ms=0)
+    return [hit.id for hit in await service.search(asked, EVERYTHING)]
+
+
+async def assert_same(first: ReplicaService, second: ReplicaService) -> None:
+    """Both hold the same documents, with the same contents and vectors, and answer alike."""
+    await wait_until(lambda: first.applied == second.applied)
+    mine, other = [await one.in_index_thread(indexed, one.index) for one in (first, second)]
+    assert mine
+    assert_same_index(mine, other)
+    query = HashEmbedder.vector("any")
+    mine, other = [await one.in_index_thread(cosines, one.index, query) for one in (first, second)]
+    assert mine == pytest.approx(other, abs=1e-5)
+    for one in (first, second):  # what is not committed yet joins the candidates beside the best
+        await one.in_index_thread(one.index.commit)
+    for word in ("topic1", "memory3", "lesson2", "observation", "learned", "memory is about"):
+        for limit in (5, 100):
+            assert await ids(first, word, limit) == await ids(second, word, limit)
+
+
+async def caught_up(pen: Pen) -> bool:
+    for partition in range(PARTITIONS):
+        keys = PartitionKeys(partition)
+        generation = int(await pen.redis.get(keys.generation) or 1)
+        raw = await pen.redis.get(keys.of_generation(generation).checkpoint)
+        if (Position.parse(raw) if raw else Position(0, 0)) != await pen.log.head(partition):
+            return False
+    return True
+
+
+async def closed(service: ReplicaService) -> None:
+    """Close it however its followers take a cancellation; that once is enough has a test of its own."""
+    closing = asyncio.create_task(service.aclose())
+    while not closing.done():
+        await asyncio.wait([closing], timeout=0.2)
+        for task in asyncio.all_tasks():
+            if not closing.done() and task.get_name().startswith(("feed-", "index-replica", "lag")):
+                task.cancel()
+    await closing

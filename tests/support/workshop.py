@@ -1,0 +1,300 @@
+"""A log, its documents and the worker's jobs on a real server, by a clock that the test moves.
+
+The log keeps the server's time, so the clock begins at that; what the jobs do is folded when the test says `project`.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from factories import ManualClock
+from numpy.typing import NDArray
+
+from ingest.archive.archive import Archive
+from ingest.archive.archived_log import ArchivedLog
+from ingest.archive.store import store_of
+from ingest.commands.decide import Caller
+from ingest.commands.handler import Accepted, CommandHandler
+from ingest.commands.requests import AnyCommand, Observe, RecordLesson, Remember
+from ingest.connections import Client
+from ingest.events.envelope import Recorded, decode
+from ingest.ids import DocumentId
+from ingest.log.event_log import EventLog
+from ingest.log.group_commit import GroupCommit
+from ingest.log.keys import PartitionKeys
+from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import START, Token
+from ingest.log.redis_log import RedisLog
+from ingest.log.scripts import acquire_lease
+from projections.documents.document import Document
+from projections.documents.lessons import Lesson
+from projections.documents.memories import Memory
+from projections.documents.sessions import Session, session_document_id
+from projections.documents.summaries import Summary, summary_id
+from projections.embedding.live import Embedders, StandingEmbedder
+from projections.operations import Condensing, Current, Forgetting
+from projections.queries.documents import DocumentReader
+from projections.rebuilds.store import Rebuilds
+from projections.redis_store import RedisStore
+from projections.store import project
+from workers.document_vectors import DocumentVectors
+from workers.jobs.archive import ArchiveJob
+from workers.jobs.embed import EmbeddingQueue
+from workers.jobs.embeddings import EmbeddingRebuild
+from workers.jobs.forget import ForgetJob
+from workers.jobs.purge import Purge
+from workers.jobs.rebuilds import RebuildJob
+from workers.jobs.retire import RetireJob
+from workers.jobs.snapshot import SnapshotJob
+from workers.jobs.upkeep import Condense, Upkeep
+
+D = TypeVar("D")
+PARTITIONS = 3
+TENANT = "default"
+IDLE_AFTER = timedelta(minutes=30)
+RETAIN = timedelta(days=30)
+DIMENSIONS = 8
+
+
+class HashEmbedder:
+    """A test double for speed: the same text gives the same random unit vector."""
+
+    model = "test/hash"
+    dimensions = DIMENSIONS
+    max_tokens = 256
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row a text."""
+        rows = [self.vector(text) for text in texts]
+        return np.stack(rows) if rows else np.zeros((0, DIMENSIONS), np.float32)
+
+    @staticmethod
+    def vector(text: str) -> NDArray[np.float32]:
+        """The row of a text."""
+        row = np.random.default_rng(int.from_bytes(sha256(text.encode()).digest()[:8])).standard_normal(DIMENSIONS)
+        return (row / np.linalg.norm(row)).astype(np.float32)
+
+
+class Workshop:
+    """Writes commands, folds them, and makes the jobs of as many workers as a test wants."""
+
+    def __init__(self, redis: Client, folder: Path, *, archived: bool = False) -> None:
+        """With `archived` the log has an archive in a folder of its own."""
+        self.redis, self.folder = redis, folder
+        now = datetime.now(UTC)
+        self.clock = ManualClock(now.replace(microsecond=now.microsecond // 1000 * 1000))
+        self.log = self.archived_log() if archived else RedisLog(redis, PARTITIONS)
+        self.documents = DocumentReader(redis, PARTITIONS)
+        self.embedders: Embedders = StandingEmbedder(HashEmbedder())
+        self.vectors = DocumentVectors(redis, ThreadPoolExecutor(1, "embedding"), 1)
+        self.current = self.another_current()
+        self._fences: dict[int, int] = {}
+        self._rebuild_jobs: list[RebuildJob] = []
+        self._projecting = asyncio.Lock()
+
+    # writing
+
+    def another_current(self, kind: type[Current] = Current) -> Current:
+        """What another process looks and writes through."""
+        handler = CommandHandler(GroupCommit(self.log), PARTITIONS, self.clock)
+        return kind(handler, DocumentReader(self.redis, PARTITIONS), self.log, self.wait)
+
+    async def say(self, command: AnyCommand) -> Accepted:
+        """Append what a command becomes."""
+        return await self.current.give(command, Caller(TENANT))
+
+    async def observe(self, content: str, session: str = "s1", **said: Any) -> Accepted:
+        """Report an observation."""
+        fields: dict[str, Any] = {"project": "atlas", **said}
+        return await self.say(Observe(content=content, session_id=session, **fields))
+
+    async def remember(self, content: str, **said: Any) -> Accepted:
+        """Keep a memory, beside those that say nearly the same."""
+        fields: dict[str, Any] = {"project": "atlas", "keep_duplicates": True, **said}
+        return await self.say(Remember(content=content, **fields))
+
+    async def learn(self, content: str, **said: Any) -> Accepted:
+        """State a lesson."""
+        fields: dict[str, Any] = {"project": "atlas", **said}
+        return await self.say(RecordLesson(content=content, **fields))
+
+    async def wait(self, token: Token) -> None:
+        """What a process waits with: here it folds."""
+        await self.project()
+
+    async def project(self) -> None:
+        """Bring every partition's documents up to the head of its log."""
+        async with self._projecting:
+            for partition in range(PARTITIONS):
+                keys = PartitionKeys(partition)
+                if partition not in self._fences:
+                    self._fences[partition] = await acquire_lease(self.redis, keys, "workshop", 600_000)
+                generation = int(await self.redis.get(keys.generation) or 1)
+                store = RedisStore(self.redis, keys, generation, self._fences[partition])
+                while rows := await self.log.read(partition, await store.checkpoint(), 50):
+                    changes = await project(store, [decode(row.payload, row.position) for row in rows])
+                    await store.save(changes, rows[-1].position)
+
+    @asynccontextmanager
+    async def projecting(self) -> AsyncGenerator[None]:
+        """Fold whatever comes while the block runs."""
+        stop = asyncio.Event()
+
+        async def keep_on() -> None:
+            while not stop.is_set():
+                await self.project()
+
+        task = asyncio.create_task(keep_on())
+        try:
+            yield
+        finally:
+            stop.set()
+            await task
+
+    # looking
+
+    async def document(self, name: str, kind: type[D]) -> D:
+        """The document of an id."""
+        found = await self.documents.find(DocumentId(name))
+        assert found is not None, f"there is no {name}"
+        assert isinstance(found.document, kind)
+        return found.document
+
+    async def gone(self, name: str) -> bool:
+        """Whether nothing of a document but a tombstone is there."""
+        found = await self.documents.find(DocumentId(name))
+        return found is None or type(found.document).__name__ == "Tombstone"
+
+    async def session(self, session_id: str = "s1") -> Session:
+        """A session."""
+        return await self.document(session_document_id(TENANT, "atlas", session_id), Session)
+
+    async def summary(self, session_id: str = "s1") -> Summary:
+        """The summary of a session."""
+        return await self.document(summary_id(session_document_id(TENANT, "atlas", session_id)), Summary)
+
+    async def lesson(self, name: str) -> Lesson:
+        """A lesson."""
+        return await self.document(name, Lesson)
+
+    async def memories(self, project_name: str = "atlas") -> list[Memory]:
+        """The current memories of a project, in log order."""
+        home = partition_of(project_route(TENANT, project_name), PARTITIONS)
+        page = await self.documents.page(
+            f"memories:{TENANT}\0{project_name}", [home], cursor=None, limit=1000, newest_first=False
+        )
+        return [one.document for one in page.documents if isinstance(one.document, Memory) and one.document.is_latest]
+
+    async def events(self, kind: str) -> list[Recorded]:
+        """The events of a type that the log has."""
+        found: list[Recorded] = []
+        for partition in range(PARTITIONS):
+            rows = await self.log.read(partition, START, 10_000)
+            found += [decode(row.payload, row.position) for row in rows]
+        return [one for one in found if kind == one.data.TYPE]
+
+    async def everything(self) -> list[Document]:
+        """All documents, whatever they are."""
+        found: list[Document] = []
+        for partition in range(PARTITIONS):
+            prefix = PartitionKeys(partition).of_generation(1).doc("")
+            scan = self.redis.scan_iter(match=f"{prefix}*", count=1000)
+            names = [raw.decode().removeprefix(prefix) async for raw in scan]
+            stored = await self.documents.get([(partition, DocumentId(name)) for name in names])
+            found += [one for one in stored if one is not None]
+        return found
+
+    # jobs
+
+    def upkeep(self, current: Current | None = None, condense: Condense | None = Condense()) -> Upkeep:
+        """The upkeep of a worker."""
+        at_hand = current or self.another_current()
+        return Upkeep(
+            at_hand,
+            Forgetting(at_hand),
+            Condensing(at_hand, clock=self.clock),
+            idle_after=IDLE_AFTER,
+            condense=condense,
+            clock=self.clock,
+        )
+
+    def retire_job(self, current: Current | None = None) -> RetireJob:
+        """The retiring of a worker."""
+        return RetireJob(self.redis, current or self.another_current(), self.embedders, RETAIN, self.clock)
+
+    @property
+    def snapshots(self) -> Path:
+        """The folder of snapshots."""
+        return self.folder / "snapshots"
+
+    def snapshot_job(self, worker: str = "worker") -> SnapshotJob:
+        """The snapshot job of a worker."""
+        work = self.folder / worker
+        return SnapshotJob(self.redis, PARTITIONS, self.snapshots, work, self.embedders, every=1)
+
+    def purge(self, worker: str = "worker") -> Purge:
+        """The purge of a worker."""
+        return Purge(
+            self.redis,
+            PARTITIONS,
+            self.embedders,
+            self.snapshot_job(worker),
+            self.snapshots,
+            self.folder / f"{worker}-probe",
+            self.rebuild_job(worker),
+            self.clock,
+            archive=self.archive_job() if isinstance(self.log, ArchivedLog) else None,
+        )
+
+    @property
+    def archive(self) -> Path:
+        """The folder of the archive."""
+        return self.folder / "archive"
+
+    def archived_log(self) -> ArchivedLog:
+        """The log as another process opens it."""
+        return ArchivedLog(self.redis, PARTITIONS, Archive(self.redis, store_of(str(self.archive))))
+
+    def archive_job(self, after: timedelta = timedelta(hours=1)) -> ArchiveJob:
+        """The archiving of a worker."""
+        return ArchiveJob(self.redis, self.archived_log(), after=after, clock=self.clock)
+
+    def rebuild_job(
+        self, worker: str = "worker", keep: timedelta = timedelta(hours=1), log: EventLog | None = None
+    ) -> RebuildJob:
+        """A worker's part in rebuilds."""
+        embeddings = self.embedding_rebuild(worker)
+        job = RebuildJob(self.redis, log or self.log, self.rebuilds, keep, embeddings, worker)
+        self._rebuild_jobs.append(job)
+        return job
+
+    async def aclose(self) -> None:
+        """End what the workers are at."""
+        for job in self._rebuild_jobs:
+            await job.aclose()
+
+    def embedding_rebuild(self, worker: str = "worker") -> EmbeddingRebuild:
+        """A worker's part in making vectors anew."""
+        return EmbeddingRebuild(
+            self.redis, PARTITIONS, self.embedders, self.vectors, self.snapshot_job(worker), self.snapshots,
+            self.folder / f"{worker}-embeddings", clock=self.clock,
+        )  # fmt: skip
+
+    def embedding_queue(self) -> EmbeddingQueue:
+        """What embeds what is queued."""
+        return EmbeddingQueue(self.redis, self.embedders, self.vectors)
+
+    @property
+    def rebuilds(self) -> Rebuilds:
+        """The rebuilds of the log."""
+        return Rebuilds(self.redis, self.clock)
+
+    def forget_job(self, purge: Purge | None = None, current: Current | None = None) -> ForgetJob:
+        """The forgetting of a worker."""
+        return ForgetJob(self.redis, current or self.another_current(), purge or self.purge(), self.wait, self.clock)

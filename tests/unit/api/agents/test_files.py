@@ -1,0 +1,197 @@
+"""Settings files on disk: install and remove, and what is kept of the user's."""
+
+import tomllib
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.agents import entries
+from api.agents.entries import Command
+from api.agents.files import UnusableSettings, apply, backup_of, installing, removing
+from api.agents.hosts import Host, Scope, Setup, System, setups
+
+FILES = [
+    "",
+    "{}",
+    "{ }\n",
+    '{"hooks": {}, "mcpServers": {}}',
+    '\ufeff{\r\n  "model": "opus"\r\n}\r\n',
+    '{\n    "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say é"}]}]},\n    "mcpServers": {"a": {}}\n}',
+]
+
+
+def of_claude(path: Path) -> Setup:
+    """Our hooks and server in one file, to try both at once."""
+    server = Command("/venv/bin/mnemolog", ("mcp",))
+
+    def install(value: dict[str, Any]) -> dict[str, Any]:
+        return entries.with_server(entries.with_hooks(value, "/v/api/agents/hook.py claude-code"), "s", server, {})
+
+    def remove(value: dict[str, Any]) -> dict[str, Any]:
+        return entries.without_server(entries.without_hooks(value), "s")
+
+    return Setup(path, install, remove)
+
+
+def of_codex(path: Path) -> Setup:
+    command = Command("/venv/bin/mnemolog", ("mcp",))
+    install = partial(entries.with_server, section="mcp_servers", command=command, extra={})
+    return Setup(path, install, partial(entries.without_server, section="mcp_servers"), toml=True)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "folder/settings.json"
+
+
+@pytest.fixture
+def written(path: Path) -> Path:
+    path.parent.mkdir()
+    path.write_text('{"model": "opus"}')
+    return path
+
+
+@pytest.mark.parametrize("text", FILES)
+def test_after_install_and_uninstall_the_file_is_what_it_was_to_the_byte(written: Path, text: str):
+    written.write_bytes(text.encode())
+    apply(installing(of_claude(written)))
+    assert written.read_bytes() != text.encode()
+    apply(removing(of_claude(written)))
+    assert written.read_bytes() == text.encode()
+    assert list(written.parent.iterdir()) == [written]
+
+
+@pytest.mark.parametrize("text", ["# mine\n\nmodel = 'x' # good\n", "[mcp_servers]\n", "a = [\n 1,\n]", ""])
+def test_the_same_for_toml(written: Path, text: str):
+    written.write_text(text)
+    apply(installing(of_codex(written)))
+    assert tomllib.loads(written.read_text())["mcp_servers"]["mnemolog"]["args"] == ["mcp"]
+    apply(removing(of_codex(written)))
+    assert written.read_text() == text
+
+
+def test_a_file_that_was_not_there_is_gone_again(path: Path):
+    apply(installing(of_claude(path)))
+    assert path.stat().st_mode & 0o777 == 0o600
+    apply(removing(of_claude(path)))
+    assert list(path.parent.iterdir()) == []
+
+
+def test_removing_from_a_file_that_is_not_there_changes_nothing(path: Path):
+    change = removing(of_claude(path))
+    assert (change.before, change.after, change.diff()) == (None, None, [])
+
+
+def test_what_the_user_wrote_in_between_stays(written: Path):
+    apply(installing(of_claude(written)))
+    written.write_text(written.read_text().replace('"opus"', '"sonnet"'))
+    apply(removing(of_claude(written)))
+    assert written.read_text() == '{"model": "sonnet"}'
+
+
+def test_installing_twice_changes_nothing_the_second_time(written: Path):
+    apply(installing(of_claude(written)))
+    again = installing(of_claude(written))
+    assert again.before == again.after
+    assert again.diff() == []
+
+
+def test_the_copy_is_of_the_file_before_us_whatever_came_later(written: Path):
+    original = written.read_text()
+    apply(installing(of_claude(written)))
+    older = written.read_text().replace("/venv/", "/old/")
+    written.write_text(older)
+    apply(installing(of_claude(written)))
+    assert backup_of(written).read_text() == original
+    assert "/venv/" in written.read_text()
+
+
+def test_an_entry_that_was_written_before_there_was_a_copy_goes_too(written: Path):
+    """The file began with an older entry of ours: no copy of it may bring that back."""
+    apply(installing(of_claude(written)))
+    backup_of(written).unlink()
+    written.write_text(written.read_text().replace("/venv/", "/old/"))
+    apply(installing(of_claude(written)))
+    apply(removing(of_claude(written)))
+    assert written.read_text() == '{"model": "opus"}'
+
+
+def test_a_link_is_followed_and_the_mode_stays(written: Path, tmp_path: Path):
+    written.chmod(0o640)
+    link = tmp_path / "settings.json"
+    link.symlink_to(written)
+    apply(installing(of_claude(link)))
+    assert link.is_symlink()
+    assert "hooks" in written.read_text()
+    assert written.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'{"a": 1,}', "line 1, column"),
+        (b"[1]", "no object"),
+        (b"\xff{}", "byte 0 is no UTF-8"),
+        (b'{"hooks": 7}', "hooks is no object"),
+    ],
+)
+def test_a_file_that_cannot_be_understood_is_left_as_it_is(written: Path, content: bytes, said: str):
+    written.write_bytes(content)
+    with pytest.raises(UnusableSettings, match=said):
+        installing(of_claude(written))
+    assert written.read_bytes() == content
+
+
+def test_a_folder_in_the_place_of_the_file_is_told(path: Path):
+    path.mkdir(parents=True)
+    with pytest.raises(UnusableSettings, match="cannot be read"):
+        installing(of_claude(path))
+
+
+def test_a_diff_names_the_file_and_its_lines(written: Path):
+    lines = installing(of_claude(written)).diff()
+    assert lines[:2] == [f"--- {written}", f"+++ {written}"]
+    assert '-{"model": "opus"}' in lines
+
+
+HOME, FOLDER = Path("/home/ada"), Path("/src/shop")
+
+
+@pytest.mark.parametrize(
+    ("host", "scope", "environ", "platform", "expected"),
+    [
+        (Host.CLAUDE_CODE, Scope.USER, {}, "linux", ["/home/ada/.claude/settings.json", "/home/ada/.claude.json"]),
+        (Host.CLAUDE_CODE, Scope.USER, {"CLAUDE_CONFIG_DIR": "/c"}, "linux", ["/c/settings.json", "/c/.claude.json"]),
+        (Host.CLAUDE_CODE, Scope.PROJECT, {}, "linux", ["/src/shop/.claude/settings.json", "/src/shop/.mcp.json"]),
+        (Host.CLAUDE_DESKTOP, Scope.USER, {}, "linux", ["/home/ada/.config/Claude/claude_desktop_config.json"]),
+        (
+            Host.CLAUDE_DESKTOP,
+            Scope.USER,
+            {},
+            "darwin",
+            ["/home/ada/Library/Application Support/Claude/claude_desktop_config.json"],
+        ),
+        (Host.CLAUDE_DESKTOP, Scope.USER, {"APPDATA": "/a"}, "win32", ["/a/Claude/claude_desktop_config.json"]),
+        (Host.CLAUDE_DESKTOP, Scope.PROJECT, {}, "linux", []),
+        (Host.CURSOR, Scope.USER, {}, "linux", ["/home/ada/.cursor/mcp.json"]),
+        (Host.CURSOR, Scope.PROJECT, {}, "linux", ["/src/shop/.cursor/mcp.json"]),
+        (Host.CODEX, Scope.USER, {}, "linux", ["/home/ada/.codex/config.toml"]),
+        (Host.CODEX, Scope.USER, {"CODEX_HOME": "/x"}, "linux", ["/x/config.toml"]),
+        (Host.CODEX, Scope.PROJECT, {}, "linux", ["/src/shop/.codex/config.toml"]),
+        (Host.VSCODE, Scope.USER, {"XDG_CONFIG_HOME": "/x"}, "linux", ["/x/Code/User/mcp.json"]),
+        (Host.VSCODE, Scope.PROJECT, {}, "linux", ["/src/shop/.vscode/mcp.json"]),
+    ],
+)
+def test_every_host_has_its_files(
+    host: Host, scope: Scope, environ: dict[str, str], platform: str, expected: list[str]
+):
+    found = setups(host, scope, System(HOME, FOLDER, environ, platform), "")
+    assert [str(one.path) for one in found] == expected
+
+
+@pytest.mark.parametrize("host", Host)
+def test_a_server_elsewhere_is_named_in_what_is_installed(host: Host, tmp_path: Path):
+    for setup in setups(host, Scope.USER, System(tmp_path, tmp_path, {}), "http://127.0.0.1:4000"):
+        assert "http://127.0.0.1:4000" in (installing(setup).after or "")

@@ -1,0 +1,49 @@
+"""The plugin folder is what `mnemolog install` would set up, in the shape of a plugin."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.agents import hook, recording
+from api.agents.entries import HOOK_TIMEOUT_S, SERVER, with_hooks
+
+AGENTS = Path(hook.__file__).parent
+PLUGIN = AGENTS / "plugin"
+
+
+def read(name: str) -> dict[str, Any]:
+    return json.loads((PLUGIN / name).read_text())
+
+
+def test_the_manifest_has_the_version_of_the_package():
+    project = tomllib.loads((AGENTS.parents[1] / "pyproject.toml").read_text())["project"]
+    manifest = read(".claude-plugin/plugin.json")
+    assert (manifest["name"], manifest["version"]) == (project["name"], project["version"])
+
+
+def test_the_plugin_has_the_hooks_that_install_writes():
+    command = 'python3 -I -S "${CLAUDE_PLUGIN_ROOT}/hooks/hook.py" claude-code'
+    assert read("hooks/hooks.json")["hooks"] == with_hooks({}, command)["hooks"]
+    assert f'"timeout": {HOOK_TIMEOUT_S}' in (PLUGIN / "hooks/hooks.json").read_text()
+
+
+@pytest.mark.parametrize("name", ["hook.py", "recording.py"])
+def test_the_plugin_runs_the_same_hook(name: str):
+    assert (PLUGIN / "hooks" / name).read_bytes() == (AGENTS / name).read_bytes()
+
+
+def test_the_server_is_reached_where_the_hooks_send_to():
+    server = read(".mcp.json")["mcpServers"][SERVER]
+    assert server["url"] == "${MNEMOLOG_URL:-http://127.0.0.1:3111}/mcp"
+    assert f"mcp__plugin_mnemolog_{SERVER}__" in recording.OWN_TOOLS
+
+
+def test_the_skill_says_what_it_is_for():
+    text = (PLUGIN / "skills/memory/SKILL.md").read_text()
+    front = re.fullmatch(r"---\nname: memory\ndescription: (.+)\n---\n.*", text, re.DOTALL)
+    assert front is not None
+    assert 40 < len(front[1].split("\n")[0]) <= 1024

@@ -1,0 +1,266 @@
+"""What a hook makes of a payload. Given an event of the host, when the hook sees it, then this command, or none."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api.agents import recording
+from api.agents.recording import command_of, cut
+from ingest.commands.decide import Caller, decide
+from ingest.commands.parse import parse_batch, parse_json
+from ingest.commands.requests import Observe, TrackSession
+from ingest.ids import EventId
+from ingest.settings import from_environment
+from projections.compression import compress
+from tests.unit.api.agents.payloads import payload
+
+FACTS: dict[str, str] = {"project": "shop", "occurred_at": "2026-01-31T12:00:00.000Z", "event_id": "fresh"}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=8), inner, max_size=5),
+)
+
+
+def seen(event: dict[str, Any], **facts: str) -> dict[str, Any] | None:
+    return command_of(event, **(FACTS | facts))
+
+
+def observed(event: dict[str, Any]) -> dict[str, Any]:
+    command = seen(event)
+    assert command is not None
+    return command
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (
+            payload("SessionStart", source="startup", model="opus"),
+            {"type": "session", "status": "started", "cwd": "/src/shop", "metadata": {"source": "startup"}},
+        ),
+        (
+            payload("UserPromptSubmit", prompt="why is it slow?"),
+            {"type": "observe", "kind": "prompt_submit", "data": {"prompt": "why is it slow?"}},
+        ),
+        (
+            payload("PostToolUse", tool_name="Bash", tool_input={"command": "ls"}, tool_response={"stdout": "a"}),
+            {
+                "kind": "post_tool_use",
+                "data": {"tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_output": {"stdout": "a"}},
+                "metadata": {"hookType": "post_tool_use"},
+            },
+        ),
+        (
+            payload("PostToolUseFailure", tool_name="Bash", tool_input={"command": "x"}, error="exit 1"),
+            {
+                "kind": "post_tool_failure",
+                "data": {"tool_name": "Bash", "tool_input": {"command": "x"}, "error": "exit 1"},
+            },
+        ),
+        (
+            payload("Stop", last_assistant_message="It was the index.", stop_hook_active=False),
+            {"type": "observe", "kind": "conversation", "content": "It was the index."},
+        ),
+        (
+            payload("SubagentStop", agent_id="a1", agent_type="Explore", last_assistant_message="found"),
+            {
+                "kind": "subagent_stop",
+                "data": {"agent_id": "a1", "agent_type": "Explore", "last_message": "found"},
+                "metadata": {"hookType": "subagent_stop", "subagent": "Explore"},
+            },
+        ),
+        (payload("SessionEnd", reason="logout"), {"type": "session", "status": "ended", "reason": "logout"}),
+    ],
+    ids=lambda one: one.get("hook_event_name"),
+)
+def test_an_event_of_the_host_is_a_command_that_the_server_takes(event: dict[str, Any], expected: dict[str, Any]):
+    command = observed(event)
+    assert command | expected == command
+    assert (command["project"], command["session_id"], command["event_id"]) == ("shop", "s-1", "fresh")
+    (parsed,) = parse_batch(b"[%s]" % recording.dumps(command), "application/json")
+    assert isinstance(parsed, Observe | TrackSession)
+    decide(parsed, Caller(), EventId("fresh"), parsed.occurred_at or pytest.fail("an event has its time"))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        payload("PreToolUse", tool_name="Bash"),
+        payload("UserPromptSubmit", prompt="  "),
+        payload("UserPromptSubmit", prompt="hello", session_id=""),
+        payload("UserPromptSubmit", prompt="hello", entrypoint="sdk-ts"),
+        payload("PostToolUse", tool_name="mcp__mnemolog__recall", tool_response="what was stored"),
+        payload("PostToolUse", tool_name="mcp__plugin_mnemolog_mnemolog__recall", tool_response="what was stored"),
+        payload("PostToolUse", tool_input={}),
+        payload("PostToolUseFailure", tool_name="Bash", error="stopped", is_interrupt=True),
+        payload("Stop"),
+        {"hook_event_name": ["odd"]},
+        {},
+    ],
+)
+def test_nothing_is_recorded_of_what_says_nothing_or_is_our_own(event: dict[str, Any]):
+    assert seen(event) is None
+
+
+def test_a_tool_use_has_the_same_event_id_whenever_its_hook_runs():
+    event = payload("PostToolUse", tool_name="Read", tool_use_id="toolu_1")
+    assert [observed(event)["event_id"], seen(event, event_id="another")] == ["s-1:toolu_1", observed(event)]
+
+
+def test_an_event_id_that_would_be_too_long_is_a_digest_of_it():
+    first, second = [
+        observed(payload("PostToolUse", tool_name="Read", session_id="s" * 200, tool_use_id=name))["event_id"]
+        for name in ("toolu_1", "toolu_2")
+    ]
+    assert len(first) <= 128
+    assert first != second
+
+
+def test_a_prompt_and_a_tool_call_are_compressed_as_what_they_are():
+    prompt = observed(payload("UserPromptSubmit", prompt="Use the blue button"))
+    assert compress(prompt["kind"], "", prompt["data"]).type == "conversation"
+    call = observed(payload("PostToolUse", tool_name="Edit", tool_input={"file_path": "/src/a.py"}))
+    short = compress(call["kind"], "", call["data"])
+    assert (short.type, short.title, short.files) == ("file_edit", "Edit", ("/src/a.py",))
+
+
+def test_long_texts_are_cut_and_say_so():
+    response = {"stdout": "word " * 10_000, "small": "whole"}
+    data = observed(payload("PostToolUse", tool_name="Bash", tool_response=response))["data"]["tool_output"]
+    assert data["stdout"].endswith(recording.CUT)
+    assert 0 <= recording.STRING_CHARS + len(recording.CUT) - len(data["stdout"]) < recording.WORD_CHARS
+    assert data["small"] == "whole"
+
+
+def test_an_image_is_told_and_not_stored():
+    response = {"type": "image", "file": {"base64": "iVBORw0KGgo" * 5_000}}
+    data = observed(payload("PostToolUse", tool_name="Read", tool_response=response))["data"]["tool_output"]
+    assert data["file"]["base64"] == "[55000 characters of base64]"
+
+
+def test_many_small_texts_are_cut_at_the_budget_too():
+    data = observed(payload("PostToolUse", tool_name="x", tool_response=[{"line": "y" * 90}] * 5_000))["data"]
+    assert len(json.dumps(data)) < 2 * recording.PAYLOAD_CHARS
+    assert data["tool_output"][-1] == recording.CUT
+
+
+@given(JSON)
+def test_whatever_a_tool_says_becomes_an_observation(value: Any):
+    """Numbers that no log can hold, half characters and all."""
+    command = observed(payload("PostToolUse", tool_name="x", tool_response=value, tool_input={"deep": value}))
+    parsed = parse_json(recording.dumps(command), Observe)
+    event = decide(parsed, Caller(), EventId("e"), parsed.occurred_at or pytest.fail("no time")).event
+    msgspec.msgpack.encode(event.data)
+
+
+def test_a_value_nested_beyond_reason_is_cut():
+    value: Any = "end"
+    for _ in range(300):
+        value = [value]
+    assert recording.CUT in json.dumps(cut(value, [1_000_000]), ensure_ascii=False)
+
+
+@given(JSON.filter(lambda value: "NaN" not in json.dumps(value) and "Infinity" not in json.dumps(value)))
+def test_json_is_read_and_written_as_json(value: Any):
+    assert recording.loads(json.dumps(value).encode()) == value
+    assert json.loads(recording.dumps(value)) == value
+
+
+def test_a_python_without_the_c_half_of_json_reads_and_writes_the_same(monkeypatch: pytest.MonkeyPatch):
+    value: dict[str, Any] = {"a": ["é\ud800", 1.5, None, True], "": {}}
+    fast = recording.dumps(value)
+    monkeypatch.setitem(sys.modules, "_json", None)
+    assert recording.dumps(value) == fast
+    assert recording.loads(b" " + fast + b"\n") == value
+
+
+@pytest.mark.parametrize("text", [b"", b"nothing", b'{"a": ', b"[" * 100_000])
+def test_what_is_no_json_is_a_value_error(text: bytes):
+    with pytest.raises(ValueError, match=r".*"):
+        recording.loads(text)
+
+
+def test_the_project_is_the_git_top_level_above_the_folder(tmp_path: Path):
+    below = tmp_path / "shop/api/routes"
+    below.mkdir(parents=True)
+    assert recording.project_of(str(below), {}) == "routes"
+    (tmp_path / "shop/.git").write_text("gitdir: elsewhere")
+    assert recording.project_of(str(below), {}) == "shop"
+    assert recording.project_of(str(below), {"MNEMOLOG_PROJECT": "till"}) == "till"
+
+
+def test_the_root_folder_is_the_unknown_project():
+    assert recording.project_of("/", {}) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("http://127.0.0.1:3111", ("127.0.0.1", 3111, "")),
+        ("http://localhost:4000/", ("127.0.0.1", 4000, "")),
+        ("http://[::1]:3111", ("::1", 3111, "")),
+        ("http://[::1]", ("::1", 80, "")),
+        ("http://10.0.0.7/memory/", ("10.0.0.7", 80, "/memory")),
+    ],
+)
+def test_the_address_of_a_server_is_read_without_asking_anybody(url: str, found: tuple[str, int, str]):
+    assert recording.address(url) == found
+
+
+@pytest.mark.parametrize("url", ["https://127.0.0.1", "http://memory.example:3111", "http://127.0.0.1:port", "x", ""])
+def test_a_server_that_would_take_long_to_find_is_not_looked_for(url: str):
+    with pytest.raises(recording.Undeliverable):
+        recording.address(url)
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {},
+        {"MNEMOLOG_PORT": "4000"},
+        {"MNEMOLOG_SPOOL": "/srv/spool"},
+        {"XDG_STATE_HOME": "/x"},
+    ],
+)
+def test_hook_and_server_agree_on_the_spool_folder(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", "/home/ada")
+    settings = from_environment({"HOME": "/home/ada", **environ})
+    assert recording.spool_of(settings.url, environ) == str(settings.spool)
+
+
+def test_a_full_folder_takes_no_more_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(recording, "SPOOL_FILES", 2)
+    for _ in range(4):
+        recording.keep(str(tmp_path / "spool"), b"{}")
+    assert len(list((tmp_path / "spool").iterdir())) == 2
+    assert "is full (2 files); the event is lost" in capfd.readouterr().err
+
+
+def test_a_folder_is_full_by_its_bytes_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(recording, "SPOOL_BYTES", 1 << 20)
+    for _ in range(3):
+        recording.keep(str(tmp_path), b"x" * 500_000)
+    assert len(list(tmp_path.iterdir())) == 2
+    assert "is full (1 MiB)" in capfd.readouterr().err
+
+
+def test_what_is_kept_is_for_its_owner_alone(tmp_path: Path):
+    recording.keep(str(tmp_path / "spool"), b"{}", b"422 no\n")
+    assert (tmp_path / "spool").stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "spool").iterdir()} == {0o600}
+
+
+def test_no_half_of_a_word_is_left_where_a_text_is_cut():
+    """Half a secret looks like any other text, so the server would keep it."""
+    text = "x " * (recording.STRING_CHARS // 2 - 10) + "ghp_" + "a" * 36 + " more" * 100
+    assert "ghp_" not in cut(text, [1_000_000])

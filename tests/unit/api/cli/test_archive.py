@@ -1,0 +1,26 @@
+"""`mnemolog archive` without a server: what it says, and its exit codes."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from api.cli.main import application
+
+
+@pytest.mark.parametrize("what", ["status", "verify", "seal"])
+def test_without_a_place_the_setting_is_named(monkeypatch: pytest.MonkeyPatch, what: str):
+    monkeypatch.delenv("MNEMOLOG_ARCHIVE", raising=False)
+    done = CliRunner().invoke(application(), ["archive", what, "--json"])
+    assert done.exit_code == 2
+    assert "MNEMOLOG_ARCHIVE does not say where" in json.loads(done.stdout)["error"]["message"]
+
+
+def test_without_a_server_it_is_said(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MNEMOLOG_ARCHIVE", "memory://nowhere")
+    monkeypatch.setenv("REDIS_URL", "redis://127.0.0.1:1")
+    assert CliRunner().invoke(application(), ["archive", "--json"]).exit_code == 3
+
+
+def test_what_it_cannot_do_is_a_wrong_command():
+    assert CliRunner().invoke(application(), ["archive", "burn"]).exit_code == 2

@@ -1,0 +1,38 @@
+"""The command line imports what a command needs, and no more."""
+
+import subprocess
+import sys
+from typing import Any, cast
+
+import pytest
+import typer
+
+from api.cli.main import MODULES, application
+
+COMMANDS = [(module, commands) for module, commands in MODULES.items()]
+HEAVY = ("redis", "aredis_om", "numpy", "mcp", "starlette", "cryptography")
+
+
+def commands_of(app: typer.Typer) -> list[str]:
+    """Names of the commands."""
+    return list(cast(Any, typer.main.get_command(app)).commands)
+
+
+@pytest.mark.parametrize(("module", "commands"), COMMANDS)
+def test_each_command_is_there_with_those_of_its_module_alone(module: str, commands: tuple[str, ...]):
+    for command in commands:
+        assert commands_of(application(command)) == list(commands)
+
+
+@pytest.mark.parametrize("asked", ["", "--help", "nonsense"])
+def test_whoever_asks_for_no_command_sees_them_all(asked: str):
+    assert sorted(commands_of(application(asked))) == sorted(name for names in MODULES.values() for name in names)
+
+
+@pytest.mark.parametrize(
+    "command", ["observe", "recall", "lag", "health", "demo", "rebuild", "memory", "install", "mcp"]
+)
+def test_a_command_that_only_asks_a_server_imports_nothing_that_servers_are_made_of(command: str):
+    looked = f"from api.cli.main import application; application({command!r}); import sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", looked], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) & set(HEAVY) == set()

@@ -1,0 +1,42 @@
+from api.dialects.homes import Homes
+
+
+def test_a_session_keeps_its_first_home():
+    homes = Homes()
+    assert homes.settle("s", "shop", "").project == "shop"
+    assert homes.settle("s", "other", "").project == "shop"
+    assert homes.known("t") is None
+
+
+def test_the_first_agent_that_is_named_is_the_sessions():
+    homes = Homes()
+    homes.settle("s", "shop", "")
+    assert homes.settle("s", "", "ada").agent == "ada"
+    assert homes.settle("s", "", "bob").agent == "ada"
+
+
+def test_what_was_written_is_covered_in_any_order():
+    homes = Homes()
+    homes.settle("s", "shop", "")
+    for position in ("3:20-0", "3:10-0"):
+        homes.wrote("s", position)
+    homes.wrote("unknown", "3:30-0")
+    home = homes.settle("s", "", "ada")
+    assert str(home.written) == "3:20-0"
+
+
+def test_the_session_that_was_asked_about_longest_ago_is_let_go_first():
+    homes = Homes(limit=2)
+    homes.settle("a", "p", "")
+    homes.settle("b", "p", "")
+    homes.known("a")
+    homes.settle("c", "p", "")
+    assert len(homes) == 2
+    assert homes.known("b") is None
+
+
+def test_a_session_that_was_forgotten_may_begin_elsewhere():
+    homes = Homes()
+    homes.settle("s", "shop", "")
+    homes.forget("s")
+    assert homes.settle("s", "other", "").project == "other"

@@ -1,0 +1,30 @@
+from pathlib import Path
+
+import pytest
+
+from api.app import create_app
+from ingest.errors import InvalidSetting
+from ingest.settings import from_environment
+
+HERE = {"REDIS_URL": "redis://127.0.0.1:1/0"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("MNEMOLOG_LLM", "llama3.2"),
+        ("MNEMOLOG_LLM", "http://me:s3cret@127.0.0.1/v1|llama3.2"),
+        ("MNEMOLOG_LLM_KEY", "s3crét"),
+        ("MNEMOLOG_LLM_DAILY_TOKENS", "a lot"),
+    ],
+)
+def test_a_language_model_that_cannot_be_is_refused_before_anything_is_opened(tmp_path: Path, name: str, value: str):
+    environment = {"HOME": str(tmp_path), "MNEMOLOG_LLM": "http://127.0.0.1:1/v1|m", **HERE, name: value}
+    with pytest.raises(InvalidSetting, match=rf"^{name}\b") as raised:
+        create_app(from_environment(environment))
+    assert "s3cr" not in str(raised.value)
+
+
+def test_a_language_model_that_can_be_is_not_asked_at_the_start(tmp_path: Path):
+    environment = {"HOME": str(tmp_path), "MNEMOLOG_LLM": "http://127.0.0.1:1/v1|m", **HERE}
+    create_app(from_environment(environment))

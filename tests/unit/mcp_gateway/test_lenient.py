@@ -1,0 +1,94 @@
+from typing import Any
+
+import pytest
+
+from ingest.errors import CommandRejected
+from mcp_gateway.lenient import BadArgument, read, value, words
+
+NAMES = {"type": ["string", "array"], "items": {"type": "string"}}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"query": {"type": "string"}, "limit": {"type": "number", "default": 10}, "tags": NAMES},
+    "required": ["query"],
+}
+
+
+def test_every_property_is_there_absent_ones_as_their_default():
+    """Null is absent, unknown keys are passed over, and what is accepted without being advertised counts."""
+    given = {"query": "tea", "limit": None, "who": "ada", "depth": "3"}
+    assert read(given, SCHEMA, {"depth": {"type": "integer"}}) == {
+        "query": "tea",
+        "limit": 10,
+        "tags": None,
+        "depth": 3,
+    }
+
+
+def test_a_missing_argument_is_named():
+    with pytest.raises(BadArgument, match="query is required") as raised:
+        read({"query": None}, SCHEMA)
+    assert raised.value.field == "query"
+    assert isinstance(raised.value, CommandRejected)
+
+
+def test_another_argument_may_excuse_a_missing_one():
+    assert read({"tags": "a"}, SCHEMA, instead=("tags",))["query"] is None
+    with pytest.raises(BadArgument):
+        read({"limit": 5}, SCHEMA, instead=("tags",))
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "said"),
+    [
+        ({"type": "number"}, "5", 5),
+        ({"type": "number"}, " 2.5 ", 2.5),
+        ({"type": "number"}, 3.0, 3),
+        ({"type": "number"}, -1.5e300, -1.5e300),
+        ({"type": "integer"}, "7", 7),
+        ({"type": "boolean"}, "True", True),
+        ({"type": "boolean"}, "false", False),
+        (NAMES, "a, b,,c ", ["a", "b", "c"]),
+        (NAMES, ["a,b", None, "c"], ["a,b", "c"]),
+        ({"type": "array", "items": {"type": "integer"}}, "1,2", [1, 2]),
+        ({"type": ["string", "array"]}, [{"obsId": "x"}, "y"], [{"obsId": "x"}, "y"]),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "x", "x"),
+        ({"type": "object"}, {"a": 1}, {"a": 1}),
+        ({}, 5, 5),
+        ({"type": "string"}, "tea \ud83c", "tea �"),
+    ],
+)
+def test_values_are_read_leniently(schema: dict[str, Any], given: Any, said: Any):
+    found = value(given, schema, "x")
+    assert found == said
+    assert type(found) is type(said)
+
+
+@pytest.mark.parametrize(
+    ("schema", "given"),
+    [
+        ({"type": "string"}, 5),
+        ({"type": "number"}, "five"),
+        ({"type": "number"}, "NaN"),
+        ({"type": "number"}, "9" * 400),
+        ({"type": "number"}, 10**400),
+        ({"type": "number"}, True),
+        ({"type": "integer"}, 2.5),
+        ({"type": "boolean"}, "yes"),
+        ({"type": "boolean"}, 1),
+        (NAMES, 5),
+        (NAMES, [5]),
+        ({"type": "object"}, "{}"),
+        ({"type": "string", "enum": ["a", "b"]}, "c"),
+        ({"type": "integer", "minimum": 1}, 0),
+        ({"type": "integer", "maximum": 1}, 2),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_name(schema: dict[str, Any], given: Any):
+    with pytest.raises(BadArgument, match="limit must ") as raised:
+        value(given, schema, "limit")
+    assert raised.value.field == "limit"
+
+
+def test_words_are_trimmed_and_never_empty():
+    assert words(" a ,, b") == ["a", "b"]
+    assert words("") == []

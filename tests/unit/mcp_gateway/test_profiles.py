@@ -1,0 +1,121 @@
+from itertools import combinations
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from mcp_gateway.attachments import attachments_of
+from mcp_gateway.profiles import PROFILES, UnknownProfile, every_choice, offer, profiles_of
+from mcp_gateway.tools.agentmemory.calls import CALLS
+from mcp_gateway.tools.tool import Tool
+
+AGENTMEMORY = [
+    "memory_recall", "memory_save", "memory_sessions", "memory_sessions_list", "memory_smart_search",
+    "memory_timeline", "memory_observations", "memory_profile", "memory_lessons", "memory_lesson_save",
+    "memory_lesson_recall", "memory_lesson_search", "memory_consolidate", "memory_reflect", "memory_diagnose",
+    "memory_forget", "memory_export", "agent_observe", "agent_remember", "memory_antigravity_sync",
+    "memory_antigravity_sync_all", "memory_slot_list", "memory_slot_get", "memory_slot_create", "memory_slot_append",
+    "memory_slot_replace", "memory_slot_delete", "memory_action_create", "memory_action_update", "memory_frontier",
+    "memory_crystallize",
+]  # fmt: skip
+"""In the order in which agentmemory lists them."""
+REQUIRED = {
+    "memory_recall": ["query"],
+    "memory_save": ["content"],
+    "memory_smart_search": ["query"],
+    "memory_timeline": ["anchor"],
+    "memory_observations": ["sessionId"],
+    "memory_profile": ["project"],
+    "memory_lesson_save": ["content"],
+    "memory_lesson_recall": ["query"],
+    "memory_lesson_search": ["query"],
+    "memory_reflect": ["sessionId"],
+    "agent_observe": ["sessionId", "project"],
+    "agent_remember": ["content", "project"],
+    "memory_antigravity_sync": ["mode"],
+    "memory_antigravity_sync_all": ["mode"],
+    "memory_slot_get": ["label"],
+    "memory_slot_create": ["label"],
+    "memory_slot_append": ["label", "text"],
+    "memory_slot_replace": ["label", "content"],
+    "memory_slot_delete": ["label"],
+    "memory_action_create": ["title"],
+    "memory_action_update": ["actionId"],
+    "memory_crystallize": ["sessionId"],
+}
+OPTIONAL = {
+    "memory_recall": ["limit"],
+    "memory_save": ["type", "concepts", "files", "project"],
+    "memory_smart_search": ["limit"],
+    "memory_timeline": ["project", "sessionId"],
+    "memory_lessons": ["project", "minConfidence", "limit"],
+    "memory_lesson_save": ["context", "project"],
+    "memory_lesson_recall": ["project"],
+    "memory_lesson_search": ["project"],
+    "memory_reflect": ["maxObservations"],
+    "memory_forget": ["memoryId", "sessionId", "observationIds"],
+    "agent_observe": ["text", "content", "type", "title", "cwd", "agentId"],
+    "agent_remember": ["type", "concepts", "files", "agentId"],
+    "memory_antigravity_sync": ["currentConversationId", "currentFolder"],
+    "memory_antigravity_sync_all": ["currentConversationId", "currentFolder"],
+    "memory_slot_create": ["content", "scope", "sizeLimit", "pinned"],
+    "memory_action_create": ["description", "priority", "status", "tags", "sessionId"],
+    "memory_action_update": ["title", "description", "priority", "status", "tags", "sessionId"],
+}
+every_agentmemory_tool = pytest.mark.parametrize("tool", PROFILES["agentmemory"], ids=lambda tool: tool.name)
+
+
+def test_the_usual_profile_is_small_enough_for_every_conversation():
+    assert profiles_of("native") == profiles_of("") == profiles_of(" native ,") == ("native",)
+    assert len(offer(("native",)).tools) == 8
+
+
+def test_agentmemory_has_its_31_tools_in_the_order_of_the_contract():
+    assert list(offer(("agentmemory",)).tools) == AGENTMEMORY
+
+
+@every_agentmemory_tool
+def test_a_tool_takes_exactly_what_the_contract_says(tool: Tool):
+    schema = tool.input_schema
+    Draft202012Validator.check_schema(schema)
+    required = REQUIRED.get(tool.name, [])
+    assert schema.get("required", []) == required
+    assert list(schema["properties"]) == required + OPTIONAL.get(tool.name, [])
+    assert not tool.also.keys() & schema["properties"].keys()
+    assert tool.output_schema is None
+    assert tool.description
+
+
+def test_every_tool_of_agentmemory_has_a_call_and_no_call_is_left_over():
+    assert list(CALLS) == AGENTMEMORY
+
+
+def test_no_two_profiles_have_a_tool_of_the_same_name():
+    for one, other in combinations(PROFILES, 2):
+        assert not {tool.name for tool in PROFILES[one]} & {tool.name for tool in PROFILES[other]}, (one, other)
+
+
+def test_several_profiles_are_offered_in_one_order_whatever_order_they_are_asked_for_in():
+    everything = [tool.name for tools in PROFILES.values() for tool in tools]
+    assert profiles_of("all") == profiles_of("memex,agent-memory,agentmemory,native")
+    assert list(offer(profiles_of("all")).tools) == everything
+    assert profiles_of("memex, native") == ("native", "memex")
+
+
+def test_an_unknown_profile_is_refused_with_the_known_ones():
+    with pytest.raises(
+        UnknownProfile, match="no MCP profile 'mem'; there are: native, agentmemory, memex, agent-memory"
+    ):
+        profiles_of("native,mem")
+
+
+def test_a_server_goes_by_the_name_that_the_clients_of_its_profile_know():
+    names = {chosen: offer(chosen).server_name for chosen in every_choice()}
+    assert names.pop(("memex",)) == "memex"
+    assert names.pop(("agent-memory",)) == "agent-memory"
+    assert set(names.values()) == {"mnemolog"}
+
+
+def test_resources_and_prompts_are_agentmemorys_and_memex_has_empty_lists():
+    assert attachments_of(("native", "agentmemory")).prompts
+    assert (attachments_of(("memex",)).served, attachments_of(("memex",)).resources) == (True, ())
+    assert not attachments_of(("native", "agent-memory")).served

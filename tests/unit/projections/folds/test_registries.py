@@ -1,0 +1,214 @@
+"""Slots, actions and relations: set, changed, removed and forgotten."""
+
+from typing import Any
+
+import pytest
+from factories import forgotten, place, said
+from given import Given, given, later
+
+from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
+from ingest.events.envelope import Recorded
+from ingest.events.relation import RelationLinked, RelationUnlinked
+from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
+from projections.documents.actions import Action, action_id
+from projections.documents.document import actions, edges, open_actions
+from projections.documents.relations import UNKNOWN_CONFIDENCE, Relation, id_of
+from projections.documents.slots import SIZE_LIMIT, Slot, slot_id
+
+NOTES = slot_id("default", "atlas", "notes")
+
+
+def set_to(n: int, content: str, **data: Any) -> Recorded:
+    return said(n, SlotSet(label="notes", content=content, **data))
+
+
+def appended(n: int, content: str) -> Recorded:
+    return said(n, SlotAppended(label="notes", content=content))
+
+
+def deleted(n: int) -> Recorded:
+    return said(n, SlotDeleted(label="notes"))
+
+
+def slot(found: Given) -> Slot:
+    return found.one(NOTES, Slot)
+
+
+class TestSlots:
+    def test_a_new_slot_has_defaults(self):
+        found = slot(given().when(set_to(1, "a")))
+        assert (found.content, found.size_limit, found.pinned, found.read_only, found.description) == (
+            "a", SIZE_LIMIT, True, False, "",
+        )  # fmt: skip
+
+    def test_what_is_not_said_stays_as_it_was(self):
+        first = set_to(1, "a", size_limit=50, description="scratch", pinned=False, read_only=True)
+        found = slot(given(first).when(set_to(2, "b")))
+        assert (found.content, found.size_limit, found.description) == ("b", 50, "scratch")
+        assert (found.pinned, found.read_only) == (False, True)
+        assert (found.created_ms, found.updated_ms, found.position) == (place(1).ms, place(2).ms, str(place(1)))
+
+    def test_what_is_said_replaces(self):
+        first = set_to(1, "a", description="scratch", pinned=False, read_only=True)
+        found = slot(given(first).when(set_to(2, "", description="", pinned=True, read_only=False)))
+        assert (found.content, found.description, found.pinned, found.read_only) == ("", "", True, False)
+
+    @pytest.mark.parametrize(("before", "after"), [("a", "a\nb"), ("a\n", "a\nb"), ("", "b")])
+    def test_a_line_is_added_on_a_line_of_its_own(self, before: str, after: str):
+        assert slot(given(set_to(1, before)).when(appended(2, "b"))).content == after
+
+    def test_adding_to_what_is_not_there_makes_it(self):
+        assert slot(given().when(appended(1, "b"))).content == "b"
+
+    def test_a_line_is_added_once(self):
+        found = given(set_to(1, "a"), appended(2, "b")).when(later(appended(2, "b"), 3))
+        found.then_nothing()
+        assert found.erased() == [place(3)]
+
+    def test_a_deleted_slot_is_gone_and_a_repeated_set_does_not_bring_it_back(self):
+        found = given(set_to(1, "a"), deleted(2)).when(later(set_to(1, "a"), 3))
+        assert found.document(NOTES) is None
+
+    def test_set_again_a_deleted_slot_is_new(self):
+        found = slot(given(set_to(1, "a", read_only=True), deleted(2)).when(set_to(3, "b")))
+        assert (found.read_only, found.position) == (False, str(place(3)))
+
+    def test_the_slots_of_two_projects_are_two(self):
+        other = said(2, SlotSet(label="notes", content="b"), project="hermes")
+        found = given(set_to(1, "a")).when(other)
+        assert (slot(found).content, found.one(slot_id("default", "hermes", "notes"), Slot).content) == ("a", "b")
+
+    def test_a_forgotten_slot_is_gone_with_every_text_it_had(self):
+        found = given(set_to(1, "a"), appended(2, "b"), deleted(3), set_to(4, "c")).when(forgotten(5, "slot", NOTES))
+        assert found.document(NOTES) is None
+        assert found.erased() == [place(n) for n in range(1, 5)]
+        found.then_replay_is_the_same()
+
+    def test_a_slot_deleted_before_it_is_forgotten_is_erased_all_the_same(self):
+        """Whoever asked to forget it had seen it; somebody else deleted it meanwhile."""
+        found = given(set_to(1, "a"), deleted(2)).when(forgotten(3, "slot", NOTES))
+        assert found.erased() == [place(1), place(2)]
+        found.then_replay_is_the_same()
+
+    def test_applied_again_a_forgetting_erases_nothing_that_came_later(self):
+        """Not even of a slot that is deleted by then."""
+        events = [set_to(1, "a"), forgotten(2, "slot", NOTES), set_to(3, "b"), deleted(4)]
+        found = given(*events).when(events[1])
+        found.then_nothing()
+        assert found.erased() == [place(1)]
+
+    def test_what_is_set_after_the_forgetting_stays(self):
+        events = [set_to(1, "a"), forgotten(2, "slot", NOTES), set_to(3, "b")]
+        found = given(*events).when(*events)
+        found.then_nothing()
+        assert slot(found).content == "b"
+        assert found.erased() == [place(1)]
+
+
+def created(n: int, **data: Any) -> Recorded:
+    return said(n, ActionCreated(title="ship it", **data))
+
+
+FIRST = created(1, tags=["a"], requires=["act_1"], edges=[ActionEdge(type="gated_by", target="act_2")], priority=2)
+
+
+def updated(n: int, **data: Any) -> Recorded:
+    return said(n, ActionUpdated(action=action_id(FIRST), **data))
+
+
+class TestActions:
+    def test_an_action_is_as_it_was_written_down(self):
+        action = given().when(FIRST).action(FIRST)
+        assert (action.title, action.status, action.priority, action.tag_list) == ("ship it", "pending", 2, ["a"])
+        assert action.edge_list == [
+            ActionEdge(type="requires", target="act_1"),
+            ActionEdge(type="gated_by", target="act_2"),
+        ]
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"status": "done", "result": "shipped"},
+            {"priority": 1.5},
+            {"assigned_to": ""},
+            {"title": "a", "description": "b"},
+            {"crystallized_into": "cry_1"},
+        ],
+        ids=str,
+    )
+    def test_what_is_said_changes_and_the_rest_stays(self, changes: dict[str, Any]):
+        found = given(FIRST)
+        before = found.action(FIRST)
+        expected = before.model_copy(update={**changes, "updated_ms": place(2).ms})
+        assert found.when(updated(2, **changes)).action(FIRST) == expected
+
+    def test_tags_are_replaced_and_edges_are_added_once(self):
+        more = [ActionEdge(type="requires", target="act_1"), ActionEdge(type="unlocks", target="act_3")]
+        action = given(FIRST).when(updated(2, tags=[], edges=more)).action(FIRST)
+        assert action.tag_list == []
+        assert [edge.target for edge in action.edge_list] == ["act_1", "act_2", "act_3"]
+
+    def test_a_finished_action_leaves_the_open_ones(self):
+        found = given(FIRST).when(updated(2, status="done"))
+        assert found.store.listings[actions("default", "atlas")]
+        assert not found.store.listings[open_actions("default", "atlas")]
+
+    def test_a_change_of_what_is_not_there_is_void_and_erased(self):
+        found = given().when(updated(2, result="a secret"))
+        assert not any(isinstance(one, Action) for one in found.store.documents.values())
+        assert found.erased() == [place(2)]
+        found.then_replay_is_the_same()
+
+    def test_a_forgotten_action_is_gone_with_its_changes_and_stays_gone(self):
+        found = given(FIRST, updated(2, result="a")).when(forgotten(3, "action", action_id(FIRST)))
+        found.when(later(FIRST, 4), updated(5, result="b"))
+        assert found.document(action_id(FIRST)) is None
+        assert found.erased() == [place(1), place(2), place(4), place(5)]
+        found.then_replay_is_the_same()
+
+
+LINK = RelationLinked(source="mem_a", target="mem_b", relation="causes", confidence=0.25)
+UNLINK = RelationUnlinked(source="mem_a", target="mem_b", relation="causes")
+RELATION = id_of(said(1, LINK), LINK)
+
+
+class TestRelations:
+    def test_two_documents_are_related(self):
+        found = given().when(said(1, LINK))
+        relation = found.one(RELATION, Relation)
+        assert (relation.source, relation.target, relation.confidence) == ("mem_a", "mem_b", 0.25)
+        for end in ("mem_a", "mem_b"):
+            assert found.store.listings[edges("default", end)] == {RELATION}
+
+    def test_how_sure_it_is_may_be_unknown(self):
+        unsure = RelationLinked(source="mem_a", target="mem_b", relation="causes")
+        assert given(said(1, unsure)).one(RELATION, Relation).confidence == UNKNOWN_CONFIDENCE
+        assert given(said(1, LINK), said(2, unsure)).one(RELATION, Relation).confidence == 0.25
+
+    def test_said_again_it_is_the_same_relation(self):
+        surer = RelationLinked(source="mem_a", target="mem_b", relation="causes", confidence=0.75)
+        relation = given(said(1, LINK)).when(said(2, surer)).one(RELATION, Relation)
+        assert (relation.confidence, relation.created_ms, relation.updated_ms) == (0.75, place(1).ms, place(2).ms)
+
+    def test_a_withdrawn_relation_is_gone_and_may_be_said_again(self):
+        found = given(said(1, LINK)).when(said(2, UNLINK))
+        assert found.document(RELATION) is None
+        assert not found.is_listed(RELATION.removeprefix("rel_") + "x")
+        assert not found.store.listings[edges("default", "mem_a")]
+        found.when(later(said(1, LINK), 3))
+        assert found.document(RELATION) is None
+        assert found.when(said(4, LINK)).one(RELATION, Relation).created_ms == place(4).ms
+
+    def test_withdrawing_what_is_not_there_changes_nothing(self):
+        assert given().when(said(1, UNLINK)).document(RELATION) is None
+
+    def test_a_document_may_be_related_to_itself(self):
+        same = RelationLinked(source="mem_a", target="mem_a", relation="causes")
+        found = given().when(said(1, same))
+        assert len(found.store.listings[edges("default", "mem_a")]) == 1
+
+    def test_a_forgotten_relation_is_gone_and_may_be_said_again(self):
+        found = given(said(1, LINK), forgotten(2, "relation", RELATION))
+        assert found.document(RELATION) is None
+        assert found.when(said(3, LINK)).one(RELATION, Relation).position == str(place(3))
+        found.then_replay_is_the_same()

@@ -1,0 +1,186 @@
+"""arq job: what time alone brings about. Silent sessions end, lessons fade, memories run out, sessions are summarised.
+
+Each finds what is due through a listing that is sorted by when it is due, and appends an event whose id comes from what
+it was due for: two workers at once, or a crash, do nothing twice.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable
+from datetime import timedelta
+from typing import NamedTuple
+
+from ingest.clock import Clock, system_clock, to_ms
+from ingest.commands.decide import Caller
+from ingest.commands.requests import EndIdleSession, RetireLesson
+from ingest.errors import MnemologError
+from ingest.ids import DocumentId
+from projections.access import Reader
+from projections.condense import memex
+from projections.documents.document import (
+    EPISODIC,
+    EXPIRING,
+    FADING,
+    OPEN_SESSIONS,
+    UNSUMMARISED,
+    Document,
+)
+from projections.documents.lessons import Lesson
+from projections.documents.memories import Memory
+from projections.documents.sessions import Session
+from projections.lesson_rules import is_retired
+from projections.operations import Condensing, Current, Forgetting
+
+logger = logging.getLogger(__name__)
+
+PAGE = 100
+SUMMARISE_SLICE_S = 120.0
+"""Summaries, which a model may take long for, are gone on with in the next run."""
+SOURCE = "upkeep"
+
+
+class Condense(NamedTuple):
+    """When episodic memories about one agent and user are condensed: above `threshold`, `batch` at a time."""
+
+    threshold: int = memex.THRESHOLD
+    batch: int = memex.BATCH
+
+
+class Upkeep:
+    """Looks after some partitions."""
+
+    def __init__(
+        self,
+        current: Current,
+        forgetting: Forgetting,
+        condensing: Condensing,
+        *,
+        idle_after: timedelta,
+        condense: Condense | None = Condense(),
+        clock: Clock = system_clock,
+    ) -> None:
+        self._current, self._forgetting, self._condensing = current, forgetting, condensing
+        self._idle_after, self._condense, self._clock = idle_after, condense, clock
+
+    async def run(self) -> dict[str, int]:
+        """Do all that is due; returns how much of each."""
+        done = {
+            "sessions_ended": await _guarded("silent sessions", "ended", self.end_idle_sessions()),
+            "lessons_retired": await _guarded("lessons", "retired", self.retire_lessons()),
+            "memories_expired": await _guarded("expired memories", "forgotten", self.forget_expired()),
+            "sessions_summarised": await _guarded("sessions", "summarised", self.summarise()),
+        }
+        if any(done.values()):
+            logger.info("upkeep: %s", ", ".join(f"{name} {count}" for name, count in done.items() if count))
+        return done
+
+    async def end_idle_sessions(self) -> int:
+        """End the sessions that nobody ended and nothing was heard of for the idle time."""
+        until = to_ms(self._clock() - self._idle_after)
+        ended = 0
+        async for session in self._due(OPEN_SESSIONS, f"{until:014d}|"):
+            if isinstance(session, Session):
+                command = EndIdleSession(
+                    event_id=f"idle:{session.id}:{session.seen_ms}",
+                    project=session.project,
+                    session_id=session.session_id,
+                    idle_since_ms=session.seen_ms,
+                )
+                caller = Caller(session.tenant, SOURCE, session.agent_id)
+                ended += await _guarded(f"session {session.id}", "ended", self._give(command, caller))
+        return ended
+
+    async def retire_lessons(self) -> int:
+        """Retire the lessons that nobody confirmed and that have faded."""
+        now = self._clock()
+        retired = 0
+        async for lesson in self._due(FADING, f"{to_ms(now) + 1:014d}|"):
+            if isinstance(lesson, Lesson) and is_retired(lesson.confidence_at(now), lesson.reinforcements):
+                command = RetireLesson(
+                    event_id=f"retire:{lesson.id}:{lesson.reinforced_ms}",
+                    project=lesson.project,
+                    lesson=lesson.id,
+                    confidence=lesson.confidence_at(now),
+                )
+                caller = Caller(lesson.tenant, SOURCE)
+                retired += await _guarded(f"lesson {lesson.id}", "retired", self._give(command, caller))
+        return retired
+
+    async def forget_expired(self) -> int:
+        """Forget the memories whose time has run out."""
+        forgotten = 0
+        async for memory in self._due(EXPIRING, f"{to_ms(self._clock()) + 1:014d}|"):
+            if isinstance(memory, Memory):
+                forgotten += await _guarded(f"memory {memory.id}", "forgotten", self._forget(memory))
+        return forgotten
+
+    async def _give(self, command: EndIdleSession | RetireLesson, caller: Caller) -> int:
+        await self._current.give(command, caller)
+        return 1
+
+    async def _forget(self, memory: Memory) -> int:
+        operator, caller = Reader(memory.tenant, operator=True), Caller(memory.tenant, SOURCE)
+        return (await self._forgetting.documents([memory.id], operator, caller, reason="expired")).total
+
+    async def summarise(self) -> int:
+        """Summarise ended sessions that have observations no summary covers, until its slice of time is over."""
+        until = asyncio.get_running_loop().time() + SUMMARISE_SLICE_S
+        made = 0
+        async for session in self._due(UNSUMMARISED, None):
+            if isinstance(session, Session):
+                made += await _guarded(f"session {session.id}", "summarised", self._summarise(session))
+            if asyncio.get_running_loop().time() >= until:
+                logger.info("upkeep: sessions that are left are summarised in the next run")
+                break
+        return made
+
+    async def _summarise(self, session: Session) -> int:
+        outcome = await self._condensing.summarise(session, Caller(session.tenant, SOURCE))
+        if outcome.fell_back:
+            logger.info("session %s: summarised by rule: %s", session.session_id, outcome.fell_back)
+        return 1
+
+    async def condense(self) -> int:
+        """Condense, once, the episodic memories of every agent and user that have too many."""
+        if self._condense is None:
+            return 0
+        condensed = 0
+        for partition in range(self._current.documents.partitions):
+            async for tenant, agent, user in self._pairs(partition):
+                condensing = self._condensing.condense_pair(
+                    partition, tenant, agent, user, threshold=self._condense.threshold, batch=self._condense.batch
+                )
+                condensed += await _guarded(f"memories of agent {agent!r}, user {user!r}", "condensed", condensing)
+        return condensed
+
+    async def _pairs(self, partition: int) -> AsyncIterator[tuple[str, str, str]]:
+        """The agents and users that a partition has episodic memories about: one step each, however many they have."""
+        low = b"-"
+        while members := await self._current.documents.range(EPISODIC, partition, low, b"+", 1):
+            tenant, agent, user, _ = members[0].split("\0", 3)
+            yield tenant, agent, user
+            low = b"(" + "\0".join((tenant, agent, user)).encode() + b"\0\xff"
+
+    async def _due(self, listing: str, before: str | None) -> AsyncIterator[Document]:
+        """The documents in a listing of every partition, up to a member."""
+        high = b"+" if before is None else b"(" + before.encode()
+        reader = self._current.documents
+        for partition in range(reader.partitions):
+            low = b"-"
+            while members := await reader.range(listing, partition, low, high, PAGE):
+                names = [DocumentId(member.rpartition("|")[2]) for member in members]
+                for document in await reader.get([(partition, name) for name in names]):
+                    if document is not None:
+                        yield document
+                low = b"(" + members[-1].encode()
+
+
+async def _guarded(what: str, done: str, step: Awaitable[int]) -> int:
+    """How much a step did. A fault of one, even of ours, must not hold up the others."""
+    try:
+        return await step
+    except MnemologError as error:
+        logger.warning("%s: not %s: %s", what, done, error)
+    except Exception:
+        logger.exception("%s: not %s", what, done)
+    return 0

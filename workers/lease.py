@@ -1,0 +1,72 @@
+"""A lease on a job: of all workers, one does it at a time."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+from redis.exceptions import RedisError, WatchError
+
+from ingest.connections import Client, Transaction
+from ingest.tasks import end
+
+logger = logging.getLogger(__name__)
+
+LOOK_AGAIN_S = 0.1
+
+
+@asynccontextmanager
+async def lease(redis: Client, key: str, who: str, ttl: timedelta, *, wait_s: float = 0.0) -> AsyncGenerator[bool]:
+    """Whether `who` has the lease, which is kept while the block runs; false when another kept it for `wait_s` seconds.
+
+    Who is held up for longer than `ttl` loses it, and may go on beside the next one: what is done under a lease must be
+    harmless when it is done twice.
+    """
+    if not await _taken(redis, key, who, ttl, wait_s):
+        yield False
+        return
+    keeping = asyncio.create_task(_keep(redis, key, who, ttl), name=f"lease of {key}")
+    try:
+        yield True
+    finally:
+        await end(keeping)
+        try:
+            await _if_own(redis, key, who, lambda pipe: pipe.delete(key))
+        except RedisError as error:
+            logger.warning("%s was not given up, it runs out: %s", key, error)
+
+
+async def _taken(redis: Client, key: str, who: str, ttl: timedelta, wait_s: float) -> bool:
+    until = asyncio.get_running_loop().time() + wait_s
+    while not await redis.set(key, who, nx=True, ex=ttl):
+        if asyncio.get_running_loop().time() >= until:
+            return False
+        await asyncio.sleep(LOOK_AGAIN_S)
+    return True
+
+
+async def _keep(redis: Client, key: str, who: str, ttl: timedelta) -> None:
+    while True:
+        await asyncio.sleep(ttl.total_seconds() / 3)
+        try:
+            if not await _if_own(redis, key, who, lambda pipe: pipe.expire(key, round(ttl.total_seconds()))):
+                logger.warning("%s was lost: another worker may do the same job", key)
+                return
+        except RedisError as error:  # there is time for two more
+            logger.warning("%s was not renewed: %s", key, error)
+
+
+async def _if_own(redis: Client, key: str, who: str, queue: Callable[[Transaction], object]) -> bool:
+    """Do something to the lease, unless it is no longer one's own."""
+    async with redis.pipeline(transaction=True) as pipe:
+        await pipe.watch(key)
+        if await pipe.get(key) != who.encode():
+            return False
+        pipe.multi()
+        queue(pipe)
+        try:
+            await pipe.execute()
+        except WatchError:
+            return False
+        return True
