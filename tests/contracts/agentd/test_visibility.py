@@ -5,6 +5,7 @@ behaviour; MNEMOLOG_AGENTD_STRICT ends it, and the second half here is about tha
 """
 
 import itertools
+from datetime import datetime
 from typing import Any
 
 import httpx
@@ -50,7 +51,7 @@ def test_a_changed_visibility_counts_at_once(
     changed = answer.json()
     assert answer.status_code == 200
     assert changed == stored | {"visibility": after, "shared_with": [FRIEND], "updated_at": changed["updated_at"]}
-    assert changed["updated_at"] > stored["updated_at"]
+    assert datetime.fromisoformat(changed["updated_at"]) > datetime.fromisoformat(stored["updated_at"])
     assert agentd.get(f"/memories/{stored['id']}").json() == changed
     for level in FINDS:
         listed = agentd.get("/memories", params={"tag": name, "visibility": level}).json()["items"]
