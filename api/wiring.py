@@ -52,7 +52,6 @@ from projections.queries import (
     Recall,
 )
 from projections.queries.documents import DocumentReader
-from projections.queries.recall import WAIT_S
 from projections.vitals import Vitals
 from projections.watch import Watch
 from workers.queue import JobQueue
@@ -90,7 +89,7 @@ async def wire(settings: Settings, stack: AsyncExitStack) -> Wired:
     stack.push_async_callback(jobs.aclose)
     commands = CommandHandler(appends, settings.partitions, durability=settings.durability)
     commands.gate = watch
-    current = Current(commands, documents, log, partial(replica.wait_for, timeout_s=WAIT_S))
+    current = Current(commands, documents, log, replica.wait_for)
     if settings.observations_per_session:
         commands.admission = SessionCap(current, settings.observations_per_session)
     letters = DeadLetterOperations(redis, log, queries.letters)
@@ -126,7 +125,9 @@ def _replica(settings: Settings, redis_url: str, embedders: LiveEmbedder, stack:
     feeds = connect(redis_url, connections=settings.partitions + 4)
     stack.push_async_callback(feeds.aclose)
     work = work_folder(settings.cache_dir / "replicas")
-    replica = ReplicaService(feeds, settings.partitions, work, settings.snapshots, embedders)
+    replica = ReplicaService(
+        feeds, settings.partitions, work, settings.snapshots, embedders, read_wait_s=settings.read_wait
+    )
     replica.start()
     stack.push_async_callback(replica.aclose)
     return replica

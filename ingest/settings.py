@@ -51,6 +51,7 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_LLM_DAILY_TOKENS": "tokens a tenant may use a day (UTC), or `unlimited`; default 1000000",
     "MNEMOLOG_MCP_PROFILE": "MCP tools: native, agentmemory, memex, agent-memory, or several by comma; default native",
     "MAX_OBS_PER_SESSION": "observations a session may have; default 0, any number",
+    "MNEMOLOG_READ_WAIT": "seconds a read waits for the write that it names, before it gets 503; default 1",
     "MNEMOLOG_MEMORY_CEILING": "memory of the log's server above which writes get 429: a share or a size; default 85%",
     "MNEMOLOG_LAG_CEILING": "events not projected yet above which writes get 429; default 1000000, 0: any number",
     "MNEMOLOG_DISK_FLOOR": "free disk below which writes get 429; default 256MiB for the embedded server, else 0: off",
@@ -127,6 +128,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     llm_daily_tokens: str = ""
     mcp_profile: str = "native"
     observations_per_session: int = 0
+    read_wait: int = 1
     memory_ceiling: str = "85%"
     lag_ceiling: int = 1_000_000
     disk_floor: str = ""
@@ -226,6 +228,7 @@ def from_environment(environ: Mapping[str, str]) -> Settings:
         llm_daily_tokens=environ.get("MNEMOLOG_LLM_DAILY_TOKENS") or "",
         mcp_profile=environ.get("MNEMOLOG_MCP_PROFILE") or "native",
         observations_per_session=_number(environ, "MAX_OBS_PER_SESSION", 0, 0, 100_000_000),
+        read_wait=_number(environ, "MNEMOLOG_READ_WAIT", 1, 0, 60),
         memory_ceiling=_size(environ, "MNEMOLOG_MEMORY_CEILING", "85%", parse_bytes_or_share),
         lag_ceiling=_number(environ, "MNEMOLOG_LAG_CEILING", 1_000_000, 0, 1_000_000_000_000),
         disk_floor=_size(environ, "MNEMOLOG_DISK_FLOOR", "", parse_bytes),
@@ -295,6 +298,7 @@ def to_environment(settings: Settings) -> dict[str, str]:
         "MNEMOLOG_LLM_DAILY_TOKENS": settings.llm_daily_tokens,
         "MNEMOLOG_MCP_PROFILE": settings.mcp_profile,
         "MAX_OBS_PER_SESSION": str(settings.observations_per_session),
+        "MNEMOLOG_READ_WAIT": str(settings.read_wait),
         "MNEMOLOG_MEMORY_CEILING": settings.memory_ceiling,
         "MNEMOLOG_LAG_CEILING": str(settings.lag_ceiling),
         "MNEMOLOG_DISK_FLOOR": settings.disk_floor,

@@ -9,7 +9,6 @@ from api.http import query
 from api.services import services
 from ingest.commands.requests import Name
 from ingest.log.position import Token
-from projections.queries.recall import WAIT_S
 
 PageLimit = Annotated[int, Meta(ge=1, le=1000)]
 S = TypeVar("S", bound="After")
@@ -46,5 +45,5 @@ async def asked(request: Request, cls: type[S]) -> S:
     """The query string, once everything up to its `after` is searchable; raises ProjectionBehind."""
     wanted = query(request, cls)
     if wanted.after:
-        await services(request).replica.wait_for(Token.parse(wanted.after), WAIT_S)
+        await services(request).replica.wait_for(Token.parse(wanted.after))
     return wanted

@@ -43,6 +43,8 @@ LAG_EVERY_S = 0.5
 LOOK_EVERY_S = 0.5
 """For a purge, or another embedder."""
 SIGN_OFF_S = 1.0
+READ_WAIT_S = 1.0
+"""How long a read waits for what it names, unless a replica is told otherwise."""
 
 
 class OtherModel(Exception):
@@ -60,6 +62,7 @@ class ReplicaService:
         snapshot_folder: Path,
         embedders: Embedders,
         name: str = "",
+        read_wait_s: float = READ_WAIT_S,
     ) -> None:
         """`work` is a folder for this replica alone; `name`, among all replicas, is that folder's if none is given."""
         self._redis, self._partitions = redis, partitions
@@ -76,6 +79,7 @@ class ReplicaService:
         self._announced = ""
         """The snapshot before which nothing is left in this replica's memory or files."""
         self.name = name or work.name
+        self._read_wait_s = read_wait_s
         self.trouble: str | None = None
         self.lag: dict[int, int] = {}
         """Log entries not projected yet, by partition that is behind, as of less than a second ago."""
@@ -138,14 +142,17 @@ class ReplicaService:
         except (RedisError, OSError) as error:
             logger.debug("could not sign off: %s", error)
 
-    async def wait_for(self, token: Token, timeout_s: float) -> None:
-        """Return once everything the token covers is searchable; raises ProjectionBehind after `timeout_s`."""
+    async def wait_for(self, token: Token, timeout_s: float | None = None) -> None:
+        """Return once everything the token covers is searchable.
+
+        Raises ProjectionBehind after `timeout_s`; None is as long as this replica's reads wait.
+        """
         token.check(self._partitions)
         if token.covered_by(self.applied):
             return
         started = time.monotonic()
         try:
-            async with asyncio.timeout(timeout_s), self._changed:
+            async with asyncio.timeout(self._read_wait_s if timeout_s is None else timeout_s), self._changed:
                 await self._changed.wait_for(lambda: token.covered_by(self.applied))
         except TimeoutError:
             waited = time.monotonic() - started

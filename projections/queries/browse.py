@@ -72,8 +72,6 @@ MAX_NAMED = 100
 """Sessions of one id, of different projects, in one partition."""
 MAX_EDGES = 500
 """Of one end; of one session's commits."""
-WAIT_S = 1.0
-"""How long a read waits for the position it asked for."""
 
 
 class PageView(Struct, frozen=True):
@@ -126,7 +124,7 @@ class Browse:
 
     async def caught_up(self, after: str) -> None:
         """Wait until a position is searchable, before reading what follows it; raises ProjectionBehind."""
-        await self._replica.wait_for(Token.parse(after), WAIT_S)
+        await self._replica.wait_for(Token.parse(after))
 
     def numbers(self, tenant: str, noun: Noun) -> Numbers:
         """The numbers by which clients that know no other ids call a tenant's documents."""

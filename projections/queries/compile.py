@@ -34,7 +34,7 @@ from projections.index.service import ReplicaService
 from projections.queries.browse import Browse
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.profiles import Profiles
-from projections.queries.recall import WAIT_S, Recall, RecallRequest
+from projections.queries.recall import Recall, RecallRequest
 
 PAST_SESSIONS = 10
 OBSERVATIONS_READ = 20
@@ -72,7 +72,7 @@ class Compile:
     async def __call__(self, request: ContextRequest, reader: Reader) -> Context:
         """The context for a request; raises ProjectionBehind when `after` is not projected in time."""
         if request.after:
-            await self._replica.wait_for(Token.parse(request.after), WAIT_S)
+            await self._replica.wait_for(Token.parse(request.after))
         slots, profile, lessons, past, recalled = await asyncio.gather(
             self._slots(request, reader),
             self._profile(request, reader),

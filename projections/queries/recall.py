@@ -24,8 +24,6 @@ from projections.queries.documents import DocumentReader
 from projections.queries.vectors import QueryVectors
 from projections.queries.views import view
 
-WAIT_S = 1.0
-"""How long a read waits for the position it asked for."""
 SPARE_HITS = 4
 """Asked of the index beyond the limit, in the place of documents forgotten between search and read."""
 
@@ -132,7 +130,7 @@ class Recall:
         if not request.query.strip():
             raise CommandRejected("query is blank", "query")
         if request.after and request.consistency != "eventual":
-            await self._replica.wait_for(Token.parse(request.after), WAIT_S)
+            await self._replica.wait_for(Token.parse(request.after))
         question = Question(
             text=request.query,
             vector=None,

@@ -20,6 +20,8 @@ SECRET = "the-secret-of-these-tests"
 KILLED_AFTER_S = 18.0
 """A child that does not end by itself is killed after 20 s."""
 PATIENT = httpx.Timeout(60)
+PATIENT_READ_S = 10
+"""Reads of tests see what was written also on a machine that is busy with others."""
 
 
 class Server(NamedTuple):
@@ -82,6 +84,7 @@ def settings(folder: Path, cache_dir: Path, **changes: Any) -> Settings:
         "port": port,
         "secret": SECRET,
         "url": f"http://127.0.0.1:{port}",
+        "read_wait": PATIENT_READ_S,
         **changes,
     }
     return Settings(**chosen)

@@ -559,7 +559,8 @@ async def test_a_lesson_is_kept_with_its_trigger(agent_memory: Door, client: htt
 async def test_lessons_of_a_project_are_found_with_global_ones(agent_memory: Door, project: str):
     async with agent_memory() as client:
         word = f"zebra{uuid4().hex[:8]}"
-        everywhere = json.loads(await answered(client, "create_lesson", rule=f"Feed the {word} daily."))
+        said = await answered(client, "create_lesson", rule=f"Feed the {word} daily.", trigger_tool=word)
+        everywhere = json.loads(said)
         assert (everywhere["project"], everywhere["severity"]) == (None, "warning")
         assert everywhere["title"] == f"Feed the {word} daily."
         here, there = [

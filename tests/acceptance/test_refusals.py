@@ -31,7 +31,7 @@ QUICK_S = 8.0
 @pytest.fixture(scope="module")
 def survivor(cache_dir: Path) -> Iterator[Server]:
     """The server that all of these tests break."""
-    with running(cache_dir, partitions=PARTITIONS, embedder="none") as started:
+    with running(cache_dir, partitions=PARTITIONS, embedder="none", read_wait=1) as started:
         yield started
 
 

@@ -47,6 +47,14 @@ async def client(cluster: Cluster) -> AsyncIterator[Client]:
     await client.aclose()
 
 
+@pytest.fixture
+async def patient(cluster: Cluster, client: Client) -> AsyncIterator[Client]:
+    """One that waits for an answer for longer than any test takes."""
+    patient = connect(cluster.url, read_timeout_s=60.0)
+    yield patient
+    await patient.aclose()
+
+
 def key(partition: int) -> str:
     """A key of a partition."""
     return PartitionKeys(partition).generation
@@ -259,8 +267,8 @@ async def test_a_node_that_does_not_answer_takes_no_other_answers_with_it(cluste
     assert await client.get(key(0)) is None
 
 
-async def test_writes_to_other_nodes_do_not_wait_for_one_that_does_not_answer(cluster: Cluster, client: Client):
-    commit = GroupCommit(RedisLog(client, PARTITIONS))
+async def test_writes_to_other_nodes_do_not_wait_for_one_that_does_not_answer(cluster: Cluster, patient: Client):
+    commit = GroupCommit(RedisLog(patient, PARTITIONS))
     everywhere = [(n, Entry(f"first {n}", b"payload")) for n in range(PARTITIONS)]
     await commit.append(everywhere)
     cluster.nodes[2].ask("CONFIG", "SET", "appendfsync", "everysec")  # so that a write that asks for the disk waits

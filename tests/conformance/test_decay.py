@@ -55,7 +55,7 @@ async def index(shop: Workshop, url: str, embedder: Embedder) -> AsyncGenerator[
     replica = ReplicaService(feeds, PARTITIONS, shop.folder / "replica", shop.snapshots, StandingEmbedder(embedder))
     replica.start()
     try:
-        await replica.wait_ready(10)
+        await replica.wait_ready(30)
         await replica.wait_for(Token({p: await shop.log.head(p) for p in range(PARTITIONS)}), 30)
         yield replica
     finally:

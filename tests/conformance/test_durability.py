@@ -34,7 +34,7 @@ def primary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TcpValkey]:
 @pytest.fixture(scope="module")
 def replica(primary: TcpValkey, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TcpValkey]:
     following = f"127.0.0.1 {primary.port}"
-    server = TcpValkey(tmp_path_factory.mktemp("replica"), appendonly="yes", replicaof=following)
+    server = TcpValkey(tmp_path_factory.mktemp("replica"), appendonly="yes", appendfsync="always", replicaof=following)
     server.start()
     yield server
     server.stop()

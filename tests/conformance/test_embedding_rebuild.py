@@ -193,7 +193,7 @@ async def replica_of(
     replica = ReplicaService(feeds, PARTITIONS, shop.folder / name, shop.snapshots, live)
     replica.start()
     try:
-        await replica.wait_ready(10)
+        await replica.wait_ready(30)
         yield replica
     finally:
         await replica.aclose()
@@ -248,7 +248,7 @@ async def test_searches_go_on_and_end_with_the_vectors_of_the_new_embedder(
 
         asking = asyncio.create_task(ask())
         done = await carried(shop, (await ordered(shop, machine, "new")).id)
-        await asyncio.wait_for(asking, 10)
+        await asyncio.wait_for(asking, 30)
         recall.close()
         assert models == {"test/old", "test/new"}
         assert await live_model(shop) == "test/new"
@@ -376,7 +376,7 @@ async def test_why_nothing_moves_is_told(shop: Workshop, machine: Machine):
     await written(shop)
     rebuild = await ordered(shop, machine, "new")
     await shop.redis.set(SNAPSHOT_LEASE, "another", ex=timedelta(minutes=5))
-    await shop.rebuild_job().run(0.5)
+    await shop.rebuild_job().run(30)
     seen = await shop.rebuilds.get(rebuild.id)
     assert (seen.state, "has no snapshot with vectors of test/old yet" in seen.why) == ("running", True)
     await shop.redis.delete(SNAPSHOT_LEASE)

@@ -210,8 +210,8 @@ async def test_an_append_that_fails_leaves_the_cursor(bench: Bench):
 
 async def test_a_run_ends_with_its_time(bench: Bench):
     await bench.say(*[LONG] * 20)
-    bench.stub.delay_s = 0.05
-    done = await bench.job().run(slice_s=0.2)
+    bench.stub.delay_s = 0.2
+    done = await bench.job().run(slice_s=1.0)
     assert 0 < done.compressed < 20
     assert await bench.cursor() == (await bench.stored())[done.compressed - 1].position
 

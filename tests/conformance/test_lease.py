@@ -7,7 +7,7 @@ from ingest.connections import Client
 from ingest.log.keys import PURGE_LEASE
 from workers.lease import lease
 
-TTL = timedelta(seconds=1)
+TTL = timedelta(seconds=3)
 
 
 async def test_one_has_it_and_the_other_after_that(redis: Client):
@@ -25,12 +25,12 @@ async def test_it_is_kept_for_longer_than_its_time(redis: Client):
 
 
 async def test_that_of_a_worker_that_is_gone_can_be_waited_for(redis: Client):
-    await redis.set(PURGE_LEASE, "gone", ex=TTL)
-    async with lease(redis, PURGE_LEASE, "one", TTL, wait_s=5) as mine:
+    await redis.set(PURGE_LEASE, "gone", ex=1)
+    async with lease(redis, PURGE_LEASE, "one", TTL, wait_s=30) as mine:
         assert mine
 
 
 async def test_who_lost_it_leaves_it_to_the_other(redis: Client):
     async with lease(redis, PURGE_LEASE, "one", TTL):
-        await redis.set(PURGE_LEASE, "other", ex=TTL)
+        await redis.set(PURGE_LEASE, "other", ex=60)
     assert await redis.get(PURGE_LEASE) == b"other"

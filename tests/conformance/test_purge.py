@@ -248,7 +248,7 @@ class SlowEmbedder(HashEmbedder):
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.asked.set()
-        assert self.go_on.wait(10)
+        assert self.go_on.wait(30)
         return super().embed(texts)
 
 

@@ -83,7 +83,7 @@ async def test_ordinary_work_is_healthy(desk: Desk, diagnose: Diagnose):
 
 async def test_events_that_wait_are_counted_and_timed(desk: Desk, diagnose: Diagnose, later: ManualClock):
     await desk.remember("tea")
-    later.advance(timedelta(seconds=30))
+    later.advance(timedelta(seconds=35))
     assert list(await troubles(diagnose)) == ["log/lag"]
     (check,) = (await diagnose(ADA, ["log"])).checks
     assert check.message.startswith("1 events are not applied yet, the oldest for 3")

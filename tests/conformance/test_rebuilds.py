@@ -191,10 +191,11 @@ async def test_canaries_wait_for_the_lease_of_a_worker_that_died_comparing(
     assert (await one_partition.fill(shop.redis, shop.log, 0, part.generation, 5.0)).level
     now = shop.rebuilds.now
     await shop.rebuilds.change(begun.id, lambda one: steps.progressed(one, 0, 0, 0, level=True, now=now))
-    await shop.redis.set(PartitionKeys(0).rebuild, "dead", ex=2)
+    await shop.redis.set(PartitionKeys(0).rebuild, "dead", ex=60)
     job = shop.rebuild_job()
     await job.run(0.5)
     assert (await shop.rebuilds.get(begun.id)).state == "comparing"
+    await shop.redis.delete(PartitionKeys(0).rebuild)
     await carried(shop, begun.id, job)
 
 
@@ -404,7 +405,7 @@ async def test_a_replica_follows_a_switch_and_a_roll_back_when_the_old_feed_has_
 
     try:
         replicas[0].start()
-        await replicas[0].wait_ready(10)
+        await replicas[0].wait_ready(30)
         begun = await shop.rebuilds.start("documents", range(PARTITIONS))
         await carried(shop, begun.id)
         await wait_until(lambda: {at.generation for at in replicas[0].at.values()} == {2})
@@ -414,7 +415,7 @@ async def test_a_replica_follows_a_switch_and_a_roll_back_when_the_old_feed_has_
         later = await shop.remember("a pier was built after that")
         await shop.project()
         for replica in replicas:
-            await replica.wait_ready(10)
+            await replica.wait_ready(30)
             await replica.wait_for(Token.parse(later.position), 30)
             assert {at.generation for at in replica.at.values()} == {1}
             assert await found(replica) == {kept.id}

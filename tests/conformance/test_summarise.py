@@ -206,10 +206,11 @@ async def test_what_is_forgotten_while_the_model_reads_does_not_come_back(bench:
     secret = await bench.shop.observe(DECIDED)
     await bench.shop.observe("looked at the log")
     await bench.shop.project()
-    bench.stub.delay_s = 0.5
+    bench.stub.held_from = 2
     reading = asyncio.create_task(bench.condensing().summarise(await bench.shop.session(), CALLER))
     await wait_until(lambda: bench.asked() == 2)
     await bench.forget(secret.id)
+    bench.stub.held_from = None
     assert "forgotten" in (await reading).fell_back
     await bench.shop.project()
     assert await bench.relations() == []

@@ -109,7 +109,7 @@ async def opened_desk(redis: Client, url: str, folder: Path) -> AsyncGenerator[D
     desk = Desk(redis, replica)
     try:
         await desk.log.create_or_check()
-        await replica.wait_ready(10)
+        await replica.wait_ready(30)
         yield desk
     finally:
         desk.recall.close()

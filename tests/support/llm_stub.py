@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from waiting import wait_until
 
 MODEL = "stub-1"
 
@@ -37,8 +38,9 @@ class LlmStub:
     """Runs as a context manager; its attributes may be set at any time.
 
     `statuses`: answered instead, one a request, until used up. `status`: answered instead, always, unless 200.
-    `contents`: what the model says instead, one a request. `delay_s`: how long it thinks. `json_mode`, `max_tokens`:
-    whether it knows `response_format` and `max_tokens`, or answers 400 to them. `usage`: whether it counts tokens.
+    `contents`: what the model says instead, one a request. `delay_s`: how long it thinks. `held_from`: from
+    this request on it thinks until that is None again. `json_mode`, `max_tokens`: whether it knows `response_format`
+    and `max_tokens`, or answers 400 to them. `usage`: whether it counts tokens.
     """
 
     def __init__(self) -> None:
@@ -47,6 +49,7 @@ class LlmStub:
         self.status = 200
         self.contents: list[str] = []
         self.delay_s = 0.0
+        self.held_from: int | None = None
         self.json_mode = True
         self.max_tokens = True
         self.usage: dict[str, Any] | None = {"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150}
@@ -83,6 +86,8 @@ class LlmStub:
         received = Received(dict(request.headers), body)
         self.requests.append(received)
         await asyncio.sleep(self.delay_s)
+        number = len(self.requests)
+        await wait_until(lambda: self.held_from is None or number < self.held_from)
         status = self.statuses.pop(0) if self.statuses else self.status
         if status != 200:
             return JSONResponse({"error": f"no, not with {request.headers.get('authorization')}"}, status)

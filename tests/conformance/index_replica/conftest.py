@@ -54,7 +54,7 @@ def open_replica(feeds: Client, tmp_path: Path) -> OpenReplica:
         )
         service.start()
         try:
-            await service.wait_ready(10)
+            await service.wait_ready(30)
             yield service
         finally:
             await closed(service)

@@ -162,13 +162,13 @@ async def test_searches_go_on_while_the_purged_snapshot_is_loaded(
 
         def slow(*args: Any, **named: Any) -> IndexReplica:
             loading.set()
-            assert go_on.wait(10)
+            assert go_on.wait(30)
             return original(*args, **named)
 
         await replica.wait_for(Token.parse(accepted.position), 30)
+        monkeypatch.setattr(snapshots_module, "load", slow)
         manifest = await snapshots.run(compact=True)
         assert manifest is not None
-        monkeypatch.setattr(snapshots_module, "load", slow)
         await wait_until(loading.is_set)
         again = await pen.remember("bob likes green tea too")
         await pen.project()

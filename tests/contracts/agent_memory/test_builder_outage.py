@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.acceptance.running import running
+from tests.contracts.agent_memory.conftest import well
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
@@ -25,7 +26,7 @@ async def test_nothing_reported_is_lost_while_the_log_is_away(tmp_path: Path):
     ) as server:  # fmt: skip
         url = f"http://127.0.0.1:{port}"
         async with httpx.AsyncClient(base_url=url, timeout=PATIENT_S, trust_env=False) as api:
-            assert (await api.get("/api/health")).json()["db"]["status"] == "ok"
+            await well(api)
             assert server.supervisor.valkey is not None
             assert server.supervisor.valkey.pid is not None
             os.kill(server.supervisor.valkey.pid, signal.SIGSTOP)
@@ -42,7 +43,6 @@ async def test_nothing_reported_is_lost_while_the_log_is_away(tmp_path: Path):
 
             async def all_there() -> bool:
                 found = await api.get("/api/observations", params={"project": "shop"})
-                return found.status_code == 200 and len(found.json()) == 3
+                return found.status_code == 200 and len(found.json()) == 3 and not list(spool.glob("*.json"))
 
             await wait_until(all_there, PATIENT_S)
-            assert not list(spool.glob("*.json"))

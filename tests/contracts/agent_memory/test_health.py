@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contracts.agent_memory.conftest import Rest, done
+from tests.contracts.agent_memory.conftest import Rest, done, well
 from tests.contracts.refusals import places, said
 from tests.support.waiting import wait_until
 
@@ -11,7 +11,7 @@ TYPES = {"decision", "bugfix", "feature", "refactor", "discovery", "change", "pa
 
 @pytest.mark.covers("GET /api/health")
 async def test_health_tells_of_every_part(rest: Rest):
-    healthy = done(await rest.http.get("/api/health"))
+    healthy = await well(rest.http)
     assert healthy.keys() == {"status", "db", "embeddings", "queue"}
     assert healthy["db"].keys() == {"status", "version", "pgvector"}
     assert healthy["db"]["status"] == "ok"

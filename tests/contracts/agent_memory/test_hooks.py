@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.contracts.agent_memory.conftest import PATIENT_S, Rest, done
+from tests.contracts.agent_memory.conftest import PATIENT_S, Rest, done, well
 from tests.contracts.conftest import Doors
 from tests.contracts.refusals import said
 from tests.support.waiting import wait_until
@@ -104,7 +104,7 @@ async def test_a_session_end_completes_what_reports_began(rest: Rest, name: str)
 async def test_both_spellings_of_the_loopback_are_served(doors: Doors, rest: Rest, name: str):
     """The hooks say localhost."""
     port = doors.agent_memory.rpartition(":")[2]
-    assert done(await rest.http.get(f"http://localhost:{port}/api/health"))["db"]["status"] == "ok"
+    assert (await well(rest.http, f"http://localhost:{port}/api/health"))["db"]["status"] == "ok"
     body = {"session_id": name, "cwd": f"/w/{name}"}
     assert done(await rest.http.post(f"http://localhost:{port}/api/queue", json=body)) == {"status": "queued"}
     await rest.observed(name, 1)

@@ -214,7 +214,9 @@ def test_references_to_what_was_deleted_stay(agentd: httpx.Client, remember: Rem
 
 @pytest.mark.covers("GET /memories/{id}", "DELETE /memories/{id}")
 def test_memories_of_other_projects_are_not_here(agentd: httpx.Client, doors: Any, name: str):
-    native = httpx.post(f"{doors.agentmemory}/v1/memories", json={"content": name, "tags": [name]}, trust_env=False)
+    native = httpx.post(
+        f"{doors.agentmemory}/v1/memories", json={"content": name, "tags": [name]}, trust_env=False, timeout=60
+    )
     known = native.json()["id"]
     assert agentd.get(f"/memories/{known}").status_code == 404
     assert agentd.delete(f"/memories/{known}").json() == {"deleted": False}
@@ -225,8 +227,10 @@ def test_memories_of_other_projects_are_not_here(agentd: httpx.Client, doors: An
 def test_what_another_door_writes_into_the_project_is_here(agentd: httpx.Client, doors: Any, name: str):
     """Under our own id; its owner is told, because that is not its creator."""
     body = {"content": name, "tags": [name], "project": "agentd", "agent_id": "ada", "owner": "olga"}
-    native = httpx.post(f"{doors.agentmemory}/v1/memories", json=body, trust_env=False).json()
-    httpx.post(f"{doors.agentmemory}/v1/recall", json={"query": name, "after": native["position"]}, trust_env=False)
+    native = httpx.post(f"{doors.agentmemory}/v1/memories", json=body, trust_env=False, timeout=60).json()
+    httpx.post(
+        f"{doors.agentmemory}/v1/recall", json={"query": name, "after": native["position"]}, trust_env=False, timeout=60
+    )
     (listed,) = agentd.get("/memories", params={"tag": name}).json()["items"]
     assert (listed["id"], listed["owner"], listed["created_by"]) == (native["id"], "olga", "ada")
     assert agentd.get(f"/memories/{native['id']}").json() == listed

@@ -144,7 +144,7 @@ def test_both_loopbacks_are_the_service(agentd: httpx.Client):
     """Clients say `localhost`."""
     port = agentd.base_url.port
     for host in ("localhost", "127.0.0.1", "[::1]"):
-        assert httpx.get(f"http://{host}:{port}/health", trust_env=False).status_code == 200
+        assert httpx.get(f"http://{host}:{port}/health", trust_env=False, timeout=60).status_code == 200
 
 
 @pytest.mark.covers("GET /openapi.json", "GET /docs", "GET /redoc")

@@ -91,7 +91,7 @@ def test_who_says_who_they_are_must_be_the_creator(agentd: httpx.Client, remembe
 @pytest.mark.covers("PUT /memories/{id}/visibility")
 def test_the_owner_may_change_it_too(agentd: httpx.Client, doors: Any, name: str):
     body = {"content": name, "project": "agentd", "agent_id": CREATOR, "owner": "olga"}
-    native = httpx.post(f"{doors.agentmemory}/v1/memories", json=body, trust_env=False).json()
+    native = httpx.post(f"{doors.agentmemory}/v1/memories", json=body, trust_env=False, timeout=60).json()
     path = f"/memories/{native['id']}/visibility"
     changed = agentd.put(path, json={"visibility": "private", "as_actor": "olga"})
     assert (changed.status_code, changed.json()["owner"]) == (200, "olga")

@@ -1,10 +1,13 @@
 """A client of the door that says what it wants and checks how it was answered."""
 
 import json
+import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import httpx
 
+PATIENT_S = 30
 WHEN = "2026-01-31T12:00:00.000Z"
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
@@ -63,6 +66,15 @@ class Api(NamedTuple):
         (content,) = ok(self.post("mcp/call", name=name, arguments=arguments))["content"]
         assert content["type"] == "text"
         return json.loads(content["text"])
+
+
+def at_last(ask: Callable[[], Json], holds: Callable[[Json], bool]) -> Json:
+    """The first answer of which that holds: on a busy machine what ought to be may take a moment."""
+    deadline = time.monotonic() + PATIENT_S
+    while not holds(told := ask()):
+        assert time.monotonic() < deadline, told
+        time.sleep(0.01)
+    return told
 
 
 def ok(answer: httpx.Response, status: int = 200) -> Json:

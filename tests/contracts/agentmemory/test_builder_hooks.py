@@ -94,6 +94,7 @@ def test_a_session_that_starts_again_goes_on(client: httpx.Client, name: str):
     assert (first["summary"], first["firstPrompt"]) == ("Fix  the login", "Fix  the login")
     observe(client, name, timestamp="2030-01-01T00:00:00Z", data={"tool_name": "Bash"})
     client.post("/session/end", json={"sessionId": name})
+    assert [one["status"] for one in sessions(client, name)] == ["completed"]
     again = client.post("/session/start", json={**started, "title": None}).json()["session"]
     assert again["startedAt"] == first["startedAt"]
     assert (again["status"], again["observationCount"], again["firstPrompt"]) == ("active", 1, "Fix  the login")

@@ -19,6 +19,7 @@ from tests.contracts.conftest import Doors
 
 STREAM = "/stream/mem-live/viewer"
 PATIENT_S = 60.0
+AT_ONCE = 20
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +139,7 @@ async def test_a_page_of_a_stranger_is_not_connected(doors: Doors):
 @pytest.mark.covers("WS /stream/mem-live/viewer")
 async def test_a_viewer_that_takes_nothing_is_let_go_and_holds_up_nobody(doors: Doors, name: str):
     """It is sent more than its share and the kernel's buffers together; another viewer sees everything meanwhile."""
-    said, count = random.Random(1), 160
+    said, count = random.Random(1), 8 * AT_ONCE
     output = said.randbytes(25_000).hex()  # hardly any of it can be compressed away
     where = urlsplit(doors.agentmemory)
     asleep = socket.socket()
@@ -146,10 +147,14 @@ async def test_a_viewer_that_takes_nothing_is_let_go_and_holds_up_nobody(doors: 
     asleep.connect((where.hostname, where.port))
     asleep.setblocking(False)
     quiet = watching(doors.agentmemory, sock=asleep, compression=None, max_queue=1, ping_interval=None)
-    async with quiet as slow, watching(doors.agentmemory) as stream, client_of(doors.agentmemory) as client:
-        told = asyncio.create_task(frames_of(stream, name, 2 * count))
-        seen = [await observe(client, name, output) for _ in range(count)]
-        frames = await told
+    watched = watching(doors.agentmemory, compression=None)
+    async with quiet as slow, watched as stream, client_of(doors.agentmemory) as client:
+        seen: list[str] = []
+        frames: list[Any] = []
+        for _ in range(count // AT_ONCE):
+            told = asyncio.create_task(frames_of(stream, name, 2 * AT_ONCE))
+            seen += [await observe(client, name, output) for _ in range(AT_ONCE)]
+            frames += await told
         assert {frame["data"]["observation"]["id"] for frame in frames} == set(seen)
         assert await until_closed(slow) < 2 * count
 

@@ -374,10 +374,14 @@ def test_a_sweep_says_what_it_did_in_the_words_of_both(api: Api, path: str):
 
 @pytest.mark.covers("POST /agentmemory/auto-forget")
 def test_a_memory_whose_time_is_over_goes_but_not_for_a_rehearsal(api: Api, name: str):
-    memory = api.remember(f"{name} is kept", project=name, ttlDays=0.00000001)["id"]
-    assert memory in str(swept(api, dryRun=True)["ttlExpired"])
-    assert memory in str(ok(api.http.post("/agentmemory/auto-forget?dryRun=true", content=b""))["ttlExpired"])
-    assert memory in str(swept(api)["ttlExpired"])
+    memory, seen = "", [False]
+    for attempt in range(3):  # the server sweeps once a minute, too, and may be there first
+        memory = api.remember(f"{name} {attempt} is kept", project=name, ttlDays=0.00000001)["id"]
+        rehearsals = [swept(api, dryRun=True), ok(api.http.post("/agentmemory/auto-forget?dryRun=true", content=b""))]
+        seen = [memory in str(told["ttlExpired"]) for told in (*rehearsals, swept(api))]
+        if all(seen):
+            break
+    assert all(seen)
     assert memory not in str(swept(api, dryRun=True)["ttlExpired"])
     assert found(api, memory) is None
 

@@ -90,7 +90,7 @@ def test_no_more_are_found_than_asked_for(api: Api, crowd: str, path: str, limit
     assert len(told) <= limit.get("limit", 20)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def crowd(api: Api) -> str:
     """A session of 25 observations; its name, which is also its project and a word of every one."""
     session = f"crowd{id(api)}"
@@ -280,7 +280,7 @@ def test_a_search_may_say_where_it_comes_from(api: Api, name: str):
     assert ok(api.http.post("/agentmemory/smart-search", json=said, headers=headers))["mode"] == "compact"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def days(api: Api) -> list[str]:
     """The ids of eleven observations a day apart, of one project; the sixth speaks of a heron."""
     session = f"days{id(api)}"

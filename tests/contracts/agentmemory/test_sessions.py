@@ -72,6 +72,7 @@ def test_starting_again_goes_on_where_it_was(api: Api, name: str):
     first = api.start(name)
     api.hook(name, "notification", timestamp=LATER)
     ok(api.post("session/end", sessionId=name))
+    assert api.session(name)["status"] == "completed"
     again = api.start(name)
     assert (again["startedAt"], again["status"], again["observationCount"]) == (first["startedAt"], "active", 1)
 

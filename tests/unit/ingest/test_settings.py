@@ -60,6 +60,7 @@ def test_every_variable_is_read():
         "MNEMOLOG_ORIGINS": "https://ui.example",
         "MNEMOLOG_MCP_PROFILE": "memex",
         "MAX_OBS_PER_SESSION": "100",
+        "MNEMOLOG_READ_WAIT": "5",
         "MNEMOLOG_MEMORY_CEILING": "2GiB",
         "MNEMOLOG_LAG_CEILING": "5000",
         "MNEMOLOG_DISK_FLOOR": "1GiB",

@@ -21,7 +21,7 @@ class Stored:
     async def get(self, route: str, name: str) -> Session | None:
         self.looks += 1
         count = self.count
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(0.05)
         if self.fails:
             raise TimeoutError
         return Session(observation_count=count) if name.startswith("ses") else None
