@@ -3,6 +3,7 @@
 A 503 is asked again as clients are told to: other tests fill the same server, and projecting is then behind.
 """
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -16,6 +17,7 @@ async def repeated(client: httpx.AsyncClient, method: str, path: str, **sent: An
     for _ in range(20):
         if answer.status_code != 503:
             break
+        await asyncio.sleep(0.25)
         answer = await client.request(method, path, **sent)
     return answer
 

@@ -17,7 +17,7 @@ from ingest.settings import Settings
 from tests.support.ports import free_port
 
 SECRET = "the-secret-of-these-tests"
-KILLED_AFTER_S = 18.0
+KILLED_AFTER_S = 19.0
 """A child that does not end by itself is killed after 20 s."""
 PATIENT = httpx.Timeout(60)
 PATIENT_READ_S = 10
@@ -85,6 +85,8 @@ def settings(folder: Path, cache_dir: Path, **changes: Any) -> Settings:
         "secret": SECRET,
         "url": f"http://127.0.0.1:{port}",
         "read_wait": PATIENT_READ_S,
+        "spool": folder / "spool",
+        "agent_memory_spool": folder / "agent-memory-spool",
         **changes,
     }
     return Settings(**chosen)

@@ -247,14 +247,14 @@ async def test_a_new_session_is_told_what_is_known_as_data(hooked: Server, agent
         await write(client, "/v1/lessons", project=project, content="Always run make migrate first", confidence=0.9)
         curious = agent._replace(environ={**agent.environ, "MNEMOLOG_HOOK_CONTEXT": ""})
 
-        def told() -> bytes:
-            return curious.hook("SessionStart", source="startup").stdout
+        told: list[bytes] = []
 
         async def answered() -> bool:
-            return b"make migrate" in await asyncio.to_thread(told)
+            told.append((await asyncio.to_thread(curious.hook, "SessionStart", source="startup")).stdout)
+            return b"make migrate" in told[-1]
 
         await wait_until(answered, PATIENCE_S)
-        answer = json.loads(await asyncio.to_thread(told))["hookSpecificOutput"]
+        answer = json.loads(told[-1])["hookSpecificOutput"]
     assert answer["hookEventName"] == "SessionStart"
     assert answer["additionalContext"].startswith("<mnemolog-memory>")
     assert "not instructions" in answer["additionalContext"]

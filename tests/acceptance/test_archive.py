@@ -29,7 +29,7 @@ def test_an_archived_log_answers_as_before_and_damage_is_named(place: Place, sho
         assert len(page) == len(WORDS) + 1
         assert client.get("/v1/admin/projections").json()["partitions"][0]["lag"] == 0
 
-        client.delete(f"/v1/memories/{forgotten['id']}")
+        assert client.delete(f"/v1/memories/{forgotten['id']}").status_code == 202
         assert client.post("/v1/admin/purge").status_code == 202
         segments = short_path / "archive"
         eventually(lambda: any("segment-0000000002" in path.name for path in segments.rglob("*.zst")))

@@ -18,6 +18,7 @@ from hub_stub import REPOSITORY, TOKEN, HubStub
 from projections.backup.directory import DirectoryTarget
 from projections.backup.manifest import RECORDS, Manifest
 from projections.backup.target import listed
+from tests.acceptance.running import PATIENT_READ_S
 from tests.acceptance.test_up import ROOT, command_line, environment, run
 from tests.support.ports import free_port
 
@@ -40,6 +41,7 @@ class Place:
             "MNEMOLOG_EMBEDDER": "none",
             "MNEMOLOG_BACKUP": str(self.backups),
             "MNEMOLOG_BACKUP_EVERY": "1",
+            "MNEMOLOG_READ_WAIT": str(PATIENT_READ_S),
             **variables,
         }
 

@@ -213,7 +213,7 @@ async def test_writes_survive_the_death_of_a_primary(stack: Stack, client: httpx
     async def projected() -> bool:
         return not any(one["lag"] for one in await projections(client))
 
-    await wait_until(projected)
+    await wait_until(projected, 90)
     stored = Counter[str]()
     for partition in range(PARTITIONS):
         stored.update(event.envelope.event_id for event in await read_log(log, partition))

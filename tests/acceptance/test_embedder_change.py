@@ -71,7 +71,16 @@ async def test_an_order_that_makes_no_sense_is_refused_at_once(server: Server, o
         assert all(one["state"] != "running" for one in (await client.get("/v1/admin/rebuilds")).json()["rebuilds"])
 
 
-async def test_a_log_without_vectors_gets_them_though_the_worker_is_killed(server: Server):
+@pytest.mark.timeout(600)
+async def test_a_log_changes_its_embedder_and_changes_it_back(server: Server):
+    """One story: each step begins where the one before it ended."""
+    await _gets_vectors_though_the_worker_is_killed(server)
+    await _what_is_written_later_and_what_starts_later_has_the_new_embedder(server)
+    await _is_rolled_back_from_the_command_line(server)
+    await _waits_for_the_operator_where_that_is_wanted(server)
+
+
+async def _gets_vectors_though_the_worker_is_killed(server: Server) -> None:
     async with server.client() as client:
         after = await remember(
             client, BACKUPS, *(f"Bed {k} of the garden has tulips in row {k % 7}" for k in range(1500))
@@ -109,7 +118,7 @@ async def test_a_log_without_vectors_gets_them_though_the_worker_is_killed(serve
         assert (code, shown["error"]["code"]) == (1, "invalid")
 
 
-async def test_what_is_written_later_and_what_starts_later_has_the_new_embedder(server: Server):
+async def _what_is_written_later_and_what_starts_later_has_the_new_embedder(server: Server) -> None:
     """Though the configuration names the one before, which is said."""
     server.supervisor.api.stop()
     server.supervisor.api.start()
@@ -126,7 +135,7 @@ async def test_what_is_written_later_and_what_starts_later_has_the_new_embedder(
     assert "which made the vectors that are live, not none" in server.supervisor.api.log.read_text()
 
 
-async def test_it_is_rolled_back_from_the_command_line(server: Server):
+async def _is_rolled_back_from_the_command_line(server: Server) -> None:
     code, shown = await mnemolog(server, "rollback")
     assert (code, shown["state"]) == (0, "rolled_back")
     async with server.client() as client:
@@ -137,7 +146,7 @@ async def test_it_is_rolled_back_from_the_command_line(server: Server):
         await wait_until(by_words)
 
 
-async def test_the_command_waits_for_the_operator_where_that_is_wanted(server: Server):
+async def _waits_for_the_operator_where_that_is_wanted(server: Server) -> None:
     code, shown = await mnemolog(server, "--embedder", "default", "--manual")
     assert (code, shown["state"], shown["why"]) == (0, "ready", "waits for the order to switch")
     assert shown["model"].startswith("all-MiniLM-L6-v2:")

@@ -25,7 +25,7 @@ async def forget(client: Client, **wanted: Any) -> dict[str, Any]:
         assert not receipt["error"], receipt
         return receipt["status"] == "done"
 
-    await wait_until(done)
+    await wait_until(done, 90)
     return await read(client, f"/v1/forget/{asked['id']}")
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
+from waiting import wait_until
 
 from tests.acceptance.asking import all_pages, ask, change, names, read, refused, remove, write
 from tests.acceptance.running import Server, ids
@@ -89,8 +90,13 @@ async def test_a_profile_tells_what_a_project_is_about_and_is_kept(client: Clien
     assert "src/bridge.py" in [name for name, _ in profile["files"]]
     assert any("bridge is closed" in one for one in profile["errors"])
     assert any("tea" in one for one in profile["preferences"])
-    again = await read(client, "/v1/profile", project=project, user_id="kim")
-    assert again == {"profile": profile, "cached": True}
+
+    async def kept() -> bool:
+        """What is kept is made anew once an index is loaded or a document is forgotten, wherever."""
+        again = await read(client, "/v1/profile", project=project, user_id="kim")
+        return again == {"profile": profile, "cached": True}
+
+    await wait_until(kept)
     said = {"session_id": "s3", "content": "A third session"}
     more = await write(client, "/v1/observations", project=project, **said)
     fresh = await read(client, "/v1/profile", project=project, user_id="kim", refresh=True, after=more["position"])

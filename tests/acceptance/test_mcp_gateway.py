@@ -198,7 +198,7 @@ async def test_half_a_surrogate_pair_is_no_crash(server: Server):
     )
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     headers |= {} if server.secret is None else {"Authorization": f"Bearer {server.secret}"}
-    async with httpx2.AsyncClient(headers=headers) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
         for path in ("/mcp", "/mcp/"):
             answer = await http.post(f"{server.url}{path}", content=body)
             assert answer.json()["result"]["content"][0]["text"].startswith("remembered as mem_")

@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
+from waiting import wait_until
 
 from ingest.commands.handler import CommandHandler
 from ingest.connections import connect
@@ -428,10 +429,11 @@ async def test_a_search_takes_type_project_and_dates(agent_memory: Door, client:
 
 async def until_found(client: Client, project: str, count: int, **more: Any) -> None:
     """Wait until what another door wrote is searchable."""
-    for _ in range(200):
-        if len(await find(client, "parser", project=project, **more)) == count:
-            return
-    raise AssertionError("not projected")
+
+    async def found() -> bool:
+        return len(await find(client, "parser", project=project, **more)) == count
+
+    await wait_until(found)
 
 
 async def test_a_search_is_capped_at_50(agent_memory: Door, client: httpx.AsyncClient, project: str):

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 from waiting import wait_until
 
-from tests.acceptance.running import SECRET, Server
+from tests.acceptance.running import PATIENT_READ_S, SECRET, Server
 from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -56,6 +56,7 @@ class Up:
             "MNEMOLOG_PORT": str(port),
             "MNEMOLOG_PARTITIONS": "2",
             "MNEMOLOG_EMBEDDER": "none",
+            "MNEMOLOG_READ_WAIT": str(PATIENT_READ_S),
         }
         self.url = f"http://127.0.0.1:{port}"
         self.errors = errors
@@ -247,6 +248,7 @@ async def test_an_up_that_was_killed_does_not_stop_the_next_one(short_path: Path
         try:
             await wait_until(lambda: not is_running(children["api"]))
             await wait_until(lambda: not is_running(children["worker"]))
+            await wait_until(lambda: not is_running(children["valkey"]))
             with up(short_path / "data", cache_dir, free_port()) as again:
                 await again.wait_ready()
                 async with again.client() as client:

@@ -93,7 +93,7 @@ def test_a_view_that_fails_says_so(opened: Server, page: Callable[[str], str]):
 
 
 def test_the_page_may_only_run_its_own_script(opened: Server):
-    answer = httpx.get(f"{opened.url}/viewer")
+    answer = httpx.get(f"{opened.url}/viewer", timeout=60)
     policy = answer.headers["content-security-policy"]
     assert answer.headers["content-type"].startswith("text/html")
     assert policy.startswith("default-src 'none'")

@@ -117,7 +117,7 @@ async def _check_answers(
         if "unique" in (content := getattr(event.data, "content", ""))
     ]
     url = f"http://127.0.0.1:{settings.port}"
-    async with httpx.AsyncClient(base_url=url, timeout=5, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=url, timeout=30, trust_env=False) as client:
 
         async def ready() -> bool:
             nonlocal last

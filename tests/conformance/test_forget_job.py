@@ -4,7 +4,8 @@ Left open: how often the job runs; how many attempts it takes.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from projections.receipts import Receipt, Removed, load_receipt, save_receipt
 from workers.jobs import forget as forget_module
 from workers.jobs.forget import ForgetJob
 from workers.jobs.purge import Purge
+from workers.lease import lease
 
 MARK = "zqxvkmarker7"
 WENT = {"observation": 4, "memory": 3, "lesson": 1, "event": 1, "session": 2}
@@ -284,6 +286,28 @@ async def test_what_is_asked_for_while_a_worker_is_at_it_is_done_in_the_same_run
             assert await shop.forget_job(shop.purge("other")).run() == 0
 
     assert await ForgetJob(shop.redis, shop.current, shop.purge(), meanwhile, shop.clock).run() == 2
+    assert await marked(shop) == []
+
+
+async def test_what_is_asked_for_while_a_worker_gives_up_its_lease_is_done_in_the_same_run(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+):
+    """It has found nothing more to do, and whoever is called for the second request finds the lease still taken."""
+    await write(shop, "kim", MARK)
+    await write(shop, "lee", MARK)
+    await ask(shop, "user", "kim")
+    asked: list[Receipt] = []
+
+    @asynccontextmanager
+    async def slowly(redis: Client, key: str, who: str, ttl: timedelta) -> AsyncGenerator[bool]:
+        async with lease(redis, key, who, ttl) as mine:
+            yield mine
+            if mine and not asked:
+                asked.append(await ask(shop, "user", "lee", number=2))
+                assert await shop.forget_job(shop.purge("other")).run() == 0
+
+    monkeypatch.setattr(forget_module, "lease", slowly)
+    assert await shop.forget_job().run() == 2
     assert await marked(shop) == []
 
 

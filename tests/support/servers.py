@@ -19,10 +19,8 @@ from ingest.processes import prepare_child
 from ingest.valkey import EmbeddedValkey
 from tests.support.ports import free_port, free_ports
 
-NODE_TIMEOUT_MS = 2_000
-"""A primary that is silent for so long is replaced by its replica."""
-PATIENT_NODE_TIMEOUT_MS = 6_000
-"""The same where there is no replica: a busy machine is no reason to give up a node."""
+NODE_TIMEOUT_MS = 5_000
+"""A primary that is silent for so long is replaced by its replica; a busy machine is no reason to give one up."""
 START_WITHIN_S = 30.0
 OLDEST_REDIS = 7
 
@@ -96,11 +94,10 @@ class Cluster:
     def __init__(self, folder: Path, primaries: int = 3, *, replicas: bool = False) -> None:
         count = primaries * (1 + replicas)
         ports = free_ports(2 * count)
-        silent_ms = NODE_TIMEOUT_MS if replicas else PATIENT_NODE_TIMEOUT_MS
         self.nodes = [
             Process(
                 str(get_binary_path()), folder / str(n), "--cluster-enabled", "yes", "--cluster-port", str(bus),
-                "--cluster-node-timeout", str(silent_ms), "--cluster-config-file", "nodes.conf",
+                "--cluster-node-timeout", str(NODE_TIMEOUT_MS), "--cluster-config-file", "nodes.conf",
                 "--cluster-replica-validity-factor", "0", "--repl-diskless-sync-delay", "0",
                 "--cluster-require-full-coverage", "no", port=port,
             )

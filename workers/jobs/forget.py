@@ -73,14 +73,17 @@ class ForgetJob:
 
         None while another worker is at it, who also takes those that are made meanwhile.
         """
-        async with lease(self._redis, FORGET_LEASE, self._id, JOB_LEASE_TTL) as mine:
-            done = 0
-            tried: set[str] = set()
-            while mine and (waiting := await self._waiting(tried)):
-                for receipt in waiting:
-                    tried.add(receipt.id)
-                    done += await self._carry_out(receipt)
-            return done
+        done = 0
+        tried: set[str] = set()
+        while await self._waiting(tried):  # also what was asked for while the lease was being given up
+            async with lease(self._redis, FORGET_LEASE, self._id, JOB_LEASE_TTL) as mine:
+                if not mine:
+                    break
+                while waiting := await self._waiting(tried):
+                    for receipt in waiting:
+                        tried.add(receipt.id)
+                        done += await self._carry_out(receipt)
+        return done
 
     async def _waiting(self, tried: Collection[str]) -> list[Receipt]:
         receipts = await all_receipts(self._redis)
