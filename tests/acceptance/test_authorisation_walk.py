@@ -461,9 +461,8 @@ async def test_what_is_open_tells_nothing(planted: Planted):
 
 def failed(status: int, told: bytes) -> bool:
     """Whether an answer is no answer; on a busy machine one may be told to come again."""
-    return status >= 500 and not (
-        status in (502, 503) and (b"projection_behind" in told or b"not projected yet" in told)
-    )
+    behind = status in (502, 503) and (b"projection_behind" in told or b"not projected yet" in told)
+    return status >= 500 and not behind
 
 
 async def test_keys_of_another_tenant_and_of_another_project_meet_nothing_of_what_is_planted(

@@ -633,7 +633,7 @@ async def test_the_log_shows_every_event_once_and_says_where_to_go_on(client: ht
 
 def of_clients(page: dict[str, Any]) -> list[dict[str, Any]]:
     """The events of a page without those of the server's own upkeep, which may come at any moment."""
-    return [event for event in page["events"] if event["source"] != "upkeep"]
+    return [event for event in page["events"] if event.get("source") != "upkeep"]
 
 
 async def test_the_log_can_be_filtered(client: httpx.AsyncClient, project: str):
