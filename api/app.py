@@ -13,7 +13,6 @@ from api.access.gate import Gate
 from api.access.keyring import Keyring
 from api.access.rates import RateLimits
 from api.access.registry import Registry
-from api.access.roles import needs_of_route
 from api.agents import spooled
 from api.dialects.agent_memory import own as agent_memory_own
 from api.dialects.agent_memory import queued
@@ -27,7 +26,7 @@ from api.dialects.memex import own as memex_own
 from api.dialects.memex.app import create_app as create_memex
 from api.dialects.memex.mcp import create_app as create_memex_mcp
 from api.doors import Doors
-from api.endpoint import routes
+from api.endpoint import open_paths, routes
 from api.errors import HANDLERS
 from api.listening import LOOPBACK
 from api.native import writes
@@ -37,6 +36,7 @@ from api.spooling import Spooling
 from api.wiring import wire
 from ingest.commands.decide import Caller, writer
 from ingest.errors import InvalidSetting
+from ingest.roles import ANY
 from ingest.settings import Settings
 from ingest.spool import Spool
 from ingest.tuning import tune_interpreter
@@ -97,16 +97,17 @@ def _native(settings: Settings, gateway: Gateway) -> Starlette:
             tune_interpreter()
             yield
 
+    described = endpoints(gateway.route)
     return Starlette(
-        routes=guarded(
-            [gateway.route, *routes([one for one in endpoints(gateway.route) if one.path != gateway.route.path])],
-            needs_of_route,
-        ),
+        routes=[
+            guarded(gateway.route, ANY),  # each of its calls is asked for
+            *routes([one for one in described if one.path != gateway.route.path]),
+        ],
         lifespan=lifespan,
         exception_handlers=HANDLERS,
         middleware=[
             Middleware(ops.Measure, "native"),
-            Middleware(Gate, settings),
+            Middleware(Gate, settings, open_paths=open_paths(described)),
             Middleware(writes.Shortcut),
         ],
     )

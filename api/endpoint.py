@@ -12,6 +12,9 @@ from starlette.responses import Response
 from starlette.routing import Route, request_response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from api.access.admission import Guarded
+from ingest.roles import Needs
+
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]] | ASGIApp
 Shape: TypeAlias = Any
 """What a body, a query string or an answer is: a msgspec Struct or a type made of some, a pydantic model, or a mapping,
@@ -38,6 +41,8 @@ class Endpoint(NamedTuple):
 
     method: str
     path: str
+    needs: Needs
+    """Who may use it: the roles of `ingest.roles`."""
     handler: Handler
     summary: str
     level: Level = "M"
@@ -60,12 +65,25 @@ class Endpoint(NamedTuple):
 
 
 def routes(endpoints: Sequence[Endpoint]) -> list[Route]:
-    """The routes, one a path; 405 names every method of the path. The order in which endpoints are listed is of no
-    account: what is more particular is asked first."""
-    by_path: dict[str, dict[str, ASGIApp]] = {}
+    """The routes, one a path, each asking for what its endpoints need; 405 names every method of the path.
+
+    The order in which endpoints are listed is of no account: what is more particular is asked first.
+    """
+    by_path: dict[str, dict[str, Endpoint]] = {}
     for one in endpoints:
-        by_path.setdefault(one.path, {})[one.method] = _application(one.handler)
-    return [Route(path, _ByMethod(by_path[path]), methods=list(by_path[path])) for path in sorted(by_path, key=_rank)]
+        by_path.setdefault(one.path, {})[one.method] = one
+    return [_route(path, by_path[path]) for path in sorted(by_path, key=_rank)]
+
+
+def open_paths(endpoints: Sequence[Endpoint]) -> frozenset[str]:
+    """The paths that answer without a key."""
+    return frozenset(one.path for one in endpoints if one.open)
+
+
+def _route(path: str, by_method: Mapping[str, Endpoint]) -> Route:
+    by_needs = {method: one.needs for method, one in by_method.items()}
+    applications = _ByMethod({method: _application(one.handler) for method, one in by_method.items()})
+    return Route(path, Guarded(applications, by_needs), methods=list(by_method))
 
 
 class _ByMethod:

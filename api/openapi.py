@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, Response
 
 from api.endpoint import JSON, Endpoint, Header, Shape
 from api.http import Json
+from ingest.roles import ANY
 
 _REF = "#/components/schemas/{name}"
 _PARAMETER = re.compile(r"\{(\w+)(?::(\w+))?\}")
@@ -114,10 +115,10 @@ def documented(about: About, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
 
     path = f"{about.below}/openapi.json"
     own = [
-        Endpoint("GET", path, openapi, "This description, for machines.", "S", answer=DESCRIPTION),
+        Endpoint("GET", path, ANY, openapi, "This description, for machines.", "S", answer=DESCRIPTION),
         *(
             Endpoint(
-                "GET", f"{about.below}/{name}", docs, "This description, for people.", "S",
+                "GET", f"{about.below}/{name}", ANY, docs, "This description, for people.", "S",
                 answer=TEXT, media="text/html",
             )
             for name in about.pages

@@ -18,6 +18,7 @@ from api.openapi import TEXT
 from api.services import services
 from ingest.errors import LogUnavailable
 from ingest.log.group_commit import GroupCommit
+from ingest.roles import ADMIN, ANY
 from projections.index.service import ReplicaService
 from projections.reconciling.report import load_report
 from projections.vitals import Signs
@@ -164,10 +165,10 @@ async def metrics(request: Request) -> Response:
 
 
 ENDPOINTS = [
-    Endpoint("GET", "/livez", livez, "Whether the process answers.", answer=TEXT, media="text/plain", open=True),
+    Endpoint("GET", "/livez", ANY, livez, "Whether the process answers.", answer=TEXT, media="text/plain", open=True),
     Endpoint(
-        "GET", "/readyz", readyz, "Whether reads and writes work, and what does not work well.",
+        "GET", "/readyz", ANY, readyz, "Whether reads and writes work, and what does not work well.",
         answer=Usable, answers={503: Stopped}, faults={503: "Not yet, or not now; it says why."},
     ),
-    Endpoint("GET", "/metrics", metrics, "Figures for Prometheus.", answer=TEXT, media="text/plain"),
+    Endpoint("GET", "/metrics", ADMIN, metrics, "Figures for Prometheus.", answer=TEXT, media="text/plain"),
 ]  # fmt: skip

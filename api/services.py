@@ -10,12 +10,12 @@ from starlette.requests import Request
 
 from api.access.admission import admit
 from api.access.principal import Principal, principal_of
-from api.access.roles import needs_of_tool
 from ingest.commands.decide import Caller, writer
 from ingest.commands.handler import CommandHandler
 from ingest.connections import Client
 from ingest.durability import Durability, parse_durability
 from ingest.reach import ANYWHERE, Reach
+from ingest.roles import READ
 from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.tools.tool import Door, Tool
 from projections.access import Reader, Scope, operator_of, reader_of
@@ -99,7 +99,7 @@ def tool_door(scope: Mapping[str, Any], source: str, agent: str = "") -> Door:
     """The door that a request's tool calls go through; each call is asked for the roles that its tool needs."""
 
     async def admitted(tool: Tool | None) -> None:
-        await admit(scope, needs_of_tool(tool.name if tool else "", reads_only=tool is None or tool.reads_only))
+        await admit(scope, READ if tool is None else tool.needs)
 
     return services_of(scope).door(source, agent)._replace(admit=admitted)
 

@@ -1,15 +1,18 @@
 """Whether a request may do what it asks for: the roles that needs, and how often. Below every route and tool."""
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
-from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.access.principal import READ, Needs, Principal, principal_of
+from api.access.principal import Principal, principal_of
 from api.access.rates import RateLimits
 from ingest.errors import AccessDenied, TooManyRequests
+from ingest.roles import READ, Needs
+
+R = TypeVar("R", Route, WebSocketRoute)
 
 POLICY_VIOLATION, TRY_LATER = 1008, 1013
 """How a WebSocket is closed that may not be, or not now."""
@@ -70,13 +73,9 @@ async def close(receive: Receive, send: Send, code: int, reason: str) -> None:
     await send({"type": "websocket.close", "code": code, "reason": reason[:100]})
 
 
-def guarded(routes: Iterable[BaseRoute], needs_of: Callable[[str, str], Needs]) -> list[BaseRoute]:
-    """Copies of the routes that ask for what `needs_of(method, path)` says."""
-    found: list[BaseRoute] = []
-    for route in routes:
-        assert isinstance(route, Route | WebSocketRoute), "mounted applications guard themselves"
-        methods = (route.methods or set()) - {"HEAD"} if isinstance(route, Route) else {"GET"}
-        behind = copy.copy(route)
-        behind.app = Guarded(route.app, {method: needs_of(method, route.path) for method in methods})
-        found.append(behind)
-    return found
+def guarded(route: R, needs: Needs) -> R:
+    """A copy of a route, all of whose methods ask for these roles."""
+    methods = (route.methods or set()) - {"HEAD"} if isinstance(route, Route) else {"GET"}
+    behind = copy.copy(route)
+    behind.app = Guarded(route.app, dict.fromkeys(methods, needs))
+    return behind

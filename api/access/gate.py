@@ -21,7 +21,6 @@ from api.listening import LOOPBACK
 from ingest.errors import LogUnavailable
 from ingest.settings import Settings
 
-OPEN_PATHS = frozenset({"/livez"})
 _MESSAGE = "send `Authorization: Bearer <key>`: an API key (`mnemolog keys create`), or the server's MNEMOLOG_SECRET"
 UNAUTHORIZED = Json({"error": {"code": "unauthorized", "message": _MESSAGE}}, 401, {"WWW-Authenticate": "Bearer"})
 OTHER_ORIGIN = Json(
@@ -49,7 +48,7 @@ class Gate:
         forbidden: ASGIApp = OTHER_ORIGIN,
         *,
         origins: re.Pattern[str] | None = None,
-        open_paths: Collection[str] = OPEN_PATHS,
+        open_paths: Collection[str] = (),
         any_host: bool = False,
     ) -> None:
         self._app, self._unauthorized, self._forbidden = app, unauthorized, forbidden

@@ -6,11 +6,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from api.access.principal import ROLES, Principal, Rates, Role
+from api.access.principal import Principal, Rates
 from ingest.clock import from_ms
 from ingest.commands.requests import Name
 from ingest.errors import CommandRejected
 from ingest.reach import Reach
+from ingest.roles import ROLES, Role
 from projections.documents.rows import Row
 
 MAX_NAMES = 100

@@ -1,21 +1,10 @@
 """Who a request comes from, as far as its key says; the gate puts it on the ASGI scope of every request."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, NamedTuple
 
 from ingest.reach import ANYWHERE, Reach
-
-Role = Literal["read", "write", "admin"]
-ROLES: tuple[Role, ...] = get_args(Role)
-Needs: TypeAlias = frozenset[Role]
-"""The roles that a way in asks for, all of them; none: whoever has a key."""
-
-ANY: Needs = frozenset()
-READ: Needs = frozenset({"read"})
-WRITE: Needs = frozenset({"write"})
-READ_WRITE: Needs = READ | WRITE
-"""What is written, and answered with what others wrote."""
-ADMIN: Needs = frozenset({"admin"})
+from ingest.roles import ROLES, Needs, Role
 
 SCOPE_KEY = "mnemolog.principal"
 

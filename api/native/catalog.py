@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from starlette.routing import Route
 
 from api import ops
-from api.access.principal import WRITE, Needs
-from api.access.roles import needs_of_route
 from api.endpoint import Endpoint, Header
 from api.native import (
     admin,
@@ -26,6 +24,7 @@ from api.native import (
 from api.native.shapes import Refusal
 from api.openapi import ANYTHING, About, documented
 from ingest.durability import LEVELS
+from ingest.roles import ANY, WRITE, Needs
 from mcp_gateway.tools.catalog import server_version
 
 LISTS = (
@@ -65,8 +64,8 @@ def faults(one: Endpoint) -> Mapping[int, str]:
     if one.open:
         return found
     found |= {401: "No key, or one that does not hold."}
-    if needs := needs_of_route(one.method, one.path):
-        found |= {403: _denied(needs), 429: "The key asked more often than it may; nothing was done."}
+    if one.needs:
+        found |= {403: _denied(one.needs), 429: "The key asked more often than it may; nothing was done."}
     found |= {503: "The log does not answer, or `after` is not projected yet. Ask again."}
     if one.body is not None:
         found |= {400: "The body is not what its content type says.", 413: "The body is too large."}
@@ -87,7 +86,7 @@ def headers(one: Endpoint) -> Mapping[str, Header]:
 
 
 def _is_write(one: Endpoint) -> bool:
-    return needs_of_route(one.method, one.path) >= WRITE
+    return one.needs >= WRITE
 
 
 def _denied(needs: Needs) -> str:
@@ -114,7 +113,7 @@ def endpoints(mcp: Route) -> list[Endpoint]:
 
 def _mcp(route: Route) -> Endpoint:
     return Endpoint(
-        "POST", route.path, route.endpoint, "The MCP door, streamable HTTP: one JSON-RPC message.",
+        "POST", route.path, ANY, route.endpoint, "The MCP door, streamable HTTP: one JSON-RPC message.",
         body=_MESSAGE, query={"properties": {"profile": {"type": "string"}}}, answer=ANYTHING,
         answers={202: None, 400: ANYTHING, 403: None, 406: ANYTHING, 413: ANYTHING, 415: ANYTHING, 421: None},
         faults={

@@ -26,6 +26,7 @@ from ingest.commands.requests import (
     WriteAction,
 )
 from ingest.events.slot import SlotScope
+from ingest.roles import READ, WRITE
 from projections.operations import MemoryChanges
 from projections.queries.views import view
 
@@ -200,24 +201,25 @@ async def list_session_commits(request: Request) -> Response:
 
 ENDPOINTS = [
     Endpoint(
-        "PATCH", "/v1/memories/{id}", patch_memory, "Change a memory: a new version, or who may read it.",
+        "PATCH", "/v1/memories/{id}", WRITE, patch_memory, "Change a memory: a new version, or who may read it.",
         status=202, body=MemoryChanges, answer=Accepted,
         faults={403: "It is somebody else's: its creator or its owner may do that."},
     ),
     Endpoint(
-        "PATCH", "/v1/lessons/{id}", patch_lesson, "Edit a lesson.", status=202, body=LessonPatch, answer=Accepted
+        "PATCH", "/v1/lessons/{id}", WRITE, patch_lesson, "Edit a lesson.",
+        status=202, body=LessonPatch, answer=Accepted
     ),
     Endpoint(
-        "POST", "/v1/lessons/{id}/reinforce", post_reinforce, "Say that a lesson proved right again.",
+        "POST", "/v1/lessons/{id}/reinforce", WRITE, post_reinforce, "Say that a lesson proved right again.",
         status=202, query=Repeatable, answer=Accepted,
     ),
     Endpoint(
-        "POST", "/v1/lessons/{id}/trigger", post_trigger, "Count that a lesson was shown to an agent.",
+        "POST", "/v1/lessons/{id}/trigger", WRITE, post_trigger, "Count that a lesson was shown to an agent.",
         status=202, query=Repeatable, answer=Accepted,
     ),
-    Endpoint("GET", "/v1/slots", list_slots, "A project's slots.", query=SlotsRequest, answer=Items[shapes.Slot]),
+    Endpoint("GET", "/v1/slots", READ, list_slots, "A project's slots.", query=SlotsRequest, answer=Items[shapes.Slot]),
     Endpoint(
-        "POST", "/v1/slots", post_slot, "Create a slot, replace its text, or add a line.",
+        "POST", "/v1/slots", WRITE, post_slot, "Create a slot, replace its text, or add a line.",
         status=202, body=SlotWrite, answer=Accepted,
         faults={
             404: "There is no slot of that label to add a line to.",
@@ -225,41 +227,45 @@ ENDPOINTS = [
             413: "The text would exceed the slot's limit, or the body is too large.",
         },
     ),
-    Endpoint("GET", "/v1/slots/{label}", get_slot, "A slot.", query=SlotsRequest, answer=shapes.Slot),
+    Endpoint("GET", "/v1/slots/{label}", READ, get_slot, "A slot.", query=SlotsRequest, answer=shapes.Slot),
     Endpoint(
-        "DELETE", "/v1/slots/{label}", delete_slot, "Remove a slot.", status=202, query=SlotDelete, answer=Accepted
+        "DELETE", "/v1/slots/{label}", WRITE, delete_slot, "Remove a slot.",
+        status=202, query=SlotDelete, answer=Accepted
     ),
     Endpoint(
-        "GET", "/v1/actions", list_actions, "A project's work items.", query=ActionsRequest, answer=Page[shapes.Action]
+        "GET", "/v1/actions", READ, list_actions, "A project's work items.",
+        query=ActionsRequest, answer=Page[shapes.Action]
     ),
     Endpoint(
-        "POST", "/v1/actions", post_action, "Write down a work item.",
+        "POST", "/v1/actions", WRITE, post_action, "Write down a work item.",
         status=202, body=WriteAction, answer=Accepted, faults={404: "There is no action of that id to change."},
     ),
     Endpoint(
-        "PATCH", "/v1/actions/{id}", patch_action, "Change a work item.", status=202, body=WriteAction, answer=Accepted
+        "PATCH", "/v1/actions/{id}", WRITE, patch_action, "Change a work item.",
+        status=202, body=WriteAction, answer=Accepted
     ),
     Endpoint(
-        "GET", "/v1/frontier", get_frontier, "What can be done now.", query=FrontierRequest, answer=shapes.Frontier
+        "GET", "/v1/frontier", READ, get_frontier, "What can be done now.",
+        query=FrontierRequest, answer=shapes.Frontier
     ),
     Endpoint(
-        "GET", "/v1/relations", list_relations, "A project's relations, newest first.",
+        "GET", "/v1/relations", READ, list_relations, "A project's relations, newest first.",
         query=ListRequest, answer=Page[shapes.Relation],
     ),
     Endpoint(
-        "POST", "/v1/relations", post_relation, "Relate two documents, or withdraw that.",
+        "POST", "/v1/relations", WRITE, post_relation, "Relate two documents, or withdraw that.",
         status=202, body=Relate, answer=Accepted, faults={404: "One of the two is not there."},
     ),
     Endpoint(
-        "GET", "/v1/commits", list_commits, "Commits, the newest linked first.",
+        "GET", "/v1/commits", READ, list_commits, "Commits, the newest linked first.",
         query=AnyProjectRequest, answer=Page[shapes.Commit],
     ),
     Endpoint(
-        "POST", "/v1/commits", post_commit, "Link a version-control commit.",
+        "POST", "/v1/commits", WRITE, post_commit, "Link a version-control commit.",
         status=202, body=LinkCommit, answer=Accepted,
     ),
     Endpoint(
-        "GET", "/v1/sessions/{id:path}/commits", list_session_commits, "The commits made in a session.",
+        "GET", "/v1/sessions/{id:path}/commits", READ, list_session_commits, "The commits made in a session.",
         query=InProject, answer=Items[shapes.Commit],
     ),
 ]  # fmt: skip

@@ -20,6 +20,7 @@ from ingest.commands.requests import EventName, Name
 from ingest.commands.scrub import scrub_text
 from ingest.errors import CommandRejected, NotFound, OutOfReach
 from ingest.ids import new_event_id
+from ingest.roles import ADMIN, WRITE
 from projections.operations.forget import Forgotten, user_digest
 from projections.queries.browse import PageView
 from projections.receipts import Receipt, all_receipts, load_receipt, save_receipt
@@ -154,29 +155,30 @@ def _shown(receipt: Receipt) -> dict[str, Any]:
 
 ENDPOINTS = [
     Endpoint(
-        "POST", "/v1/forget", post_forget, "Have a session, a user or a project forgotten.",
+        "POST", "/v1/forget", ADMIN, post_forget, "Have a session, a user or a project forgotten.",
         status=202, body=ForgetRequest, answer=Receipt, faults={404: "There is no such session."},
     ),
     Endpoint(
-        "GET", "/v1/forget", list_receipts, "The receipts of what was asked to be forgotten, newest first.",
+        "GET", "/v1/forget", ADMIN, list_receipts, "The receipts of what was asked to be forgotten, newest first.",
         query=ReceiptsRequest, answer=Page[Receipt],
     ),
     Endpoint(
-        "GET", "/v1/forget/{id}", get_receipt, "What became of a request to forget.", answer=Receipt
+        "GET", "/v1/forget/{id}", ADMIN, get_receipt, "What became of a request to forget.", answer=Receipt
     ),
     *(
         Endpoint(
-            "DELETE", f"/v1/{name}/{{id}}", delete_document, f"Forget one of the {name}, for good.",
+            "DELETE", f"/v1/{name}/{{id}}", WRITE, delete_document, f"Forget one of the {name}, for good.",
             status=202, query=Deletion, answer=Accepted,
             faults={403: "It is somebody else's: its creator or its owner may do that."},
         )
         for name in DOCUMENTS
     ),
     Endpoint(
-        "DELETE", "/v1/sessions/{id:path}", delete_session, "Forget a session with all that is of it.",
+        "DELETE", "/v1/sessions/{id:path}", WRITE, delete_session, "Forget a session with all that is of it.",
         status=202, query=SessionDeletion, answer=Forgotten,
     ),
     Endpoint(
-        "POST", "/v1/admin/purge", post_purge, "Rid index files of what was forgotten now.", status=202, answer=Queued
+        "POST", "/v1/admin/purge", ADMIN, post_purge, "Rid index files of what was forgotten now.",
+        status=202, answer=Queued
     ),
 ]  # fmt: skip

@@ -11,13 +11,14 @@ from starlette.responses import Response
 
 from api.access.key import Grant, Key, Status
 from api.access.keyring import Keyring
-from api.access.principal import Principal, Role, principal_of
+from api.access.principal import Principal, principal_of
 from api.access.registry import Made, Registry
 from api.endpoint import Endpoint
 from api.http import Json, body
 from ingest.clock import system_clock, to_ms
 from ingest.commands.parse import parse_json
 from ingest.errors import NotFound, OutOfReach
+from ingest.roles import ADMIN, Role
 
 NOT_STORED = {"Cache-Control": "no-store"}
 """The answer has a secret that is nowhere else."""
@@ -137,14 +138,17 @@ def _registry(request: Request) -> Registry:
 
 ENDPOINTS = [
     Endpoint(
-        "POST", "/v1/admin/keys", post_key, "Make a key, whose token is shown this once.",
+        "POST", "/v1/admin/keys", ADMIN, post_key, "Make a key, whose token is shown this once.",
         status=201, body=Grant, answer=NewKey,
     ),
-    Endpoint("GET", "/v1/admin/keys", list_keys, "The keys that the admin may see, the oldest first.", answer=KeysView),
-    Endpoint("GET", "/v1/admin/keys/{id}", get_key, "A key, without its secret.", answer=KeyView),
     Endpoint(
-        "POST", "/v1/admin/keys/{id}/rotate", rotate_key, "Make a key in the place of one, which goes on for a while.",
+        "GET", "/v1/admin/keys", ADMIN, list_keys, "The keys that the admin may see, the oldest first.", answer=KeysView
+    ),
+    Endpoint("GET", "/v1/admin/keys/{id}", ADMIN, get_key, "A key, without its secret.", answer=KeyView),
+    Endpoint(
+        "POST", "/v1/admin/keys/{id}/rotate", ADMIN, rotate_key,
+        "Make a key in the place of one, which goes on for a while.",
         status=201, body=Rotation, optional=True, answer=NewKey,
     ),
-    Endpoint("DELETE", "/v1/admin/keys/{id}", revoke_key, "Let nobody in with a key any more.", answer=KeyView),
+    Endpoint("DELETE", "/v1/admin/keys/{id}", ADMIN, revoke_key, "Let nobody in with a key any more.", answer=KeyView),
 ]  # fmt: skip

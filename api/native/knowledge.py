@@ -15,6 +15,7 @@ from api.services import reader, services
 from ingest.clock import system_clock
 from ingest.commands.parse import parse_json
 from ingest.commands.requests import Confidence, Name, Names
+from ingest.roles import ADMIN, READ
 from projections.diagnosis import Diagnosis
 from projections.enrichment import Enriched
 from projections.queries.audit import AuditPage
@@ -225,34 +226,35 @@ async def get_diagnose(request: Request) -> Response:
 
 ENDPOINTS = [
     Endpoint(
-        "GET", "/v1/lessons/match", get_match, "The lessons to show before a tool is used.",
+        "GET", "/v1/lessons/match", READ, get_match, "The lessons to show before a tool is used.",
         query=MatchRequest, answer=Items[shapes.Lesson],
     ),
     Endpoint(
-        "POST", "/v1/lessons/search", post_search, "Lessons about a query, best first.",
+        "POST", "/v1/lessons/search", READ, post_search, "Lessons about a query, best first.",
         body=LessonSearch, answer=Items[shapes.FoundLesson],
     ),
     Endpoint(
-        "GET", "/v1/lessons/surest", get_surest, "The surest lessons.",
+        "GET", "/v1/lessons/surest", READ, get_surest, "The surest lessons.",
         query=SurestRequest, answer=Items[shapes.SureLesson],
     ),
-    Endpoint("GET", "/v1/graph", get_graph, "Part of the graph.", query=GraphRequest, answer=Drawing),
-    Endpoint("GET", "/v1/graph/stats", get_graph_stats, "How big the graph is.", query=InProject, answer=Totals),
+    Endpoint("GET", "/v1/graph", READ, get_graph, "Part of the graph.", query=GraphRequest, answer=Drawing),
+    Endpoint("GET", "/v1/graph/stats", READ, get_graph_stats, "How big the graph is.", query=InProject, answer=Totals),
     Endpoint(
-        "GET", "/v1/related/{id}", get_related, "What is related to a document, surest first.",
+        "GET", "/v1/related/{id}", READ, get_related, "What is related to a document, surest first.",
         query=RelatedRequest, answer=Items[shapes.Related],
     ),
     Endpoint(
-        "GET", "/v1/profile", get_profile, "What a project is like, and what a user prefers.",
+        "GET", "/v1/profile", READ, get_profile, "What a project is like, and what a user prefers.",
         query=ProfileRequest, answer=shapes.Known,
     ),
     Endpoint(
-        "GET", "/v1/around", get_around, "The observations around a moment.", query=AroundRequest, answer=shapes.Around
+        "GET", "/v1/around", READ, get_around, "The observations around a moment.",
+        query=AroundRequest, answer=shapes.Around
     ),
     Endpoint(
-        "POST", "/v1/enrich", post_enrich, "What is known about files that are about to be worked on.",
+        "POST", "/v1/enrich", READ, post_enrich, "What is known about files that are about to be worked on.",
         body=EnrichRequest, answer=Enriched,
     ),
-    Endpoint("GET", "/v1/audit", get_audit, "Who wrote or deleted what.", query=AuditRequest, answer=AuditPage),
-    Endpoint("GET", "/v1/diagnose", get_diagnose, "How the memory is.", query=DiagnoseRequest, answer=Diagnosis),
+    Endpoint("GET", "/v1/audit", READ, get_audit, "Who wrote or deleted what.", query=AuditRequest, answer=AuditPage),
+    Endpoint("GET", "/v1/diagnose", ADMIN, get_diagnose, "How the memory is.", query=DiagnoseRequest, answer=Diagnosis),
 ]  # fmt: skip

@@ -23,6 +23,7 @@ from api.services import reader, services
 from ingest.commands.requests import Name
 from ingest.errors import Overloaded
 from ingest.log.position import Token
+from ingest.roles import READ
 from projections.queries import Wanted
 
 MAX_READERS = 200
@@ -88,7 +89,7 @@ async def _events(request: Request, wanted: Wanted, at: Token, limit: int) -> As
 
 ENDPOINTS = [
     Endpoint(
-        "GET", "/v1/live", Live().serve, "Events as they are projected, by server-sent events.",
+        "GET", "/v1/live", READ, Live().serve, "Events as they are projected, by server-sent events.",
         query=LiveRequest, answer=TEXT, media="text/event-stream",
         headers={"Last-Event-ID": Header("Goes on behind this position, as browsers do that connect again.")},
         faults={429: f"{MAX_READERS} streams are open."},

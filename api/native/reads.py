@@ -15,6 +15,7 @@ from api.services import reader, services
 from ingest.commands.parse import parse_json
 from ingest.commands.requests import Name
 from ingest.errors import NotFound
+from ingest.roles import READ
 from projections.context import Context
 from projections.documents.relations import Relation
 from projections.queries import ContextRequest, RecallAnswer, RecallRequest, Wanted
@@ -163,43 +164,46 @@ SHAPES: dict[str, Any] = {
 }
 ENDPOINTS = [
     Endpoint(
-        "POST", "/v1/recall", post_recall, "Find the right memories for a query.",
+        "POST", "/v1/recall", READ, post_recall, "Find the right memories for a query.",
         body=RecallRequest, answer=RecallAnswer,
     ),
     Endpoint(
-        "POST", "/v1/context", post_context, "What an agent should know before it starts.",
+        "POST", "/v1/context", READ, post_context, "What an agent should know before it starts.",
         body=ContextRequest, answer=Context,
     ),
-    Endpoint("GET", "/v1/events", get_events, "The log itself.", query=EventsRequest, answer=EventsPage),
+    Endpoint("GET", "/v1/events", READ, get_events, "The log itself.", query=EventsRequest, answer=EventsPage),
     Endpoint(
-        "GET", "/v1/memories", list_memories, "A project's memories, newest first.",
+        "GET", "/v1/memories", READ, list_memories, "A project's memories, newest first.",
         query=MemoriesRequest, answer=Page[shapes.Memory],
     ),
     Endpoint(
-        "GET", "/v1/memories/{id}/history", get_history, "Every version of a memory, oldest first.",
+        "GET", "/v1/memories/{id}/history", READ, get_history, "Every version of a memory, oldest first.",
         query=After, answer=Items[shapes.Memory],
     ),
     Endpoint(
-        "GET", "/v1/lessons", list_lessons, "A project's lessons, newest first.",
+        "GET", "/v1/lessons", READ, list_lessons, "A project's lessons, newest first.",
         query=LessonsRequest, answer=Page[shapes.Lesson],
     ),
     *(
-        Endpoint("GET", f"/v1/{name}/{{id}}", get_document, f"One of the {name}.", query=After, answer=SHAPES[name])
+        Endpoint(
+            "GET", f"/v1/{name}/{{id}}", READ, get_document, f"One of the {name}.", query=After, answer=SHAPES[name]
+        )
         for name in PREFIXES
     ),
     Endpoint(
-        "GET", "/v1/sessions", list_sessions, "Sessions, the most recently active first.",
+        "GET", "/v1/sessions", READ, list_sessions, "Sessions, the most recently active first.",
         query=AnyProjectRequest, answer=Page[shapes.Session],
     ),
     Endpoint(
-        "GET", "/v1/sessions/{id:path}/observations", list_session_observations, "A session's observations, in order.",
+        "GET", "/v1/sessions/{id:path}/observations", READ, list_session_observations,
+        "A session's observations, in order.",
         query=AnyProjectRequest, answer=shapes.Observations,
     ),
     Endpoint(
-        "GET", "/v1/sessions/{id:path}", get_session, "One session.", query=InProject, answer=shapes.Session
+        "GET", "/v1/sessions/{id:path}", READ, get_session, "One session.", query=InProject, answer=shapes.Session
     ),
     Endpoint(
-        "GET", "/v1/timeline", get_timeline, "A project's observations by the time they happened, newest first.",
+        "GET", "/v1/timeline", READ, get_timeline, "A project's observations by the time they happened, newest first.",
         query=TimelineRequest, answer=shapes.Observations,
     ),
 ]  # fmt: skip

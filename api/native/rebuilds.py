@@ -12,6 +12,7 @@ from api.http import Json, body
 from api.services import services
 from ingest.commands.parse import parse_json
 from ingest.errors import CommandRejected, RebuildUnderWay
+from ingest.roles import ADMIN
 from projections.embedding.choice import choice_of, chosen
 from projections.embedding.errors import EmbeddingError
 from projections.rebuilds import rebuild as steps
@@ -206,26 +207,31 @@ _NOT_NOW = {409: "It is not where that can be asked of it: `wrong_rebuild_state`
 _ANOTHER = {409: "Another one has not ended: `rebuild_under_way`; `rebuild` is its id."}
 
 ENDPOINTS = [
-    Endpoint("GET", "/v1/admin/rebuilds", get_rebuilds, "The newest rebuilds, newest first.", answer=RebuildsView),
     Endpoint(
-        "POST", "/v1/admin/rebuilds", post_rebuild, "Begin a rebuild beside what is read.",
+        "GET", "/v1/admin/rebuilds", ADMIN, get_rebuilds, "The newest rebuilds, newest first.", answer=RebuildsView
+    ),
+    Endpoint(
+        "POST", "/v1/admin/rebuilds", ADMIN, post_rebuild, "Begin a rebuild beside what is read.",
         status=202, body=RebuildOrder, optional=True, answer=RebuildView, faults=_ANOTHER,
     ),
-    Endpoint("GET", "/v1/admin/rebuilds/{id}", get_rebuild, "One rebuild, and how far it is.", answer=RebuildView),
     Endpoint(
-        "POST", "/v1/admin/rebuilds/{id}/switch", post_switch, "Make what was rebuilt what is read.",
+        "GET", "/v1/admin/rebuilds/{id}", ADMIN, get_rebuild, "One rebuild, and how far it is.", answer=RebuildView
+    ),
+    Endpoint(
+        "POST", "/v1/admin/rebuilds/{id}/switch", ADMIN, post_switch, "Make what was rebuilt what is read.",
         status=202, body=SwitchRequest, optional=True, answer=RebuildView, faults=_NOT_NOW,
     ),
     Endpoint(
-        "POST", "/v1/admin/rebuilds/{id}/rollback", post_rollback, "Read again what was read before.",
+        "POST", "/v1/admin/rebuilds/{id}/rollback", ADMIN, post_rollback, "Read again what was read before.",
         status=202, answer=RebuildView, faults=_NOT_NOW,
     ),
     Endpoint(
-        "POST", "/v1/admin/rebuilds/{id}/cancel", post_cancel, "Leave a rebuild that has not begun to switch.",
+        "POST", "/v1/admin/rebuilds/{id}/cancel", ADMIN, post_cancel, "Leave a rebuild that has not begun to switch.",
         status=202, answer=RebuildView, faults=_NOT_NOW,
     ),
     Endpoint(
-        "POST", "/v1/admin/projections/rebuild", post_projections_rebuild, "Rebuild documents, and switch to them.",
+        "POST", "/v1/admin/projections/rebuild", ADMIN, post_projections_rebuild,
+        "Rebuild documents, and switch to them.",
         status=202, body=RebuildRequest, optional=True, answer=Rebuilding, faults=_ANOTHER,
     ),
 ]  # fmt: skip

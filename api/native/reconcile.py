@@ -10,6 +10,7 @@ from api.endpoint import Endpoint
 from api.http import Json
 from api.native.shapes import Queued
 from api.services import services
+from ingest.roles import ADMIN
 from projections.reconciling.report import Fault, Findings, Report, load_report
 
 
@@ -56,6 +57,8 @@ def _shown(report: Report) -> ReportView:
 
 
 ENDPOINTS = [
-    Endpoint("GET", "/v1/admin/reconcile", get_reconcile, "What the newest reconciliation found.", answer=Newest),
-    Endpoint("POST", "/v1/admin/reconcile", post_reconcile, "Reconcile now.", status=202, answer=Queued),
+    Endpoint(
+        "GET", "/v1/admin/reconcile", ADMIN, get_reconcile, "What the newest reconciliation found.", answer=Newest
+    ),
+    Endpoint("POST", "/v1/admin/reconcile", ADMIN, post_reconcile, "Reconcile now.", status=202, answer=Queued),
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from api.http import Json, query
 from api.openapi import ANYTHING, TEXT
 from api.services import operator, reader, services
 from ingest.log.event_log import EventLog
+from ingest.roles import ADMIN
 from projections.access import Reader
 from projections.operations.transfer import Documents, Imported, Importer, export_events
 
@@ -66,15 +67,15 @@ def _at_hand(request: Request) -> Transfer:
 
 ENDPOINTS = [
     Endpoint(
-        "GET", "/v1/export", get_export, "The log as the caller may read it, a line an event.",
+        "GET", "/v1/export", ADMIN, get_export, "The log as the caller may read it, a line an event.",
         query=ExportRequest, answer=TEXT, media=NDJSON,
     ),
     Endpoint(
-        "GET", "/v1/admin/export", get_admin_export, "All of the log, whoever may read it.",
+        "GET", "/v1/admin/export", ADMIN, get_admin_export, "All of the log, whoever may read it.",
         query=ExportRequest, answer=TEXT, media=NDJSON,
     ),
     Endpoint(
-        "POST", "/v1/admin/import", post_import, "Append what an export wrote.",
+        "POST", "/v1/admin/import", ADMIN, post_import, "Append what an export wrote.",
         status=202, body={"type": "array", "items": ANYTHING}, taken=[NDJSON], answer=Imported,
     ),
 ]  # fmt: skip

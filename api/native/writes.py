@@ -7,7 +7,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.access.admission import admit
-from api.access.principal import WRITE
 from api.endpoint import JSON, Endpoint
 from api.errors import answer
 from api.http import Json, body, read_body, send_json
@@ -17,6 +16,7 @@ from ingest.commands.parse import parse_batch, parse_json
 from ingest.commands.requests import Observe, RecordLesson, Remember, TrackSession, WriteCommand
 from ingest.durability import Durability, parse_durability
 from ingest.errors import MnemologError, RequestTooLarge
+from ingest.roles import WRITE
 
 MAX_BATCH_ITEMS = 10_000
 READER_HEADER_BYTES, DURABILITY_HEADER_BYTES = READER_HEADER.encode(), DURABILITY_HEADER.lower().encode()
@@ -84,13 +84,13 @@ _FULL = {409: "The session has its limit of observations; nothing was stored."}
 
 ENDPOINTS = [
     Endpoint(
-        "POST", "/v1/events", post_events, "A batch of commands.",
+        "POST", "/v1/events", WRITE, post_events, "A batch of commands.",
         status=202, body=list[WriteCommand], taken=[JSON, "application/x-ndjson", "application/msgpack"],
         answer=BatchAnswer,
     ),
     *(
         Endpoint(
-            "POST", path, _POSTS[path], summary,
+            "POST", path, WRITE, _POSTS[path], summary,
             status=202, body=cls, answer=Accepted, faults=_FULL if cls is Observe else {},
         )
         for path, (cls, summary) in SINGLES.items()

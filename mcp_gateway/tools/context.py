@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 
 from ingest.commands.requests import Name
+from ingest.roles import READ
 from mcp_gateway.tools.tool import Answer, Arguments, Door, Tool
 
 if TYPE_CHECKING:
@@ -96,5 +97,6 @@ CONTEXT = Tool(
     arguments=ContextArguments,
     answer=Compiled,
     reads_only=True,
+    needs=READ,
     call=call,
 )

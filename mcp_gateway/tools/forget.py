@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from ingest.commands.requests import Name
+from ingest.roles import READ_WRITE
 from mcp_gateway.tools.tool import Answer, Arguments, Door, EventId, Tool
 
 Reason = Annotated[str, Meta(max_length=512, description="Why; kept in the log, the content is not.")]
@@ -50,6 +51,7 @@ FORGET = Tool(
     arguments=ForgetArguments,
     answer=Forgot,
     reads_only=False,
+    needs=READ_WRITE,
     destructive=True,
     call=call,
 )

@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from ingest.commands.requests import Name, RecordLesson
+from ingest.roles import WRITE
 from mcp_gateway.tools.tool import Answer, Door, Tags, Tool, WriteArguments, Written, given, written
 
 
@@ -34,5 +35,6 @@ LESSON = Tool(
     arguments=LessonArguments,
     answer=Written,
     reads_only=False,
+    needs=WRITE,
     call=call,
 )

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType
 
 from ingest.commands.requests import Name, Observe
+from ingest.roles import WRITE
 from mcp_gateway.tools.tool import Answer, Door, Tool, WriteArguments, Written, given, written
 
 When = Annotated[
@@ -43,5 +44,6 @@ OBSERVE = Tool(
     arguments=ObserveArguments,
     answer=Written,
     reads_only=False,
+    needs=WRITE,
     call=call,
 )

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from ingest.commands.requests import Name, Names
 from ingest.marking import marked
+from ingest.roles import READ
 from mcp_gateway.tools.tool import Answer, Arguments, Door, Tool, given
 
 if TYPE_CHECKING:
@@ -135,5 +136,6 @@ RECALL = Tool(
     arguments=RecallArguments,
     answer=Recalled,
     reads_only=True,
+    needs=READ,
     call=call,
 )

@@ -6,6 +6,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ingest.commands.requests import Name, Remember
 from ingest.events.memory import MemoryType, Visibility
+from ingest.roles import WRITE
 from mcp_gateway.tools.tool import Answer, Door, Tags, Tool, WriteArguments, Written, given, written
 
 Readers = Annotated[list[Name], Meta(max_length=200, description="Agents that may see it when it is `shared`.")]
@@ -54,5 +55,6 @@ REMEMBER = Tool(
     arguments=RememberArguments,
     answer=Written,
     reads_only=False,
+    needs=WRITE,
     call=call,
 )

@@ -6,6 +6,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ingest.commands.requests import Name
 from ingest.events.memory import Visibility
+from ingest.roles import READ_WRITE
 from mcp_gateway.tools.remember import Files, Readers
 from mcp_gateway.tools.tool import Answer, Arguments, Door, EventId, Tags, Tool, Written, given, written
 
@@ -45,5 +46,6 @@ REVISE = Tool(
     arguments=ReviseArguments,
     answer=Written,
     reads_only=False,
+    needs=READ_WRITE,
     call=call,
 )

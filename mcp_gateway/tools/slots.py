@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 from ingest.commands.requests import DeleteSlot, SetSlot
 from ingest.errors import CommandRejected
 from ingest.events.slot import SlotScope
+from ingest.roles import READ_WRITE
 from mcp_gateway.tools.tool import Answer, Arguments, Door, EventId, Project, Tool
 
 if TYPE_CHECKING:
@@ -99,5 +100,6 @@ SLOTS = Tool(
     arguments=SlotsArguments,
     answer=SlotTexts,
     reads_only=False,
+    needs=READ_WRITE,
     call=call,
 )

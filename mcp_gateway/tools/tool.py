@@ -14,6 +14,7 @@ from ingest.commands.handler import Accepted, CommandHandler
 from ingest.commands.requests import Name, WriteCommand
 from ingest.errors import ProjectionBehind
 from ingest.reach import ANYWHERE, Reach
+from ingest.roles import Needs
 from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.schema import schema_of
 
@@ -178,6 +179,8 @@ class Tool(NamedTuple):
     arguments: type[Arguments] | None
     answer: type[Struct] | None
     reads_only: bool
+    needs: Needs
+    """Who may call it: the roles of `ingest.roles`."""
     call: Callable[[Door, Any], Awaitable[Answer]]
     destructive: bool = False
     schema: Mapping[str, Any] | None = None
@@ -207,6 +210,7 @@ class Tool(NamedTuple):
 
 def dialect_tool(
     name: str,
+    needs: Needs,
     description: str,
     call: Callable[[Door, Any], Awaitable[Answer]],
     *,
@@ -230,6 +234,7 @@ def dialect_tool(
         arguments=None,
         answer=None,
         reads_only=reads_only,
+        needs=needs,
         call=call,
         destructive=destructive,
         schema=schema,

@@ -10,6 +10,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -22,14 +23,12 @@ from starlette.routing import Route, WebSocketRoute
 from waiting import wait_until
 
 from api.access.admission import Guarded
-from api.access.dialect_roles import DOORS, needs_at
 from api.access.key import Grant
-from api.access.principal import ANY, READ, WRITE, Needs
 from api.access.registry import Registry
-from api.access.roles import NATIVE, is_listed, needs_of_route, needs_of_tool
 from api.app import create_doors
 from api.doors import Doors
 from ingest.connections import connect
+from ingest.roles import ANY, READ, WRITE, Needs
 from ingest.settings import Settings
 from mcp_gateway.attachments import attachments_of
 from mcp_gateway.profiles import PROFILES
@@ -407,23 +406,14 @@ async def operator(planted: Planted) -> AsyncGenerator[httpx.AsyncClient]:
         yield client
 
 
-# the tables are complete
+# every route is guarded by its declaration
 
 
-def test_every_way_in_asks_for_a_role_that_somebody_thought_of():
+def test_every_route_asks_for_what_it_declares():
     for door, app in apps().items():
         for route in app.routes:
             assert isinstance(route, Route | WebSocketRoute), f"{door}: {route} is not looked into"
             assert isinstance(route.app, Guarded), f"{door}: {route.path} lets everybody in who has a key"
-    unlisted = [
-        f"{one.method} {one.path}" for one in ways() if one.door == "native" and not is_listed(one.method, one.path)
-    ]
-    assert unlisted == [], "say in api/access/roles.py which role these need"
-    there = {f"{one.method} {one.path}" for one in ways() if one.door == "native"}
-    assert sorted(NATIVE.keys() - there) == [], "these are no more"
-    for door, exceptions in DOORS.items():
-        known = {f"{one.method} {one.path}" for one in ways() if one.door == door}
-        assert sorted(exceptions.keys() - known) == [], f"these are no more at {door}"
 
 
 # nobody comes in
@@ -623,22 +613,29 @@ SHOWN = {
 # roles
 
 
-def needed(way: Way) -> Needs:
-    """The roles that a way in needs."""
-    return needs_of_route(way.method, way.path) if way.door == "native" else needs_at(way.door)(way.method, way.path)
+@cache
+def declared() -> Mapping[Way, Needs]:
+    """The roles that every way in declares to need."""
+    return {
+        Way(door, method, route.path): needs
+        for door, app in apps().items()
+        for route in app.routes
+        if isinstance(route, Route) and isinstance(route.app, Guarded)
+        for method, needs in route.app.needs.items()
+    }
 
 
 @pytest.mark.parametrize(("key", "own"), [("only reads", READ), ("only writes", WRITE)])
 async def test_a_key_does_what_its_role_is_for_and_nothing_else(planted: Planted, key: str, own: Needs):
     async with planted.client(key) as client:
         for way in ways():
-            if needed(way) not in (own, ANY):
+            if declared()[way] not in (own, ANY):
                 told = await ask(client, planted, way, once=True)
                 assert [status for status, _ in told] == [403], f"{way}: {told}"
                 assert MARK.encode() not in told[0][1]
         for what, method, params in calls(planted.ids):
             tool = TOOLS.get(str(params.get("name", ""))) if method == "tools/call" else None
-            needs = needs_of_tool(tool.name, reads_only=tool.reads_only) if tool else READ
+            needs = tool.needs if tool else READ
             if needs != own:
                 answer = await rpc(client, planted.urls["native"], method, params)
                 assert "role" in answer.text, f"{what}: {answer.text}"

@@ -4,8 +4,6 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import Response
 
-from api.access.admission import guarded
-from api.access.dialect_roles import needs_at
 from api.dialects import detail
 from api.dialects.agent_memory.asking import unprocessable
 from api.dialects.agent_memory.routes import ENDPOINTS
@@ -21,7 +19,7 @@ from ingest.settings import Settings
 def create_app(settings: Settings) -> Starlette:
     """The application; its state is given to it by the process."""
     return Starlette(
-        routes=guarded(routes(ENDPOINTS), needs_at("agent_memory")),
+        routes=routes(ENDPOINTS),
         exception_handlers=handlers(said),
         middleware=[
             Middleware(Measure, "agent_memory"),

@@ -15,6 +15,7 @@ from api.dialects.detail import FAULT
 from api.dialects.faults import usual
 from api.endpoint import Endpoint
 from api.openapi import About, documented
+from ingest.roles import ADMIN, ANY, READ, READ_WRITE, WRITE
 
 ABOUT = About(
     "agent-memory",
@@ -29,11 +30,14 @@ _INVALID = {422: "The request does not fit; `detail` lists what is wrong."}
 ENDPOINTS = documented(
     ABOUT,
     [
-        Endpoint("GET", "/api/health", health.health, "Whether the service can be used.", answer=health.HealthAnswer),
-        Endpoint("GET", "/api/admin/stats", health.stats, "How much there is.", "S", answer=health.StatsAnswer),
+        Endpoint(
+            "GET", "/api/health", ANY, health.health, "Whether the service can be used.", answer=health.HealthAnswer
+        ),
+        Endpoint("GET", "/api/admin/stats", ADMIN, health.stats, "How much there is.", "S", answer=health.StatsAnswer),
         Endpoint(
             "POST",
             "/api/admin/re-embed",
+            ADMIN,
             reembedding.start,
             "Make vectors again.",
             "S",
@@ -44,15 +48,17 @@ ENDPOINTS = documented(
         Endpoint(
             "GET",
             "/api/admin/re-embed/status",
+            ADMIN,
             reembedding.status,
             "How far that is.",
             "S",
             answer=reembedding.PROGRESS,
         ),
-        Endpoint("POST", "/api/admin/re-embed/cancel", reembedding.cancel, "Stop that.", "S", answer=Done),
+        Endpoint("POST", "/api/admin/re-embed/cancel", ADMIN, reembedding.cancel, "Stop that.", "S", answer=Done),
         Endpoint(
             "POST",
             "/api/queue",
+            WRITE,
             observations.queue,
             "Record the use of a tool.",
             body=QueueItem,
@@ -62,6 +68,7 @@ ENDPOINTS = documented(
         Endpoint(
             "POST",
             "/api/observations/search",
+            READ,
             observations.search,
             "Search observations.",
             "S",
@@ -72,6 +79,7 @@ ENDPOINTS = documented(
         Endpoint(
             "POST",
             "/api/observations",
+            READ_WRITE,
             observations.create,
             "Make an observation.",
             "S",
@@ -82,6 +90,7 @@ ENDPOINTS = documented(
         Endpoint(
             "GET",
             "/api/observations",
+            READ,
             observations.listing,
             "Observations, newest first.",
             query=bodies.ObservationsQuery,
@@ -91,6 +100,7 @@ ENDPOINTS = documented(
         Endpoint(
             "GET",
             "/api/observations/{id}",
+            READ,
             observations.get,
             "One observation.",
             "S",
@@ -100,6 +110,7 @@ ENDPOINTS = documented(
         Endpoint(
             "POST",
             "/api/sessions",
+            READ_WRITE,
             sessions.create,
             "Begin a session.",
             body=bodies.NewSession,
@@ -109,6 +120,7 @@ ENDPOINTS = documented(
         Endpoint(
             "GET",
             "/api/sessions",
+            READ,
             sessions.listing,
             "Sessions, the newest first.",
             "S",
@@ -119,6 +131,7 @@ ENDPOINTS = documented(
         Endpoint(
             "PATCH",
             "/api/sessions/{session_id:path}",
+            READ_WRITE,
             sessions.patch,
             "Say what became of a session.",
             body=bodies.SessionChanges,
@@ -128,6 +141,7 @@ ENDPOINTS = documented(
         Endpoint(
             "POST",
             "/api/lessons",
+            READ_WRITE,
             lessons.create,
             "State a rule.",
             "S",
@@ -138,6 +152,7 @@ ENDPOINTS = documented(
         Endpoint(
             "GET",
             "/api/lessons",
+            READ,
             lessons.listing,
             "Rules, the most severe first.",
             query=bodies.LessonsQuery,
@@ -147,6 +162,7 @@ ENDPOINTS = documented(
         Endpoint(
             "GET",
             "/api/lessons/match",
+            READ,
             lessons.match,
             "Rules about a tool call.",
             query=bodies.MatchQuery,
@@ -156,6 +172,7 @@ ENDPOINTS = documented(
         Endpoint(
             "PATCH",
             "/api/lessons/{id}",
+            READ_WRITE,
             lessons.patch,
             "Change a rule.",
             "S",
@@ -170,6 +187,7 @@ ENDPOINTS = documented(
         Endpoint(
             "POST",
             "/api/lessons/{id}/trigger",
+            READ_WRITE,
             lessons.trigger,
             "Count that a rule was shown.",
             answer=Triggered,

@@ -7,8 +7,6 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 
-from api.access.admission import guarded
-from api.access.dialect_roles import needs_at
 from api.dialects.agentd.routes import ENDPOINTS
 from api.dialects.faults import handlers
 from api.dialects.guards import guard
@@ -25,7 +23,7 @@ def create_app(settings: Settings) -> Starlette:
     """The application; its state is given to it by the process."""
     origins = [origin.strip().rstrip("/") for origin in settings.agentd_origins.split(",") if origin.strip()]
     return Starlette(
-        routes=guarded(routes(ENDPOINTS), needs_at("agentd")),
+        routes=routes(ENDPOINTS),
         exception_handlers=handlers(said),
         middleware=[
             Middleware(Measure, "agentd"),

@@ -35,6 +35,7 @@ from api.openapi import TEXT, About, documented
 from api.services import services
 from ingest.clock import system_clock
 from ingest.errors import CommandRejected, NotFound
+from ingest.roles import ADMIN, ANY, READ, READ_WRITE
 from mcp_gateway.tools.tool import Door
 from projections.access import Reader, may_change, reader_of
 from projections.dialects import agentd
@@ -251,35 +252,36 @@ ENDPOINTS = documented(
     ABOUT,
     [
         Endpoint(
-            "GET", "/health", health, "Whether the service can be used.", answer=Health, answers={503: Health},
+            "GET", "/health", ANY, health, "Whether the service can be used.", answer=Health, answers={503: Health},
             faults={503: "Something it stands on is away; the same shape, `degraded`."},
         ),
         Endpoint(
-            "GET", "/metrics", metrics, "Counters, as Prometheus reads them.", "S",
+            "GET", "/metrics", ADMIN, metrics, "Counters, as Prometheus reads them.", "S",
             answer=TEXT, media="text/plain",
         ),
         Endpoint(
-            "POST", "/memories", create, "Store a memory.", status=201, body=Create, answer=MemoryView,
+            "POST", "/memories", READ_WRITE, create, "Store a memory.", status=201, body=Create, answer=MemoryView,
             faults={400: "Content or creator is blank or missing.", 413: "Over 2 MiB.", 422: "A value does not fit."},
         ),
         Endpoint(
-            "GET", "/memories", listed, "List memories, newest first.", query=Listing, answer=Page,
+            "GET", "/memories", READ, listed, "List memories, newest first.", query=Listing, answer=Page,
             faults={400: "A parameter does not fit."},
         ),
         Endpoint(
-            "POST", "/memories/search", search, "Find memories by meaning.", body=Search, answer=Found,
+            "POST", "/memories/search", READ, search, "Find memories by meaning.", body=Search, answer=Found,
             faults={400: "The query is blank or missing.", 422: "A value does not fit."},
         ),
         Endpoint(
-            "GET", "/memories/{id}", one, "Read a memory.", query=Asked, answer=MemoryView,
+            "GET", "/memories/{id}", READ, one, "Read a memory.", query=Asked, answer=MemoryView,
             faults={**_BAD_ID, 404: "There is none."},
         ),
         Endpoint(
-            "DELETE", "/memories/{id}", delete, "Delete a memory, for good.", query=Asked, answer=Deleted,
+            "DELETE", "/memories/{id}", READ_WRITE, delete, "Delete a memory, for good.", query=Asked, answer=Deleted,
             faults=_BAD_ID,
         ),
         Endpoint(
-            "PUT", "/memories/{id}/visibility", show, "Change who may find a memory.", body=Show, answer=MemoryView,
+            "PUT", "/memories/{id}/visibility", READ_WRITE, show,
+            "Change who may find a memory.", body=Show, answer=MemoryView,
             faults={
                 400: "Not its creator or owner, or no such visibility.",
                 404: "There is none.",

@@ -21,6 +21,7 @@ from api.dialects.agentmemory.asking import (
 from api.dialects.agentmemory.shapes import ACTION, COUNT, EDGE, READY, fields, listed, outcome
 from api.endpoint import Endpoint
 from ingest.errors import NotFound
+from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory import actions as tools
 from mcp_gateway.tools.agentmemory.asking import chosen, count, needed
@@ -177,6 +178,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/actions",
+        READ,
         list_actions,
         "Actions, the newest first.",
         "S",
@@ -186,6 +188,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/actions",
+        READ_WRITE,
         create,
         "Write down an action.",
         "S",
@@ -197,6 +200,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/actions/get",
+        READ,
         get_action,
         "One action.",
         "S",
@@ -207,6 +211,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/actions/update",
+        READ_WRITE,
         update,
         "Change the action that the body names.",
         "S",
@@ -217,6 +222,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/actions/edges",
+        READ_WRITE,
         relate,
         "Make an action depend on another one.",
         "S",
@@ -227,6 +233,7 @@ ENDPOINTS = [
     Endpoint(
         "PATCH",
         "/agentmemory/actions/{id}",
+        READ_WRITE,
         patch,
         "Change an action.",
         "S",
@@ -238,6 +245,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/frontier",
+        READ,
         frontier,
         "What can be worked on now, best first.",
         "S",
@@ -249,6 +257,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/next",
+        READ,
         next_action,
         "The one action to work on next.",
         "S",

@@ -7,14 +7,12 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 
-from api.access.admission import guarded
-from api.access.dialect_roles import needs_at
 from api.dialects.agentmemory import live
 from api.dialects.agentmemory.asking import failed
 from api.dialects.agentmemory.routes import ENDPOINTS
 from api.dialects.faults import handlers
 from api.dialects.guards import guard
-from api.endpoint import routes
+from api.endpoint import open_paths, routes
 from api.http import Json
 from api.ops import Measure
 from ingest.errors import AccessDenied, CommandRejected, Forbidden, SessionFull, SlotFull
@@ -22,13 +20,12 @@ from ingest.settings import Settings
 from mcp_gateway.tools.agentmemory.answers import argument
 
 ORIGINS = r"null|https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?|vscode-webview://.*|chrome-extension://.*"
-OPEN_PATHS = frozenset({"/agentmemory/livez", "/", "/viewer", "/favicon.svg"})
 
 
 def create_app(settings: Settings) -> Starlette:
     """The application; its state is given to it by the process."""
     return Starlette(
-        routes=guarded([*routes(ENDPOINTS), *live.routes()], needs_at("agentmemory")),
+        routes=[*routes(ENDPOINTS), *live.routes()],
         exception_handlers=handlers(said),
         middleware=[
             Middleware(Measure, "agentmemory"),
@@ -44,7 +41,7 @@ def create_app(settings: Settings) -> Starlette:
                 Json({"error": "unauthorized"}, 401),
                 Json({"error": "forbidden: this page may not use a server without a secret"}, 403),
                 origins=re.compile(ORIGINS),
-                open_paths=OPEN_PATHS,
+                open_paths=open_paths(ENDPOINTS),
             ),
         ],
     )

@@ -10,6 +10,7 @@ from api.dialects.agentmemory.asking import NUMBER, TEXT, Properties, asked_in_q
 from api.dialects.agentmemory.shapes import AUDITED, fields, listed, outcome
 from api.endpoint import Endpoint
 from ingest.errors import ReaderUnknown
+from ingest.roles import READ
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Door
 from projections.dialects import agentmemory as dialect
@@ -102,6 +103,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/audit",
+        READ,
         audit,
         "Who wrote or deleted what, the newest first.",
         query=fields(AUDIT_FIELDS),

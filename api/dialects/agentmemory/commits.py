@@ -12,6 +12,7 @@ from api.endpoint import Endpoint
 from api.http import Json
 from ingest.clock import system_clock
 from ingest.commands.requests import LinkCommit
+from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.asking import chosen, command, needed
 from mcp_gateway.tools.agentmemory.sessions import told
@@ -124,6 +125,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/session/commit",
+        READ_WRITE,
         link,
         "Link a commit to the session it was made in.",
         body=fields(STATED, ("sha",)),
@@ -132,6 +134,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/session/by-commit",
+        READ,
         by_commit,
         "A commit, and the sessions it was made in.",
         faults={404: "no session is known for it"},
@@ -141,6 +144,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/commits",
+        READ,
         commits,
         "Commits, the newest linked first.",
         query=fields(LIST),

@@ -33,6 +33,7 @@ from api.dialects.homes import home_of
 from api.endpoint import Endpoint
 from ingest.clock import system_clock
 from ingest.errors import NotFound
+from ingest.roles import READ_WRITE
 from mcp_gateway.tools.agentmemory.asking import chosen, needed
 from mcp_gateway.tools.agentmemory.condense import consolidate as consolidate_tool
 from mcp_gateway.tools.agentmemory.condense import summarised
@@ -125,6 +126,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/summarize",
+        READ_WRITE,
         summarize,
         "Summarise a session now.",
         body=fields(SUMMARIZE, ("sessionId",)),
@@ -133,6 +135,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/crystals/auto",
+        READ_WRITE,
         crystallize,
         "Make crystals of work that was finished a while ago.",
         body=fields(AUTO),
@@ -142,6 +145,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/consolidate-pipeline",
+        READ_WRITE,
         pipeline,
         "All of the consolidation, or one tier of it.",
         body=fields(PIPELINE),
@@ -151,6 +155,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/consolidate",
+        READ_WRITE,
         consolidate,
         "Memories about what observations have in common.",
         body=fields(PIPELINE),

@@ -10,6 +10,7 @@ from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, DEGRADED, fields, ou
 from api.endpoint import Endpoint
 from api.http import Json
 from ingest.errors import ProjectionBehind
+from ingest.roles import ANY, READ
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.asking import chosen, needed
 from mcp_gateway.tools.tool import Door
@@ -88,6 +89,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/context",
+        READ,
         context,
         "The context of a project within a budget of tokens.",
         body=fields(CONTEXT, ("sessionId", "project")),
@@ -96,6 +98,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/enrich",
+        READ,
         enrich,
         "What is known of files that are about to be touched.",
         body=fields(ENRICH, ("sessionId", "files")),
@@ -104,6 +107,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/claude-bridge/sync",
+        ANY,
         bridge,
         "Nothing to do: answers that all is well.",
         answer=outcome({"skipped": BOOLEAN, "reason": TEXT}),

@@ -7,6 +7,7 @@ from api.dialects.agentmemory.asking import NUMBER, Properties, asked_in_query, 
 from api.dialects.agentmemory.shapes import FAILED, MEMORY, OBJECT, SESSION, SUMMARY, TEXT, fields, listed, record
 from api.endpoint import Endpoint
 from ingest.errors import ProjectionBehind, ReaderUnknown
+from ingest.roles import ADMIN
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.export import export as export_tool
 
@@ -30,6 +31,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/export",
+        ADMIN,
         export,
         "Everything there is, as one JSON object.",
         query=fields(EXPORT_FIELDS),

@@ -17,6 +17,7 @@ from api.dialects.agentmemory.shapes import NOTE, fields, listed, outcome
 from api.endpoint import Endpoint
 from ingest.commands.requests import SetSlot
 from ingest.errors import NotFound, Overloaded
+from ingest.roles import ANY, READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from projections.dialects import agentmemory as dialect
 from projections.documents.slots import Slot
@@ -78,13 +79,14 @@ def descriptions(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
         Endpoint(
             "GET",
             "/agent.md",
+            ANY,
             agent,
             "What this API offers to an agent, as Markdown.",
             "S",
             answer=TEXT,
             media=MARKDOWN,
         ),
-        Endpoint("GET", "/auth.md", auth, "How to authenticate, as Markdown.", "S", answer=TEXT, media=MARKDOWN),
+        Endpoint("GET", "/auth.md", ANY, auth, "How to authenticate, as Markdown.", "S", answer=TEXT, media=MARKDOWN),
     ]
 
 
@@ -130,6 +132,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/second-brain",
+        READ,
         list_notes,
         "The notes, or one of them.",
         "S",
@@ -140,6 +143,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/second-brain",
+        READ_WRITE,
         write_note,
         "Keep a note.",
         "S",

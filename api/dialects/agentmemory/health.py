@@ -17,6 +17,7 @@ from api.dialects.agentmemory.shapes import COUNT, OBJECT, PORTS, TEXT, listed, 
 from api.endpoint import Endpoint
 from api.http import Json
 from api.services import services
+from ingest.roles import ANY, READ
 from mcp_gateway.tools.catalog import server_version
 
 PING_S = 2.0
@@ -220,6 +221,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/livez",
+        ANY,
         livez,
         "That the process answers; asked without a secret.",
         open=True,
@@ -228,6 +230,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/health",
+        ANY,
         health,
         "How the server is.",
         faults={503: "the log does not answer, or nobody projects"},
@@ -237,6 +240,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/config/flags",
+        ANY,
         flags,
         "What is switched on.",
         answer=record({"version": TEXT, "provider": TEXT, "embeddingProvider": TEXT, "flags": listed(OBJECT)}),
@@ -244,6 +248,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/graph/stats",
+        READ,
         graph_stats,
         "How many nodes and edges the graph has.",
         answer=outcome(

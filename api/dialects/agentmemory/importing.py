@@ -21,6 +21,7 @@ from api.services import services
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Event
 from ingest.events.observation import ObservationRecorded
+from ingest.roles import ADMIN
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.asking import chosen
 from mcp_gateway.tools.tool import Door
@@ -132,6 +133,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/replay/import-jsonl",
+        ADMIN,
         import_transcripts,
         "Take over transcripts.",
         status=202,

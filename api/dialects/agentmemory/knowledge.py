@@ -40,6 +40,7 @@ from api.endpoint import Endpoint
 from api.http import Json
 from ingest.clock import system_clock
 from ingest.errors import CommandRejected, NotFound
+from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory import condense, recall, sessions
 from mcp_gateway.tools.agentmemory.answers import failed
@@ -232,6 +233,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/graph/query",
+        READ,
         query_graph,
         "Part of the graph.",
         "V",
@@ -249,6 +251,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/graph/build",
+        READ,
         build_graph,
         "How big the graph is.",
         "V",
@@ -259,6 +262,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/semantic",
+        READ,
         semantic,
         "Facts that several sessions agree on.",
         "S",
@@ -268,6 +272,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/procedural",
+        READ,
         procedural,
         "How things are done.",
         "S",
@@ -277,6 +282,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/crystals",
+        READ,
         crystals,
         "What chains of finished actions came to.",
         "S",
@@ -286,6 +292,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/crystals/create",
+        READ_WRITE,
         create_crystal,
         "A memory and lessons of finished actions.",
         "S",
@@ -296,6 +303,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/insights",
+        READ,
         insights,
         "Insights, the surest first.",
         "S",
@@ -305,6 +313,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/insights/search",
+        READ,
         search_insights,
         "Insights about a query.",
         "S",
@@ -315,6 +324,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/profile",
+        READ,
         profile,
         "What a project is like, or which there are.",
         "S",
@@ -324,6 +334,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/timeline",
+        READ,
         timeline,
         "What was observed around an anchor.",
         "S",
@@ -336,6 +347,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/reflect",
+        READ_WRITE,
         reflect,
         "Insights of a project, or slots from a session.",
         "S",

@@ -19,6 +19,7 @@ from api.dialects.agentmemory.asking import (
 from api.dialects.agentmemory.shapes import COUNT, LESSON, fields, listed, outcome
 from api.endpoint import Endpoint
 from ingest.errors import NotFound
+from ingest.roles import READ, READ_WRITE
 from mcp_gateway.tools.agentmemory import lessons as tools
 from mcp_gateway.tools.agentmemory.asking import needed, written_document
 from projections.dialects import agentmemory as dialect
@@ -99,6 +100,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/lessons",
+        READ,
         list_lessons,
         "The lessons, the surest first.",
         "S",
@@ -109,6 +111,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/lessons",
+        READ_WRITE,
         save,
         "Say a lesson; 200 when it was known and is stronger now.",
         "S",
@@ -121,6 +124,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/lessons/search",
+        READ,
         search,
         "Lessons about a query.",
         "S",
@@ -131,6 +135,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/lessons/strengthen",
+        READ_WRITE,
         strengthen,
         "Say that a lesson proved right again.",
         "S",
@@ -141,6 +146,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/lessons/delete",
+        READ_WRITE,
         delete,
         "Forget a lesson.",
         "S",

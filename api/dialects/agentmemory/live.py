@@ -15,13 +15,14 @@ from redis.exceptions import RedisError
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from api.access.admission import POLICY_VIOLATION, TRY_LATER
+from api.access.admission import POLICY_VIOLATION, TRY_LATER, guarded
 from api.access.keyring import still_holds
 from api.dialects.agentmemory.frames import frames
 from api.following import followed
 from api.services import Services, services_of
 from ingest.errors import CommandRejected, MnemologError
 from ingest.events.observation import ObservationRecorded
+from ingest.roles import READ
 from ingest.tasks import end
 from projections.access import Reader
 from projections.queries import Wanted
@@ -193,4 +194,4 @@ async def _goodbye(socket: WebSocket, code: int, reason: str) -> None:
 def routes() -> list[WebSocketRoute]:
     """The routes of the stream, on one set of viewers."""
     live = Live()
-    return [WebSocketRoute(path, live.serve) for path in PATHS]
+    return [guarded(WebSocketRoute(path, live.serve), READ) for path in PATHS]

@@ -24,6 +24,7 @@ from api.dialects.agentmemory.shapes import COUNT, MEMORY, OBJECT, fields, liste
 from api.endpoint import Endpoint
 from api.http import Json
 from ingest.errors import ProjectionBehind, ReaderUnknown
+from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.asking import chosen
 from mcp_gateway.tools.agentmemory.memories import save
@@ -134,6 +135,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/remember",
+        READ_WRITE,
         remember,
         "Keep a memory.",
         status=201,
@@ -143,6 +145,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/agent/remember",
+        READ_WRITE,
         remember,
         "Keep a memory.",
         "S",
@@ -153,6 +156,7 @@ ENDPOINTS = [
     Endpoint(
         "DELETE",
         "/agentmemory/governance/memories",
+        READ_WRITE,
         delete,
         "Forget memories, for good.",
         body=fields(DELETE, ("memoryIds",)),
@@ -161,6 +165,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/memories",
+        READ,
         memories,
         "The memories, newest first, or how many there are.",
         query=fields(LIST),

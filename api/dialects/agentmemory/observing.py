@@ -16,6 +16,7 @@ from api.dialects.homes import Home, homes, settled
 from api.endpoint import Endpoint
 from api.http import Json
 from ingest.commands.requests import TrackSession, WriteCommand
+from ingest.roles import WRITE
 from mcp_gateway.tools.agentmemory.asking import chosen, needed
 from mcp_gateway.tools.agentmemory.sessions import observe as agent_observe
 from projections.dialects import agentmemory as dialect
@@ -133,6 +134,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/observe",
+        WRITE,
         observe,
         "Record what a hook saw.",
         status=201,
@@ -142,6 +144,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/agent/observe",
+        WRITE,
         observe_as_agent,
         "Record what an agent says itself, as if it had used a tool.",
         "S",

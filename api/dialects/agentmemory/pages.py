@@ -10,6 +10,7 @@ from starlette.responses import HTMLResponse, Response
 
 from api.dialects.agentmemory.shapes import TEXT
 from api.endpoint import Endpoint
+from ingest.roles import ANY
 
 _HOST = re.compile(r"[\w.:\[\]-]{1,255}")
 _FOLDER = files("api.dialects.agentmemory") / "viewer"
@@ -52,8 +53,8 @@ async def icon(request: Request) -> Response:
 
 
 ENDPOINTS = [
-    Endpoint("GET", "/", viewer, "The viewer.", answer=TEXT, media="text/html"),
-    Endpoint("GET", "/viewer", viewer, "The viewer.", answer=TEXT, media="text/html"),
-    Endpoint("GET", "/agentmemory/viewer", viewer, "The viewer.", answer=TEXT, media="text/html"),
-    Endpoint("GET", "/favicon.svg", icon, "The viewer's icon.", answer=TEXT, media="image/svg+xml"),
+    Endpoint("GET", "/", ANY, viewer, "The viewer.", answer=TEXT, media="text/html", open=True),
+    Endpoint("GET", "/viewer", ANY, viewer, "The viewer.", answer=TEXT, media="text/html", open=True),
+    Endpoint("GET", "/agentmemory/viewer", ANY, viewer, "The viewer.", answer=TEXT, media="text/html"),
+    Endpoint("GET", "/favicon.svg", ANY, icon, "The viewer's icon.", answer=TEXT, media="image/svg+xml", open=True),
 ]

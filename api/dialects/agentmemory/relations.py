@@ -21,6 +21,7 @@ from api.endpoint import Endpoint
 from api.http import Json
 from ingest.commands.requests import Relate
 from ingest.errors import NotFound
+from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.asking import chosen, command, count, needed, written_document
 from mcp_gateway.tools.tool import Door
@@ -150,6 +151,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/relations",
+        READ,
         list_relations,
         "Relations, the newest first.",
         "S",
@@ -159,6 +161,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/relations",
+        READ_WRITE,
         relate,
         "Relate two memories.",
         "S",
@@ -170,6 +173,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/evolve",
+        READ_WRITE,
         evolve,
         "A memory's next version.",
         "S",
@@ -180,6 +184,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/memories/{id}",
+        READ,
         get_memory,
         "One memory.",
         "V",
@@ -189,6 +194,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/memories/{id}/versions",
+        READ,
         get_versions,
         "Every version of a memory, the oldest first.",
         "V",

@@ -10,6 +10,7 @@ from api.dialects.agentmemory.shapes import FILM, OBSERVATION, SESSION, fields, 
 from api.dialects.homes import home_of
 from api.endpoint import Endpoint
 from ingest.clock import to_ms
+from ingest.roles import READ
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory import sessions as tools
 from mcp_gateway.tools.agentmemory.asking import chosen, session_of
@@ -63,6 +64,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/observations",
+        READ,
         observations,
         "A session's observations, the oldest first.",
         "S",
@@ -73,6 +75,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/replay/sessions",
+        READ,
         list_sessions,
         "The sessions that can be played back.",
         "S",
@@ -82,6 +85,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/replay/load",
+        READ,
         load,
         "A session as a film.",
         "S",

@@ -22,6 +22,7 @@ from api.dialects.agentmemory.shapes import COUNT, DEGRADED, OBJECT, RESULT, fie
 from api.endpoint import Endpoint
 from api.http import Json
 from ingest.errors import ProjectionBehind, ReaderUnknown
+from ingest.roles import ADMIN, READ
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.asking import MAX_LIMIT
 from mcp_gateway.tools.agentmemory.recall import recall
@@ -136,6 +137,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/search",
+        READ,
         search,
         "Search observations and memories.",
         body=fields(SEARCH, ("query",)),
@@ -147,6 +149,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/smart-search",
+        READ,
         smart_search,
         "Search, titles first; what expandIds names in full.",
         body=fields(SMART_SEARCH),
@@ -158,6 +161,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/diagnostics/followup",
+        ADMIN,
         followup,
         "How often agents search again at once.",
         answer=outcome(

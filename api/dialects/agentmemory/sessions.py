@@ -27,6 +27,7 @@ from api.http import Json
 from ingest.clock import system_clock, to_ms
 from ingest.commands.requests import TrackSession
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
+from ingest.roles import READ, READ_WRITE, WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.asking import chosen, needed, session_of
 from mcp_gateway.tools.agentmemory.sessions import MAX_SESSIONS
@@ -147,6 +148,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/session/start",
+        READ_WRITE,
         start,
         "Start a session, or go on with it; answers a context.",
         body=fields(START, ("sessionId",)),
@@ -155,6 +157,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/session/end",
+        WRITE,
         end,
         "End a session.",
         body=fields(END_FIELDS, ("sessionId",)),
@@ -163,6 +166,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/sessions",
+        READ,
         sessions,
         "The sessions, the newest first.",
         query=fields(LIST),

@@ -19,6 +19,7 @@ from api.dialects.agentmemory.shapes import COUNT, SLOT, fields, listed, outcome
 from api.dialects.homes import home_of
 from api.endpoint import Endpoint
 from ingest.errors import CommandRejected, MnemologError
+from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory import slots as tools
 from mcp_gateway.tools.agentmemory.asking import needed
@@ -103,6 +104,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/slots",
+        READ,
         list_slots,
         "All slots, by label.",
         "S",
@@ -112,6 +114,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/slot",
+        READ,
         get_slot,
         "One slot.",
         "S",
@@ -122,6 +125,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/slot",
+        READ_WRITE,
         create,
         "Create a slot, or replace its text.",
         "S",
@@ -133,6 +137,7 @@ ENDPOINTS = [
     Endpoint(
         "DELETE",
         "/agentmemory/slot",
+        READ_WRITE,
         delete,
         "Remove a slot.",
         "S",
@@ -143,6 +148,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/slot/append",
+        READ_WRITE,
         append,
         "Add a line to a slot.",
         "S",
@@ -153,6 +159,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/slot/replace",
+        READ_WRITE,
         replace,
         "Replace a slot's text.",
         "S",
@@ -163,6 +170,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/slot/reflect",
+        READ_WRITE,
         reflect_session,
         "Bring the slots that follow the work up to date with a session.",
         "S",

@@ -15,6 +15,7 @@ from api.endpoint import Endpoint
 from api.http import Json
 from api.services import READER_HEADER, tool_door
 from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound, TooManyRequests
+from ingest.roles import ANY
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import PROFILES
@@ -79,10 +80,11 @@ def _said(answer: Answer) -> Response:
 
 
 ENDPOINTS = [
-    Endpoint("GET", "/agentmemory/mcp/tools", tools, "The tools.", answer=record({"tools": listed(TOOL)})),
+    Endpoint("GET", "/agentmemory/mcp/tools", ANY, tools, "The tools.", answer=record({"tools": listed(TOOL)})),
     Endpoint(
         "POST",
         "/agentmemory/mcp/tools",
+        ANY,
         call_for_status,
         "Call a tool.",
         "S",
@@ -93,6 +95,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/mcp/call",
+        ANY,
         call,
         "Call a tool; what goes wrong in it is in the answer's text.",
         body=fields(CALL, ("name",)),

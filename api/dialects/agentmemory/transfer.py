@@ -28,6 +28,7 @@ from api.endpoint import Endpoint
 from api.http import body
 from api.services import services
 from ingest.errors import CommandRejected, Overloaded
+from ingest.roles import ADMIN, READ
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory import antigravity
 from mcp_gateway.tools.agentmemory.asking import count
@@ -157,6 +158,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/import",
+        ADMIN,
         import_export,
         "Take over an export; what cannot be taken is told of.",
         "S",
@@ -177,6 +179,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/antigravity/sync",
+        ADMIN,
         sync_antigravity,
         "Take over conversations of Antigravity.",
         "S",
@@ -188,6 +191,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/dolt/commits",
+        READ,
         commits,
         "The audit log, told as commits.",
         "S",

@@ -17,6 +17,7 @@ from api.dialects.agentmemory.asking import (
 from api.dialects.agentmemory.shapes import CHECK, COUNT, FORGOTTEN_BY_AGE, OBJECT, fields, listed, outcome
 from api.dialects.homes import home_of, homes
 from api.endpoint import Endpoint
+from ingest.roles import ADMIN, READ_WRITE
 from mcp_gateway.tools.agentmemory import condense, memories
 from mcp_gateway.tools.agentmemory.asking import chosen
 from projections.operations.sweep import Sweep
@@ -83,6 +84,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/forget",
+        READ_WRITE,
         forget,
         "Forget a memory, observations, or a session.",
         "S",
@@ -95,6 +97,7 @@ ENDPOINTS = [
         Endpoint(
             "POST",
             path,
+            READ_WRITE,
             auto_forget,
             "Forget what has had its time.",
             "S",
@@ -108,6 +111,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/diagnostics",
+        ADMIN,
         diagnose,
         "How the server is, and what is wrong.",
         "S",
@@ -124,6 +128,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/diagnostics/heal",
+        ADMIN,
         heal,
         "What is wrong, and whether it was put right.",
         "S",

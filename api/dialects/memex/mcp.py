@@ -5,13 +5,13 @@ from starlette.middleware import Middleware
 from starlette.types import Scope
 
 from api.access.admission import guarded
-from api.access.dialect_roles import needs_at
 from api.access.principal import principal_of
 from api.dialects.detail import said
 from api.dialects.faults import handlers
 from api.dialects.guards import guard
 from api.http import Json
 from api.ops import Measure
+from ingest.roles import ANY
 from ingest.settings import Settings
 from mcp_gateway.server import Gateway
 
@@ -19,9 +19,7 @@ from mcp_gateway.server import Gateway
 def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The application; its state is given to it by the process."""
     return Starlette(
-        routes=guarded(
-            [gateway.with_sessions("memex", settings.host, settings.memex_mcp_hosts, _owner)], needs_at("memex_mcp")
-        ),
+        routes=[guarded(gateway.with_sessions("memex", settings.host, settings.memex_mcp_hosts, _owner), ANY)],
         exception_handlers=handlers(said),
         middleware=[
             Middleware(Measure, "memex_mcp"),

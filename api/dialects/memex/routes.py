@@ -33,6 +33,7 @@ from api.services import services
 from ingest.clock import system_clock
 from ingest.connections import pool_size
 from ingest.log.position import Token
+from ingest.roles import ADMIN, ANY, READ, READ_WRITE, WRITE
 from mcp_gateway.tools.memex import memories
 from mcp_gateway.tools.tool import Door
 from projections.dialects.memex import Shown
@@ -124,24 +125,24 @@ ENDPOINTS = documented(
     ABOUT,
     [
         Endpoint(
-            "POST", "/v1/memories", create, "Store a memory.",
+            "POST", "/v1/memories", WRITE, create, "Store a memory.",
             status=201, body=MemoryCreate, answer=Shown, faults=_INVALID | _TOO_OFTEN | _BROKEN,
         ),
         Endpoint(
-            "POST", "/v1/memories/search", search, "Find what an agent remembers of a user.",
+            "POST", "/v1/memories/search", READ, search, "Find what an agent remembers of a user.",
             body=MemorySearch, answer=Found, faults=_INVALID | _TOO_OFTEN | _BROKEN,
         ),
         Endpoint(
-            "DELETE", "/v1/memories/{memory_id}", delete, "Forget a memory.",
+            "DELETE", "/v1/memories/{memory_id}", READ_WRITE, delete, "Forget a memory.",
             "S", status=204, query=OfAgent, faults={404: "Not there, or another agent's."} | _INVALID | _BROKEN,
         ),
         Endpoint(
-            "GET", "/v1/memories/count", count, "Count what an agent remembers of a user.",
+            "GET", "/v1/memories/count", READ, count, "Count what an agent remembers of a user.",
             "S", query=OfPair, answer=Counted, faults=_INVALID | _BROKEN,
         ),
-        Endpoint("GET", "/health", health, "Whether reads and writes work; always 200.", "S", answer=Health),
-        Endpoint("GET", "/metrics", metrics, "Figures for Prometheus.", "M", answer=TEXT, media="text/plain"),
-        Endpoint("GET", "/", info, "What this is.", "S", answer=Info),
+        Endpoint("GET", "/health", ANY, health, "Whether reads and writes work; always 200.", "S", answer=Health),
+        Endpoint("GET", "/metrics", ADMIN, metrics, "Figures for Prometheus.", "M", answer=TEXT, media="text/plain"),
+        Endpoint("GET", "/", ANY, info, "What this is.", "S", answer=Info),
     ],
 )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ingest.roles import READ, READ_WRITE, WRITE
 from mcp_gateway.tools.agent_memory import lessons, observations, shapes
 from mcp_gateway.tools.tool import Answer, Door, Tool, dialect_tool
 
@@ -29,6 +30,7 @@ _PROJECT = _text("Only this project. Left out: all.")
 AGENT_MEMORY: tuple[Tool, ...] = (
     dialect_tool(
         "memory_search_guide",
+        READ,
         "How to search memory in three steps: search, timeline, get_observations. Read it once before you search.",
         _guide,
         properties={},
@@ -38,6 +40,7 @@ AGENT_MEMORY: tuple[Tool, ...] = (
     _open(
         dialect_tool(
             "search",
+            READ,
             "Step 1: search observations. Answers ids and titles, best first. "
             "Takes query, project, type, limit, dateStart, dateEnd, offset, orderBy.",
             observations.search,
@@ -59,6 +62,7 @@ AGENT_MEMORY: tuple[Tool, ...] = (
     ),
     dialect_tool(
         "timeline",
+        READ,
         "Step 2: what happened around an observation in its session. Give its id as anchor, or a query that finds it.",
         observations.timeline,
         properties={
@@ -74,6 +78,7 @@ AGENT_MEMORY: tuple[Tool, ...] = (
     _open(
         dialect_tool(
             "get_observations",
+            READ,
             "Step 3: everything about the observations you chose, by id; several at once. "
             "Takes ids, orderBy (date_asc or date_desc), limit, project.",
             observations.get_observations,
@@ -86,6 +91,7 @@ AGENT_MEMORY: tuple[Tool, ...] = (
     ),
     dialect_tool(
         "save_memory",
+        WRITE,
         "Save something to memory by hand, so that later sessions find it.",
         observations.save_memory,
         properties={
@@ -98,6 +104,7 @@ AGENT_MEMORY: tuple[Tool, ...] = (
     ),
     dialect_tool(
         "create_lesson",
+        READ_WRITE,
         "Write down a rule learned from a mistake. It is shown before tool calls that its trigger matches.",
         lessons.create_lesson,
         properties={
@@ -118,6 +125,7 @@ AGENT_MEMORY: tuple[Tool, ...] = (
     ),
     dialect_tool(
         "search_lessons",
+        READ,
         "Search the rules that are in force: those of a project and the ones for every project.",
         lessons.search_lessons,
         properties={

@@ -6,6 +6,7 @@ What a tool does is in `calls`, which loads the index and so is only loaded by a
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from ingest.roles import ADMIN, READ, READ_WRITE, WRITE, Needs
 from mcp_gateway.tools.agentmemory.answers import refused
 from mcp_gateway.tools.tool import Answer, Door, Tool, dialect_tool
 
@@ -47,6 +48,7 @@ def _called(name: str) -> Callable[[Door, dict[str, Any]], Awaitable[Answer]]:
 
 def _tool(
     name: str,
+    needs: Needs,
     description: str,
     properties: Properties,
     required: tuple[str, ...] = (),
@@ -55,6 +57,7 @@ def _tool(
 ) -> Tool:
     return dialect_tool(
         name,
+        needs,
         description,
         _called(name),
         properties=properties,
@@ -83,6 +86,7 @@ SYNC: Properties = {
 AGENTMEMORY: tuple[Tool, ...] = (
     _tool(
         "memory_recall",
+        READ,
         "Search past observations and memories. Use it before you assume or redo work.",
         {"query": text("What you want to know."), "limit": LIMIT},
         ("query",),
@@ -91,6 +95,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_save",
+        READ_WRITE,
         "Save an insight, decision or fact for later sessions.",
         {
             "content": text("What to remember, in full sentences."),
@@ -102,9 +107,12 @@ AGENTMEMORY: tuple[Tool, ...] = (
         ("content",),
         {"agentId": text(), "sessionId": text(), "ttlDays": NUMBER},
     ),
-    _tool("memory_sessions", "List recent sessions.", {}, also={"limit": NUMBER, "agentId": text()}, reads_only=True),
+    _tool(
+        "memory_sessions", READ, "List recent sessions.", {}, also={"limit": NUMBER, "agentId": text()}, reads_only=True
+    ),
     _tool(
         "memory_sessions_list",
+        READ,
         "List recent sessions, with their status and how much was observed.",
         {},
         also={"limit": NUMBER, "agentId": text()},
@@ -112,6 +120,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_smart_search",
+        READ,
         "Search by meaning and words; answers titles, and in full what expandIds names.",
         {"query": text("What you want to know."), "limit": LIMIT},
         ("query",),
@@ -127,6 +136,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_timeline",
+        READ,
         "What was observed around a moment.",
         {"anchor": text("An ISO date, an observation's id, or words."), "project": PROJECT, "sessionId": SESSION},
         ("anchor",),
@@ -135,6 +145,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_observations",
+        READ,
         "A session's observations, oldest first.",
         {"sessionId": SESSION},
         ("sessionId",),
@@ -143,6 +154,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_profile",
+        READ,
         "What a project is like: concepts, files, conventions, errors.",
         {"project": PROJECT},
         ("project",),
@@ -151,6 +163,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_lessons",
+        READ,
         "The lessons learned, the surest first.",
         {"project": PROJECT, "minConfidence": number(0), "limit": number(50)},
         also={"source": text()},
@@ -158,6 +171,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_lesson_save",
+        READ_WRITE,
         "Record a lesson; saying the same again makes it stronger.",
         {"content": text("The lesson, as advice."), "context": text("When it applies."), "project": PROJECT},
         ("content",),
@@ -165,6 +179,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_lesson_recall",
+        READ,
         "Lessons about something.",
         LESSONS_FOUND,
         ("query",),
@@ -173,6 +188,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_lesson_search",
+        READ,
         "Lessons about something.",
         LESSONS_FOUND,
         ("query",),
@@ -181,12 +197,14 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_consolidate",
+        READ_WRITE,
         "Make memories, facts and procedures of what was observed.",
         {},
         also={"tier": text(), "project": text(), "force": BOOLEAN, "minObservations": number(10)},
     ),
     _tool(
         "memory_reflect",
+        READ_WRITE,
         "Bring the slots up to date with a session.",
         {"sessionId": SESSION, "maxObservations": number(50, "How many of the newest observations.")},
         ("sessionId",),
@@ -195,6 +213,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_diagnose",
+        ADMIN,
         "Check the server and what it holds.",
         {},
         also={"categories": NAMES},
@@ -202,6 +221,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_forget",
+        READ_WRITE,
         "Forget a memory, a session, or some of its observations, for good.",
         {
             "memoryId": text("The memory."),
@@ -213,6 +233,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_export",
+        ADMIN,
         "Everything there is, as JSON.",
         {},
         also={"maxSessions": NUMBER, "offset": number(0)},
@@ -220,6 +241,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "agent_observe",
+        WRITE,
         "Record what you did or saw in a session.",
         {
             "sessionId": SESSION,
@@ -235,6 +257,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "agent_remember",
+        READ_WRITE,
         "Save a memory of a project.",
         {
             "content": text("What to remember, in full sentences."),
@@ -247,16 +270,18 @@ AGENTMEMORY: tuple[Tool, ...] = (
         ("content", "project"),
         {"sessionId": text(), "ttlDays": NUMBER},
     ),
-    _tool("memory_antigravity_sync", "Take over conversations of Antigravity.", SYNC, ("mode",)),
+    _tool("memory_antigravity_sync", ADMIN, "Take over conversations of Antigravity.", SYNC, ("mode",)),
     _tool(
         "memory_antigravity_sync_all",
+        ADMIN,
         "Take over conversations of Antigravity, summarise them and bring the slots up to date.",
         SYNC,
         ("mode",),
     ),
-    _tool("memory_slot_list", "The slots: small texts that stay in view.", {}, also=IN_PROJECT, reads_only=True),
+    _tool("memory_slot_list", READ, "The slots: small texts that stay in view.", {}, also=IN_PROJECT, reads_only=True),
     _tool(
         "memory_slot_get",
+        READ,
         "Read a slot.",
         {"label": text("Name of the slot.")},
         ("label",),
@@ -265,6 +290,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_slot_create",
+        READ_WRITE,
         "Create a slot, or replace one.",
         {
             "label": text("Lower-case letters, digits and _."),
@@ -278,6 +304,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_slot_append",
+        READ_WRITE,
         "Add a line to a slot.",
         {"label": text("Name of the slot."), "text": text("The line.")},
         ("label", "text"),
@@ -285,6 +312,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_slot_replace",
+        READ_WRITE,
         "Replace the text of a slot.",
         {"label": text("Name of the slot."), "content": text("The new text; may be empty.")},
         ("label", "content"),
@@ -292,6 +320,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_slot_delete",
+        READ_WRITE,
         "Delete a slot.",
         {"label": text("Name of the slot.")},
         ("label",),
@@ -300,6 +329,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_action_create",
+        READ_WRITE,
         "Write down a work item that agents share.",
         {
             "title": text("What is to be done."),
@@ -314,6 +344,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_action_update",
+        READ_WRITE,
         "Change a work item.",
         {
             "actionId": text("The item's id."),
@@ -329,6 +360,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_frontier",
+        READ,
         "What can be worked on now: nothing blocks it, the most important first.",
         {},
         also={"project": text(), "agentId": text(), "limit": number(20)},
@@ -336,6 +368,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
     ),
     _tool(
         "memory_crystallize",
+        READ_WRITE,
         "Summarise a session; with actionIds, make a memory of finished work.",
         {"sessionId": SESSION},
         ("sessionId",),

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ingest.roles import READ, READ_WRITE, WRITE, Needs
 from mcp_gateway.tools.memex import calls
 from mcp_gateway.tools.memex.shapes import output_schema, property_, refused
 from mcp_gateway.tools.tool import Answer, Door, Tool, dialect_tool
@@ -10,6 +11,7 @@ from mcp_gateway.tools.tool import Answer, Door, Tool, dialect_tool
 
 def _tool(
     name: str,
+    needs: Needs,
     description: str,
     call: Callable[[Door, dict[str, Any]], Awaitable[Answer]],
     *properties: dict[str, Any],
@@ -20,6 +22,7 @@ def _tool(
     named = {one["title"].lower().replace(" ", "_"): one for one in properties}
     tool = dialect_tool(
         name,
+        needs,
         description,
         call,
         properties=named,
@@ -52,6 +55,7 @@ _ONE_TYPE = {
 MEMEX: tuple[Tool, ...] = (
     _tool(
         "store_memory",
+        WRITE,
         "Store a memory that an agent has of a user. It is found at once.",
         calls.store,
         _AGENT,
@@ -62,6 +66,7 @@ MEMEX: tuple[Tool, ...] = (
     ),
     _tool(
         "search_memories",
+        READ,
         "Search what an agent remembers of a user, by meaning and recency; best first.",
         calls.search,
         _AGENT,
@@ -74,6 +79,7 @@ MEMEX: tuple[Tool, ...] = (
     ),
     _tool(
         "delete_memory",
+        READ_WRITE,
         "Delete one memory of an agent, for good.",
         calls.delete,
         _AGENT,
@@ -82,6 +88,7 @@ MEMEX: tuple[Tool, ...] = (
     ),
     _tool(
         "count_memories",
+        READ,
         "Count what an agent remembers of a user.",
         calls.count,
         _AGENT,

@@ -11,7 +11,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from api.access.principal import SCOPE_KEY, nobody
 from api.app import create_doors
 from api.dialects.agent_memory import routes as agent_memory
 from api.dialects.agentd import routes as agentd
@@ -20,6 +22,7 @@ from api.dialects.memex import routes as memex
 from api.endpoint import Endpoint, routes
 from api.native import catalog, shapes
 from api.openapi import document
+from ingest.roles import ANY
 from ingest.settings import Settings
 from projections.documents.actions import Action
 from projections.documents.lessons import Lesson
@@ -148,6 +151,16 @@ def test_a_document_has_the_fields_that_its_shape_tells(document: Any, shape: An
     assert tuple(view(document)) == shape.__struct_fields__
 
 
+def past_the_gate(app: ASGIApp) -> ASGIApp:
+    """The application, each of whose requests has a principal without any role."""
+
+    async def admitted(scope: Scope, receive: Receive, send: Send) -> None:
+        scope[SCOPE_KEY] = nobody("default")
+        await app(scope, receive, send)
+
+    return admitted
+
+
 def test_the_order_of_endpoints_is_of_no_account():
     """A word is asked before a parameter, and that before one with slashes in it."""
 
@@ -155,10 +168,10 @@ def test_the_order_of_endpoints_is_of_no_account():
         async def answer(request: Any) -> PlainTextResponse:
             return PlainTextResponse(path)
 
-        return Endpoint("GET", path, answer, path)
+        return Endpoint("GET", path, ANY, answer, path)
 
     paths = ["/a/{id:path}", "/a/{id}", "/a/{id:path}/b", "/a/c"]
-    client = TestClient(Starlette(routes=routes([answering(path) for path in paths])))
+    client = TestClient(past_the_gate(Starlette(routes=routes([answering(path) for path in paths]))))
     asked = {path: client.get(path).text for path in ("/a/c", "/a/x", "/a/x/y", "/a/x/y/b")}
     assert asked == {"/a/c": "/a/c", "/a/x": "/a/{id}", "/a/x/y": "/a/{id:path}", "/a/x/y/b": "/a/{id:path}/b"}
 
@@ -167,7 +180,7 @@ def test_a_path_refuses_a_method_it_has_not_and_names_those_it_has():
     async def answer(request: Any) -> PlainTextResponse:
         return PlainTextResponse("")
 
-    both = [Endpoint(method, "/a", answer, "") for method in ("GET", "POST")]
-    refused = TestClient(Starlette(routes=routes(both))).put("/a")
+    both = [Endpoint(method, "/a", ANY, answer, "") for method in ("GET", "POST")]
+    refused = TestClient(past_the_gate(Starlette(routes=routes(both)))).put("/a")
     assert refused.status_code == 405
     assert set(refused.headers["allow"].split(", ")) == {"GET", "HEAD", "POST"}

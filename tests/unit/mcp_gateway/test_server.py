@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 from ingest.commands.handler import CommandHandler
 from ingest.errors import InvalidSetting, LogUnavailable, Overloaded, ProjectionBehind
 from ingest.ids import EventId
+from ingest.roles import READ
 from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.profiles import PROFILES, offer, profiles_of
 from mcp_gateway.server import AGENT_HEADER, Gateway, call_tool
@@ -401,6 +402,7 @@ async def _echo(door: Door, arguments: dict[str, Any]) -> Answer:
 
 ECHO = dialect_tool(
     "echo",
+    READ,
     "Says what it was given.",
     _echo,
     properties={"text": {"type": "string"}, "limit": {"type": "number", "default": 10}},

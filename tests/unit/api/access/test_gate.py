@@ -7,7 +7,6 @@ import pytest
 
 from api.access.binding import check_binding
 from api.access.gate import Pages, allowed
-from api.access.roles import needs_of_route, needs_of_tool
 from ingest.errors import InvalidSetting
 from ingest.settings import Settings
 
@@ -50,15 +49,3 @@ def test_a_server_that_others_can_reach_needs_a_secret_or_a_key():
     check_binding(settings("0.0.0.0"), keys=True)
     check_binding(settings("0.0.0.0", "s3cret"), keys=False)
     check_binding(settings("127.0.0.1"), keys=False)
-
-
-def test_a_route_that_nobody_thought_of_is_for_admins():
-    assert needs_of_route("GET", "/v1/unheard-of") == {"admin"}
-    assert needs_of_route("POST", "/v1/admin/anything") == {"admin"}
-
-
-def test_a_tool_needs_what_it_is_declared_to_do():
-    assert needs_of_tool("recall", reads_only=True) == {"read"}
-    assert needs_of_tool("remember", reads_only=False) == {"write"}
-    assert needs_of_tool("slots", reads_only=False) == {"read", "write"}
-    assert needs_of_tool("unheard_of", reads_only=False) == {"read", "write"}
