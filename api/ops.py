@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.access.principal import principal_of
 from api.endpoint import Endpoint
 from api.http import Json
 from api.letter_metrics import LetterMetrics
@@ -18,7 +19,7 @@ from api.openapi import TEXT
 from api.services import services
 from ingest.errors import LogUnavailable
 from ingest.log.group_commit import GroupCommit
-from ingest.roles import ADMIN, ANY
+from ingest.roles import ANY, METRICS
 from projections.index.service import ReplicaService
 from projections.reconciling.report import load_report
 from projections.vitals import Signs
@@ -103,7 +104,10 @@ class Shortcoming(Struct, frozen=True):
 
 
 class Looked(Struct, frozen=True, kw_only=True):
-    """What is known of the log and its projections, as far as it is; `lag` counts entries not applied, by partition."""
+    """What is known of the log and its projections, as far as it is; `lag` counts entries not applied, by partition.
+
+    Figures of the server are there for its operator, and for a key of the role `metrics`.
+    """
 
     lag: dict[int, int] | UnsetType = UNSET
     vitals: Signs | UnsetType = UNSET
@@ -114,7 +118,7 @@ class Usable(Looked, frozen=True, kw_only=True):
 
     status: Literal["ready", "degraded"]
     degraded: list[Shortcoming]
-    documents: int
+    documents: int | UnsetType = UNSET
 
 
 class Stopped(Looked, frozen=True, kw_only=True):
@@ -140,13 +144,14 @@ async def readyz(request: Request) -> Response:
     with suppress(LogUnavailable):
         sample = await at_hand.watch.look()
     found = at_hand.watch.readiness
-    lag = sample.lag if sample else UNSET
-    vitals = msgspec.convert(sample, Signs, from_attributes=True) if sample else UNSET
+    may_see_figures = principal_of(request.scope).may(METRICS)
+    lag = sample.lag if sample and may_see_figures else UNSET
+    vitals = msgspec.convert(sample, Signs, from_attributes=True) if sample and may_see_figures else UNSET
     if (stopped := found.stopped) is not None:
         status = "starting" if stopped.code == "index" else "unavailable"
         return Json(Stopped(status=status, code=stopped.code, reason=stopped.message, lag=lag, vitals=vitals), 503)
     told = [Shortcoming(one.code, one.message) for one in found.conditions]
-    status, documents = "degraded" if told else "ready", at_hand.replica.documents
+    status, documents = "degraded" if told else "ready", at_hand.replica.documents if may_see_figures else UNSET
     return Json(Usable(status=status, degraded=told, documents=documents, lag=lag, vitals=vitals))
 
 
@@ -170,5 +175,5 @@ ENDPOINTS = [
         "GET", "/readyz", ANY, readyz, "Whether reads and writes work, and what does not work well.",
         answer=Usable, answers={503: Stopped}, faults={503: "Not yet, or not now; it says why."},
     ),
-    Endpoint("GET", "/metrics", ADMIN, metrics, "Figures for Prometheus.", answer=TEXT, media="text/plain"),
+    Endpoint("GET", "/metrics", METRICS, metrics, "Figures for Prometheus.", answer=TEXT, media="text/plain"),
 ]  # fmt: skip

@@ -79,7 +79,7 @@ async def wire(settings: Settings, stack: AsyncExitStack) -> Wired:
         logger.warning("an acknowledged write may not be on disk yet: the server's durability is %s", durability)
     appends = GroupCommit(log)
     stack.push_async_callback(appends.aclose)
-    embedders = LiveEmbedder(redis, partial(_build_embedder, settings))
+    embedders = LiveEmbedder(redis, partial(_build_embedder, settings), settings.named_embedders)
     await embedders.start(settings.embedder)
     replica = _replica(settings, settings.redis_url, embedders, stack)
     documents = DocumentReader(redis, settings.partitions, replica.partition_of)

@@ -11,12 +11,13 @@ from ingest.errors import AccessDenied
 class Reach(NamedTuple):
     """The projects and agents of a key; empty is all of them. `""` among the projects is the nameless one.
 
-    `guest`: the key is of another tenant than the server's own, and is not shown what belongs to no tenant.
+    `within_tenant`: the key is not an operator's, and is not shown what belongs to no tenant: entries of the log that
+    nobody can read, which may be anybody's, and figures of the server.
     """
 
     projects: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
-    guest: bool = False
+    within_tenant: bool = False
 
     def allows(self, project: str) -> bool:
         """Whether documents of a project are within reach."""
@@ -26,16 +27,15 @@ class Reach(NamedTuple):
         """Whether the name of an agent may be used; where agents are named, nobody's may not."""
         return not self.agents or agent in self.agents
 
+    @property
+    def whole(self) -> bool:
+        """Whether it is all of the tenant, in anybody's name."""
+        return not (self.projects or self.agents)
+
     def check_whole(self) -> None:
         """Raise AccessDenied for a key for some projects or agents: what is asked for is for a whole tenant."""
-        if self.projects or self.agents:
+        if not self.whole:
             raise AccessDenied("this key is for some projects or agents, and that concerns all of them")
-
-    def check_home(self) -> None:
-        """Raise AccessDenied for all but the whole of the server's own tenant: files of its machine are read."""
-        self.check_whole()
-        if self.guest:
-            raise AccessDenied("this key is of another tenant than the server's own")
 
     @property
     def sole_agent(self) -> str:

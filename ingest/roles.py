@@ -1,9 +1,16 @@
-"""The roles of API keys, and what routes and tools need of them. A declaration names one of these constants."""
+"""The roles of API keys, and what routes and tools need of them. A declaration names one of these constants.
+
+`read`, `write` and `admin` are for what belongs to the key's tenant and projects. `operator` is for the server as a
+whole, which may hold other tenants; `metrics` for its figures alone. A key with one of these two comes from an
+operator, or from `mnemolog keys` on the log's server.
+"""
 
 from typing import Literal, TypeAlias, get_args
 
-Role = Literal["read", "write", "admin"]
+Role = Literal["read", "write", "admin", "metrics", "operator"]
 ROLES: tuple[Role, ...] = get_args(Role)
+OF_THE_SERVER: frozenset[Role] = frozenset({"metrics", "operator"})
+"""Roles that only an operator gives away, and that no tenant or project limits."""
 Needs: TypeAlias = frozenset[Role]
 """The roles that a way in asks for, all of them; none: whoever has a key."""
 
@@ -16,3 +23,15 @@ WRITE: Needs = frozenset({"write"})
 READ_WRITE: Needs = READ | WRITE
 """What is written, and answered with what others wrote."""
 ADMIN: Needs = frozenset({"admin"})
+"""Whole parts of what the key is for: everything of its tenant, or of its projects."""
+METRICS: Needs = frozenset({"metrics"})
+"""Figures of the server as a whole, and nothing that anybody wrote."""
+OPERATOR: Needs = frozenset({"operator"})
+"""The server as a whole: what costs, changes or tells something of every tenant, or reads files of its machine."""
+
+
+def allow(roles: frozenset[Role], needs: Needs) -> bool:
+    """Whether roles are enough. An operator has every one; an admin could make itself a key that reads and writes."""
+    if "operator" in roles:
+        return True
+    return needs <= (roles | READ_WRITE if "admin" in roles else roles)

@@ -28,8 +28,9 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_DEDUP_IDS": "event ids a partition remembers at most; default 250000",
     "MNEMOLOG_DURABILITY": "what a write that does not say it waits for: memory, fsync, replicated; default: nothing",
     "MNEMOLOG_EMBEDDER": "default, none, onnx:DIRECTORY, sentence-transformers:NAME or openai:URL|MODEL|DIMENSIONS",
+    "MNEMOLOG_EMBEDDERS": "embedders that a rebuild may change to besides MNEMOLOG_EMBEDDER, by comma; default none",
     "MNEMOLOG_EMBEDDING_CACHE_DAYS": "days (fractions too) a text's vector is kept for when it comes again; default 30",
-    "MNEMOLOG_EMBEDDER_KEY": "API key for an openai: embedder",
+    "MNEMOLOG_EMBEDDER_KEY": "API key for the openai: embedders that the two settings name",
     "MNEMOLOG_SNAPSHOT_EVERY": "entries of the change feed after which a new index snapshot is written; default 5000",
     "MNEMOLOG_SESSION_IDLE_MINUTES": "silence after which a session that nobody ended is ended; default 30",
     "MNEMOLOG_RETAIN_SESSIONS": "days (fractions too) a silent session's observations stay searchable; unset: for ever",
@@ -105,6 +106,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     dedup_ids: int = 250_000
     durability: Durability | None = None
     embedder: str = "default"
+    embedders: tuple[str, ...] = ()
     embedder_key: str | None = None
     embedding_cache_days: float = 30.0
     snapshot_every: int = 5_000
@@ -165,6 +167,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         return url
 
     @property
+    def named_embedders(self) -> frozenset[str]:
+        """The embedders that may be used because the settings name them, literally as they are written there."""
+        return frozenset({self.embedder, *self.embedders})
+
+    @property
     def model_directory(self) -> Path:
         """Folder of the exported default embedding model."""
         return self.cache_dir / "models" / "default"
@@ -204,6 +211,7 @@ def from_environment(environ: Mapping[str, str]) -> Settings:
         durability=_durability(environ),
         embedder=environ.get("MNEMOLOG_EMBEDDER") or "default",
         embedding_cache_days=_days(environ, "MNEMOLOG_EMBEDDING_CACHE_DAYS", 30.0),
+        embedders=_names(environ.get("MNEMOLOG_EMBEDDERS") or ""),
         embedder_key=environ.get("MNEMOLOG_EMBEDDER_KEY") or None,
         snapshot_every=_number(environ, "MNEMOLOG_SNAPSHOT_EVERY", 5_000, 1, 10_000_000),
         session_idle_minutes=_number(environ, "MNEMOLOG_SESSION_IDLE_MINUTES", 30, 1, 525_600),
@@ -274,6 +282,7 @@ def to_environment(settings: Settings) -> dict[str, str]:
         "MNEMOLOG_DURABILITY": settings.durability,
         "MNEMOLOG_EMBEDDER": settings.embedder,
         "MNEMOLOG_EMBEDDING_CACHE_DAYS": str(settings.embedding_cache_days),
+        "MNEMOLOG_EMBEDDERS": ",".join(settings.embedders) or None,
         "MNEMOLOG_EMBEDDER_KEY": settings.embedder_key,
         "MNEMOLOG_SNAPSHOT_EVERY": str(settings.snapshot_every),
         "MNEMOLOG_SESSION_IDLE_MINUTES": str(settings.session_idle_minutes),

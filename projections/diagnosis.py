@@ -87,12 +87,14 @@ class Findings(Struct, frozen=True, kw_only=True):
     llm: str
 
 
-def diagnose(findings: Findings, categories: Sequence[str] = ()) -> Diagnosis:
+def diagnose(findings: Findings, categories: Sequence[str] = (), *, operator: bool = True) -> Diagnosis:
     """The checks of the given categories, of all when none is given; unknown categories are ignored.
 
-    Critical when a vital category fails, degraded when anything else is not as it should be.
+    Critical when a vital category fails, degraded when anything else is not as it should be. Who is no `operator` is
+    told nothing of the server as a whole.
     """
-    asked = [name for name in CATEGORIES if not categories or name in categories]
+    told = [name for name in CATEGORIES if operator or name not in OF_THE_SERVER]
+    asked = [name for name in told if not categories or name in categories]
     checks = [check for name in asked for check in CATEGORIES[name](findings)]
     return Diagnosis(_health(checks), checks, _summary(checks))
 
@@ -255,6 +257,9 @@ CATEGORIES: dict[str, Callable[[Findings], Iterator[Check]]] = {
     "slots": _slots,
 }
 """In the order they are reported: what everything rests on first."""
+OF_THE_SERVER = frozenset({"log", "dead_letters", "index", "embedding", "storage", "llm"})
+"""Categories about the server as a whole, which is its operator's business; the others are about a tenant's documents.
+"""
 
 
 def _offenders(

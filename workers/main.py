@@ -98,7 +98,7 @@ class WorkerProcess:
             log = await open_log(settings, redis)
             queue = await JobQueue.connect(self._jobs_url)
             stack.push_async_callback(queue.aclose)
-            embedders = LiveEmbedder(redis, partial(_build_embedder, settings))
+            embedders = LiveEmbedder(redis, partial(_build_embedder, settings), settings.named_embedders)
             await embedders.start(settings.embedder)
             rebuilds = Rebuilds(redis)
             host = RunnerHost(redis, blocking, log, self._id, self._applied)

@@ -10,12 +10,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from api.access.principal import Principal, principal_of
 from api.access.rates import RateLimits
 from ingest.errors import AccessDenied, TooManyRequests
-from ingest.roles import READ, Needs
+from ingest.roles import METRICS, OPERATOR, READ, Needs
 
 R = TypeVar("R", Route, WebSocketRoute)
 
 POLICY_VIOLATION, TRY_LATER = 1008, 1013
 """How a WebSocket is closed that may not be, or not now."""
+
+_HINTS = {
+    OPERATOR: ": this concerns the whole server, and is for MNEMOLOG_SECRET, or for a key that an operator or "
+    "`mnemolog keys create NAME --role operator` made",
+    METRICS: ": these figures are of the whole server, and for MNEMOLOG_SECRET, or for a key that an operator or "
+    "`mnemolog keys create NAME --role metrics` made",
+}
 
 
 async def admit(scope: Mapping[str, Any], needs: Needs) -> None:
@@ -25,9 +32,9 @@ async def admit(scope: Mapping[str, Any], needs: Needs) -> None:
     """
     principal = principal_of(scope)
     if not principal.may(needs):
-        raise AccessDenied(f"this key has no {_missing(principal, needs)} role")
+        raise AccessDenied(f"this key has no {_missing(principal, needs)} role{_HINTS.get(needs, '')}")
     if needs and principal.key_id:
-        await count(scope, principal, writes=needs != READ)
+        await count(scope, principal, writes=needs not in (READ, METRICS))
 
 
 async def count(scope: Mapping[str, Any], principal: Principal, *, writes: bool) -> None:

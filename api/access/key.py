@@ -11,7 +11,7 @@ from ingest.clock import from_ms
 from ingest.commands.requests import Name
 from ingest.errors import CommandRejected
 from ingest.reach import Reach
-from ingest.roles import ROLES, Role
+from ingest.roles import OF_THE_SERVER, ROLES, Role
 from projections.documents.rows import Row
 
 MAX_NAMES = 100
@@ -24,7 +24,7 @@ class Grant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a key is for. No projects or agents: all of them. Rates are requests a minute; 0 is any number."""
 
     name: Annotated[str, Meta(min_length=1, max_length=128)]
-    roles: Annotated[list[Role], Meta(min_length=1, max_length=3)]
+    roles: Annotated[list[Role], Meta(min_length=1, max_length=len(ROLES))]
     tenant: Name = ""
     projects: Annotated[list[Name], Meta(max_length=MAX_NAMES)] = []
     agents: Annotated[list[Annotated[str, Meta(min_length=1, max_length=512)]], Meta(max_length=MAX_NAMES)] = []
@@ -50,12 +50,18 @@ class Key(Row, index=True):
     writes_per_minute: int = 0
     replaced_by: str = ""
 
-    def principal(self, home: str) -> Principal:
-        """Whom the key lets in, at a server whose own tenant is `home`."""
-        reach = Reach(tuple(_names(self.projects)), tuple(_names(self.agents)), self.tenant != home)
+    def principal(self) -> Principal:
+        """Whom the key lets in."""
+        roles = self.role_set
+        reach = Reach(tuple(_names(self.projects)), tuple(_names(self.agents)), "operator" not in roles)
         rates = Rates(self.reads_per_minute, self.writes_per_minute)
-        roles: frozenset[Role] = frozenset(one for one in ROLES if one in _names(self.roles))
         return Principal(self.tenant, roles, self.id, reach, rates)
+
+    @property
+    def role_set(self) -> frozenset[Role]:
+        """Its roles; those of a newer release count for nothing."""
+        stored = _names(self.roles)
+        return frozenset(one for one in ROLES if one in stored)
 
     def holds(self, now_ms: int) -> bool:
         """Whether it lets anybody in now."""
@@ -92,6 +98,12 @@ def key_of(grant: Grant, name: str, digest: str, created_ms: int, expires_ms: in
     """The key that a grant makes. Raises CommandRejected for one that would not be what it seems to be."""
     if "admin" in grant.roles and grant.agents:
         raise CommandRejected("an admin sees what every agent wrote: a key for some agents cannot be one", "agents")
+    of_the_server = sorted(OF_THE_SERVER.intersection(grant.roles))
+    if of_the_server and (grant.projects or grant.agents):
+        raise CommandRejected(
+            f"{' and '.join(of_the_server)} is for the whole server: such a key cannot be for some projects or agents",
+            "projects" if grant.projects else "agents",
+        )
     for field, values in (("projects", grant.projects), ("agents", grant.agents), ("name", [grant.name])):
         if any("\0" in value for value in values):
             raise CommandRejected("a name may not contain NUL", field)

@@ -16,7 +16,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from api.access.key import Key
-from api.access.principal import Principal, principal_of, root
+from api.access.principal import Principal, anybody, principal_of, root
 from api.access.registry import Registry
 from api.access.token import parse
 from ingest.clock import Clock, system_clock, to_ms
@@ -39,7 +39,7 @@ class Keyring:
     ) -> None:
         self.registry, self._tenant, self._loopback, self._clock = registry, tenant, loopback, clock
         self._secret = sha256(secret.encode()).digest() if secret else None
-        self._root = root(tenant)
+        self._root, self._anybody = root(tenant), anybody(tenant)
         self._keys: Mapping[str, tuple[Key, Principal]] = {}
         self._version = -1
         self._due_s = self._known_s = 0.0
@@ -59,7 +59,7 @@ class Keyring:
         """Read the keys now; raises what Redis raises."""
         version = await self.registry.version()
         if version != self._version:
-            self._keys = {one.id: (one, one.principal(self._tenant)) for one in await self.registry.all()}
+            self._keys = {one.id: (one, one.principal()) for one in await self.registry.all()}
             self._version = version
         self._known_s = time.monotonic()
 
@@ -81,7 +81,7 @@ class Keyring:
         same = hmac.compare_digest(digest, key.digest if key else _NO_DIGEST)
         if key is not None and same and key.holds(to_ms(self._clock())):
             return principal
-        return self._root if self.open else None
+        return self._anybody if self.open else None
 
     async def holds(self, principal: Principal) -> bool:
         """Whether somebody who was let in would be now: asked by what lasts longer than a request."""
@@ -90,7 +90,7 @@ class Keyring:
         if principal.key_id:
             key, _ = self._keys.get(principal.key_id, (None, None))
             return key is not None and key.holds(to_ms(self._clock()))
-        return self._secret is not None or self.open
+        return self._secret is not None if principal.named else self.open
 
     async def _look(self) -> None:
         """Have one look, however many requests wait for it."""

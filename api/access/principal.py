@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ingest.reach import ANYWHERE, Reach
-from ingest.roles import ROLES, Needs, Role
+from ingest.roles import ROLES, Needs, Role, allow
 
 SCOPE_KEY = "mnemolog.principal"
 
@@ -24,20 +24,27 @@ class Principal(NamedTuple):
     key_id: str = ""
     reach: Reach = ANYWHERE
     rates: Rates = Rates()
+    named: bool = True
+    """Whether it showed a key or the server's secret; callers of an open server show nothing."""
 
     def may(self, needs: Needs) -> bool:
-        """Whether it has the roles; an admin has every one, since it could make itself a key with them."""
-        return "admin" in self.roles or needs <= self.roles
+        """Whether its roles are enough."""
+        return allow(self.roles, needs)
 
     @property
-    def is_root(self) -> bool:
-        """Whether it is the operator of the server, whose word counts in every tenant."""
-        return not self.key_id and "admin" in self.roles
+    def is_operator(self) -> bool:
+        """Whether the server as a whole is its business, and its word counts in every tenant."""
+        return "operator" in self.roles
 
 
 def root(tenant: str) -> Principal:
-    """The operator: who knows the server's secret, or calls a server that is open to its machine."""
+    """The operator: who knows the server's secret."""
     return Principal(tenant, frozenset(ROLES))
+
+
+def anybody(tenant: str) -> Principal:
+    """Who calls a server that is open to its machine: an operator, except that nobody knows who it is."""
+    return Principal(tenant, frozenset(ROLES), named=False)
 
 
 def nobody(tenant: str) -> Principal:

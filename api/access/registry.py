@@ -115,7 +115,7 @@ class Registry:
 
 
 def _grant_of(key: Key) -> Grant:
-    principal = key.principal(key.tenant)
+    principal = key.principal()
     return Grant(
         name=key.name,
         roles=sorted(principal.roles),

@@ -62,8 +62,11 @@ def list_(
         row = (one["position"], one["code"], one["type"], str(one["attempts"]), (one["parked_at"] or "")[:19], said)
         table.add_row(*(one_line(cell, 100) for cell in row))
     output.show(table)
-    counts = ", ".join(f"{count} {plain(name).replace('_', ' ')}" for name, count in page["counts"].items())
-    output.note(f"ever: {counts}" + (f"; more: --cursor {page['next']}" if page["next"] else ""))
+    counts = ", ".join(f"{count} {plain(name).replace('_', ' ')}" for name, count in (page["counts"] or {}).items())
+    notes = [f"ever: {counts}"] if counts else []
+    notes += [f"more: --cursor {page['next']}"] if page["next"] else []
+    if notes:
+        output.note("; ".join(notes))
 
 
 @letters.command(epilog="Example: mnemolog dead-letters show 3:1769860800000-0")

@@ -8,7 +8,7 @@ from api.endpoint import Endpoint
 from api.http import Json
 from api.native.shapes import Queued
 from api.services import services
-from ingest.roles import ADMIN
+from ingest.roles import OPERATOR
 
 
 class Progress(Struct, frozen=True, kw_only=True):
@@ -43,8 +43,11 @@ async def post_snapshot(request: Request) -> Response:
 
 
 ENDPOINTS = [
-    Endpoint("GET", "/v1/admin/projections", ADMIN, get_projections, "How far every partition is.", answer=Projections),
     Endpoint(
-        "POST", "/v1/admin/snapshots", ADMIN, post_snapshot, "Write an index snapshot now.", status=202, answer=Queued
+        "GET", "/v1/admin/projections", OPERATOR, get_projections, "How far every partition is.", answer=Projections
+    ),
+    Endpoint(
+        "POST", "/v1/admin/snapshots", OPERATOR, post_snapshot, "Write an index snapshot now.",
+        status=202, answer=Queued,
     ),
 ]  # fmt: skip

@@ -1,4 +1,5 @@
-"""Routes for operators about what could not be applied: list, inspect, redrive, discard."""
+"""Routes about what could not be applied: list, inspect, redrive, discard. An admin meets what is of its tenant and
+projects, an operator also what names none."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -76,11 +77,14 @@ class LetterView(Struct, frozen=True, kw_only=True):
 
 
 class LettersView(Struct, frozen=True, kw_only=True):
-    """A page of letters, the cursor of the next one, and what became of letters ever, of all that there were."""
+    """A page of letters, the cursor of the next one, and what became of letters ever, of all that there were.
+
+    `counts` are of the whole server, and null for who is not its operator.
+    """
 
     dead_letters: list[LetterView]
     next: str | None
-    counts: dict[Outcome, int]
+    counts: dict[Outcome, int] | None
 
 
 async def list_letters(request: Request) -> Response:

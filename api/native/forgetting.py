@@ -20,7 +20,7 @@ from ingest.commands.requests import EventName, Name
 from ingest.commands.scrub import scrub_text
 from ingest.errors import CommandRejected, NotFound, OutOfReach
 from ingest.ids import new_event_id
-from ingest.roles import ADMIN, WRITE
+from ingest.roles import ADMIN, OPERATOR, WRITE
 from projections.operations.forget import Forgotten, user_digest
 from projections.queries.browse import PageView
 from projections.receipts import Receipt, all_receipts, load_receipt, save_receipt
@@ -178,7 +178,7 @@ ENDPOINTS = [
         status=202, query=SessionDeletion, answer=Forgotten,
     ),
     Endpoint(
-        "POST", "/v1/admin/purge", ADMIN, post_purge, "Rid index files of what was forgotten now.",
+        "POST", "/v1/admin/purge", OPERATOR, post_purge, "Rid index files of what was forgotten now.",
         status=202, answer=Queued
     ),
 ]  # fmt: skip

@@ -1,4 +1,8 @@
-"""Routes for API keys: made, listed, replaced and revoked by admins, each within its own tenant and reach."""
+"""Routes for API keys: made, listed, replaced and revoked by admins, each within its own tenant and reach.
+
+On a server without a secret and without any key nobody can be told from anybody else, so none is made here: whoever was
+first would lock out the others. `mnemolog keys` makes it, for who may open the log's server.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -17,8 +21,8 @@ from api.endpoint import Endpoint
 from api.http import Json, body
 from ingest.clock import system_clock, to_ms
 from ingest.commands.parse import parse_json
-from ingest.errors import NotFound, OutOfReach
-from ingest.roles import ADMIN, Role
+from ingest.errors import AccessDenied, NotFound, OutOfReach
+from ingest.roles import ADMIN, OF_THE_SERVER, Role
 
 NOT_STORED = {"Cache-Control": "no-store"}
 """The answer has a secret that is nowhere else."""
@@ -63,16 +67,16 @@ class KeysView(Struct, frozen=True):
 
 async def post_key(request: Request) -> Response:
     """Make a key; 201 with its token, which is shown this once."""
-    admin = principal_of(request.scope)
+    admin = _admin(request)
     grant = parse_json(await body(request), Grant)
     grant = replace(grant, tenant=grant.tenant or admin.tenant)
-    _check(admin, grant.tenant, grant.projects, grant.agents)
+    _check(admin, grant)
     return _made(await _registry(request).create(grant))
 
 
 async def list_keys(request: Request) -> Response:
     """The keys that the admin may see, the oldest first."""
-    admin, now_ms = principal_of(request.scope), to_ms(system_clock())
+    admin, now_ms = _admin(request), to_ms(system_clock())
     return Json({"keys": [one.shown(now_ms) for one in await _registry(request).all() if _may_manage(admin, one)]})
 
 
@@ -101,29 +105,43 @@ def _made(made: Made) -> Response:
 
 
 async def _key(request: Request) -> Key:
-    name = request.path_params["id"]
+    admin, name = _admin(request), request.path_params["id"]
     key = await _registry(request).get(name)
-    if not _may_manage(principal_of(request.scope), key):
+    if not _may_manage(admin, key):
         raise NotFound(f"there is no key {name!r}")
     return key
 
 
+def _admin(request: Request) -> Principal:
+    """Whose keys these are to manage; raises AccessDenied for who shows neither a key nor the server's secret."""
+    principal = principal_of(request.scope)
+    if not principal.named:
+        raise AccessDenied(
+            "this server has neither a key nor MNEMOLOG_SECRET, so anybody may call it: make the first key with "
+            "`mnemolog keys create NAME --role operator` where the log's server is"
+        )
+    return principal
+
+
 def _may_manage(admin: Principal, key: Key) -> bool:
-    """Whether an admin may see and change a key: the operator any, others those that reach no further than theirs."""
-    if admin.is_root:
+    """Whether an admin may see and change a key: an operator any, others those that reach no further than theirs."""
+    if admin.is_operator:
         return True
-    reach = key.principal(admin.tenant).reach
-    return key.tenant == admin.tenant and _within(admin.reach.projects, reach.projects)
+    reach = key.principal().reach
+    within = key.tenant == admin.tenant and _within(admin.reach.projects, reach.projects)
+    return within and not OF_THE_SERVER & key.role_set
 
 
-def _check(admin: Principal, tenant: str, projects: list[str], agents: list[str]) -> None:
-    """Raise OutOfReach for a key that would reach further than the admin's own."""
-    if admin.is_root:
+def _check(admin: Principal, grant: Grant) -> None:
+    """Raise AccessDenied or OutOfReach for a key that would be for more than the admin's own."""
+    if admin.is_operator:
         return
-    if tenant != admin.tenant:
-        raise OutOfReach("tenant", tenant, "tenant")
-    if not _within(admin.reach.projects, tuple(projects)):
-        beyond = next((one for one in projects if not admin.reach.allows(one)), "(all)")
+    if of_the_server := sorted(OF_THE_SERVER.intersection(grant.roles)):
+        raise AccessDenied(f"only an operator makes keys with the role {' or '.join(of_the_server)}")
+    if grant.tenant != admin.tenant:
+        raise OutOfReach("tenant", grant.tenant, "tenant")
+    if not _within(admin.reach.projects, tuple(grant.projects)):
+        beyond = next((one for one in grant.projects if not admin.reach.allows(one)), "(all)")
         raise OutOfReach("project", beyond, "projects")
 
 

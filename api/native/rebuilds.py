@@ -12,7 +12,7 @@ from api.http import Json, body
 from api.services import services
 from ingest.commands.parse import parse_json
 from ingest.errors import CommandRejected, RebuildUnderWay
-from ingest.roles import ADMIN
+from ingest.roles import OPERATOR
 from projections.embedding.choice import choice_of, chosen
 from projections.embedding.errors import EmbeddingError
 from projections.rebuilds import rebuild as steps
@@ -27,7 +27,8 @@ PartitionNumber = Annotated[int, Meta(ge=0)]
 class RebuildOrder(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to rebuild: documents of all partitions, or of some; switched to unasked, or when told to.
 
-    Or the embeddings of all, by another `embedder`: as MNEMOLOG_EMBEDDER names one, which is what counts without it.
+    Or the embeddings of all, by another `embedder`: one that MNEMOLOG_EMBEDDERS lists, written in the same way, or that
+    of MNEMOLOG_EMBEDDER, which is what counts without it.
     """
 
     what: What | None = None
@@ -96,11 +97,19 @@ async def post_rebuild(request: Request) -> Response:
 
 
 async def _begin_embeddings(request: Request, asked: RebuildOrder) -> Rebuild:
-    """Raises CommandRejected for an embedder that this machine cannot have, or that is live."""
+    """Raises CommandRejected for an embedder that the settings do not name, that this machine cannot have, or that is
+    live. What is not named is not looked at.
+    """
     if asked.partitions is not None:
         raise CommandRejected("one embedder is for all partitions: leave them out", "partitions")
     embedders = services(request).replica.embedders
     spec = asked.embedder or embedders.configured
+    if spec not in embedders.named:
+        raise CommandRejected(
+            "the server's settings do not name this embedder: it is neither MNEMOLOG_EMBEDDER nor one of "
+            "MNEMOLOG_EMBEDDERS",
+            "embedder",
+        )
     try:
         after = choice_of(spec, await embedders.built(spec))
     except EmbeddingError as error:
@@ -208,29 +217,30 @@ _ANOTHER = {409: "Another one has not ended: `rebuild_under_way`; `rebuild` is i
 
 ENDPOINTS = [
     Endpoint(
-        "GET", "/v1/admin/rebuilds", ADMIN, get_rebuilds, "The newest rebuilds, newest first.", answer=RebuildsView
+        "GET", "/v1/admin/rebuilds", OPERATOR, get_rebuilds, "The newest rebuilds, newest first.", answer=RebuildsView
     ),
     Endpoint(
-        "POST", "/v1/admin/rebuilds", ADMIN, post_rebuild, "Begin a rebuild beside what is read.",
+        "POST", "/v1/admin/rebuilds", OPERATOR, post_rebuild, "Begin a rebuild beside what is read.",
         status=202, body=RebuildOrder, optional=True, answer=RebuildView, faults=_ANOTHER,
     ),
     Endpoint(
-        "GET", "/v1/admin/rebuilds/{id}", ADMIN, get_rebuild, "One rebuild, and how far it is.", answer=RebuildView
+        "GET", "/v1/admin/rebuilds/{id}", OPERATOR, get_rebuild, "One rebuild, and how far it is.", answer=RebuildView
     ),
     Endpoint(
-        "POST", "/v1/admin/rebuilds/{id}/switch", ADMIN, post_switch, "Make what was rebuilt what is read.",
+        "POST", "/v1/admin/rebuilds/{id}/switch", OPERATOR, post_switch, "Make what was rebuilt what is read.",
         status=202, body=SwitchRequest, optional=True, answer=RebuildView, faults=_NOT_NOW,
     ),
     Endpoint(
-        "POST", "/v1/admin/rebuilds/{id}/rollback", ADMIN, post_rollback, "Read again what was read before.",
+        "POST", "/v1/admin/rebuilds/{id}/rollback", OPERATOR, post_rollback, "Read again what was read before.",
         status=202, answer=RebuildView, faults=_NOT_NOW,
     ),
     Endpoint(
-        "POST", "/v1/admin/rebuilds/{id}/cancel", ADMIN, post_cancel, "Leave a rebuild that has not begun to switch.",
+        "POST", "/v1/admin/rebuilds/{id}/cancel", OPERATOR, post_cancel,
+        "Leave a rebuild that has not begun to switch.",
         status=202, answer=RebuildView, faults=_NOT_NOW,
     ),
     Endpoint(
-        "POST", "/v1/admin/projections/rebuild", ADMIN, post_projections_rebuild,
+        "POST", "/v1/admin/projections/rebuild", OPERATOR, post_projections_rebuild,
         "Rebuild documents, and switch to them.",
         status=202, body=RebuildRequest, optional=True, answer=Rebuilding, faults=_ANOTHER,
     ),

@@ -10,7 +10,7 @@ from api.endpoint import Endpoint
 from api.http import Json
 from api.native.shapes import Queued
 from api.services import services
-from ingest.roles import ADMIN
+from ingest.roles import OPERATOR
 from projections.reconciling.report import Fault, Findings, Report, load_report
 
 
@@ -58,7 +58,7 @@ def _shown(report: Report) -> ReportView:
 
 ENDPOINTS = [
     Endpoint(
-        "GET", "/v1/admin/reconcile", ADMIN, get_reconcile, "What the newest reconciliation found.", answer=Newest
+        "GET", "/v1/admin/reconcile", OPERATOR, get_reconcile, "What the newest reconciliation found.", answer=Newest
     ),
-    Endpoint("POST", "/v1/admin/reconcile", ADMIN, post_reconcile, "Reconcile now.", status=202, answer=Queued),
+    Endpoint("POST", "/v1/admin/reconcile", OPERATOR, post_reconcile, "Reconcile now.", status=202, answer=Queued),
 ]  # fmt: skip

@@ -1,6 +1,7 @@
 """What can go wrong while making vectors: one class per decision a caller can make."""
 
 from ingest.errors import MnemologError
+from ingest.redaction import redacted
 
 
 class EmbeddingError(MnemologError):
@@ -13,9 +14,21 @@ class UnknownEmbedder(EmbeddingError):
     """The configured embedder is not one that mnemolog knows: correct the configuration."""
 
     def __init__(self, spec: str, reason: str) -> None:
-        super().__init__(f"embedder {spec!r}: {reason}")
+        super().__init__(f"embedder {redacted(spec)!r}: {reason}")
         self.spec = spec
         self.reason = reason
+
+
+class EmbedderNotNamed(EmbeddingError):
+    """The settings of this process do not name the embedder, so it is not used."""
+
+    code = "embedder_not_named"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "neither MNEMOLOG_EMBEDDER nor MNEMOLOG_EMBEDDERS of this process names this embedder, so nothing is sent "
+            "to it: add it to MNEMOLOG_EMBEDDERS of every API and worker process"
+        )
 
 
 class ModelUnavailable(EmbeddingError):

@@ -10,6 +10,7 @@
 """
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from projections.embedding.default_model import load_default
 from projections.embedding.embedder import Embedder
@@ -59,8 +60,16 @@ def build_embedder(
 def openai_compatible(spec: str, target: str, api_key: str, timeout_s: float) -> Embedder:
     from projections.embedding.openai_compatible import OpenAICompatibleEmbedder
 
+    """The embedder of `<base URL>|<model>|<dimensions>`. Raises UnknownEmbedder, whose message has no password."""
     base_url, _, rest = target.partition("|")
     model, _, dimensions = rest.rpartition("|")
-    if not (base_url.startswith(("http://", "https://")) and model and dimensions.isdecimal() and int(dimensions)):
+    try:
+        parts = urlsplit(base_url)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        raise UnknownEmbedder(spec, "the URL cannot be read") from None
+    if not (valid and model and dimensions.isdecimal() and int(dimensions)):
         raise UnknownEmbedder(spec, "write it as openai:<base URL>|<model>|<dimensions>")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise UnknownEmbedder(spec, "a base URL has no user, password or query; a key belongs in MNEMOLOG_EMBEDDER_KEY")
     return OpenAICompatibleEmbedder(base_url, model, int(dimensions), api_key=api_key, timeout_s=timeout_s)

@@ -1,4 +1,8 @@
-"""The live embedder, as one process has it: built from what the log's record says, and again when that changes."""
+"""The live embedder, as one process has it: built from what the log's record says, and again when that changes.
+
+Only what the settings of the process name is built: a record, or a request, can make no process send texts and the
+embedder's key to a host, or look at a folder, that nobody configured.
+"""
 
 import asyncio
 import logging
@@ -13,12 +17,14 @@ from numpy.typing import NDArray
 from ingest.connections import Client
 from projections.embedding.choice import Choice, choice_of, chosen, declare
 from projections.embedding.embedder import Embedder
-from projections.embedding.errors import ModelUnavailable
+from projections.embedding.errors import EmbedderNotNamed, ModelUnavailable
 
 logger = logging.getLogger(__name__)
 
 AGAIN_AFTER_S = 30.0
 """A live embedder that could not be had is tried again."""
+BUILT_IN = frozenset({"default", "none"})
+"""Embedders that need no setting to stay the live ones: they reach no host and no folder but the model's own."""
 BUILT = 2
 """Embedders in memory: the live one, and that of a rebuild."""
 
@@ -41,12 +47,17 @@ class Embedders(Protocol):
         """The spec that the configuration names."""
         ...
 
+    @property
+    def named(self) -> frozenset[str]:
+        """The specs that a request may name, compared literally."""
+        ...
+
     async def refresh(self) -> Embedder:
         """Look again. Raises what the server raises."""
         ...
 
     async def built(self, spec: str) -> Embedder:
-        """Another one; raises EmbeddingError when this machine cannot have it."""
+        """Another one; raises EmbedderNotNamed, and EmbeddingError when this machine cannot have it."""
         ...
 
 
@@ -66,9 +77,12 @@ class Unavailable:
 class LiveEmbedder:
     """Follows the log's record. Vectors of two models never meet: what another model would make is not made."""
 
-    def __init__(self, redis: Client, build: Callable[[str], Embedder]) -> None:
-        """`build` makes an embedder of a spec; it is called in a thread, for one spec at a time."""
-        self._redis, self._build = redis, build
+    def __init__(self, redis: Client, build: Callable[[str], Embedder], named: frozenset[str]) -> None:
+        """`build` makes an embedder of a spec; it is called in a thread, for one spec at a time.
+
+        `named` are the specs that the settings name.
+        """
+        self._redis, self._build, self.named = redis, build, named
         self._made: OrderedDict[str, Embedder] = OrderedDict()
         self._one_at_a_time = asyncio.Lock()
         self._live: tuple[Choice, Embedder] | None = None
@@ -121,7 +135,9 @@ class LiveEmbedder:
         return missing and time.monotonic() - self._tried_at > AGAIN_AFTER_S
 
     async def built(self, spec: str) -> Embedder:
-        """The embedder of a spec; raises EmbeddingError when it cannot be had."""
+        """The embedder of a spec; raises EmbedderNotNamed, and EmbeddingError when it cannot be had."""
+        if spec not in self.named and spec not in BUILT_IN:
+            raise EmbedderNotNamed
         async with self._one_at_a_time:
             if spec not in self._made:
                 self._made[spec] = await asyncio.to_thread(self._build, spec)
@@ -153,6 +169,7 @@ class StandingEmbedder:
     def __init__(self, embedder: Embedder) -> None:
         self.current = embedder
         self.spec = self.configured = embedder.model
+        self.named = frozenset({embedder.model})
 
     async def refresh(self) -> Embedder:
         """The same one."""

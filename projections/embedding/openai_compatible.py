@@ -51,7 +51,9 @@ class OpenAICompatibleEmbedder:
         self._attempts = attempts
         self._sleep = sleep
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._client = httpx.Client(timeout=timeout_s, headers=headers)
+        self._key = api_key
+        # texts and key go to the configured host alone, wherever that points
+        self._client = httpx.Client(timeout=timeout_s, headers=headers, follow_redirects=False)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(n, dimensions) float32, rows of unit length in the order of the texts."""
@@ -82,12 +84,17 @@ class OpenAICompatibleEmbedder:
                 if response.is_success:
                     return response
                 if response.status_code != 429 and response.status_code < 500:
-                    raise EmbeddingServiceRefused(self._url, response.status_code, response.text[:500])
+                    detail = self._without_key(response.text)[:500]
+                    raise EmbeddingServiceRefused(self._url, response.status_code, detail)
                 reason = f"HTTP {response.status_code}"
                 wait_s = retry_after_s(response) or wait_s
             if attempt + 1 < self._attempts:
                 self._sleep(min(wait_s, MAX_WAIT_S))
         raise EmbeddingServiceUnavailable(self._url, self._attempts, reason)
+
+    def _without_key(self, told: str) -> str:
+        """What a server said, without the key, which some quote."""
+        return told.replace(self._key, "[key]") if self._key else told
 
     def _vectors(self, response: httpx.Response, expected: int) -> NDArray[np.float32]:
         """(expected, dimensions) unit rows, put in the order of their `index`, as the contract lets servers answer."""

@@ -55,7 +55,7 @@ class LlmClient:
         self._dialect = 0
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         timeout = httpx.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s))
-        self._client = httpx.AsyncClient(headers=headers, timeout=timeout)
+        self._client = httpx.AsyncClient(headers=headers, timeout=timeout, follow_redirects=False)
 
     async def ask(self, prompt: Prompt, answer: type[T]) -> Answer[T]:
         """The model's answer to a prompt as an `answer`."""

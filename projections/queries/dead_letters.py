@@ -1,7 +1,8 @@
 """Dead letters as an operator reads them: a page of them, one of them, how many there ever were.
 
 What an event says is shown as `GET /v1/events` shows it: to readers of its tenant (an unreadable one belongs to none
-and is shown to all), and what a private memory says to its readers alone; the error that it led to goes the same way.
+and is shown to operators), and what a private memory says to its readers alone; the error that it led to goes the same
+way.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -87,11 +88,14 @@ class Selection(Struct, frozen=True, kw_only=True):
 
 
 class LetterPage(Struct, frozen=True, kw_only=True):
-    """A page of letters in the order of partitions and positions, where to go on, and what became of letters ever."""
+    """A page of letters in the order of partitions and positions, where to go on, and what became of letters ever.
+
+    `counts` are of the whole server, and null for who is not its operator.
+    """
 
     dead_letters: list[dict[str, Any]]
     next: str | None
-    counts: dict[Outcome, int]
+    counts: dict[Outcome, int] | None
 
 
 class Found(NamedTuple):
@@ -116,7 +120,9 @@ class DeadLetters:
         """A page of letters that a reader may see."""
         found = await self.select(wanted, reader, limit)
         return LetterPage(
-            dead_letters=await self._shown(found.letters, reader), next=found.next, counts=await self.counts()
+            dead_letters=await self._shown(found.letters, reader),
+            next=found.next,
+            counts=None if reader.reach.within_tenant else await self.counts(),
         )
 
     async def show(self, place: Place, reader: Reader) -> dict[str, Any]:
@@ -178,10 +184,9 @@ class DeadLetters:
 
 
 def _may_see(one: Letter, reader: Reader) -> bool:
-    """An event that names no tenant is nobody's, and shown to all; the stub of one, too."""
-    return one.event is None or Wanted(reader).matches(
-        {**one.event.event, "tenant": one.event.event.get("tenant") or None}
-    )
+    """An event that names no tenant, or is gone, may be anybody's, and is shown to operators; the stub of one, too."""
+    event = {} if one.event is None else one.event.event
+    return Wanted(reader).matches({**event, "tenant": event.get("tenant") or None})
 
 
 def _view(one: Letter, event: dict[str, Any] | None) -> dict[str, Any]:

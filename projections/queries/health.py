@@ -59,8 +59,8 @@ class Diagnose:
         self._backup_every = backup_every
 
     async def __call__(self, reader: Reader, categories: Sequence[str] = ()) -> Diagnosis:
-        """The checks of these categories, of all without any."""
-        return diagnose(await self._findings(reader), categories)
+        """The checks of these categories, of all without any; for a reader who is no operator, of its tenant's."""
+        return diagnose(await self._findings(reader), categories, operator=not reader.reach.within_tenant)
 
     async def _findings(self, reader: Reader) -> Findings:
         vitals, embedder = await self._watch.look(), self._replica.embedder

@@ -30,7 +30,7 @@ class Wanted(NamedTuple):
     def matches(self, event: Mapping[str, Any]) -> bool:
         """Whether an event is wanted, and of the reader's tenant and projects.
 
-        An unreadable one belongs to no tenant; it is shown to those who may see all of the server's own.
+        An unreadable one belongs to no tenant; it may be anybody's, and is shown to operators.
         """
         return (
             self._within_reach(event)
@@ -44,7 +44,7 @@ class Wanted(NamedTuple):
     def _within_reach(self, event: Mapping[str, Any]) -> bool:
         reach, tenant = self.reader.reach, event.get("tenant")
         if tenant is None:
-            return not (reach.projects or reach.agents or reach.guest)
+            return reach.whole and not reach.within_tenant
         return tenant == self.reader.tenant and reach.allows(event.get("project", ""))
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ingest.errors import MnemologError
 from projections.embedding.embedder import Embedder
+from projections.embedding.errors import ModelUnavailable
 from projections.index.matching import Filter
 from projections.index.question import Hit, Question
 from projections.index.service import OtherModel, ReplicaService
@@ -74,7 +75,9 @@ class QueryVectors:
             except MnemologError as error:
                 self._tell(started, error)
                 logger.warning("the query was not embedded: %s", error)
-                return None, [f"the query could not be embedded ({error}): words only"]
+                # where a service is, and what it said, is not for everybody who reads
+                reason = str(error) if isinstance(error, ModelUnavailable) else error.code
+                return None, [f"the query could not be embedded ({reason}): words only"]
             self._tell(started)
             cached = np.asarray(rows[0], np.float32)
             self._cached[embedder.model, query] = cached

@@ -7,12 +7,14 @@ What shows the mark to the operator is what the walk with the other keys has to 
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from uuid import uuid4
 
 import httpx
@@ -25,13 +27,15 @@ from waiting import wait_until
 from api.access.admission import Guarded
 from api.access.key import Grant
 from api.access.registry import Registry
+from api.access.token import mint
 from api.app import create_doors
 from api.doors import Doors
 from ingest.connections import connect
-from ingest.roles import ANY, READ, WRITE, Needs
+from ingest.roles import ADMIN, METRICS, OPERATOR, READ, READ_WRITE, ROLES, WRITE, Needs, Role, allow
 from ingest.settings import Settings
 from mcp_gateway.attachments import attachments_of
 from mcp_gateway.profiles import PROFILES
+from projections.diagnosis import CATEGORIES, OF_THE_SERVER
 from tests.acceptance.running import SECRET, Server, running
 from tests.support.ports import free_port
 
@@ -48,8 +52,53 @@ OPEN = {
     ("agentmemory", "GET", "/favicon.svg"),
 }
 """Ways in that ask for no key, and tell nothing."""
-WHOLE_SERVER = ("/v1/admin/projections/rebuild", "/v1/admin/snapshots", "/v1/admin/purge", "/api/admin/re-embed")
-"""Orders that answer with no document; given once here would be given for everybody."""
+OF_OPERATORS = {
+    "native GET /v1/admin/projections",
+    "native GET /v1/admin/rebuilds",
+    "native GET /v1/admin/rebuilds/{id}",
+    "native GET /v1/admin/reconcile",
+    "native POST /v1/admin/projections/rebuild",
+    "native POST /v1/admin/purge",
+    "native POST /v1/admin/rebuilds",
+    "native POST /v1/admin/rebuilds/{id}/cancel",
+    "native POST /v1/admin/rebuilds/{id}/rollback",
+    "native POST /v1/admin/rebuilds/{id}/switch",
+    "native POST /v1/admin/reconcile",
+    "native POST /v1/admin/snapshots",
+    "agentmemory POST /agentmemory/antigravity/sync",
+    "agentmemory POST /agentmemory/replay/import-jsonl",
+    "agent_memory GET /api/admin/re-embed/status",
+    "agent_memory GET /api/admin/stats",
+    "agent_memory POST /api/admin/re-embed",
+    "agent_memory POST /api/admin/re-embed/cancel",
+    "tool memory_antigravity_sync",
+    "tool memory_antigravity_sync_all",
+}
+"""What concerns the server as a whole: nobody who is admin of a tenant or a project may use it."""
+OF_METRICS = {
+    "native GET /metrics",
+    "agentd GET /metrics",
+    "memex GET /metrics",
+    "agentmemory GET /agentmemory/diagnostics/followup",
+}
+KINDS: Mapping[str, frozenset[Role]] = {
+    "the operator": frozenset(ROLES),
+    "operator": OPERATOR,
+    "metrics": METRICS,
+    "admin of the tenant": ADMIN,
+    "another tenant": READ_WRITE | ADMIN,
+    "another project": READ_WRITE | ADMIN,
+    "reads and writes": READ_WRITE,
+    "only reads": READ,
+    "only writes": WRITE,
+    "one agent": READ_WRITE,
+}
+"""Keys that hold, by what they are called here, with their roles."""
+THAT_DO_NOT_HOLD = ("", "garbage", "never made", "expired", "revoked")
+REFUSED = re.compile(r"this key has no \w+( and no \w+)* role")
+
+
+Answering: TypeAlias = Awaitable[tuple[int, bytes]]
 
 
 class Way(NamedTuple):
@@ -371,6 +420,11 @@ async def _keys(server: Server, client: httpx.AsyncClient) -> dict[str, str]:
         "another project": {"roles": every, "projects": [OTHER]},
         "only reads": {"roles": ["read"]},
         "only writes": {"roles": ["write"]},
+        "reads and writes": {"roles": ["read", "write"]},
+        "one agent": {"roles": ["read", "write"], "agents": ["dave"]},
+        "admin of the tenant": {"roles": ["admin"]},
+        "metrics": {"roles": ["metrics"]},
+        "operator": {"roles": ["operator"]},
         "revoked": {"roles": every},
     }
     found: dict[str, str] = {"": "", "garbage": "mnk_nobody", "the operator": SECRET}
@@ -388,12 +442,12 @@ async def _keys(server: Server, client: httpx.AsyncClient) -> dict[str, str]:
     found["expired"] = str((await Registry(redis, lambda: long_ago).create(grant)).token)
     await redis.aclose()
     mistyped = found["only reads"][:-1] + ("a" if found["only reads"][-1] != "a" else "b")
-    found["garbage"] = mistyped
+    found["garbage"], found["never made"] = mistyped, str(mint())
     async with httpx.AsyncClient(base_url=server.url, trust_env=False) as http:
 
         async def known() -> bool:
             told = [await http.get("/readyz", headers={"Authorization": f"Bearer {found[name]}"})
-                    for name in ("another tenant", "another project", "only reads", "only writes")]  # fmt: skip
+                    for name in KINDS]  # fmt: skip
             return all(one.status_code == 200 for one in told)
 
         await wait_until(known)
@@ -419,7 +473,7 @@ def test_every_route_asks_for_what_it_declares():
 # nobody comes in
 
 
-@pytest.mark.parametrize("key", ["", "garbage", "expired", "revoked"])
+@pytest.mark.parametrize("key", THAT_DO_NOT_HOLD)
 async def test_without_a_key_that_holds_every_way_in_answers_401(planted: Planted, key: str):
     async with planted.client(key) as client:
         for way in ways():
@@ -474,8 +528,6 @@ async def test_keys_of_another_tenant_and_of_another_project_meet_nothing_of_wha
     for key in ("another tenant", "another project"):
         async with planted.client(key) as client:
             for way in ways():
-                if way.path in WHOLE_SERVER:
-                    continue
                 for status, told in await ask(client, planted, way):
                     if MARK.encode() in told or failed(status, told):
                         faults.append(f"{key}, {way}: {status} {told[:1000]!r}")
@@ -625,23 +677,142 @@ def declared() -> Mapping[Way, Needs]:
     }
 
 
-@pytest.mark.parametrize(("key", "own"), [("only reads", READ), ("only writes", WRITE)])
-async def test_a_key_does_what_its_role_is_for_and_nothing_else(planted: Planted, key: str, own: Needs):
+def test_what_concerns_the_server_is_declared_for_its_operator_alone():
+    needs = {f"{way.door} {way.method} {way.path}": roles for way, roles in declared().items()}
+    needs |= {f"tool {name}": tool.needs for name, tool in TOOLS.items()}
+    assert {name for name, roles in needs.items() if "operator" in roles} == OF_OPERATORS
+    assert {name for name, roles in needs.items() if "metrics" in roles} == OF_METRICS
+
+
+def test_a_tool_that_only_reads_needs_no_role_to_write():
+    wrong = [one.name for one in TOOLS.values() if one.reads_only and one.needs not in (READ, ADMIN)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("key", KINDS)
+async def test_a_key_is_admitted_where_the_declaration_says_and_nowhere_else(planted: Planted, key: str):
+    """Requests name nothing that is there, so that they can be sent with the operator's key, too."""
+    roles, wrong = KINDS[key], list[str]()
+    counts = Counter[str]()
     async with planted.client(key) as client:
-        for way in ways():
-            if declared()[way] not in (own, ANY):
-                told = await ask(client, planted, way, once=True)
-                assert [status for status, _ in told] == [403], f"{way}: {told}"
-                assert MARK.encode() not in told[0][1]
-        for what, method, params in calls(planted.ids):
-            tool = TOOLS.get(str(params.get("name", ""))) if method == "tools/call" else None
-            needs = tool.needs if tool else READ
-            if needs != own:
-                answer = await rpc(client, planted.urls["native"], method, params)
-                assert "role" in answer.text, f"{what}: {answer.text}"
-                assert MARK not in answer.text
-    async with planted.client("the operator") as operator:
-        await _nothing_was_stored(operator, planted)
+        for what, needs, asked in [*_requests(client, planted), *_tool_calls(client, planted)]:
+            status, told = await asked
+            admitted = allow(roles, needs)
+            refused = REFUSED.search(told.decode(errors="replace")) is not None
+            as_declared = not refused and status != 401 if admitted else refused and status in (200, 403)
+            if not as_declared or (refused and MARK.encode() in told):
+                wrong.append(f"{what} needs {sorted(needs)}: {status} {told[:300]!r}")
+            counts["admitted" if admitted else "refused"] += 1
+    assert wrong == []
+    print(f"{key}: {counts['admitted']} admitted, {counts['refused']} refused")
+
+
+def _requests(client: httpx.AsyncClient, planted: Planted) -> Iterator[tuple[str, Needs, Answering]]:
+    """A request to every route: what it is called, what it declares to need, its answer."""
+    for way, needs in declared().items():
+        path = re.sub(r"\{\w+(:path)?\}", "nothing-of-that-name", way.path)
+        body = None if way.method in ("GET", "DELETE") else {}
+        yield str(way), needs, heard(client, way.method, planted.urls[way.door] + path, {}, body)
+
+
+def _tool_calls(client: httpx.AsyncClient, planted: Planted) -> Iterator[tuple[str, Needs, Answering]]:
+    """A call of every tool at every door that has it, and of every resource and prompt."""
+    for tool in TOOLS.values():
+        asked = {"name": tool.name, "arguments": {}}
+        yield f"tool {tool.name}", tool.needs, _said(rpc(client, planted.urls["native"], "tools/call", asked))
+        if tool in PROFILES["agentmemory"]:
+            for path in ("/agentmemory/mcp/call", "/agentmemory/mcp/tools"):
+                url = planted.urls["agentmemory"] + path
+                yield f"{path} {tool.name}", tool.needs, heard(client, "POST", url, {}, asked)
+    for what, method, params in calls(planted.ids):
+        if method != "tools/call":
+            yield what, READ, _said(rpc(client, planted.urls["native"], method, params))
+
+
+async def _said(answering: Awaitable[httpx.Response]) -> tuple[int, bytes]:
+    answer = await answering
+    return answer.status_code, answer.content
+
+
+@pytest.mark.parametrize("key", KINDS)
+async def test_a_viewers_socket_is_for_keys_that_read(planted: Planted, key: str):
+    for path in ("/stream/mem-live/viewer", "/"):
+        socket = f"{planted.urls['native'].replace('http', 'ws')}{path}?token={planted.keys[key]}"
+        async with websockets.connect(socket, proxy=None) as opened:
+            if allow(KINDS[key], READ):
+                await (await opened.ping())
+                continue
+            with pytest.raises(websockets.ConnectionClosed):
+                await opened.recv()
+            assert opened.close_code == 1008
+
+
+# keys
+
+
+@pytest.mark.parametrize("key", ["admin of the tenant", "another tenant", "another project"])
+@pytest.mark.parametrize("role", ["operator", "metrics"])
+async def test_an_admin_makes_no_key_for_the_server(planted: Planted, key: str, role: str):
+    url = planted.urls["native"] + "/v1/admin/keys"
+    async with planted.client(key) as admin, planted.client("the operator") as operator:
+        before = (await operator.get(url)).json()["keys"]
+        for grant in ({}, {"projects": [OTHER]}, {"tenant": "elsewhere"}, {"projects": [OTHER], "tenant": "default"}):
+            made = await admin.post(url, json={"name": "x", "roles": [role, "read"], **grant})
+            assert made.status_code in (403, 422), made.text
+        assert (await operator.get(url)).json()["keys"] == before
+
+
+@pytest.mark.parametrize("key", ["admin of the tenant", "another tenant", "another project"])
+async def test_an_admin_neither_sees_nor_replaces_nor_revokes_a_key_for_the_server(planted: Planted, key: str):
+    url = planted.urls["native"] + "/v1/admin/keys"
+    async with planted.client(key) as admin:
+        for name in ("operator", "metrics"):
+            key_id = planted.keys[name].split("_")[1]
+            assert key_id not in (await admin.get(url)).text
+            assert (await admin.get(f"{url}/{key_id}")).status_code == 404
+            assert (await admin.post(f"{url}/{key_id}/rotate")).status_code == 404
+            assert (await admin.delete(f"{url}/{key_id}")).status_code == 404
+    async with planted.client("operator") as operator:
+        assert (await operator.get(planted.urls["native"] + "/v1/admin/projections")).status_code == 200
+
+
+async def test_an_operators_key_makes_keys_for_the_server_and_of_every_tenant(planted: Planted):
+    url = planted.urls["native"] + "/v1/admin/keys"
+    async with planted.client("operator") as operator:
+        for grant in ({"roles": ["operator"]}, {"roles": ["metrics"]}, {"roles": ["admin"], "tenant": "elsewhere"}):
+            made = await operator.post(url, json={"name": "made by a key", **grant})
+            assert made.status_code == 201, made.text
+            assert (await operator.delete(f"{url}/{made.json()['id']}")).status_code == 200
+        limited = await operator.post(url, json={"name": "x", "roles": ["operator"], "projects": [PROJECT]})
+        assert limited.status_code == 422
+
+
+async def test_only_operators_and_metrics_keys_are_told_figures_of_the_server(planted: Planted):
+    told: dict[str, bool] = {}
+    for key in KINDS:
+        async with planted.client(key) as client:
+            ready = (await client.get(planted.urls["native"] + "/readyz")).json()
+            assert ready["status"] in ("ready", "degraded")
+            told[key] = bool({"lag", "vitals", "documents"} & ready.keys())
+    assert [key for key, figures in told.items() if figures] == ["the operator", "operator", "metrics"]
+
+
+async def test_a_diagnosis_tells_an_admin_of_its_tenants_documents_alone(planted: Planted):
+    categories: dict[str, set[str]] = {}
+    for key in ("operator", "admin of the tenant", "another tenant", "another project"):
+        async with planted.client(key) as client:
+            native = planted.urls["native"]
+            asked = [
+                client.get(f"{native}/v1/diagnose"),
+                client.get(f"{native}/v1/diagnose", params={"categories": "storage,slots"}),
+                client.post(f"{native}/agentmemory/diagnostics"),
+            ]
+            answers = [(await one).json()["checks"] for one in asked]
+            answers.append((await client.post(f"{native}/agentmemory/diagnostics/heal")).json()["details"])
+            categories[key] = {one["category"] for checks in answers for one in checks}
+    assert categories["operator"] == set(CATEGORIES)
+    for key in ("admin of the tenant", "another tenant", "another project"):
+        assert categories[key] == set(CATEGORIES) - OF_THE_SERVER
 
 
 # sockets, streams and sessions

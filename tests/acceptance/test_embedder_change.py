@@ -24,7 +24,9 @@ QUESTION = "when do we save our data"
 @pytest.fixture(scope="module")
 def server(cache_dir: Path) -> Iterator[Server]:
     """Begun without an embedder; the tests go on where the one before has left it."""
-    with running(cache_dir, partitions=4, embedder="none") as server:
+    with running(
+        cache_dir, partitions=4, embedder="none", embedders=("default", "crystal-ball", "onnx:/nowhere")
+    ) as server:
         yield server
 
 
@@ -57,11 +59,12 @@ async def recalled(client: httpx.AsyncClient, after: str = "") -> tuple[list[str
     [
         ({"embedder": "crystal-ball"}, "embedder 'crystal-ball': is none of default, none, onnx:<directory>"),
         ({"embedder": "onnx:/nowhere"}, "/nowhere"),
+        ({"embedder": "onnx:/somewhere"}, "the server's settings do not name this embedder"),
         ({"what": "embeddings"}, "vectors of none are live: name another embedder"),
         ({"what": "documents", "embedder": "default"}, "documents need no embedder"),
         ({"embedder": "default", "partitions": [1]}, "one embedder is for all partitions"),
     ],
-    ids=["unknown", "unavailable", "live", "documents", "partitions"],
+    ids=["unknown", "unavailable", "not named", "live", "documents", "partitions"],
 )
 async def test_an_order_that_makes_no_sense_is_refused_at_once(server: Server, order: dict[str, Any], why: str):
     async with server.client() as client:

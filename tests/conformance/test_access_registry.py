@@ -18,6 +18,7 @@ from ingest.connections import Client
 from ingest.errors import CommandRejected, NotFound, TooManyRequests
 from ingest.log.keys import access_row_pk, row_key
 from ingest.reach import Reach
+from ingest.roles import ADMIN, METRICS, OPERATOR
 from tests.support.waiting import wait_until
 
 GRANT = Grant(name="fleet", roles=["read", "write"], tenant="default", projects=["shop", ""], agents=["ada"])
@@ -40,14 +41,29 @@ async def test_a_key_lets_in_whom_it_is_for(registry: Registry, clock: ManualClo
     found = await admitted(registry, made, clock)
     assert found is not None
     assert (found.tenant, found.roles, found.key_id) == ("default", {"read", "write"}, made.key.id)
-    assert found.reach == Reach(("", "shop"), ("ada",))
+    assert found.reach == Reach(("", "shop"), ("ada",), within_tenant=True)
 
 
-async def test_a_key_of_another_tenant_is_a_guest(registry: Registry, clock: ManualClock):
-    made = await registry.create(Grant(name="x", roles=["read"], tenant="elsewhere"))
-    found = await admitted(registry, made, clock)
+@pytest.mark.parametrize("tenant", ["default", "elsewhere"])
+async def test_only_an_operators_key_is_shown_what_belongs_to_no_tenant(
+    registry: Registry, clock: ManualClock, tenant: str
+):
+    within: dict[str, bool] = {}
+    for role in ("read", "admin", "metrics", "operator"):
+        found = await admitted(registry, await registry.create(Grant(name="x", roles=[role], tenant=tenant)), clock)
+        assert found is not None
+        within[role] = found.reach.within_tenant
+    assert within == {"read": True, "admin": True, "metrics": True, "operator": False}
+
+
+async def test_a_stored_admin_key_is_no_operator(registry: Registry, clock: ManualClock):
+    """Also one for all of a tenant that was made before there were operators' keys."""
+    found = await admitted(registry, await registry.create(Grant(name="x", roles=["read", "write", "admin"])), clock)
     assert found is not None
-    assert (found.tenant, found.reach.guest) == ("elsewhere", True)
+    assert found.may(ADMIN)
+    assert not found.may(OPERATOR)
+    assert not found.may(METRICS)
+    assert not found.is_operator
 
 
 async def test_the_secret_is_not_stored(registry: Registry, redis: Client):
@@ -95,6 +111,8 @@ async def test_a_key_that_nobody_made_is_not_found(registry: Registry):
     [
         Grant(name="x", roles=["admin"], agents=["ada"]),
         Grant(name="x", roles=["read"], projects=["a\0b"]),
+        Grant(name="x", roles=["operator"], projects=["shop"]),
+        Grant(name="x", roles=["read", "metrics"], agents=["ada"]),
     ],
 )
 async def test_a_grant_that_is_not_what_it_seems_makes_no_key(registry: Registry, grant: Grant):
@@ -106,7 +124,9 @@ async def test_a_grant_that_is_not_what_it_seems_makes_no_key(registry: Registry
 async def test_a_running_server_learns_of_new_and_revoked_keys(registry: Registry):
     ring = Keyring(registry, "default", None, loopback=True)
     await ring.load()
-    assert await ring.identify("")  # open, as long as there is no key
+    unnamed = await ring.identify("")  # open, as long as there is no key
+    assert unnamed is not None
+    assert not unnamed.named
     made = await registry.create(GRANT)
     await wait_until(lambda: _knows(ring, str(made.token)))
     assert await ring.identify("") is None
@@ -129,7 +149,8 @@ async def test_the_servers_secret_is_a_key_to_everything(registry: Registry):
     await ring.load()
     found = await ring.identify("s3cret")
     assert found is not None
-    assert found.is_root
+    assert found.is_operator
+    assert found.named
     assert await ring.identify("s3cret ") is None
     assert await ring.identify("") is None
 

@@ -4,6 +4,7 @@ Left open: which vectors a model gives, and how it cuts a text beyond its window
 anything about; its contract is stated separately (tests/unit/projections/embedding/test_none.py).
 """
 
+import asyncio
 import hashlib
 import json
 import os
@@ -21,10 +22,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from ingest.connections import Client
+from projections.embedding.choice import Choice, declare
 from projections.embedding.chunks import chunk
 from projections.embedding.default_model import REQUIRED_MEAN_COSINE, load_default
 from projections.embedding.embedder import Embedder, unit_rows
 from projections.embedding.errors import (
+    EmbedderNotNamed,
     EmbeddingServiceRefused,
     EmbeddingServiceUnavailable,
     ExportTooInaccurate,
@@ -33,6 +37,7 @@ from projections.embedding.errors import (
 )
 from projections.embedding.export import export
 from projections.embedding.factory import build_embedder
+from projections.embedding.live import LiveEmbedder
 from projections.embedding.model_files import MODEL_FILE, read_manifest, sha256_of
 from projections.embedding.onnx import OnnxEmbedder
 from projections.embedding.openai_compatible import MAX_BATCH, OpenAICompatibleEmbedder
@@ -379,3 +384,42 @@ def test_a_wrong_answer_is_refused(service: StubService, spoil: Callable[[dict[s
 def test_vectors_of_another_size_are_refused(service: StubService):
     with pytest.raises(InvalidEmbeddingResponse, match="64 dimensions, not 32"):
         service.client(dimensions=32).embed(["a"])
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(service: StubService, status: int):
+    with StubService() as elsewhere:
+        service.answers = [(status, {"Location": f"{elsewhere.url}/embeddings"}, b"")]
+        with pytest.raises(EmbeddingServiceRefused):
+            service.client(api_key="secret").embed(["a"])
+        assert elsewhere.requests == []
+
+
+def test_a_refusal_that_quotes_the_key_is_told_without_it(service: StubService):
+    service.answers = [(401, {}, b"no such key: sk-8271-of-ours")]
+    with pytest.raises(EmbeddingServiceRefused) as raised:
+        service.client(api_key="sk-8271-of-ours").embed(["a"])
+    assert raised.value.detail == "no such key: [key]"
+
+
+async def test_a_live_embedder_that_the_settings_do_not_name_is_sent_nothing(service: StubService, redis: Client):
+    """As after an upgrade, or where another process with other settings has changed the record."""
+    live = Choice(spec=f"openai:{service.url}|stub|{STUB_DIMENSIONS}", model="openai/stub:64", dimensions=64)
+    await declare(redis, live)
+    embedders = LiveEmbedder(redis, build_embedder, frozenset({"none"}))
+    found = await embedders.start("none")
+    with pytest.raises(ModelUnavailable, match="MNEMOLOG_EMBEDDERS"):
+        found.embed(["a"])
+    with pytest.raises(EmbedderNotNamed):
+        await embedders.built(live.spec)
+    assert service.headers == []
+    named = await LiveEmbedder(redis, build_embedder, frozenset({"none", live.spec})).start("none")
+    await asyncio.to_thread(named.embed, ["a"])
+    assert len(service.headers) == 1
+
+
+async def test_a_built_in_embedder_stays_live_when_the_settings_name_another(redis: Client):
+    """As while a rebuild to the one that they name goes on."""
+    await LiveEmbedder(redis, build_embedder, frozenset({"none"})).start("none")
+    spec = "openai:http://127.0.0.1:9/v1|stub|3"
+    assert (await LiveEmbedder(redis, build_embedder, frozenset({spec})).start(spec)).model == "none"

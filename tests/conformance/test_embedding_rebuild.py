@@ -86,6 +86,10 @@ class Killed(BaseException):
     """The worker is gone."""
 
 
+NAMED = frozenset({"old", "new", "noise", "none", "moved"})
+"""What the settings of every process here name."""
+
+
 class Machine:
     """What a machine can embed with, by spec."""
 
@@ -120,7 +124,7 @@ async def shop(redis: Client, tmp_path: Path, machine: Machine) -> AsyncGenerato
 
 
 async def begin(shop: Workshop, machine: Machine, spec: str) -> None:
-    live = LiveEmbedder(shop.redis, machine.build)
+    live = LiveEmbedder(shop.redis, machine.build, NAMED)
     await live.start(spec)
     shop.embedders = live
 
@@ -187,7 +191,7 @@ async def replica_of(
     shop: Workshop, url: str, machine: Machine, name: str = "replica"
 ) -> AsyncGenerator[ReplicaService]:
     """The index of an API process."""
-    live = LiveEmbedder(shop.redis, machine.build)
+    live = LiveEmbedder(shop.redis, machine.build, NAMED)
     await live.start("old")
     feeds = connect(url, connections=PARTITIONS + 4)
     replica = ReplicaService(feeds, PARTITIONS, shop.folder / name, shop.snapshots, live)
@@ -547,7 +551,7 @@ async def test_a_service_that_is_away_is_asked_again(shop: Workshop, machine: Ma
 async def test_the_live_embedder_counts_and_not_the_configured_one(
     shop: Workshop, machine: Machine, caplog: pytest.LogCaptureFixture
 ):
-    live = LiveEmbedder(shop.redis, machine.build)
+    live = LiveEmbedder(shop.redis, machine.build, NAMED)
     assert (await live.start("new")).model == "test/old"
     assert "mnemolog rebuild --embedder 'new'" in caplog.text
 
@@ -570,7 +574,7 @@ async def test_an_embedder_that_has_become_another_embeds_nothing_and_says_why(
 
 
 async def test_two_processes_that_begin_a_log_agree_on_an_embedder(redis: Client, machine: Machine):
-    first, second = (LiveEmbedder(redis, machine.build) for _ in range(2))
+    first, second = (LiveEmbedder(redis, machine.build, NAMED) for _ in range(2))
     models = {one.model for one in await asyncio.gather(first.start("old"), second.start("new"))}
     assert len(models) == 1
 

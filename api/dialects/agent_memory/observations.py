@@ -30,7 +30,6 @@ from api.services import services
 from ingest.clock import system_clock
 from ingest.commands.requests import WriteCommand
 from ingest.errors import LogUnavailable, NotFound, Overloaded
-from ingest.reach import ANYWHERE
 from mcp_gateway.tools.agent_memory.observations import numbered as observation_numbered
 from mcp_gateway.tools.agent_memory.observations import searched
 from mcp_gateway.tools.tool import Door
@@ -54,11 +53,11 @@ async def queue(request: Request) -> Response:
     """
     raw = await body(request, MAX_ITEM_BYTES)
     item = await asyncio.to_thread(parse, QueueItem, raw) if len(raw) > BIG_BYTES else parse(QueueItem, raw)
-    name = new_name()
+    name, at_hand = new_name(), services(request)
     try:
         await _record(request, item, raw, name)
     except (LogUnavailable, Overloaded, RedisError) as error:
-        if services(request).reach != ANYWHERE:
+        if not (at_hand.reach.whole and at_hand.tenant == own(request).settings.tenant):
             raise  # what comes out of the spool is stored without a look at who put it in
         if not await asyncio.to_thread(keep, own(request).settings.agent_memory_spool, name, raw):
             raise

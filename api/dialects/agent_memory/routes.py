@@ -15,7 +15,7 @@ from api.dialects.detail import FAULT
 from api.dialects.faults import usual
 from api.endpoint import Endpoint
 from api.openapi import About, documented
-from ingest.roles import ADMIN, ANY, READ, READ_WRITE, WRITE
+from ingest.roles import ANY, OPERATOR, READ, READ_WRITE, WRITE
 
 ABOUT = About(
     "agent-memory",
@@ -33,11 +33,13 @@ ENDPOINTS = documented(
         Endpoint(
             "GET", "/api/health", ANY, health.health, "Whether the service can be used.", answer=health.HealthAnswer
         ),
-        Endpoint("GET", "/api/admin/stats", ADMIN, health.stats, "How much there is.", "S", answer=health.StatsAnswer),
+        Endpoint(
+            "GET", "/api/admin/stats", OPERATOR, health.stats, "How much there is.", "S", answer=health.StatsAnswer
+        ),
         Endpoint(
             "POST",
             "/api/admin/re-embed",
-            ADMIN,
+            OPERATOR,
             reembedding.start,
             "Make vectors again.",
             "S",
@@ -48,13 +50,13 @@ ENDPOINTS = documented(
         Endpoint(
             "GET",
             "/api/admin/re-embed/status",
-            ADMIN,
+            OPERATOR,
             reembedding.status,
             "How far that is.",
             "S",
             answer=reembedding.PROGRESS,
         ),
-        Endpoint("POST", "/api/admin/re-embed/cancel", ADMIN, reembedding.cancel, "Stop that.", "S", answer=Done),
+        Endpoint("POST", "/api/admin/re-embed/cancel", OPERATOR, reembedding.cancel, "Stop that.", "S", answer=Done),
         Endpoint(
             "POST",
             "/api/queue",

@@ -35,7 +35,7 @@ from api.openapi import TEXT, About, documented
 from api.services import services
 from ingest.clock import system_clock
 from ingest.errors import CommandRejected, NotFound
-from ingest.roles import ADMIN, ANY, READ, READ_WRITE
+from ingest.roles import ANY, METRICS, READ, READ_WRITE
 from mcp_gateway.tools.tool import Door
 from projections.access import Reader, may_change, reader_of
 from projections.dialects import agentd
@@ -256,7 +256,7 @@ ENDPOINTS = documented(
             faults={503: "Something it stands on is away; the same shape, `degraded`."},
         ),
         Endpoint(
-            "GET", "/metrics", ADMIN, metrics, "Counters, as Prometheus reads them.", "S",
+            "GET", "/metrics", METRICS, metrics, "Counters, as Prometheus reads them.", "S",
             answer=TEXT, media="text/plain",
         ),
         Endpoint(

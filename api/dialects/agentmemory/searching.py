@@ -22,7 +22,7 @@ from api.dialects.agentmemory.shapes import COUNT, DEGRADED, OBJECT, RESULT, fie
 from api.endpoint import Endpoint
 from api.http import Json
 from ingest.errors import ProjectionBehind, ReaderUnknown
-from ingest.roles import ADMIN, READ
+from ingest.roles import METRICS, READ
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.asking import MAX_LIMIT
 from mcp_gateway.tools.agentmemory.recall import recall
@@ -161,7 +161,7 @@ ENDPOINTS = [
     Endpoint(
         "GET",
         "/agentmemory/diagnostics/followup",
-        ADMIN,
+        METRICS,
         followup,
         "How often agents search again at once.",
         answer=outcome(

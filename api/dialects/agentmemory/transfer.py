@@ -28,7 +28,7 @@ from api.endpoint import Endpoint
 from api.http import body
 from api.services import services
 from ingest.errors import CommandRejected, Overloaded
-from ingest.roles import ADMIN, READ
+from ingest.roles import ADMIN, OPERATOR, READ
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory import antigravity
 from mcp_gateway.tools.agentmemory.asking import count
@@ -126,7 +126,6 @@ def _length(found: Any) -> int:
 
 async def sync_antigravity(request: Request) -> Response:
     """Take over conversations of Antigravity that are on the server's machine."""
-    services(request).reach.check_home()
     said = await asked(request, SYNC_ANTIGRAVITY_FIELDS)
     if said["mode"].strip().lower() not in ("", *antigravity.MODES):
         raise BadArgument(f"mode must be one of {', '.join(antigravity.MODES)}", "mode")
@@ -179,7 +178,7 @@ ENDPOINTS = [
     Endpoint(
         "POST",
         "/agentmemory/antigravity/sync",
-        ADMIN,
+        OPERATOR,
         sync_antigravity,
         "Take over conversations of Antigravity.",
         "S",

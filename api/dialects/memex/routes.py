@@ -33,7 +33,7 @@ from api.services import services
 from ingest.clock import system_clock
 from ingest.connections import pool_size
 from ingest.log.position import Token
-from ingest.roles import ADMIN, ANY, READ, READ_WRITE, WRITE
+from ingest.roles import ANY, METRICS, READ, READ_WRITE, WRITE
 from mcp_gateway.tools.memex import memories
 from mcp_gateway.tools.tool import Door
 from projections.dialects.memex import Shown
@@ -141,7 +141,7 @@ ENDPOINTS = documented(
             "S", query=OfPair, answer=Counted, faults=_INVALID | _BROKEN,
         ),
         Endpoint("GET", "/health", ANY, health, "Whether reads and writes work; always 200.", "S", answer=Health),
-        Endpoint("GET", "/metrics", ADMIN, metrics, "Figures for Prometheus.", "M", answer=TEXT, media="text/plain"),
+        Endpoint("GET", "/metrics", METRICS, metrics, "Figures for Prometheus.", "M", answer=TEXT, media="text/plain"),
         Endpoint("GET", "/", ANY, info, "What this is.", "S", answer=Info),
     ],
 )  # fmt: skip

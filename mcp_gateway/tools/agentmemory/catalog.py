@@ -6,7 +6,7 @@ What a tool does is in `calls`, which loads the index and so is only loaded by a
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from ingest.roles import ADMIN, READ, READ_WRITE, WRITE, Needs
+from ingest.roles import ADMIN, OPERATOR, READ, READ_WRITE, WRITE, Needs
 from mcp_gateway.tools.agentmemory.answers import refused
 from mcp_gateway.tools.tool import Answer, Door, Tool, dialect_tool
 
@@ -270,10 +270,10 @@ AGENTMEMORY: tuple[Tool, ...] = (
         ("content", "project"),
         {"sessionId": text(), "ttlDays": NUMBER},
     ),
-    _tool("memory_antigravity_sync", ADMIN, "Take over conversations of Antigravity.", SYNC, ("mode",)),
+    _tool("memory_antigravity_sync", OPERATOR, "Take over conversations of Antigravity.", SYNC, ("mode",)),
     _tool(
         "memory_antigravity_sync_all",
-        ADMIN,
+        OPERATOR,
         "Take over conversations of Antigravity, summarise them and bring the slots up to date.",
         SYNC,
         ("mode",),

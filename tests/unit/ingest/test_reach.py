@@ -72,9 +72,3 @@ def test_what_concerns_a_whole_tenant_is_refused_to_a_part_of_it(reach: Reach):
     ANYWHERE.check_whole()
     with pytest.raises(AccessDenied):
         reach.check_whole()
-
-
-def test_files_of_the_servers_machine_are_for_its_own_tenant():
-    ANYWHERE.check_home()
-    with pytest.raises(AccessDenied):
-        Reach(guest=True).check_home()

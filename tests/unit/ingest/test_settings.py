@@ -34,6 +34,7 @@ def test_every_variable_is_read():
         "MNEMOLOG_DEDUP_WINDOW": "600",
         "MNEMOLOG_DEDUP_IDS": "50000",
         "MNEMOLOG_EMBEDDER": "none",
+        "MNEMOLOG_EMBEDDERS": "default,openai:http://127.0.0.1:11434/v1|nomic|768",
         "MNEMOLOG_EMBEDDING_CACHE_DAYS": "0.5",
         "MNEMOLOG_EMBEDDER_KEY": "sk-1",
         "MNEMOLOG_SNAPSHOT_EVERY": "500",
