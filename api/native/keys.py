@@ -14,9 +14,8 @@ from api.access.keyring import Keyring
 from api.access.principal import Principal, Role, principal_of
 from api.access.registry import Made, Registry
 from api.endpoint import Endpoint
-from api.http import Json, body
+from api.http import Json, asked_for
 from ingest.clock import system_clock, to_ms
-from ingest.commands.parse import parse_json
 from ingest.errors import NotFound, OutOfReach
 
 NOT_STORED = {"Cache-Control": "no-store"}
@@ -63,7 +62,7 @@ class KeysView(Struct, frozen=True):
 async def post_key(request: Request) -> Response:
     """Make a key; 201 with its token, which is shown this once."""
     admin = principal_of(request.scope)
-    grant = parse_json(await body(request), Grant)
+    grant = await asked_for(request, Grant)
     grant = replace(grant, tenant=grant.tenant or admin.tenant)
     _check(admin, grant.tenant, grant.projects, grant.agents)
     return _made(await _registry(request).create(grant))
@@ -82,8 +81,7 @@ async def get_key(request: Request) -> Response:
 
 async def rotate_key(request: Request) -> Response:
     """Make a key for the same in the place of one, which goes on for a grace time; 201 with the new token."""
-    raw = await body(request)
-    asked = parse_json(raw, Rotation) if raw.strip() else Rotation()
+    asked = await asked_for(request, Rotation, optional=True)
     key = await _key(request)
     return _made(await _registry(request).rotate(key.id, timedelta(hours=asked.grace_hours), asked.expires_at))
 

@@ -1,7 +1,5 @@
 """The write side's shell: commands in, events appended, acknowledgements out."""
 
-import asyncio
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -10,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, cast
 import msgspec
 from msgspec import Struct
 
-from ingest.aside import aside
+from ingest.aside import Slices, aside
 from ingest.clock import Clock, system_clock
 from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import AnyCommand, ForgetSubject, Observe
@@ -24,8 +22,6 @@ from ingest.log.group_commit import GroupCommit
 from ingest.log.partitions import partition_of
 from ingest.log.position import Position, Token
 
-SLICE_S = 0.005
-"""A big batch is decided in slices, and the event loop serves others in between."""
 BIG_CHARS = 64 << 10
 BIG_VALUES = 2_000
 """A command of more is decided in a thread: looking through it for secrets takes more than a slice."""
@@ -146,11 +142,9 @@ class CommandHandler:
         admitted: dict[int, Observe] = {}
         appended: list[Appended] = []
         try:
-            slice_ends = time.perf_counter() + SLICE_S
+            slices = Slices()
             for index, command in enumerate(commands):
-                if time.perf_counter() > slice_ends:
-                    await asyncio.sleep(0)
-                    slice_ends = time.perf_counter() + SLICE_S
+                await slices.between()
                 if isinstance(command, CommandRejected):
                     rejected.append((index, command))
                     continue
@@ -179,7 +173,9 @@ class CommandHandler:
         self._check(events)
         ready: list[_Ready] = []
         rejected: list[tuple[int, CommandRejected]] = []
+        slices = Slices()
         for index, event in enumerate(events):
+            await slices.between()
             try:
                 ready.append(self._imported(event))
             except CommandRejected as fault:

@@ -1,7 +1,7 @@
 """From bytes to commands. Every fault names what was wrong and where; a lone surrogate is repaired, never a crash.
 
-What is over a limit is refused before anything is made of it (`sizing`). A fault that is kept, such as that of an item of
-a batch, has no traceback: it would keep what the frames hold, and itself, until the collector comes by.
+What is over a limit is refused before anything is made of it (`sizing`). A fault that is kept, such as that of an item
+of a batch, has no traceback: it would keep what the frames hold, and itself, until the collector comes by.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""How much a body holds, counted before anything is made of it: values in JSON and msgpack, items of a JSON array. Pure.
+"""How much a body holds, counted before anything is made of it: values of JSON and msgpack, items of an array. Pure.
 
 A value takes two bytes of a body and a hundred bytes of memory, so a body within its size can take gigabytes. Counting
 goes over the bytes in C, a window at a time: it makes no objects, and lets other threads run.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ingest.errors import MalformedRequest, RequestTooLarge
 
 MAX_VALUES = 250_000
-"""In one request or one item of a batch, at any depth. Making so many takes about 50 ms in one go, and 60 MB at most."""
+"""In one request or one item of a batch, at any depth. Making so many takes up to 60 ms in one go, and 60 MB."""
 MAX_BATCH_VALUES = 1_000_000
 """In all items of a batch together."""
 _WINDOW = 1 << 20
