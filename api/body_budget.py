@@ -8,7 +8,7 @@ from ingest.aside import aside
 from ingest.errors import Overloaded
 from ingest.memory import give_back
 
-MAX_HELD_BYTES = 64 << 20
+MAX_HELD_BYTES = 96 << 20
 SMALL_BYTES = 64 << 10
 """A body that says that it is no longer is not counted: a connection takes as much for its buffers."""
 GIVE_BACK_AFTER_S = 1.0

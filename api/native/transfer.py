@@ -1,6 +1,7 @@
 """Routes that hand out the log and take it in: export and import, streamed."""
 
 import re
+from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from msgspec import Struct
