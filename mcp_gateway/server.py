@@ -177,12 +177,11 @@ async def _serve_repaired(manager: StreamableHTTPSessionManager, scope: Scope, r
     message = await receive() if scope["method"] == "POST" else None
     if message is not None and (body := message.get("body")):
         try:
-            check_values(body, MAX_VALUES)
+            checked = _checked(body) if len(body) <= INLINE_BYTES else await aside(_checked, body)
         except RequestTooLarge as fault:
             await _protocol_error(body, str(fault), 413)(scope, receive, send)
             return
-        repaired = repaired_json(body) if len(body) <= INLINE_BYTES else await aside(repaired_json, body)
-        message = {**message, "body": repaired}
+        message = {**message, "body": checked}
 
     async def receive_repaired() -> Message:
         nonlocal message
@@ -190,6 +189,12 @@ async def _serve_repaired(manager: StreamableHTTPSessionManager, scope: Scope, r
         return await receive() if first is None else first
 
     await manager.handle_request(scope, receive_repaired, send)
+
+
+def _checked(body: bytes) -> bytes:
+    """A message that the SDK's parsers take; raises RequestTooLarge."""
+    check_values(body, MAX_VALUES)
+    return repaired_json(body)
 
 
 class _Asked(msgspec.Struct):

@@ -6,13 +6,15 @@ goes over the bytes in C, a window at a time: it makes no objects, and lets othe
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from ingest.errors import MalformedRequest, RequestTooLarge
+
+if TYPE_CHECKING:  # whoever parses loads this, also where no big body ever comes: the stdio bridge
+    import numpy as np
+    from numpy.typing import NDArray
 
 MAX_VALUES = 250_000
 """In one request or one item of a batch, at any depth. Making so many takes up to 60 ms in one go, and 60 MB."""
@@ -31,11 +33,20 @@ def check_values(body: bytes, limit: int = MAX_VALUES, what: str = "the body") -
 
 
 def count_values(body: bytes, enough: int = 0) -> int:
-    """How many values JSON has, or `enough` where it is clear that there are no more; of what is no JSON, at least as
-    many as a parser makes before it finds out."""
-    if len(body) <= enough or body.count(b",") + body.count(b"[") + body.count(b"{") < enough:
+    """How many values JSON has (an empty array or object counts twice), or `enough` where there are clearly no more; of
+    what is no JSON, at least as many as a parser makes before it finds out."""
+    if len(body) <= enough or not _may_have_more(body, enough):
         return enough
-    return 1 + sum(int(np.count_nonzero(window.commas | window.opens)) for window in _windows(body))
+    return 1 + sum(int((window.commas | window.opens).sum()) for window in _windows(body))
+
+
+def _may_have_more(body: bytes, enough: int) -> bool:
+    count = 0
+    for start in range(0, len(body), _WINDOW):
+        count += sum(body.count(mark, start, start + _WINDOW) for mark in b",[{")
+        if count >= enough:
+            return True
+    return False
 
 
 def array_items(body: bytes, limit: int) -> list[bytes]:
@@ -46,9 +57,8 @@ def array_items(body: bytes, limit: int) -> list[bytes]:
     first, last = len(body) - len(body.lstrip()), len(body.rstrip())
     ends, count, depth = [first], 1, 0
     for window in _windows(body):
-        steps = window.opens.astype(np.int32) - window.closes
-        depths = np.cumsum(steps, dtype=np.int32) + depth
-        commas = np.flatnonzero(window.commas & (depths == 1))
+        depths = (window.opens.astype("int32") - window.closes).cumsum(dtype="int32") + depth
+        commas = (window.commas & (depths == 1)).nonzero()[0]
         count += len(commas)
         ends += (commas[: limit + 1 - len(ends)] + window.start).tolist() if len(ends) <= limit else []
         depth = int(depths[-1])
@@ -116,13 +126,15 @@ class _Marks(NamedTuple):
     """Which bytes of a window, outside of strings, are commas, opening and closing brackets; and where it begins."""
 
     start: int
-    commas: NDArray[np.bool_]
-    opens: NDArray[np.bool_]
-    closes: NDArray[np.bool_]
+    commas: "NDArray[np.bool_]"
+    opens: "NDArray[np.bool_]"
+    closes: "NDArray[np.bool_]"
 
 
 def _windows(body: bytes) -> Iterator[_Marks]:
     """The structure of JSON, a window at a time."""
+    import numpy as np
+
     start, in_string = 0, 0
     while start < len(body):
         window = body[start : start + _WINDOW]
