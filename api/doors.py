@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
+from api.body_budget import BodyBudget
+
 _AGENTMEMORY = ("/agentmemory", "/viewer", "/stream/mem-live")
 _AGENTMEMORY_PAGES = frozenset({"/", "/favicon.svg", "/agent.md", "/auth.md"})
 
@@ -14,6 +16,7 @@ class Doors:
 
     def __init__(self, native: Starlette, agentmemory: Starlette, by_port: Mapping[int, Starlette]) -> None:
         self.native, self.agentmemory, self.by_port = native, agentmemory, by_port
+        self._bodies = BodyBudget()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -27,7 +30,7 @@ class Doors:
         door = self.by_port.get(server[1]) if server else None
         if door is None:
             door = self.agentmemory if _is_agentmemorys(path) else self.native
-        await door(scope, receive, send)
+        await self._bodies.serve(door, scope, receive, send)
 
 
 def _is_agentmemorys(path: str) -> bool:

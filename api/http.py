@@ -1,5 +1,7 @@
 """Small HTTP helpers that every route uses: bodies with a limit, query strings as typed requests, JSON answers."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -7,7 +9,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ingest.commands.parse import rejected
+from ingest.aside import INLINE_BYTES, aside
+from ingest.commands.parse import parse_json, rejected
 from ingest.errors import RequestTooLarge
 
 T = TypeVar("T")
@@ -27,6 +30,20 @@ class Json(Response):
 async def body(request: Request, limit: int = MAX_BODY_BYTES) -> bytes:
     """The request's body; see read_body."""
     return await read_body(request.scope, request.receive, limit)
+
+
+async def parsed(raw: bytes, parse: Callable[[bytes], T]) -> T:
+    """What `parse` makes of a body; aside, when it is big."""
+    return parse(raw) if len(raw) <= INLINE_BYTES else await aside(parse, raw)
+
+
+async def asked_for(request: Request, cls: type[T], limit: int = MAX_BODY_BYTES, *, optional: bool = False) -> T:
+    """The body as a request of type `cls`; where that is `optional`, of an empty body the one without any field.
+
+    Raises RequestTooLarge, MalformedRequest or CommandRejected.
+    """
+    raw = await body(request, limit)
+    return cls() if optional and not raw.strip() else await parsed(raw, partial(parse_json, cls=cls))
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int = MAX_BODY_BYTES) -> bytes:

@@ -1,13 +1,22 @@
 """Every error a caller can act on, one class per decision. They carry values; the doors turn them into words."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeVar
+
+E = TypeVar("E", bound=BaseException)
 
 
 class MnemologError(Exception):
     """Base of everything this project raises on purpose; `code` is stable and appears on the wire."""
 
     code: ClassVar[str] = "internal"
+
+
+def kept(error: E) -> E:
+    """The same error without traceback and context, to be kept: those would keep alive what the frames hold, often the
+    error itself, in a cycle that only the collector ends."""
+    error.__traceback__ = error.__context__ = error.__cause__ = None
+    return error
 
 
 class CommandRejected(MnemologError):
@@ -28,12 +37,13 @@ class MalformedRequest(MnemologError):
 
 
 class RequestTooLarge(MnemologError):
-    """A body, a batch or one encoded event is over its limit."""
+    """A body, a batch or one encoded event is over its limit; `size` is None where it was not counted to the end."""
 
     code = "too_large"
 
-    def __init__(self, what: str, size: int, limit: int, unit: str = "bytes") -> None:
-        super().__init__(f"{what} is {size:,} {unit}; the limit is {limit:,} {unit}")
+    def __init__(self, what: str, size: int | None, limit: int, unit: str = "bytes") -> None:
+        stated = f"over {limit:,}" if size is None else f"{size:,}"
+        super().__init__(f"{what} is {stated} {unit}; the limit is {limit:,} {unit}")
         self.size, self.limit = size, limit
 
 

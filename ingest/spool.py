@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from ingest.commands.requests import WriteCommand
-from ingest.errors import CommandRejected, MalformedRequest
+from ingest.errors import CommandRejected, MalformedRequest, RequestTooLarge
 
 MAX_FILE_BYTES = 33 << 20
 """A hook takes 32 MiB, and wraps them."""
@@ -29,7 +29,8 @@ MAX_REJECTED = 1_000
 REJECTED = "rejected"
 
 Parse = Callable[[bytes, str], Sequence[WriteCommand]]
-"""The commands of a file (its content, its name). Raises MalformedRequest or CommandRejected."""
+"""The commands of a file (its content, its name). Raises MalformedRequest, CommandRejected
+or RequestTooLarge."""
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class Spool:
             size += len(content)
             try:
                 commands = self._parse(content, name)
-            except (MalformedRequest, CommandRejected) as error:
+            except (MalformedRequest, CommandRejected, RequestTooLarge) as error:
                 self._reject_settled(name, str(error))
                 continue
             except Exception as error:  # a fault of ours in one file holds up no other

@@ -26,8 +26,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ingest.aside import INLINE_BYTES, aside
 from ingest.commands.parse import parse_object
-from ingest.errors import InvalidSetting, MnemologError
+from ingest.commands.sizing import check_values
+from ingest.errors import InvalidSetting, MnemologError, RequestTooLarge
 from ingest.ids import new_event_id
 from mcp_gateway import lenient
 from mcp_gateway.attachments import attachments_of
@@ -45,6 +47,8 @@ AGENT_HEADER = "x-agent-id"
 """Names the agent where the arguments do not, as on the native routes."""
 MAX_BODY_BYTES = 8 << 20
 """One event of 1 MiB, every character of it escaped."""
+MAX_VALUES = 50_000
+"""In one message, at any depth: its parsers hold up everybody."""
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MAX_SESSIONS = 2_000
 """Sessions of one door that are open at once; with its task, one takes about 45 KiB. One more is refused with 503."""
@@ -169,25 +173,42 @@ def _route(serve: ASGIApp, *methods: str) -> Route:
 
 
 async def _serve_repaired(manager: StreamableHTTPSessionManager, scope: Scope, receive: Receive, send: Send) -> None:
+    """Serve a request whose body, if any, comes in one piece."""
+    message = await receive() if scope["method"] == "POST" else None
+    if message is not None and (body := message.get("body")):
+        try:
+            checked = _checked(body) if len(body) <= INLINE_BYTES else await aside(_checked, body)
+        except RequestTooLarge as fault:
+            await _protocol_error(body, str(fault), 413)(scope, receive, send)
+            return
+        message = {**message, "body": checked}
+
     async def receive_repaired() -> Message:
-        message = await receive()
-        return {**message, "body": repaired_json(message["body"])} if message.get("body") else message
+        nonlocal message
+        first, message = message, None
+        return await receive() if first is None else first
 
     await manager.handle_request(scope, receive_repaired, send)
+
+
+def _checked(body: bytes) -> bytes:
+    """A message that the SDK's parsers take; raises RequestTooLarge."""
+    check_values(body, MAX_VALUES)
+    return repaired_json(body)
 
 
 class _Asked(msgspec.Struct):
     id: int | str | None = None
 
 
-def _protocol_error(body: bytes, message: str) -> Response:
+def _protocol_error(body: bytes, message: str, status: int = 400) -> Response:
     """The answer to a request that no server takes."""
     try:
         asked = msgspec.json.decode(body, type=_Asked)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         asked = _Asked()
     error = {"jsonrpc": "2.0", "id": asked.id, "error": {"code": types.INVALID_PARAMS, "message": message}}
-    return Response(msgspec.json.encode(error), 400, media_type="application/json")
+    return Response(msgspec.json.encode(error), status, media_type="application/json")
 
 
 async def call_tool(door: Door, tool: Tool, arguments: dict[str, Any]) -> types.CallToolResult:

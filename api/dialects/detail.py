@@ -9,8 +9,9 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.http import Json
+from api.http import MAX_BODY_BYTES, Json, body, parsed
 from api.openapi import TEXT
+from ingest.commands.sizing import check_values
 from ingest.errors import MalformedRequest, MnemologError
 from mcp_gateway.surrogates import repaired_json
 
@@ -63,8 +64,17 @@ def said(status: int, message: str, error: Exception) -> Response:
 _PHRASES = {404: "Not Found", 405: "Method Not Allowed"}
 
 
+async def asked_for(model: type[M], request: Request, content_type: str, limit: int = MAX_BODY_BYTES) -> M:
+    """The body as `model`; what does not call itself anything calls itself `content_type`.
+
+    Raises Unprocessable or RequestTooLarge.
+    """
+    stated = request.headers.get("content-type", content_type)
+    return await parsed(await body(request, limit), lambda raw: parse(model, raw, stated))
+
+
 def parse(model: type[M], raw: bytes, content_type: str = "application/json") -> M:
-    """A body as `model`; raises Unprocessable."""
+    """A body as `model`; raises Unprocessable, or RequestTooLarge for more than MAX_VALUES."""
     if not raw:
         raise _missing(["body"])
     if "json" not in content_type.lower():
@@ -111,6 +121,7 @@ def together(*readings: Callable[[], Any]) -> list[Any]:
 
 def _decoded(raw: bytes) -> Any:
     """The JSON of a body; raises Unprocessable that says where it ends to be JSON, as the json module tells it."""
+    check_values(raw)
     repaired = repaired_json(raw)
     try:
         return msgspec.json.decode(repaired)

@@ -8,13 +8,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.endpoint import Endpoint
-from api.http import Json, body, query
+from api.http import Json, asked_for, query
 from api.native import shapes
 from api.native.common import After, AnyProjectRequest, InProject, ListRequest, asked
 from api.native.shapes import Items, Page
 from api.services import caller, reader, services
 from ingest.commands.handler import Accepted
-from ingest.commands.parse import parse_json
 from ingest.commands.requests import (
     DeleteSlot,
     EventName,
@@ -78,7 +77,7 @@ class LessonPatch(ReviseLesson, frozen=True, kw_only=True, tag="revise_lesson"):
 
 async def patch_memory(request: Request) -> Response:
     """Change a memory: a new version, or who may read it."""
-    changes = parse_json(await body(request), MemoryChanges)
+    changes = await asked_for(request, MemoryChanges)
     operations = services(request).operations
     who = reader(request, changes.agent_id)
     return Json(await operations.memories.change(request.path_params["id"], changes, who, caller(request)), 202)
@@ -86,7 +85,7 @@ async def patch_memory(request: Request) -> Response:
 
 async def patch_lesson(request: Request) -> Response:
     """Edit a lesson."""
-    edit = parse_json(await body(request), LessonPatch)
+    edit = await asked_for(request, LessonPatch)
     said = {name: getattr(edit, name) for name in ReviseLesson.__struct_fields__}
     command = ReviseLesson(**{**said, "lesson": request.path_params["id"]})
     operations = services(request).operations
@@ -123,7 +122,7 @@ async def get_slot(request: Request) -> Response:
 
 async def post_slot(request: Request) -> Response:
     """Create a slot, replace its text, or add a line."""
-    wanted = parse_json(await body(request), SlotWrite)
+    wanted = await asked_for(request, SlotWrite)
     command = SetSlot(**{name: getattr(wanted, name) for name in SetSlot.__struct_fields__})
     return Json(await services(request).operations.slots.set(command, caller(request), overwrite=wanted.overwrite), 202)
 
@@ -137,13 +136,13 @@ async def delete_slot(request: Request) -> Response:
 
 async def post_action(request: Request) -> Response:
     """Write down a work item; or change the one that the body names."""
-    command = parse_json(await body(request), WriteAction)
+    command = await asked_for(request, WriteAction)
     return Json(await services(request).operations.work.write_action(command, reader(request), caller(request)), 202)
 
 
 async def patch_action(request: Request) -> Response:
     """Change a work item."""
-    command = replace(parse_json(await body(request), WriteAction), action=request.path_params["id"])
+    command = replace(await asked_for(request, WriteAction), action=request.path_params["id"])
     return Json(await services(request).operations.work.write_action(command, reader(request), caller(request)), 202)
 
 
@@ -168,7 +167,7 @@ async def get_frontier(request: Request) -> Response:
 
 async def post_relation(request: Request) -> Response:
     """Relate two documents, or withdraw that."""
-    command = parse_json(await body(request), Relate)
+    command = await asked_for(request, Relate)
     return Json(await services(request).operations.work.relate(command, reader(request), caller(request)), 202)
 
 
@@ -181,7 +180,7 @@ async def list_relations(request: Request) -> Response:
 
 async def post_commit(request: Request) -> Response:
     """Link a version-control commit."""
-    command = parse_json(await body(request), LinkCommit)
+    command = await asked_for(request, LinkCommit)
     return Json(await services(request).operations.work.link_commit(command, caller(request)), 202)
 
 

@@ -7,12 +7,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.endpoint import Endpoint
-from api.http import Json, body
+from api.http import Json, asked_for
 from api.native import shapes
 from api.native.common import InProject, ListRequest, asked
 from api.native.shapes import Page
 from api.services import caller, reader, services
-from ingest.commands.parse import parse_json
 from ingest.commands.requests import Name
 from ingest.errors import NotFound
 from ingest.roles import READ, READ_WRITE, WRITE
@@ -112,7 +111,7 @@ async def post_reflect_session(request: Request) -> Response:
 
 async def post_crystal(request: Request) -> Response:
     """A memory and lessons from a chain of finished actions."""
-    wanted = parse_json(await body(request), CrystallizeRequest)
+    wanted = await asked_for(request, CrystallizeRequest)
     condensing = services(request).operations.condensing
     return Json(await condensing.crystallize(wanted.action_ids, reader(request), caller(request)), 202)
 
@@ -140,8 +139,7 @@ async def _session(request: Request, project: str | None) -> Session:
 
 
 async def _optional(request: Request, cls: type[T]) -> T:
-    raw = await body(request)
-    return parse_json(raw, cls) if raw.strip() else cls()
+    return await asked_for(request, cls, optional=True)
 
 
 ENDPOINTS = [

@@ -9,9 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.endpoint import Endpoint
-from api.http import Json, body, query
+from api.http import Json, asked_for, query
 from api.services import caller, reader, services
-from ingest.commands.parse import parse_json
 from ingest.errors import CommandRejected
 from ingest.roles import ADMIN
 from projections.dead_letters import Outcome
@@ -105,7 +104,7 @@ async def get_letter(request: Request) -> Response:
 
 async def post_redrive(request: Request) -> Response:
     """Have the workers try some again; 202 with their positions."""
-    wanted = parse_json(await body(request), RedriveRequest)
+    wanted = await asked_for(request, RedriveRequest)
     at_hand = services(request)
     operations = at_hand.operations.letters
     if wanted.position:
@@ -116,7 +115,7 @@ async def post_redrive(request: Request) -> Response:
 
 async def post_discard(request: Request) -> Response:
     """Say of some that nobody wants them applied; answers their positions."""
-    wanted = parse_json(await body(request), DiscardRequest)
+    wanted = await asked_for(request, DiscardRequest)
     at_hand, who = services(request), caller(request).agent_id
     operations = at_hand.operations.letters
     if wanted.position:

@@ -8,14 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.endpoint import Endpoint
-from api.http import Json, body, query
+from api.http import Json, asked_for, query
 from api.native.common import PageLimit
 from api.native.reads import PREFIXES
 from api.native.shapes import Page, Queued
 from api.services import Services, caller, reader, services
 from ingest.clock import system_clock
 from ingest.commands.handler import Accepted
-from ingest.commands.parse import parse_json
 from ingest.commands.requests import EventName, Name
 from ingest.commands.scrub import scrub_text
 from ingest.errors import CommandRejected, NotFound, OutOfReach
@@ -83,7 +82,7 @@ async def post_forget(request: Request) -> Response:
 
     The receipt is durable before this answers: the request is carried out whatever crashes.
     """
-    wanted = parse_json(await body(request), ForgetRequest)
+    wanted = await asked_for(request, ForgetRequest)
     at_hand, who = services(request), caller(request)
     name, project = wanted.subject, wanted.project or ""
     if not name and wanted.kind != "project":

@@ -18,9 +18,8 @@ from api.access.keyring import Keyring
 from api.access.principal import Principal, principal_of
 from api.access.registry import Made, Registry
 from api.endpoint import Endpoint
-from api.http import Json, body
+from api.http import Json, asked_for
 from ingest.clock import system_clock, to_ms
-from ingest.commands.parse import parse_json
 from ingest.errors import AccessDenied, NotFound, OutOfReach
 from ingest.roles import ADMIN, OF_THE_SERVER, Role
 
@@ -68,7 +67,7 @@ class KeysView(Struct, frozen=True):
 async def post_key(request: Request) -> Response:
     """Make a key; 201 with its token, which is shown this once."""
     admin = _admin(request)
-    grant = parse_json(await body(request), Grant)
+    grant = await asked_for(request, Grant)
     grant = replace(grant, tenant=grant.tenant or admin.tenant)
     _check(admin, grant)
     return _made(await _registry(request).create(grant))
@@ -87,8 +86,7 @@ async def get_key(request: Request) -> Response:
 
 async def rotate_key(request: Request) -> Response:
     """Make a key for the same in the place of one, which goes on for a grace time; 201 with the new token."""
-    raw = await body(request)
-    asked = parse_json(raw, Rotation) if raw.strip() else Rotation()
+    asked = await asked_for(request, Rotation, optional=True)
     key = await _key(request)
     return _made(await _registry(request).rotate(key.id, timedelta(hours=asked.grace_hours), asked.expires_at))
 

@@ -7,13 +7,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.endpoint import Endpoint
-from api.http import Json, body, query
+from api.http import Json, asked_for, query
 from api.native import shapes
 from api.native.common import After, AnyProjectRequest, InProject, asked
 from api.native.shapes import Items
 from api.services import reader, services
 from ingest.clock import system_clock
-from ingest.commands.parse import parse_json
 from ingest.commands.requests import Confidence, Name, Names
 from ingest.roles import ADMIN, READ
 from projections.diagnosis import Diagnosis
@@ -121,7 +120,7 @@ async def get_match(request: Request) -> Response:
 
 async def post_search(request: Request) -> Response:
     """Lessons about a query, by relevance, confidence and recency."""
-    wanted = parse_json(await body(request), LessonSearch)
+    wanted = await asked_for(request, LessonSearch)
     found = await services(request).queries.lessons.search(
         reader(request),
         wanted.query,
@@ -195,7 +194,7 @@ async def get_around(request: Request) -> Response:
 
 async def post_enrich(request: Request) -> Response:
     """What is known about files that are about to be worked on, as text."""
-    wanted = parse_json(await body(request), EnrichRequest)
+    wanted = await asked_for(request, EnrichRequest)
     found = await services(request).queries.around.enrich(
         reader(request),
         wanted.session_id,

@@ -7,12 +7,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.endpoint import Endpoint
-from api.http import Json, body, query
+from api.http import Json, asked_for, query
 from api.native import shapes
 from api.native.common import After, AnyProjectRequest, InProject, ListRequest, PageLimit, asked
 from api.native.shapes import Items, Page
 from api.services import reader, services
-from ingest.commands.parse import parse_json
 from ingest.commands.requests import Name
 from ingest.errors import NotFound
 from ingest.roles import READ
@@ -54,13 +53,13 @@ class EventsRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 async def post_recall(request: Request) -> Response:
     """Find the right memories for a query."""
-    wanted = parse_json(await body(request), RecallRequest)
+    wanted = await asked_for(request, RecallRequest)
     return Json(await services(request).queries.recall(wanted, reader(request)))
 
 
 async def post_context(request: Request) -> Response:
     """Compile what an agent should know, within a token budget."""
-    wanted = parse_json(await body(request), ContextRequest)
+    wanted = await asked_for(request, ContextRequest)
     return Json(await services(request).queries.context(wanted, reader(request, wanted.agent_id)))
 
 

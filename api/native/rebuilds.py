@@ -8,9 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.endpoint import Endpoint
-from api.http import Json, body
+from api.http import Json, asked_for
 from api.services import services
-from ingest.commands.parse import parse_json
 from ingest.errors import CommandRejected, RebuildUnderWay
 from ingest.roles import OPERATOR
 from projections.embedding.choice import choice_of, chosen
@@ -195,8 +194,7 @@ async def _step(request: Request, step: Step) -> Response:
 
 
 async def _asked(request: Request, cls: type[T]) -> T:
-    raw = await body(request)
-    return parse_json(raw, cls) if raw.strip() else cls()
+    return await asked_for(request, cls, optional=True)
 
 
 def _partitions(request: Request, asked: list[int] | None) -> list[int]:

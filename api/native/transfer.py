@@ -1,12 +1,14 @@
 """Routes that hand out the log and take it in: export and import, streamed."""
 
 import re
+from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from api.body_budget import release_body
 from api.endpoint import Endpoint
 from api.http import Json, query
 from api.openapi import ANYTHING, TEXT
@@ -47,7 +49,14 @@ async def post_import(request: Request) -> Response:
     """Append what an export wrote, line by line; 202 with what became of the lines."""
     at_hand = services(request)
     at_hand.reach.check_whole()
-    return Json(await Importer(at_hand.commands, at_hand.tenant).run(request.stream()), 202)
+    return Json(await Importer(at_hand.commands, at_hand.tenant).run(_lines_of(request)), 202)
+
+
+async def _lines_of(request: Request) -> AsyncIterator[bytes]:
+    """The body as it comes; what was handed on is not held any more."""
+    async for part in request.stream():
+        release_body(request.scope)
+        yield part
 
 
 def _export(request: Request, who: Reader) -> Response:

@@ -1,5 +1,7 @@
 """POST routes of the native API: decode a command, hand it on, acknowledge with 202."""
 
+from functools import partial
+
 from msgspec import Struct
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -9,16 +11,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from api.access.admission import admit
 from api.endpoint import JSON, Endpoint
 from api.errors import answer
-from api.http import Json, body, read_body, send_json
+from api.http import Json, body, parsed, read_body, send_json
 from api.services import DURABILITY_HEADER, READER_HEADER, caller, services, services_of
+from ingest.aside import aside
 from ingest.commands.handler import Accepted
-from ingest.commands.parse import parse_batch, parse_json
+from ingest.commands.parse import parse_batch, parse_batch_at_once, parse_json
 from ingest.commands.requests import Observe, RecordLesson, Remember, TrackSession, WriteCommand
 from ingest.durability import Durability, parse_durability
-from ingest.errors import MnemologError, RequestTooLarge
+from ingest.errors import MnemologError
 from ingest.roles import WRITE
 
-MAX_BATCH_ITEMS = 10_000
 READER_HEADER_BYTES, DURABILITY_HEADER_BYTES = READER_HEADER.encode(), DURABILITY_HEADER.lower().encode()
 
 
@@ -43,9 +45,10 @@ class BatchAnswer(Struct, frozen=True):
 
 async def post_events(request: Request) -> Response:
     """A batch of commands: JSON array, NDJSON or msgpack array; up to 10,000 items or 16 MiB."""
-    commands = parse_batch(await body(request), request.headers.get("content-type", "application/json"))
-    if len(commands) > MAX_BATCH_ITEMS:
-        raise RequestTooLarge("the batch", len(commands), MAX_BATCH_ITEMS, "items")
+    raw, content_type = await body(request), request.headers.get("content-type", "application/json")
+    commands = parse_batch_at_once(raw, content_type)
+    if commands is None:
+        commands = await aside(parse_batch, raw, content_type)
     outcome = await services(request).commands.handle_batch(commands, caller(request))
     rejected = [Rejection(index, fault.code, fault.message, fault.field) for index, fault in outcome.rejected]
     token = str(outcome.token)
@@ -57,10 +60,10 @@ class Post:
     response objects would cost as much as the write."""
 
     def __init__(self, cls: type[WriteCommand]) -> None:
-        self._cls = cls
+        self._parse = partial(parse_json, cls=cls)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        command = parse_json(await read_body(scope, receive), self._cls)
+        command = await parsed(await read_body(scope, receive), self._parse)
         at_hand = services_of(scope)
         agent, durability = "", None
         for name, value in scope["headers"]:

@@ -1,17 +1,19 @@
 """The write side's shell: commands in, events appended, acknowledgements out."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from functools import cache
+from typing import Any, NamedTuple, Protocol, cast
 
+import msgspec
 from msgspec import Struct
 
+from ingest.aside import Slices, aside
 from ingest.clock import Clock, system_clock
 from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import AnyCommand, ForgetSubject, Observe
 from ingest.durability import Durability, reaches
-from ingest.errors import CommandRejected, DurabilityNotReached, LogFull, Overloaded
+from ingest.errors import CommandRejected, DurabilityNotReached, LogFull, Overloaded, kept
 from ingest.events.envelope import Event, encode
 from ingest.events.routing import route_of
 from ingest.ids import EventId, dedup_id, imported_dedup_id, new_event_id
@@ -20,8 +22,9 @@ from ingest.log.group_commit import GroupCommit
 from ingest.log.partitions import partition_of
 from ingest.log.position import Position, Token
 
-EVENTS_PER_SLICE = 200
-"""A big batch is decided in slices of about 5 ms, and the event loop serves others in between."""
+BIG_CHARS = 64 << 10
+BIG_VALUES = 2_000
+"""A command of more is decided in a thread: looking through it for secrets takes more than a slice."""
 RECORDED_AT_BYTES = 64
 """What an imported event may be bigger than one of our own: it says when it was recorded."""
 
@@ -102,7 +105,7 @@ class CommandHandler:
 
         DurabilityNotReached is a LogUnavailable, too: the event is in the log then, and not as durable as was asked.
         """
-        ready = self._ready(command, caller)
+        ready = await aside(self._ready, command, caller) if _is_big(command) else self._ready(command, caller)
         self._check([command])
         if self.admission is not None and isinstance(command, Observe):
             appended = await self._admitted(command, caller, ready, self.admission)
@@ -139,19 +142,21 @@ class CommandHandler:
         admitted: dict[int, Observe] = {}
         appended: list[Appended] = []
         try:
-            for start in range(0, len(commands), EVENTS_PER_SLICE):
-                for index, command in enumerate(commands[start : start + EVENTS_PER_SLICE], start):
-                    try:
-                        if isinstance(command, CommandRejected):
-                            raise command
-                        made = self._ready(command, caller)
-                        if self.admission is not None and isinstance(command, Observe):
-                            await self.admission.enter(command, caller.tenant, made.subject)
-                            admitted[len(ready)] = command
-                        ready.append(made)
-                    except CommandRejected as fault:
-                        rejected.append((index, fault))
-                await asyncio.sleep(0)
+            slices = Slices()
+            for index, command in enumerate(commands):
+                await slices.between()
+                if isinstance(command, CommandRejected):
+                    rejected.append((index, command))
+                    continue
+                try:
+                    big = _is_big(command)
+                    made = await aside(self._ready, command, caller) if big else self._ready(command, caller)
+                    if self.admission is not None and isinstance(command, Observe):
+                        await self.admission.enter(command, caller.tenant, made.subject)
+                        admitted[len(ready)] = command
+                    ready.append(made)
+                except CommandRejected as fault:
+                    rejected.append((index, kept(fault)))
             appended = await self._append(ready)
         finally:
             for place, command in admitted.items():
@@ -168,11 +173,13 @@ class CommandHandler:
         self._check(events)
         ready: list[_Ready] = []
         rejected: list[tuple[int, CommandRejected]] = []
+        slices = Slices()
         for index, event in enumerate(events):
+            await slices.between()
             try:
                 ready.append(self._imported(event))
             except CommandRejected as fault:
-                rejected.append((index, fault))
+                rejected.append((index, kept(fault)))
         appended = await self._append(ready)
         return _outcome(ready, appended, rejected, await self._confirmed(_newest(ready, appended), Caller()))
 
@@ -223,6 +230,45 @@ class CommandHandler:
             )
         entry = Entry(dedup_id(decision.route, event_id), payload)
         return _Ready(partition_of(decision.route, self._partitions), entry, decision.subject, event_id)
+
+
+@cache
+def _unbounded(cls: type[AnyCommand]) -> tuple[str, ...]:
+    """The fields of a command whose length the type does not limit."""
+    fields = msgspec.inspect.type_info(cls)
+    assert isinstance(fields, msgspec.inspect.StructType)
+    return tuple(field.name for field in fields.fields if _is_unbounded(field.type))
+
+
+def _is_unbounded(kind: msgspec.inspect.Type) -> bool:
+    match kind:
+        case msgspec.inspect.StrType(max_length=None, pattern=None) | msgspec.inspect.DictType():
+            return True
+        case msgspec.inspect.UnionType(types=types):
+            return any(map(_is_unbounded, types))
+        case _:
+            return False
+
+
+def _is_big(command: AnyCommand) -> bool:
+    """Whether deciding takes long enough to be done elsewhere; looks no further than it must."""
+    chars = values = 0
+    look: list[Any] = []
+    for field in _unbounded(type(command)):
+        one: Any = getattr(command, field)
+        if isinstance(one, str):
+            chars += len(one)
+        elif one:
+            look.append(one)
+    while look and values <= BIG_VALUES and chars <= BIG_CHARS:
+        one = look.pop()
+        if isinstance(one, dict):
+            one = cast("dict[Any, Any]", one).values()
+        values += len(one)
+        if values <= BIG_VALUES:
+            chars += sum(len(part) for part in one if isinstance(part, str))
+            look += [part for part in one if isinstance(part, dict | list)]
+    return values > BIG_VALUES or chars > BIG_CHARS
 
 
 def _outcome(

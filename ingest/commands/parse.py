@@ -1,4 +1,8 @@
-"""From bytes to commands. Every fault names what was wrong and where; a lone surrogate is repaired, never a crash."""
+"""From bytes to commands. Every fault names what was wrong and where; a lone surrogate is repaired, never a crash.
+
+What is over a limit is refused before anything is made of it (`sizing`). A fault that is kept, such as that of an item
+of a batch, has no traceback: it would keep what the frames hold, and itself, until the collector comes by.
+"""
 
 import json
 import re
@@ -8,7 +12,14 @@ import msgspec
 
 from ingest.commands.requests import WRITE_TYPES, WriteCommand
 from ingest.commands.scrub import repair_text
-from ingest.errors import CommandRejected, MalformedRequest
+from ingest.commands.sizing import (
+    MAX_BATCH_VALUES,
+    array_items,
+    check_msgpack,
+    check_values,
+    msgpack_length,
+)
+from ingest.errors import CommandRejected, MalformedRequest, RequestTooLarge, kept
 
 T = TypeVar("T")
 
@@ -19,10 +30,23 @@ _AT = re.compile(r" - at `(?:key in )?\$(.*?)`$")
 _UNKNOWN_FIELD = re.compile(r"unknown field `(.*?)`")
 _MISSING_FIELD = re.compile(r"missing required field `(.*?)`")
 _MAX_DEPTH = 200
+MAX_BATCH_ITEMS = 10_000
+AT_ONCE_BYTES = 512 << 10
+"""A bigger batch is parsed item by item: nothing else runs while a parser is at work."""
+_MAX_MESSAGE_CHARS = 500
+_WINDOW = 1 << 20
+_NOT_BLANK, _LINE_END = re.compile(rb"\S"), re.compile(rb"[\r\n]")
+
+
+class _NestedTooDeep(MalformedRequest):
+    def __init__(self) -> None:
+        super().__init__("the request is nested too deeply")
 
 
 def parse_json(body: bytes, cls: type[T]) -> T:
-    """One request of type `cls`. Raises MalformedRequest or CommandRejected (with the field's path)."""
+    """One request of type `cls`. Raises MalformedRequest, CommandRejected (with the field's path), or RequestTooLarge
+    for more than MAX_VALUES."""
+    check_values(body)
     try:
         return msgspec.json.decode(body, type=cls)
     except msgspec.ValidationError as error:
@@ -38,27 +62,71 @@ def parse_object(value: Any, cls: type[T]) -> T:
     except msgspec.ValidationError as error:
         raise rejected(error) from None
     except RecursionError:
-        raise MalformedRequest("the request is nested too deeply") from None
+        raise _NestedTooDeep from None
+
+
+def parse_batch_at_once(body: bytes, content_type: str) -> list[WriteCommand | CommandRejected] | None:
+    """A small batch whose items are all good; None for any other, which is for `parse_batch`."""
+    if len(body) > AT_ONCE_BYTES or _lines(content_type):
+        return None
+    try:
+        if "msgpack" in content_type:
+            check_msgpack(body)
+            found = _msgpack_batch.decode(body)
+        else:
+            check_values(body)
+            found = _json_batch.decode(body)
+    except (ValueError, RecursionError, TypeError, RequestTooLarge):  # msgspec's own errors are ValueErrors
+        return None
+    return list(found) if len(found) <= MAX_BATCH_ITEMS else None
 
 
 def parse_batch(body: bytes, content_type: str) -> list[WriteCommand | CommandRejected]:
     """A batch of commands: a JSON array, NDJSON (`application/x-ndjson`) or a msgpack array.
 
-    One bad item is a CommandRejected in its place. Raises MalformedRequest when the batch itself cannot be read.
+    One bad item is a CommandRejected in its place. Raises MalformedRequest when the batch itself cannot be read,
+    RequestTooLarge for more than MAX_BATCH_ITEMS or MAX_BATCH_VALUES.
     """
+    if (found := parse_batch_at_once(body, content_type)) is not None:
+        return found
     if "msgpack" in content_type:
-        return _parse_msgpack_batch(body)
-    if "ndjson" in content_type or "jsonl" in content_type:
-        return [_parse_line(line) for line in body.splitlines() if line.strip()]
-    try:
-        return list(_json_batch.decode(body))
-    except msgspec.ValidationError:
-        items: Any = _loaded_json(body, None)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        items = _loaded_json(body, error)
-    if not isinstance(items, list):
-        raise MalformedRequest("a batch is a JSON array of commands (or NDJSON with application/x-ndjson)")
-    return [_parse_item(item) for item in items]  # pyright: ignore[reportUnknownVariableType]
+        check_msgpack(body, MAX_BATCH_VALUES, "the batch")
+        return list(map(_parse_msgpack_item, _msgpack_items(body)))
+    if _lines(content_type):
+        lines = _ndjson_items(body)
+        if len(body) > MAX_BATCH_VALUES:
+            check_values(b"[%s]" % b",".join(lines), MAX_BATCH_VALUES, "the batch")
+        return list(map(_parse_line, lines))
+    check_values(body, MAX_BATCH_VALUES, "the batch")
+    items = array_items(body, MAX_BATCH_ITEMS)
+    return [_parse_item(item, number) for number, item in enumerate(items)]
+
+
+def _lines(content_type: str) -> bool:
+    return "ndjson" in content_type or "jsonl" in content_type
+
+
+def _ndjson_items(body: bytes) -> list[bytes]:
+    """The lines that are not blank."""
+    found: list[bytes] = []
+    start = _next(_NOT_BLANK, body, 0)
+    while start < len(body):
+        if len(found) == MAX_BATCH_ITEMS:
+            raise RequestTooLarge("the batch", None, MAX_BATCH_ITEMS, "items")
+        end = _next(_LINE_END, body, start)
+        found.append(body[start:end])
+        start = _next(_NOT_BLANK, body, end)
+    return found
+
+
+def _next(pattern: re.Pattern[bytes], body: bytes, start: int) -> int:
+    """Where the pattern, of one byte, matches next; the length of the body when it does not. Looks a window at a time,
+    between which others have their turn."""
+    while start < len(body):
+        if found := pattern.search(body, start, start + _WINDOW):
+            return found.start()
+        start += _WINDOW
+    return len(body)
 
 
 def rejected(error: msgspec.ValidationError) -> CommandRejected:
@@ -72,28 +140,27 @@ def rejected(error: msgspec.ValidationError) -> CommandRejected:
             path = f"{path}.{name.group(1)}" if path else name.group(1)
     if path == "type" and "Invalid value" in message:
         message = f"{message.removeprefix('Invalid value ')} is not a command type; there are: {', '.join(WRITE_TYPES)}"
-    return CommandRejected(message.replace("Object contains unknown field", "unknown field"), path or None)
+    message = message.replace("Object contains unknown field", "unknown field")
+    return CommandRejected(message[:_MAX_MESSAGE_CHARS], path[:_MAX_MESSAGE_CHARS] or None)
 
 
-def _parse_msgpack_batch(body: bytes) -> list[WriteCommand | CommandRejected]:
+def _msgpack_items(body: bytes) -> list[msgspec.Raw]:
+    if (length := msgpack_length(body)) is not None and length > MAX_BATCH_ITEMS:
+        raise RequestTooLarge("the batch", length, MAX_BATCH_ITEMS, "items")
     try:
-        return list(_msgpack_batch.decode(body))
-    except (ValueError, RecursionError, TypeError):  # msgspec's own errors are ValueErrors
-        pass
-    try:
-        items = _msgpack_items.decode(body)
+        return _msgpack_raws.decode(body)
     except (ValueError, RecursionError) as error:
         raise MalformedRequest(f"not a msgpack array of commands: {error}") from None
-    return [_parse_msgpack_item(item) for item in items]
 
 
 def _parse_msgpack_item(item: msgspec.Raw) -> WriteCommand | CommandRejected:
     try:
+        check_msgpack(memoryview(item))
         return _msgpack_item.decode(item)
     except msgspec.ValidationError as error:
         return rejected(error)
-    except (ValueError, RecursionError, TypeError) as error:
-        return CommandRejected(str(error) or type(error).__name__)
+    except (ValueError, RecursionError, TypeError, RequestTooLarge) as error:
+        return CommandRejected(str(error)[:_MAX_MESSAGE_CHARS] or type(error).__name__)
 
 
 def _no_extension(code: int, data: memoryview) -> Any:
@@ -101,25 +168,30 @@ def _no_extension(code: int, data: memoryview) -> Any:
 
 
 _msgpack_batch = msgspec.msgpack.Decoder(list[WriteCommand], ext_hook=_no_extension)
-_msgpack_items = msgspec.msgpack.Decoder(list[msgspec.Raw])
+_msgpack_raws = msgspec.msgpack.Decoder(list[msgspec.Raw])
 _msgpack_item = msgspec.msgpack.Decoder(_ANY_WRITE, ext_hook=_no_extension)
 
 
-def _parse_item(item: Any) -> WriteCommand | CommandRejected:
+def _parse_item(item: bytes, number: int) -> WriteCommand | CommandRejected:
+    """An item of a JSON array. Raises MalformedRequest where it is no JSON, because then the array is none."""
     try:
-        return parse_object(item, _ANY_WRITE)
-    except CommandRejected as fault:
-        return fault
-    except MalformedRequest as fault:
+        try:
+            return parse_json(item, _ANY_WRITE)
+        except CommandRejected as fault:
+            _loaded_json(item, None)  # a parser that looks for a type leaves at the first fault
+            return kept(fault)
+    except (_NestedTooDeep, RequestTooLarge) as fault:
         return CommandRejected(str(fault))
+    except MalformedRequest as fault:
+        raise MalformedRequest(f"{fault} (item {number} of the batch)") from None
 
 
 def _parse_line(line: bytes) -> WriteCommand | CommandRejected:
     try:
         return parse_json(line, _ANY_WRITE)
     except CommandRejected as fault:
-        return fault
-    except MalformedRequest as fault:
+        return kept(fault)
+    except (MalformedRequest, RequestTooLarge) as fault:
         return CommandRejected(str(fault))
 
 
@@ -128,7 +200,7 @@ def _loaded_json(body: bytes, error: Exception | None) -> Any:
     try:
         return json.loads(body, parse_constant=_no_constant)
     except RecursionError:
-        raise MalformedRequest("the request is nested too deeply") from None
+        raise _NestedTooDeep from None
     except ValueError as fault:
         raise MalformedRequest(f"not JSON: {error or fault}") from None
 

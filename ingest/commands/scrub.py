@@ -10,11 +10,13 @@ All patterns are linear: repetitions are possessive or bounded, and no failed at
 """
 
 import re
+from collections.abc import Iterator
 from operator import is_
 from typing import Any, NamedTuple, cast
 
 PRIVATE = "[REDACTED]"
 SECRET = "[REDACTED_SECRET]"
+_PIECE_CHARS = 64 << 10
 MAX_DEPTH = 128
 """Levels a value may nest. JSON encoders give up at the interpreter's 1,000 frames, and a level takes two here."""
 
@@ -124,8 +126,22 @@ def repair_text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return "".join(map(_repaired, _pieces(text)))
     return text
+
+
+def _repaired(text: str) -> str:
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A text in pieces that no surrogate pair is split by: one call over megabytes of lone ones holds up everybody."""
+    start = 0
+    while start < len(text):
+        end = start + _PIECE_CHARS
+        end += "\ud800" <= text[end - 1 : end] <= "\udbff"
+        yield text[start:end]
+        start = end
 
 
 def _walk(value: Any, *, named_secret: bool, depth: int) -> Any:

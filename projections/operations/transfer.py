@@ -15,9 +15,11 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, cas
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from ingest.aside import INLINE_BYTES, Slices, aside
 from ingest.clock import to_ms
 from ingest.commands.handler import BatchOutcome, CommandHandler
 from ingest.commands.parse import rejected
+from ingest.commands.sizing import check_values
 from ingest.errors import (
     CommandRejected,
     MalformedRequest,
@@ -162,15 +164,19 @@ class Importer:
         first = await anext(lines, None)
         read_header((first.text if first else None) or b"", self._tenant)
         end: End | None = None
-        seen = 0
+        seen, slices = 0, Slices()
         async for number, text in lines:
+            await slices.between()
             if end is not None:
                 progress.reject(number, CommandRejected("this is behind the end of the export"))
             elif text is None:
                 progress.reject(number, MalformedRequest(f"a line has at most {MAX_LINE_BYTES:,} bytes"))
                 seen += 1
             elif (end := _end(text)) is None:
-                progress.gather(number, text, self._tenant)
+                if len(text) > INLINE_BYTES:
+                    await aside(progress.gather, number, text, self._tenant)
+                else:
+                    progress.gather(number, text, self._tenant)
                 seen += 1
                 if progress.full:
                     await self._append(progress)
@@ -218,9 +224,10 @@ def read_header(text: bytes, tenant: str | None = None) -> Header:
 def read_event(text: bytes, tenant: str) -> Event:
     """The event of a line, in the newest version of its type, to be recorded when the line says.
 
-    Raises MalformedRequest, CommandRejected, UnknownEventType or NewerEventVersion. A field that this release does not
-    know is rejected: an import would lose it.
+    Raises MalformedRequest, RequestTooLarge, CommandRejected, UnknownEventType or NewerEventVersion. A field that this
+    release does not know is rejected: an import would lose it.
     """
+    check_values(text, what="the line")
     try:
         line = _decode_line(text)
     except msgspec.ValidationError as error:

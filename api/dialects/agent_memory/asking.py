@@ -8,8 +8,7 @@ from pydantic import BaseModel
 from starlette.requests import Request
 
 from api.dialects.agent_memory.answers import Numbered
-from api.dialects.detail import Unprocessable, parse
-from api.http import body
+from api.dialects.detail import Unprocessable, asked_for
 from api.services import READER_HEADER, services
 from mcp_gateway.tools.tool import Door
 from projections.numbers import Noun
@@ -36,7 +35,7 @@ def listed(request: Request) -> Listed:
 
 async def asked(request: Request, model: type[M]) -> M:
     """The body. Raises Unprocessable, or RequestTooLarge."""
-    return parse(model, await body(request), request.headers.get("content-type", "application/json"))
+    return await asked_for(model, request, "application/json")
 
 
 def unprocessable(message: str, *where: str, given: object = None) -> Unprocessable:

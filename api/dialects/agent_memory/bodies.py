@@ -9,6 +9,8 @@ from projections.dialects.agent_memory import ObservationType
 Severity = Literal["critical", "warning", "info"]
 Status = Literal["active", "completed", "failed"]
 Limit = Annotated[int, Field(ge=0, le=100)]
+Texts = Annotated[list[str], Field(fail_fast=True)]
+"""Checked up to the first that is no text: a fault takes a kilobyte, and there may be as many as values."""
 MAX_FOUND = 100
 MAX_OFFSET = 1_000_000_000
 MAX_BATCH = 1_000
@@ -27,10 +29,10 @@ class NewObservation(BaseModel):
     subtitle: str | None = None
     type: ObservationType = "discovery"
     narrative: str | None = None
-    facts: list[str] = []
-    concepts: list[str] = []
-    files_read: list[str] = []
-    files_modified: list[str] = []
+    facts: Texts = []
+    concepts: Texts = []
+    files_read: Texts = []
+    files_modified: Texts = []
     tool_name: str | None = None
     prompt_number: Annotated[int | None, Field(ge=-(2**63), lt=2**63)] = None
 
@@ -50,7 +52,7 @@ class SearchBody(BaseModel):
     query: str
     project: str | None = None
     cross_project: bool = False
-    type: list[str] | None = None
+    type: Texts | None = None
     limit: Annotated[int, Field(ge=0)] = 10
     mode: str = "hybrid"
 

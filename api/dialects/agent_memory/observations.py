@@ -25,7 +25,7 @@ from api.dialects.agent_memory.own import own
 from api.dialects.agent_memory.queued import QueueItem, observe, started
 from api.dialects.detail import parse, parse_query, path_value
 from api.dialects.homes import homes, settled
-from api.http import Json, body
+from api.http import Json, body, parsed
 from api.services import services
 from ingest.clock import system_clock
 from ingest.commands.requests import WriteCommand
@@ -40,8 +40,6 @@ from projections.queries import RecallRequest
 logger = logging.getLogger(__name__)
 
 MAX_ITEM_BYTES = 32 << 20
-BIG_BYTES = 256 << 10
-"""From here on a body is read in a thread: megabytes of JSON would hold up everybody for tens of milliseconds."""
 MAX_QUERY_CHARS = 20_000
 _MODES: dict[str, Literal["hybrid", "lexical", "vector"]] = {"hybrid": "hybrid", "vector": "vector", "fts": "lexical"}
 
@@ -52,7 +50,7 @@ async def queue(request: Request) -> Response:
     A refusal would be a lost event, for the hook reads no answer: only what is no JSON, or no item, is refused.
     """
     raw = await body(request, MAX_ITEM_BYTES)
-    item = await asyncio.to_thread(parse, QueueItem, raw) if len(raw) > BIG_BYTES else parse(QueueItem, raw)
+    item = await parsed(raw, lambda raw: parse(QueueItem, raw))
     name, at_hand = new_name(), services(request)
     try:
         await _record(request, item, raw, name)
@@ -131,7 +129,7 @@ async def _record(request: Request, item: QueueItem, raw: bytes, name: str) -> N
     commands: list[WriteCommand] = [started(item.session, home.project, item.cwd)] if is_new else []
     if not item.skipped:
         made = item, raw, home.project, name
-        commands.append(await asyncio.to_thread(observe, *made) if len(raw) > BIG_BYTES else observe(*made))
+        commands.append(await parsed(raw, lambda _: observe(*made)))
     try:
         await _write(request, item.session, commands)
     except BaseException:

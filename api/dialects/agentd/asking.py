@@ -8,9 +8,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from api.dialects.agentd.shapes import Listing
-from api.http import body
+from api.http import asked_for
 from ingest.commands.decide import EVERYBODY
-from ingest.commands.parse import parse_json
 from ingest.errors import CommandRejected
 from ingest.events.memory import Purpose, Visibility
 
@@ -29,7 +28,7 @@ async def asked(request: Request, cls: type[T], refused: tuple[str, ...] = ()) -
     if not _is_json(request.headers.get("content-type", "")):
         raise HTTPException(415, "send the body as `Content-Type: application/json`")
     try:
-        return parse_json(await body(request, MAX_BODY_BYTES), cls)
+        return await asked_for(request, cls, MAX_BODY_BYTES)
     except CommandRejected as fault:
         bad = "missing required field" in fault.message or fault.field in refused
         where = f"{fault.field}: " if fault.field and fault.field not in fault.message else ""

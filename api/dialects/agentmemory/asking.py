@@ -11,8 +11,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.http import MAX_BODY_BYTES, Json, body
+from api.http import MAX_BODY_BYTES, Json, body, parsed
 from api.services import READER_HEADER, services
+from ingest.commands.sizing import MAX_VALUES, check_values
 from ingest.errors import MalformedRequest
 from ingest.settings import Settings
 from mcp_gateway import lenient
@@ -39,15 +40,17 @@ def otherwise(schema: Mapping[str, Any], default: Any) -> dict[str, Any]:
 
 async def object_of(request: Request, limit: int = MAX_BODY_BYTES) -> dict[str, Any]:
     """The body, a JSON object; empty for an empty body. Raises MalformedRequest, or RequestTooLarge over `limit`."""
-    return object_in(await body(request, limit))
+    return await parsed(await body(request, limit), object_in)
 
 
-def object_in(raw: bytes) -> dict[str, Any]:
-    """The JSON object that a body is; empty for an empty body. Raises MalformedRequest."""
+def object_in(raw: bytes, most: int = MAX_VALUES) -> dict[str, Any]:
+    """The JSON object that a body is; empty for an empty body. Raises MalformedRequest, or RequestTooLarge for more
+    values than `most`."""
     raw = raw.removeprefix(b"\xef\xbb\xbf").strip()
     if not raw:
         return {}
     try:
+        check_values(raw, most)
         value = _decoded(raw)
     except RecursionError:
         raise MalformedRequest("the body is nested too deeply") from None

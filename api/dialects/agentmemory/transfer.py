@@ -27,6 +27,7 @@ from api.dialects.agentmemory.shapes import COUNT, OBJECT, TEXTS, fields, listed
 from api.endpoint import Endpoint
 from api.http import body
 from api.services import services
+from ingest.aside import aside
 from ingest.errors import CommandRejected, Overloaded
 from ingest.roles import ADMIN, OPERATOR, READ
 from mcp_gateway.lenient import BadArgument
@@ -42,6 +43,7 @@ from projections.queries.audit import AuditEntry
 MAX_COMMITS = 500
 MAX_IMPORT_BYTES = 64 << 20
 """A bigger export is for `mnemolog import agentmemory`, which reads it from a file."""
+MAX_IMPORT_VALUES = 2_000_000
 LIMITS = {"sessions": 10_000, "memories": 50_000, "summaries": 10_000}
 MAX_PER_SESSION, MAX_OBSERVATIONS = 5_000, 500_000
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -68,11 +70,7 @@ async def import_export(request: Request) -> Response:
         raise Overloaded("another export is being imported", retry_after_s=10)
     async with _one_at_a_time:
         raw = await body(request, MAX_IMPORT_BYTES)
-        said = read(
-            await asyncio.to_thread(object_in, raw),
-            EXPORT,
-            ("exportData",),
-        )
+        said = read(await aside(object_in, raw, MAX_IMPORT_VALUES), EXPORT, ("exportData",))
         strategy = _strategy(said["strategy"])
         export: dict[str, Any] = said["exportData"]
         if fault := _unsupported(export):

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.detail import FAULT, parse, parse_query, path_value, together
+from api.dialects.detail import FAULT, asked_for, parse_query, path_value, together
 from api.dialects.faults import usual
 from api.dialects.memex.own import own
 from api.dialects.memex.shapes import (
@@ -27,7 +27,7 @@ from api.dialects.memex.shapes import (
     OfPair,
 )
 from api.endpoint import Endpoint
-from api.http import Json, body
+from api.http import Json
 from api.openapi import TEXT, About, documented
 from api.services import services
 from ingest.clock import system_clock
@@ -148,7 +148,7 @@ ENDPOINTS = documented(
 
 
 async def _asked(model: type[M], request: Request) -> M:
-    return parse(model, await body(request), request.headers.get("content-type", ""))
+    return await asked_for(model, request, "")
 
 
 async def _caught_up(request: Request, agent: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from factories import NOW, ManualClock, event
 
 from ingest.commands.decide import Caller
-from ingest.commands.handler import EVENTS_PER_SLICE, RECORDED_AT_BYTES, Accepted, CommandHandler
+from ingest.commands.handler import RECORDED_AT_BYTES, Accepted, CommandHandler
 from ingest.commands.requests import AnyCommand, Observe, RecordLesson, Remember
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Event, Recorded, decode, encode
@@ -126,7 +126,7 @@ async def test_a_batch_of_nothing_good_appends_nothing(handler: CommandHandler, 
 
 
 async def test_a_batch_of_many_slices_keeps_its_order(handler: CommandHandler, log: MemoryLog):
-    count = 2 * EVENTS_PER_SLICE + 1
+    count = 2_000
     commands = [Observe(session_id="s1", content=str(n), event_id=f"e{n}") for n in range(count)]
     assert (await handler.handle_batch(commands, ADA)).accepted == count
     assert [event.envelope.event_id for event in await stored(log)] == [f"e{n}" for n in range(count)]

@@ -256,7 +256,7 @@ def test_an_empty_batch_is_no_commands(content_type: str):
         (b"null", JSON),
         (b'[{"type": "remember", "content": "x"},', JSON),
         (b'[{"type": "nope"}, {"a": "\xff"}]', JSON),
-        (b"[" * 100_000 + b"]" * 100_000, JSON),
+        (b"[" * 100_000, JSON),
         (b"", MSGPACK),
         (b"\xc1", MSGPACK),
         (msgspec.msgpack.encode(GOOD), MSGPACK),
