@@ -55,7 +55,8 @@ class Lost(Struct, frozen=True, kw_only=True):
     until: str
 
     def __str__(self) -> str:
-        return f"partition {self.partition} behind {self.after} up to {self.until}"
+        behind = f"behind {self.after} " if Position.parse(self.after) > START else ""
+        return f"partition {self.partition} {behind}up to {self.until}"
 
 
 class Incident(Struct, frozen=True, kw_only=True):
@@ -68,37 +69,41 @@ class Incident(Struct, frozen=True, kw_only=True):
     kept: str = ""
     entries: dict[int, list[str]] = {}
     lost: list[Lost] = []
-    unknown: bool = False
-    """Whether nobody can say if the entries were acknowledged."""
+    compared: bool = False
+    """Whether the log was compared with what was acknowledged: `lost` is all of it then."""
     noted: bool = False
     """Whether an operator has taken note."""
 
     @property
     def open(self) -> bool:
         """Whether somebody has to know of it."""
-        return bool(self.lost or (self.unknown and self.entries)) and not self.noted
+        return bool(self.lost or (self.entries and not self.compared)) and not self.noted
 
     def __str__(self) -> str:
+        """For people who have no business with the server's files; names some partitions where they are many."""
         return "; ".join(_told(self, _some))
 
     def whole(self) -> str:
-        """All of it, however many partitions are named."""
-        return "; ".join(_told(self, ", ".join))
+        """All of it, for an operator."""
+        where = f"{self.file} from byte {self.cut_at:,} on" if self.file else ""
+        kept = f"kept in {self.kept}" if self.kept else ""
+        return "; ".join(filter(None, (*_told(self, ", ".join), where, kept)))
 
 
 def _told(incident: Incident, listed: Callable[[Sequence[str]], str]) -> Iterator[str]:
     if incident.lost:
         yield f"acknowledged events are not in the log any more: {listed([str(one) for one in incident.lost])}"
     if incident.cut_bytes:
-        yield (
-            f"the end of {incident.file}, {incident.cut_bytes:,} bytes from byte {incident.cut_at:,} on, could not be "
-            f"read and was cut off{f' (it is in {incident.kept})' if incident.kept else ''}"
-        )
+        yield f"the last {incident.cut_bytes:,} bytes of the log's file could not be read and were cut off"
+    if incident.entries:
         entries = [f"partition {partition} at {', '.join(_few(at))}" for partition, at in incident.entries.items()]
-        if entries and incident.unknown:
-            yield f"whether its events had been acknowledged is not known: {listed(entries)}"
-        elif entries and not incident.lost:
-            yield f"its events had not been acknowledged: {listed(entries)}"
+        yield f"{_verdict(incident)}: {listed(entries)}"
+
+
+def _verdict(incident: Incident) -> str:
+    if not incident.compared:
+        return "it is not known whether events in them had been acknowledged"
+    return "they had these events" if incident.lost else "no event in them had been acknowledged"
 
 
 def find_fault(folder: Path) -> Fault | None:
@@ -175,8 +180,15 @@ def load_incidents(folder: Path) -> list[Incident]:
 
 
 def record_incident(folder: Path, incident: Incident) -> None:
-    """Add one. Raises OSError."""
-    _save(folder, [*load_incidents(folder), incident][-KEPT_INCIDENTS:])
+    """Add one, or put it in the place of what was recorded of it before. Raises OSError."""
+    others = [one for one in load_incidents(folder) if one.at != incident.at]
+    _save(folder, [*others, incident][-KEPT_INCIDENTS:])
+
+
+def not_compared(folder: Path) -> Incident | None:
+    """The newest incident, if a repair left it to the next start to find out what it cost. Raises OSError."""
+    found = load_incidents(folder)
+    return found[-1] if found and not found[-1].compared else None
 
 
 def take_note(folder: Path) -> list[Incident]:
@@ -214,7 +226,7 @@ def trouble(folder: Path) -> str:
         found = [str(one) for one in load_incidents(folder) if one.open]
     except (OSError, msgspec.MsgspecError) as error:
         return f"{folder / INCIDENTS} cannot be read: {error}"
-    return f"{_some(found)} (`mnemolog log-file` shows all)" if found else ""
+    return f"{_some(found)} (`mnemolog log-file` shows more)" if found else ""
 
 
 def _save(folder: Path, incidents: Sequence[Incident]) -> None:

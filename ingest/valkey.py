@@ -31,6 +31,7 @@ from ingest.log_file import (
     is_newest,
     is_torn,
     missing,
+    not_compared,
     record_incident,
 )
 from ingest.processes import prepare_child, reason_in
@@ -167,12 +168,12 @@ class EmbeddedValkey:
         acknowledged = load_acknowledged(self._directory)
         with Redis(unix_socket_path=str(self._starting), socket_timeout=30) as redis:
             there = newest_positions(redis)
-        lost = missing(acknowledged, there)
+        lost, incident = missing(acknowledged, there), incident or not_compared(self._directory)
         if lost or incident is not None:
             found = incident or Incident(at=datetime.now(UTC))
-            self.incident = replace(found, lost=lost, unknown=not acknowledged)
+            self.incident = replace(found, lost=lost, compared=not found.entries or bool(acknowledged))
             record_incident(self._directory, self.incident)
-            logger.log(logging.ERROR if self.incident.open else logging.WARNING, "%s", self.incident)
+            logger.log(logging.ERROR if self.incident.open else logging.WARNING, "%s", self.incident.whole())
         save_acknowledged(self._directory, {**dict.fromkeys(acknowledged, START), **there})
 
     def stop(self, timeout_s: float = 20.0) -> None:
@@ -182,9 +183,11 @@ class EmbeddedValkey:
 
     def _stop_process(self, timeout_s: float = 20.0) -> None:
         if self._process is not None:
+            if self.socket.exists():
+                self.socket.replace(self._starting)  # where the server made it, and removes it
             self._end(self._process, timeout_s)
             self._process = None
-            self.socket.unlink(missing_ok=True)
+            self._starting.unlink(missing_ok=True)
 
     def _end(self, process: "subprocess.Popen[bytes]", timeout_s: float = 20.0) -> None:
         if process.poll() is None:

@@ -10,7 +10,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 from rich.text import Text
 
@@ -87,10 +86,10 @@ def _repair(folder: Path, output: Output, *, yes: bool) -> None:
             raise typer.Exit(FAILED)
         if not (yes or output.as_json):
             typer.confirm(f"{fault}. Go on without the {fault.size - fault.at:,} bytes behind?", abort=True, err=True)
-        incident = msgspec.structs.replace(cut_off(fault, folder), unknown=True)
+        incident = cut_off(fault, folder)
         record_incident(folder, incident)
     output.document({"incident": incident})
-    output.line(Text(plain(str(incident))))
+    output.line(Text(plain(incident.whole())))
 
 
 def _tell(output: Output, found: list[Incident]) -> None:

@@ -60,7 +60,9 @@ def up(
             console.print(supervisor.notice)
         if supervisor.trouble:
             console.print(Text(supervisor.trouble, style="bold red"))
-            console.print("Take note with `mnemolog log-file acknowledge`; until then health tells of it.")
+            console.print(
+                "`mnemolog log-file` shows more; after `mnemolog log-file acknowledge` health tells no more of it."
+            )
         console.print(f"[bold]mnemolog is up[/] at {url} (MCP at {url}/mcp); data and logs in {settings.data_dir}")
         for port, variable in ports_of(settings).items():
             if port != settings.port:
