@@ -1,7 +1,7 @@
 """Several `mnemolog up` started at the same moment on one data folder, or one port: one serves, the others say why not.
 
-`python -m tests.chaos.starting_together --runs 50 --together 3` writes a line for each run and what went wrong, and exits
-1 when anything did.
+`python -m tests.chaos.starting_together --runs 50 --together 3` writes a line for each run and what went wrong, and
+exits 1 when anything did.
 """
 
 import argparse
@@ -12,13 +12,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
 
 from tests.support.ports import free_port, free_ports
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 UP_S = 120.0
@@ -65,7 +65,7 @@ async def start_together(together: int, *, one_port: bool = False) -> list[str]:
     data = [folder / f"data-{n}" if one_port else folder / "data" for n in range(together)]
     started = [Started(folder, data[n], ports[n], n) for n in range(together)]
     try:
-        await _until(lambda: all(one.settled() for one in started))
+        await wait_until(lambda: all(one.settled() for one in started), UP_S)
         return await _faults(started, folder, "port" if one_port else "data folder")
     finally:
         for one in started:
@@ -113,12 +113,6 @@ def valkeys_of(folder: Path) -> list[int]:
         if program.endswith(b"valkey-server") and bytes(folder) in words:
             found.append(int(process.name))
     return found
-
-
-async def _until(settled: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + UP_S
-    while not settled() and time.monotonic() < deadline:
-        await asyncio.sleep(0.05)
 
 
 def main() -> None:
