@@ -117,16 +117,46 @@ def _handing_on(cycle: RequestResponseCycle, app: ASGIApp) -> Any:
     return serve
 
 
+class _Starting:
+    """The application, and what it raises when it starts: uvicorn logs the traceback and ends as if all were well."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self.fault: Exception | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            await self._app(scope, receive, send)
+            return
+        failed = False
+
+        async def without_traceback(message: Message) -> None:
+            nonlocal failed
+            failed = failed or message["type"] == "lifespan.startup.failed"
+            await send({"type": message["type"]} if failed else message)
+
+        try:
+            await self._app(scope, receive, without_traceback)
+        except Exception as error:
+            if failed:
+                self.fault = error
+            raise
+
+
 def _is_no_access(record: logging.LogRecord) -> bool:
     """Access is not logged. uvicorn does that for WebSockets, whose addresses may hold the secret."""
     return '"WebSocket ' not in str(record.msg)
 
 
 def serve(app: ASGIApp, host: str, ports: Iterable[int]) -> None:
-    """Serve until a signal ends it; returns when the last response is out. Raises ServerStartFailed."""
+    """Serve until a signal ends it; returns when the last response is out.
+
+    Raises ServerStartFailed, and what the application raises when it starts.
+    """
     logging.getLogger("uvicorn.error").addFilter(_is_no_access)
+    starting = _Starting(app)
     config = uvicorn.Config(
-        app,
+        starting,
         http=Unhurried,
         ws="websockets-sansio",
         ws_max_size=MAX_SOCKET_MESSAGE_BYTES,
@@ -139,3 +169,5 @@ def serve(app: ASGIApp, host: str, ports: Iterable[int]) -> None:
         backlog=BACKLOG,
     )
     uvicorn.Server(config).run([bound for port in ports for bound in bind(host, port)])
+    if starting.fault is not None:
+        raise starting.fault

@@ -1,9 +1,11 @@
 """Everything the API process works with, connected for as long as it runs. Composition root: only it builds these."""
 
 import logging
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from api.native.transfer import Transfer
@@ -14,7 +16,8 @@ from ingest.archive.opening import open_log
 from ingest.commands.handler import CommandHandler
 from ingest.connections import Client, connect
 from ingest.errors import InvalidSetting
-from ingest.log.group_commit import GroupCommit
+from ingest.log.acknowledged import Acknowledged
+from ingest.log.group_commit import GroupCommit, Rows
 from ingest.log.redis_log import RedisLog
 from ingest.settings import Settings
 from ingest.valkey import EmbeddedValkey
@@ -77,7 +80,7 @@ async def wire(settings: Settings, stack: AsyncExitStack) -> Wired:
     log = await open_log(settings, redis)
     if (durability := await log.standing_durability()) != "fsync" and settings.durability in (None, "memory"):
         logger.warning("an acknowledged write may not be on disk yet: the server's durability is %s", durability)
-    appends = GroupCommit(log)
+    appends = GroupCommit(log, _witness(settings, stack))
     stack.push_async_callback(appends.aclose)
     embedders = LiveEmbedder(redis, partial(_build_embedder, settings), settings.named_embedders)
     await embedders.start(settings.embedder)
@@ -103,18 +106,35 @@ async def wire(settings: Settings, stack: AsyncExitStack) -> Wired:
     return Wired(services, Transfer(log, documents), metrics)
 
 
+def _embedded(settings: Settings) -> Path | None:
+    """The folder of the embedded server; None where the log is on another one."""
+    folder = settings.data_dir / "valkey"
+    return folder if settings.redis_url == EmbeddedValkey(folder).url else None
+
+
+def _witness(settings: Settings, stack: AsyncExitStack) -> Callable[[Rows], None]:
+    """Keeps what was acknowledged where the next start of an embedded server looks for it; elsewhere does nothing."""
+    folder = _embedded(settings)
+    if folder is None:
+        return lambda rows: None
+    acknowledged = Acknowledged(folder)
+    stack.callback(acknowledged.close)
+    return acknowledged.note
+
+
 def _watch(settings: Settings, redis: Client, replica: ReplicaService, stack: AsyncExitStack) -> Watch:
     """The watch over the vital signs, which looks from now on."""
-    valkey = settings.data_dir / "valkey"
-    embedded = settings.redis_url == EmbeddedValkey(valkey).url
+    embedded = _embedded(settings)
     vitals = Vitals(
         redis,
         settings.partitions,
         replica,
-        log_folder=valkey if embedded else settings.data_dir if settings.disk_floor else None,
+        log_folder=embedded or (settings.data_dir if settings.disk_floor else None),
         snapshots=settings.snapshots,
     )
-    ceilings = Ceilings.parse(settings.memory_ceiling, settings.lag_ceiling, settings.disk_floor, embedded=embedded)
+    ceilings = Ceilings.parse(
+        settings.memory_ceiling, settings.lag_ceiling, settings.disk_floor, embedded=embedded is not None
+    )
     watch = Watch(vitals, ceilings)
     watch.start()
     stack.push_async_callback(watch.aclose)

@@ -13,7 +13,8 @@ from redis.backoff import ExponentialBackoff, NoBackoff
 from redis.retry import Retry
 
 from ingest.cluster import ClusterClient, SpreadPipeline
-from ingest.redis_url import is_cluster
+from ingest.errors import InvalidSetting
+from ingest.redis_url import FORMS, is_cluster
 
 
 class Commands(Protocol):
@@ -114,6 +115,13 @@ def connect(url: str, *, connections: int = 64, read_timeout_s: float = 5.0, rep
     `redis+cluster://host:port,host:port` is a Redis Cluster, of which any nodes are named; `connections` bounds the
     pool of each of its nodes then. Raises InvalidSetting for a URL that no client can be made of.
     """
+    try:
+        return _client(url, connections, read_timeout_s, repeat=repeat)
+    except (ValueError, TypeError) as error:  # an option that there is not, or of another type
+        raise InvalidSetting(f"REDIS_URL, or MNEMOLOG_JOBS_REDIS_URL: {error}; write {FORMS}") from None
+
+
+def _client(url: str, connections: int, read_timeout_s: float, *, repeat: bool) -> Client:
     if is_cluster(url):
         cluster = ClusterClient(url, connections=connections, read_timeout_s=read_timeout_s, repeat=repeat)
         return cast(Client, cluster)
@@ -127,6 +135,7 @@ def connect(url: str, *, connections: int = 64, read_timeout_s: float = 5.0, rep
         retry=Retry(ExponentialBackoff(cap=0.2, base=0.02), 1) if repeat else Retry(NoBackoff(), 0),
         **tcp,
     )
+    pool.make_connection()  # connects nobody, and says what an option of the URL is not
     return cast(Client, cast(Any, Redis).from_pool(pool))
 
 

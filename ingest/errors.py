@@ -275,6 +275,18 @@ class ServerStartFailed(MnemologError):
     code = "server_start_failed"
 
 
+class InUse(ServerStartFailed):
+    """Another process works on the same data folder or port; nothing of it was touched."""
+
+    code = "in_use"
+
+
+class DamagedLogFile(ServerStartFailed):
+    """The log's file is damaged where no interrupted write can have damaged it; nothing of it was changed."""
+
+    code = "damaged_log_file"
+
+
 class InvalidSetting(MnemologError):
     """An environment variable has an impossible value, or a name nobody reads."""
 

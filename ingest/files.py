@@ -1,6 +1,7 @@
 """Files that a crash of the machine leaves as they were acknowledged."""
 
 import os
+import tempfile
 from pathlib import Path
 
 
@@ -11,3 +12,10 @@ def sync(path: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+def private_folder() -> Path:
+    """A temporary folder of this user alone, made if it is not there."""
+    folder = Path(tempfile.gettempdir()) / f"mnemolog-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder

@@ -1,10 +1,18 @@
-"""Child processes that end with their parent."""
+"""Child processes that end with their parent, and why one ended."""
 
 import ctypes
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
+
+_SERIOUS = re.compile(r"^\d+:\w \d.{18,25} # |^\*\*\* |^[\w.]+(Error|Exception|Failed|Unavailable): ")
+"""Warnings in Valkey's log, faults in its configuration, and the last line of a traceback."""
+_LINE_START = re.compile(r"^\d+:\w \d.{18,25} [.*#-] ")
+_ADVICE = re.compile(r"\.? You can: |: make a backup")
+"""Names a program that is not installed."""
+_HINT = re.compile(r"# WARNING ")
 
 _PARENT_DEATH_SIGNAL = 1
 """PR_SET_PDEATHSIG of Linux's prctl."""
@@ -25,3 +33,17 @@ def prepare_child(niceness: int = 0) -> Callable[[], None]:
             libc.prctl(_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
     return prepare
+
+
+def reason_in(log: Path, begin: int, most: int = 64 << 10) -> str:
+    """One line of what a process wrote behind `begin` bytes of its log that says why it ended."""
+    with log.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(begin, size - most))
+        written = file.read().decode(errors="replace").splitlines()
+    lines = [line.strip() for line in written if line.strip()]
+    told = [line for line in lines if line.startswith("error: ")] or [
+        line for line in lines if _SERIOUS.search(line) and not _HINT.search(line)
+    ]
+    line = (told or lines or ["it said nothing"])[-1].removeprefix("error: ")
+    return _LINE_START.sub("", _ADVICE.split(line)[0])

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ingest.durability import Durability, parse_durability
 from ingest.errors import CommandRejected, InvalidSetting
-from ingest.redis_url import is_cluster
+from ingest.redis_url import FORMS, is_cluster, is_redis_url
 from ingest.sizes import parse_bytes, parse_bytes_or_share
 
 VARIABLES: dict[str, str] = {
@@ -195,8 +195,8 @@ def from_environment(environ: Mapping[str, str]) -> Settings:
     home = Path(environ.get("HOME") or "~").expanduser()
     port = _number(environ, "MNEMOLOG_PORT", 3111, 1, 65535)
     return Settings(
-        redis_url=environ.get("REDIS_URL") or None,
-        jobs_redis_url=environ.get("MNEMOLOG_JOBS_REDIS_URL") or None,
+        redis_url=_redis_url(environ, "REDIS_URL"),
+        jobs_redis_url=_redis_url(environ, "MNEMOLOG_JOBS_REDIS_URL"),
         data_dir=_folder(environ, "MNEMOLOG_DATA_DIR", "XDG_DATA_HOME", home / ".local/share"),
         cache_dir=_folder(environ, "MNEMOLOG_CACHE_DIR", "XDG_CACHE_HOME", home / ".cache"),
         host=environ.get("MNEMOLOG_HOST") or "127.0.0.1",
@@ -331,6 +331,13 @@ def to_environment(settings: Settings) -> dict[str, str]:
         "MNEMOLOG_URL": settings.url,
     }
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _redis_url(environ: Mapping[str, str], name: str) -> str | None:
+    url = environ.get(name) or None
+    if url is not None and not is_redis_url(url):  # which may hold a password
+        raise InvalidSetting(f"{name} is not the address of a Redis or Valkey server: write {FORMS}")
+    return url
 
 
 def _folder(environ: Mapping[str, str], name: str, xdg: str, fallback: Path) -> Path:

@@ -132,6 +132,8 @@ def _log_troubles(findings: Findings, late_s: float) -> Iterator[tuple[str, Chec
     """What keeps events from being written or applied; `late_s` is how long the first of them waits."""
     if findings.vitals.log_file_ok is False:
         yield "log-file", "fail", "the log's server cannot write its append-only file"
+    if findings.vitals.lost_writes:
+        yield "lost-writes", "fail", findings.vitals.lost_writes
     if findings.pressure:
         yield "pressure", "warn", f"writes are refused: {findings.pressure}"
     if not findings.vitals.workers:

@@ -79,6 +79,8 @@ def _limits(sample: Sample, pressure: Pressure | None) -> Iterator[Condition]:
 
 
 def _notes(sample: Sample) -> Iterator[Condition]:
+    if sample.lost_writes:
+        yield Condition("lost_writes", sample.lost_writes, "notes")
     if sample.oldest_pending_s >= PENDING_WARN_S:
         told = f"{sample.behind:,} events are not projected yet, the oldest for {sample.oldest_pending_s:.0f} s"
         yield Condition("late", told, "notes")

@@ -18,6 +18,7 @@ from ingest.clock import Clock, system_clock, to_ms
 from ingest.connections import Client, info_of_nodes
 from ingest.log.keys import LEASE_TTL, WORKERS, GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
+from ingest.log_file import trouble
 from projections.index.snapshots import FeedPosition
 from projections.lag import entries_behind
 
@@ -27,7 +28,7 @@ class Signs(Struct, frozen=True, kw_only=True):
 
     `oldest_pending_s` is how long the first event waits that is not projected. `memory_limit` is `maxmemory`, 0 for
     none; on a cluster both are of the fullest node. `outdated_s` says for how long the index has followed a generation
-    that is no longer the live one.
+    that is no longer the live one, `lost_writes` which acknowledged events the log's server came back without.
     """
 
     oldest_pending_s: float = 0.0
@@ -44,6 +45,7 @@ class Signs(Struct, frozen=True, kw_only=True):
     index_ready: bool = True
     index_trouble: str = ""
     outdated_s: float = 0.0
+    lost_writes: str = ""
 
 
 class Sample(Signs, frozen=True, kw_only=True):
@@ -94,7 +96,7 @@ class Vitals:
         what waits, and the first is repeated after a switch of generations.
         """
         now_ms = to_ms(self._clock())
-        lag, (partitions, workers), nodes, (disk_free, snapshot_age_s) = await asyncio.gather(
+        lag, (partitions, workers), nodes, (disk_free, snapshot_age_s, lost_writes) = await asyncio.gather(
             entries_behind(self._redis, self.partitions),
             self._partitions_and_workers(now_ms),
             self._nodes(),
@@ -117,6 +119,7 @@ class Vitals:
             index_ready=self._index.ready,
             index_trouble=self._index.trouble or "",
             outdated_s=self._outdated_s(),
+            lost_writes=lost_writes,
         )
 
     async def _partitions_and_workers(self, now_ms: int) -> tuple[list["_Partition"], int]:
@@ -208,8 +211,8 @@ def _all_ok(said: Sequence[bool | None]) -> bool | None:
     return all(known) if known else None
 
 
-def _local(log_folder: Path | None, snapshots: Path | None) -> tuple[int | None, float | None]:
-    """Free bytes of the log's disk, and the age of the newest index snapshot."""
+def _local(log_folder: Path | None, snapshots: Path | None) -> tuple[int | None, float | None, str]:
+    """Free bytes of the log's disk, the age of the newest index snapshot, and what is known to be lost of the log."""
     try:
         free = None if log_folder is None else shutil.disk_usage(log_folder).free
     except OSError:
@@ -220,4 +223,5 @@ def _local(log_folder: Path | None, snapshots: Path | None) -> tuple[int | None,
             written.append(path.stat().st_mtime)
         except FileNotFoundError:
             pass  # pruned meanwhile
-    return free, max(0.0, time.time() - max(written)) if written else None
+    age_s = max(0.0, time.time() - max(written)) if written else None
+    return free, age_s, "" if log_folder is None else trouble(log_folder)

@@ -102,8 +102,8 @@ async def run_worker(build: Callable[[], Worker]) -> None:
 def _redis_settings(url: str) -> RedisSettings:
     if not url.startswith(("redis://", "rediss://", "unix://")):
         raise InvalidSetting(
-            f"the job queue's server is {url!r}: write redis://, rediss:// or unix:// (REDIS_URL, or "
-            "MNEMOLOG_JOBS_REDIS_URL where that is set)"
+            "the job queue's server is named by redis://, rediss:// or unix:// (REDIS_URL, or MNEMOLOG_JOBS_REDIS_URL "
+            "where that is set)"
         )
     settings = RedisSettings.from_dsn(url)
     settings.conn_retries = 30

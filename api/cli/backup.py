@@ -151,14 +151,16 @@ def verify_(
     output.line(Text(f"{_told(verified.manifest)}: every record was read and replayed{same}"))
 
 
-def restore_at_start(settings: Settings, on_wait: Callable[[str], None]) -> None:
+def restore_at_start(settings: Settings, on_wait: Callable[[str], None]) -> bool:
     """Restore the newest backup into an empty log, where backups are configured and MNEMOLOG_RESTORE allows it.
+
+    True when one was restored.
 
     Raises when it cannot be told whether there is a backup, or when the newest one is damaged: starting empty beside
     good backups is not what anybody wants. Runs an event loop, so not to be called from one.
     """
     if not settings.backup_target or settings.restore == "never" or settings.redis_url is None:
-        return
+        return False
     on_wait("looking for a backup to restore")
     target = target_of(settings.backup_target, settings.hf_token or "")
     try:
@@ -169,8 +171,10 @@ def restore_at_start(settings: Settings, on_wait: Callable[[str], None]) -> None
         )
     except RedisError as error:
         raise LogUnavailable(f"the log's server does not answer: {error}") from error
-    if restored is not None:
-        logger.info("the log was empty: restored %s from %s", _told(restored.manifest), target)
+    if restored is None:
+        return False
+    logger.info("the log was empty: restored %s from %s", _told(restored.manifest), target)
+    return True
 
 
 async def _back_up(settings: Settings, url: str, target: Target) -> Manifest | None:

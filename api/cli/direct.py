@@ -1,5 +1,7 @@
 """What commands share that work on the log's server itself: the one of REDIS_URL, else the embedded one."""
 
+import sys
+import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -8,9 +10,12 @@ from redis.exceptions import RedisError
 
 from api.cli.output import FAILED, UNREACHABLE, USAGE, Output
 from ingest.connections import Client, connect
-from ingest.errors import InvalidSetting, MnemologError
+from ingest.errors import InUse, InvalidSetting, LogUnavailable, MnemologError
+from ingest.locking import Holder
 from ingest.settings import Settings
 from ingest.valkey import EmbeddedValkey
+
+SERVING_WITHIN_S = 30.0
 
 
 @asynccontextmanager
@@ -29,15 +34,30 @@ def server(settings: Settings) -> Generator[str]:
     if settings.redis_url is not None:
         yield settings.redis_url
         return
-    valkey = EmbeddedValkey(settings.data_dir / "valkey")
-    if valkey.serving:
+    valkey = EmbeddedValkey(settings.data_dir / "valkey", f"mnemolog {' '.join(sys.argv[1:2])}")
+    try:
+        valkey.lock()
+    except InUse:
+        holder = valkey.holder()
+        if holder is None or not holder.lasting:
+            raise
+        _wait_until_serving(valkey, holder)
         yield valkey.url
         return
-    valkey.start()
     try:
+        valkey.start()
         yield valkey.url
     finally:
         valkey.stop()
+
+
+def _wait_until_serving(valkey: EmbeddedValkey, holder: Holder) -> None:
+    """Return when the server of an `up` answers, which may be starting; raises LogUnavailable when it does not."""
+    deadline = time.monotonic() + SERVING_WITHIN_S
+    while not valkey.serving:
+        if time.monotonic() > deadline:
+            raise LogUnavailable(f"the Valkey of {holder} has not answered for {SERVING_WITHIN_S:.0f} s")
+        time.sleep(0.05)
 
 
 @contextmanager
@@ -54,3 +74,6 @@ def telling(output: Output) -> Generator[None]:
     except RedisError as error:
         output.error(f"the log's server does not answer: {error}")
         raise typer.Exit(UNREACHABLE) from None
+    except OSError as error:
+        output.error(f"{error.filename or 'failed'}: {error.strerror or error}")
+        raise typer.Exit(FAILED) from None

@@ -3,9 +3,11 @@
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from typing import NoReturn
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from ingest.errors import MnemologError
 
@@ -19,6 +21,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "install": ("install", "uninstall"),
     "backup": ("backup", "restore", "backups"),
     "archive": ("archive",),
+    "log_file": ("log-file",),
     "dead_letters": ("dead-letters",),
     "reconcile": ("reconcile",),
     "memory": ("memory",),
@@ -44,8 +47,16 @@ def main() -> None:
     try:
         application(*sys.argv[1:2])()
     except MnemologError as error:
-        Console(stderr=True).print(f"[red]error:[/] {error}", highlight=False)
-        sys.exit(1)
+        _fail(str(error))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _fail(f"{where}{error.strerror or error}")
+
+
+def _fail(message: str) -> NoReturn:
+    told = Text("error: ", style="red").append(message, style="not red")
+    Console(stderr=True).print(told, soft_wrap=True, highlight=False)
+    sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,19 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 import uvloop
+from redis.exceptions import RedisError
 from rich.console import Console
+from rich.text import Text
 
+from ingest.errors import LogUnavailable
 from ingest.redaction import RedactingFormatter, secrets_of
+from ingest.redis_url import place_of
 from ingest.settings import Settings, from_environment
 from ingest.tuning import load_without_collecting
 
@@ -41,16 +47,22 @@ def up(
 
     console = Console(stderr=True)
     os.environ["MNEMOLOG_DROP_IN"] = drop_in
-    supervisor = Supervisor(_settings())
+    settings = _settings()
+    supervisor = Supervisor(settings)
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, _interrupt)
     try:
-        with console.status("starting") as status:
+        with console.status("starting") as status, _explained(settings):
             supervisor.start(on_wait=status.update)
         settings = supervisor.settings
         url = local_url(settings)
         if supervisor.notice:
             console.print(supervisor.notice)
+        if supervisor.trouble:
+            console.print(Text(supervisor.trouble, style="bold red"))
+            console.print(
+                "`mnemolog log-file` shows more; after `mnemolog log-file acknowledge` health tells no more of it."
+            )
         console.print(f"[bold]mnemolog is up[/] at {url} (MCP at {url}/mcp); data and logs in {settings.data_dir}")
         for port, variable in ports_of(settings).items():
             if port != settings.port:
@@ -81,9 +93,10 @@ def api() -> None:
     from api.serving import serve
 
     settings = _settings()
-    if notice := asyncio.run(check_before_start(settings)):
-        logging.getLogger(__name__).warning("%s", notice)
-    serve(create_doors(settings), settings.host, ports_of(settings))
+    with _explained(settings):
+        if notice := asyncio.run(check_before_start(settings)):
+            logging.getLogger(__name__).warning("%s", notice)
+        serve(create_doors(settings), settings.host, ports_of(settings))
 
 
 def worker(
@@ -96,9 +109,11 @@ def worker(
     from workers.main import alive
     from workers.main import main as run
 
-    if check:
-        raise typer.Exit(0 if asyncio.run(alive(_settings())) else 1)
-    uvloop.run(run(_settings()))
+    settings = _settings()
+    with _explained(settings):
+        if check:
+            raise typer.Exit(0 if asyncio.run(alive(settings)) else 1)
+        uvloop.run(run(settings))
 
 
 def mcp(
@@ -116,6 +131,23 @@ def mcp(
 
     settings = _settings()
     asyncio.run(bridge(settings.url, settings.secret, profile))
+
+
+@contextmanager
+def _explained(settings: Settings) -> Generator[None]:
+    """Turns what a process cannot work without into an error that says what, where, and what to do."""
+    try:
+        yield
+    except (RedisError, LogUnavailable) as error:
+        raise LogUnavailable(_unreachable(settings, error)) from error
+
+
+def _unreachable(settings: Settings, error: Exception) -> str:
+    if settings.redis_url is None:
+        return str(error)
+    place = place_of(settings.redis_url)
+    why = str(error).rstrip(".")
+    return f"the log's server at {place} does not answer: {why}; start it, or set REDIS_URL to where it is"
 
 
 def _interrupt(number: int, frame: object) -> None:

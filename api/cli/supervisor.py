@@ -11,8 +11,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import BinaryIO
 
 import httpx
 from msgspec.structs import replace
@@ -20,27 +22,40 @@ from msgspec.structs import replace
 from api.access.binding import check_before_start
 from api.cli.backup import restore_at_start
 from api.listening import bind, ports_of
+from ingest.connections import connect
 from ingest.errors import ServerStartFailed
-from ingest.processes import prepare_child
+from ingest.files import private_folder
+from ingest.locking import Lock
+from ingest.log.keys import MANIFEST
+from ingest.processes import prepare_child, reason_in
 from ingest.settings import Settings, to_environment
 from ingest.valkey import EmbeddedValkey
 
 logger = logging.getLogger(__name__)
 
+COMMAND = "mnemolog up"
 WORKER_NICENESS = 10
 """Writers and readers come before projecting, on a machine too small for all."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
-"""Before a child that died is started again; doubles while it keeps dying within a minute."""
+"""Before a child that died is started again; doubles while it keeps dying within STEADY_S."""
+STEADY_S = 60.0
+TRIES = 4
+"""A child that dies so often before everything is ready does not start: what passes by itself has passed by then."""
 
 
 class Child:
     """One process that is kept alive."""
 
     def __init__(self, name: str, settings: Settings, niceness: int = 0) -> None:
+        self._held: tuple[int, ...] = ()
+        """Locks that it holds with its parent."""
+        self._log_begin = 0
+        self.deaths = 0
+        """How often it died since it last ran for a minute."""
         self.name, self._settings, self._niceness = name, settings, niceness
         self.log = settings.data_dir / "logs" / f"{name}.log"
         self._process: subprocess.Popen[bytes] | None = None
-        self._started_at = 0.0
+        self._started_at, self._counted = 0.0, False
         self._pause_s = FIRST_PAUSE_S
 
     @property
@@ -49,10 +64,10 @@ class Child:
         return self._process.pid if self._process and self._process.poll() is None else None
 
     def start(self) -> None:
-        """Start it; its output is appended to `log`."""
-        self.log.parent.mkdir(parents=True, exist_ok=True)
+        """Start it; its output is appended to `log`. Raises ServerStartFailed when that cannot be written."""
         environment = {**os.environ, **to_environment(self._settings)}
-        with self.log.open("ab") as output:
+        with _appending(self.log) as output:
+            self._log_begin = output.tell()
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "api.cli.main", self.name],
                 env=environment,
@@ -61,17 +76,32 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 process_group=0,
                 preexec_fn=prepare_child(self._niceness),
+                pass_fds=self._held,
             )
-        self._started_at = time.monotonic()
+        self._started_at, self._counted = time.monotonic(), False
+
+    def hold(self, locks: Iterable[int | None]) -> None:
+        """Have it hold these locks, too, whenever it is started from now on."""
+        self._held = tuple(one for one in locks if one is not None)
+
+    def died(self) -> bool:
+        """Whether it has ended since it was started; `deaths` and `reason` tell more."""
+        if self._process is None or self._process.poll() is None:
+            return False
+        if not self._counted:
+            self._counted = True
+            if time.monotonic() - self._started_at > STEADY_S:
+                self.deaths, self._pause_s = 0, FIRST_PAUSE_S
+            self.deaths += 1
+            logger.warning("%s ended with status %s: %s", self.name, self._process.returncode, self.reason())
+        return True
 
     def restart_if_dead(self) -> bool:
         """Start it again when it died and its pause is over; true when it was dead."""
-        if self._process is None or self._process.poll() is None:
+        if not self.died():
             return False
-        if time.monotonic() - self._started_at > 60:
-            self._pause_s = FIRST_PAUSE_S
         if time.monotonic() - self._started_at >= self._pause_s:
-            logger.warning("%s ended with status %s; starting it again", self.name, self._process.returncode)
+            logger.warning("starting %s again", self.name)
             self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
             self.start()
         return True
@@ -90,16 +120,17 @@ class Child:
         self._process.wait()
         self._process = None
 
-    def last_words(self, lines: int = 12) -> str:
-        """The end of its log."""
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""
+    def reason(self) -> str:
+        """One line of what it has written since it was last started: why it ended, if it did."""
+        return reason_in(self.log, self._log_begin)
 
 
 class Supervisor:
     """All processes that `mnemolog up` starts."""
 
     def __init__(self, settings: Settings, worker_niceness: int = WORKER_NICENESS) -> None:
-        self.valkey = None if settings.redis_url else EmbeddedValkey(settings.data_dir / "valkey")
+        folder = settings.data_dir / "valkey"
+        self.valkey = None if settings.redis_url else EmbeddedValkey(folder, COMMAND, lasting=True)
         if self.valkey is not None:
             settings = _with_redis_url(settings, self.valkey.url)
         self.settings = settings
@@ -107,32 +138,67 @@ class Supervisor:
         """What is to be known of who gets in, once it has started."""
         self.worker = Child("worker", settings, worker_niceness)
         self.api = Child("api", settings)
+        self._ports: list[Lock] = []
+
+    @property
+    def trouble(self) -> str:
+        """What is to be known of the log once it has started: acknowledged events that it came back without."""
+        found = self.valkey.incident if self.valkey is not None else None
+        return str(found) if found is not None and found.open else ""
 
     def start(self, timeout_s: float = 120.0, on_wait: Callable[[str], None] = lambda what: None) -> None:
-        """Start everything and wait until it is ready; raises ServerStartFailed with the end of the log at fault."""
-        for port, variable in ports_of(self.settings).items():
-            _check_port(self.settings.host, port, variable)
-        if self.valkey is not None:
-            on_wait("starting Valkey")
-            self.valkey.start()
-        restore_at_start(self.settings, on_wait)
+        """Start everything and wait until it is ready; raises a MnemologError that says what is in the way.
+
+        A child that dies meanwhile is started again, TRIES times in all. After an error nothing runs, and nothing was
+        touched that another `up` has in use.
+        """
         try:
-            with ThreadPoolExecutor(1) as thread:  # whoever starts it may have an event loop of its own
-                self.notice = thread.submit(asyncio.run, check_before_start(self.settings)).result()
+            self._start(timeout_s, on_wait)
         except BaseException:
             self.stop()
             raise
-        self.worker.start()
-        self.api.start()
+
+    def _start(self, timeout_s: float, on_wait: Callable[[str], None]) -> None:
+        if self.valkey is not None:
+            self.valkey.lock(on_wait)
+        self._take_ports(on_wait)
+        if self.valkey is not None:
+            on_wait("starting Valkey")
+            self.valkey.start()
+        if restore_at_start(self.settings, on_wait) and self.valkey is not None:
+            self.valkey.compare_again()
+        with ThreadPoolExecutor(1) as thread:  # whoever starts it may have an event loop of its own
+            self.notice = thread.submit(asyncio.run, _look(self.settings)).result()
+        held = [self.valkey.lock_fd if self.valkey is not None else None, *(one.fd for one in self._ports)]
+        for child in (self.worker, self.api):
+            child.hold(held)
+            child.start()
         on_wait("starting worker and API")
         deadline = time.monotonic() + timeout_s
-        while not self.ready():
+        while self.api.pid is None or not self.ready():
             for child in (self.api, self.worker):
-                if child.pid is None or time.monotonic() > deadline:
-                    words = child.last_words()
-                    self.stop()
-                    raise ServerStartFailed(f"the {child.name} process did not start:\n{words}")
+                if child.died() and child.deaths >= TRIES:
+                    self._check_ports()
+                    raise ServerStartFailed(
+                        f"the {child.name} does not start: {child.reason()} (all of it: {child.log})"
+                    )
+                child.restart_if_dead()
+                if time.monotonic() > deadline:
+                    raise ServerStartFailed(f"not ready within {timeout_s:.0f} s: {child.reason()} (see {child.log})")
             time.sleep(0.05)
+
+    def _take_ports(self, on_wait: Callable[[str], None]) -> None:
+        for port, variable in ports_of(self.settings).items():
+            lock = Lock(private_folder() / f"port-{port}", f"port {port}", f"set {variable} to another port")
+            self._ports.append(lock)
+            lock.take(f"{COMMAND} with {self.settings.data_dir}", lasting=True, on_wait=on_wait)
+        self._check_ports()
+
+    def _check_ports(self) -> None:
+        """Raise ServerStartFailed when another program has a port."""
+        if self.api.pid is None:
+            for port, variable in ports_of(self.settings).items():
+                _check_port(self.settings.host, port, variable)
 
     def ready(self) -> bool:
         """True when the API says so, and that a worker is alive.
@@ -154,8 +220,8 @@ class Supervisor:
             logger.warning("Valkey ended; starting it again")
             try:
                 self.valkey.start()
-            except ServerStartFailed:
-                logger.exception("Valkey does not start")
+            except ServerStartFailed as error:
+                logger.error("Valkey does not start: %s", error)
                 time.sleep(1)
         for child in (self.worker, self.api):
             child.restart_if_dead()
@@ -166,6 +232,8 @@ class Supervisor:
         self.worker.stop()
         if self.valkey is not None:
             self.valkey.stop()
+        for port in self._ports:
+            port.release()
 
 
 def local_url(settings: Settings) -> str:
@@ -174,14 +242,34 @@ def local_url(settings: Settings) -> str:
     return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"
 
 
+async def _look(settings: Settings) -> str:
+    """What is to be known of who gets in; raises RedisError when the log's server does not answer."""
+    redis = connect(settings.redis_url or "", connections=1)
+    try:
+        await redis.exists(MANIFEST)
+    finally:
+        await redis.aclose()
+    return await check_before_start(settings)
+
+
 def _check_port(host: str, port: int, variable: str) -> None:
     try:
         for bound in bind(host, port):
             bound.close()
     except ServerStartFailed as error:
+        if "in use" not in str(error):
+            raise
         raise ServerStartFailed(f"{error}; is mnemolog up already? Set {variable} to use another port") from None
 
 
-def _with_redis_url(settings: Settings, url: str) -> Settings:
+def _appending(log: Path) -> BinaryIO:
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return log.open("ab")
+    except OSError as error:
+        told = f"{error.filename} cannot be written: {error.strerror}; set MNEMOLOG_DATA_DIR to a folder that can be"
+        raise ServerStartFailed(told) from None
 
+
+def _with_redis_url(settings: Settings, url: str) -> Settings:
     return replace(settings, redis_url=url)

@@ -9,8 +9,8 @@ bytes, over all queues: past the bound a write is refused with Overloaded and no
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from ingest.errors import LogRefused, LogUnavailable, Overloaded
 from ingest.log.confirming import Confirmations
@@ -30,6 +30,10 @@ GIVE_UP_AFTER_S = 3.0
 """How long an append is repeated while the server is away (a restart takes one or two seconds)."""
 
 
+Rows: TypeAlias = Mapping[int, Sequence[Appended]]
+"""What became of the entries of each partition."""
+
+
 class _Write(NamedTuple):
     entries: Sequence[tuple[int, Entry]]
     size: int
@@ -39,8 +43,9 @@ class _Write(NamedTuple):
 class GroupCommit:
     """Gathers writes into appends. A caller that waits for each answer before its next write keeps its order."""
 
-    def __init__(self, log: EventLog) -> None:
-        self._log = log
+    def __init__(self, log: EventLog, appended: Callable[[Rows], None] = lambda rows: None) -> None:
+        """`appended` is told of what is in the log, by partition, before any caller is."""
+        self._log, self._appended = log, appended
         self.confirmations = Confirmations(log)
         """How durable what was appended is."""
         self._queues: dict[str, _Queue] = {}
@@ -84,7 +89,7 @@ class GroupCommit:
     def _put(self, server: str, entries: Sequence[tuple[int, Entry]], size: int) -> "asyncio.Future[list[Appended]]":
         if server not in self._queues:
             self._queues = {name: queue for name, queue in self._queues.items() if queue.flushers}
-            self._queues[server] = _Queue(self._log, self._finished)
+            self._queues[server] = _Queue(self._log, self._finished, self._appended)
         write = _Write(entries, size, asyncio.get_running_loop().create_future())
         self._events += len(entries)
         self._bytes += size
@@ -103,9 +108,9 @@ def _size(entries: Sequence[tuple[int, Entry]]) -> int:
 class _Queue:
     """What waits to be appended to one server, and the appends under way."""
 
-    def __init__(self, log: EventLog, finished: Callable[[_Write], None]) -> None:
+    def __init__(self, log: EventLog, finished: Callable[[_Write], None], appended: Callable[[Rows], None]) -> None:
         """`finished` is told of each write that is not waited for any more, whatever became of it."""
-        self._log, self._finished = log, finished
+        self._log, self._finished, self._appended = log, finished, appended
         self._waiting: deque[_Write] = deque()
         self._gathered = 0
         """Events in `_waiting`."""
@@ -153,7 +158,9 @@ class _Queue:
         for write in group:
             for partition, entry in write.entries:
                 batches.setdefault(partition, []).append(entry)
-        answers = {partition: iter(rows) for partition, rows in (await self._append_patiently(batches)).items()}
+        appended = await self._append_patiently(batches)
+        self._appended(appended)
+        answers = {partition: iter(rows) for partition, rows in appended.items()}
         return [[next(answers[partition]) for partition, _ in write.entries] for write in group]
 
     async def _append_patiently(self, batches: dict[int, list[Entry]]) -> dict[int, list[Appended]]:

@@ -55,7 +55,7 @@ class Server(NamedTuple):
                 os.kill(pid, signal.SIGCONT)
         started = time.monotonic()
         self.supervisor.stop()
-        words = {child.name: child.last_words() for child in (self.supervisor.api, self.supervisor.worker)}
+        words = {child.name: child.reason() for child in (self.supervisor.api, self.supervisor.worker)}
         assert time.monotonic() - started < KILLED_AFTER_S, f"a child had to be killed: {words}"
 
 

@@ -1,0 +1,125 @@
+"""A lock on a file that lives as long as its holder and the holder's children, and says whose it is.
+
+The system keeps it (`flock`), so nothing is left behind of a process that was killed. A child that is given `fd`
+(`subprocess.Popen(pass_fds=...)`) holds it, too: what outlives its parent still keeps others out.
+"""
+
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ingest.errors import InUse, ServerStartFailed
+
+WAIT_S = 30.0
+"""For a holder that is about to go: a short command, or children of one that was killed."""
+_LOOK_EVERY_S = 0.05
+
+
+class Holder(Struct, frozen=True, kw_only=True):
+    """Who holds a lock; `lasting` means until somebody stops it."""
+
+    pid: int
+    command: str
+    lasting: bool = False
+    host: str = ""
+
+    @property
+    def alive(self) -> bool:
+        """Whether a process has this id; what holds the lock of one that has ended are its children."""
+        if self.host != socket.gethostname():
+            return True  # nobody here can say
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return True
+
+    def __str__(self) -> str:
+        where = "" if self.host == socket.gethostname() else f" on {self.host}"
+        if self.alive:
+            return f"`{self.command}` (process {self.pid}{where})"
+        return f"processes that `{self.command}` (process {self.pid}{where}) left behind when it was killed"
+
+
+class Lock:
+    """An exclusive lock on `path`, whose folder is made; `what` names in messages what it protects."""
+
+    def __init__(self, path: Path, what: str, advice: str = "") -> None:
+        """`advice` says what else can be done than to stop the holder."""
+        self.path, self._what, self._advice = path, what, advice
+        self.fd: int | None = None
+        """The open file while the lock is held: for `pass_fds`."""
+
+    def take(
+        self,
+        command: str,
+        *,
+        lasting: bool = False,
+        wait_s: float = WAIT_S,
+        on_wait: Callable[[str], None] = lambda what: None,
+    ) -> None:
+        """Take it; does nothing when it is held already. Raises InUse, and ServerStartFailed for an unusable folder.
+
+        A lasting holder that is alive is not waited for, any other for `wait_s`.
+        """
+        if self.fd is not None:
+            return
+        fd, deadline = self._open(), time.monotonic() + wait_s
+        try:
+            while not self._locked(fd):
+                holder = self.holder()
+                if (holder is not None and holder.lasting and holder.alive) or time.monotonic() > deadline:
+                    raise InUse(self._told(holder))
+                on_wait(f"waiting for {holder or 'another process'}")
+                time.sleep(_LOOK_EVERY_S)
+            told = msgspec.json.encode(
+                Holder(pid=os.getpid(), command=command, lasting=lasting, host=socket.gethostname())
+            )
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, told, 0)
+        except BaseException:
+            os.close(fd)
+            raise
+        self.fd = fd
+
+    def release(self) -> None:
+        """Give it up; children that have it keep it until they end. Does nothing when it is not held."""
+        if self.fd is not None:
+            os.close(self.fd)
+            self.fd = None
+
+    def holder(self) -> Holder | None:
+        """Who took it last; None where nobody did, or is just doing so."""
+        try:
+            return msgspec.json.decode(self.path.read_bytes(), type=Holder)
+        except (OSError, msgspec.MsgspecError):
+            return None
+
+    def _told(self, holder: Holder | None) -> str:
+        advice = f", or {self._advice}" if self._advice else ""
+        return f"{self._what} is in use by {holder or 'another process'}: stop that first{advice}"
+
+    def _open(self) -> int:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            advice = f"; {self._advice}" if self._advice else ""
+            raise ServerStartFailed(f"{self.path} cannot be written: {error.strerror}{advice}") from None
+
+    def _locked(self, fd: int) -> bool:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise ServerStartFailed(f"{self.path} cannot be locked: {error.strerror}") from None
+        return True
