@@ -1,7 +1,7 @@
 """agentmemory's records of what is made of documents: facts, procedures, crystals, insights, graph, replays. Pure."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 from projections.dialects.agentmemory import Record, View, iso
@@ -62,12 +62,18 @@ def crystal(kept: View, lessons: Iterable[View] = ()) -> Record:
         "narrative": narrative,
         "keyOutcomes": outcomes.split("\n- ") if outcomes else [],
         "filesAffected": list(kept["files"]),
-        "lessons": [one["content"] for one in lessons if actions and actions == set(one["derived_from"])],
+        "lessons": [
+            one["content"] for one in lessons if one["derived_from"] and actions.issuperset(one["derived_from"])
+        ],
         "sourceActionIds": list(kept["references"]),
         "project": kept["project"],
         "createdAt": iso(kept["recorded_at"]),
         **({"sessionId": kept["session_id"]} if kept["session_id"] else {}),
     }
+
+
+def _is_of(sources: Collection[str], actions: Set[str]) -> bool:
+    return bool(sources) and actions.issuperset(sources)
 
 
 def insight(learned: View, confidence: float, score: float | None = None) -> Record:

@@ -1,0 +1,155 @@
+"""What becomes of documents that were made of others when some of those are forgotten.
+
+A document stays as long as sources that are left say it, word for word; then it names these alone. A memory that the
+server put together loses what only the forgotten said. Everything else that was derived from the forgotten goes.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from ingest.ids import DocumentId
+from projections.condense import consolidate
+from projections.condense.accounts import account
+from projections.condense.claims import CRYSTAL, FACT, PROCEDURE, SERVER_TAGS
+from projections.condense.crystal import told
+from projections.condense.provenance import Left, confirmed, cut, reworded, sayers
+from projections.documents.actions import Action
+from projections.documents.document import Document
+from projections.documents.lessons import Lesson
+from projections.documents.memories import Memory
+from projections.documents.observations import Observation
+from projections.documents.relations import Relation
+from projections.documents.sessions import SESSION, Session
+from projections.documents.summaries import SUMMARY, Summary
+from projections.operations.condensing.crystals import done_action
+from projections.operations.condensing.evidence import is_made, observations_of
+from projections.queries.documents import DocumentReader
+
+Derived: TypeAlias = Memory | Lesson | Relation
+Find: TypeAlias = Callable[[Sequence[str]], Awaitable[list[Document]]]
+"""Returns those of the documents that are there."""
+
+
+class Verdict(Struct, frozen=True):
+    """What is left of a derived document; None for nothing."""
+
+    document: Derived
+    left: Left | None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the document stays as it is, with fewer sources."""
+        return self.left is not None and self.left.content == _content(self.document)
+
+    @property
+    def taken(self) -> list[str]:
+        """The sources that it is derived from no more."""
+        return [one for one in sources_of(self.document) if self.left is None or one not in self.left.sources]
+
+
+def sources_of(document: Document) -> list[str]:
+    """The documents that one was derived from."""
+    match document:
+        case Memory(derived_from=sources):
+            return sources
+        case Lesson() | Relation():
+            return document.sources
+        case _:
+            return []
+
+
+def is_derived_by_server(document: Document) -> bool:
+    """Whether a document was made of others by the server: it can be made again of what is left."""
+    if isinstance(document, Lesson):
+        return bool(document.derived_from) and document.origin in (CRYSTAL, "reflection")
+    return isinstance(document, Memory) and is_made(document)
+
+
+def verdict(document: Derived, texts: Mapping[str, str]) -> Verdict:
+    """What is left of a document, given what those of its sources say that are there."""
+    return Verdict(document, _left(document, {one: texts[one] for one in sources_of(document) if one in texts}))
+
+
+def _left(document: Derived, texts: Mapping[str, str]) -> Left | None:
+    if isinstance(document, Relation):
+        ends = [end.partition(":")[2] for end in (document.source, document.target)]
+        both = [one for one in texts if all(sayers(end, {one: texts[one]}) for end in ends)]
+        return Left("", both) if both else None
+    if not all(sayers(label, texts) for label in _labels(document)):
+        return None
+    if whole := confirmed(document.content, texts):
+        return whole
+    if not isinstance(document, Memory) or not is_made(document) or not document.is_latest:
+        return None
+    if PROCEDURE in document.tags:  # steps that are missing make another procedure
+        return None
+    if FACT in document.tags:
+        return reworded(document.content, texts, consolidate.RECURS_FROM)
+    return cut(document.content, texts, heading=CRYSTAL not in document.tags)
+
+
+def _labels(document: Memory | Lesson) -> list[str]:
+    """What a document says beside its content, but for the tags that the server gives."""
+    if isinstance(document, Lesson):
+        labels = [*document.tag_list, document.title, document.context, document.trigger_pattern]
+    else:
+        title = "" if is_made(document) else document.title
+        labels = [title, *document.tags, *document.concepts, *document.files, *document.metadata.values()]
+    return [label for label in labels if label and label not in SERVER_TAGS and label not in document.content]
+
+
+def _content(document: Derived) -> str:
+    return "" if isinstance(document, Relation) else document.content
+
+
+class Sources:
+    """Reads what sources say."""
+
+    def __init__(self, documents: DocumentReader, find: Find) -> None:
+        """`find` also finds what is retired."""
+        self._documents, self._find = documents, find
+
+    async def texts(self, names: Sequence[str], is_gone: Callable[[Document], bool]) -> dict[str, str]:
+        """What the documents of these names say; nothing of those that are not there, or are gone.
+
+        A summary that tells of something that is gone says what is left of its session.
+        """
+        found: dict[str, str] = {}
+        summaries = [name for name in names if name.partition("_")[0] == SUMMARY]
+        for one in await self._find([name for name in names if name not in summaries]):
+            if not is_gone(one) and (said := _said_by(one)):
+                found[one.id] = said
+        for name in summaries:
+            if said := await self._of_session(DocumentId(f"{SESSION}_{name.partition('_')[2]}"), name, is_gone):
+                found[name] = said
+        return found
+
+    async def _of_session(self, session_name: DocumentId, name: str, is_gone: Callable[[Document], bool]) -> str:
+        located = await self._documents.find_all([session_name, DocumentId(name)])
+        session = next((one.document for one in located if isinstance(one.document, Session)), None)
+        summary = next((one.document for one in located if isinstance(one.document, Summary)), None)
+        if session is None or is_gone(session):
+            return ""
+        if summary is not None and not is_gone(summary):
+            return _said_by(summary)
+        left = [one for one in await observations_of(self._documents, session) if not is_gone(one)]
+        return "\n".join(_said_by(one) for one in left)
+
+
+def _said_by(document: Document) -> str:
+    match document:
+        case Observation():
+            parts = [document.content, account(document), *document.concepts, *document.files]
+        case Summary():
+            parts = [document.title, document.narrative, *document.decisions]
+        case Memory():
+            parts = [document.title, document.content, *document.concepts, *document.tags, *document.files]
+        case Lesson():
+            parts = [document.content, document.context, *document.tag_list]
+        case Action():
+            parts = [document.title, document.description, document.result, *told(done_action(document))]
+        case _:
+            parts = []
+    return "\n".join(part for part in parts if part)
