@@ -1,7 +1,8 @@
 """What an observation is about, without a model: title, type, files, concepts, facts, narrative, importance.
 
 Guarantee: a deterministic function of its arguments that never raises on JSON-like input. Work is linear in the input;
-files, concepts and facts look at its first `SCAN_CHARS` characters only.
+files, concepts and facts look at its first `SCAN_CHARS` characters only, and never say the name of a field, the name of
+the tool, what was searched for by a pattern, JSON, or a data URL, which is named by a marker wherever it stood.
 
 Hook-like data (tool calls, prompts, as agentmemory's hooks send them) is titled by its tool and narrated as
 `prompt | input | output`; any other observation is titled and narrated by its own content.
@@ -9,12 +10,15 @@ Hook-like data (tool calls, prompts, as agentmemory's hooks send them) is titled
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
-from itertools import islice, repeat
+from itertools import islice
 from typing import Any, cast
 
 import msgspec
+
+from projections.data_urls import has_any, is_base64, named
+from projections.payloads import Reading
 
 TITLE_CHARS = 80
 SUBTITLE_CHARS = 120
@@ -26,8 +30,6 @@ MAX_CONCEPTS = 12
 MAX_FACTS = 5
 SCAN_CHARS = 8_000
 """A hook cuts its longest text here; more of one observation adds no new topic worth the time."""
-MAX_NODES = 256
-"""JSON nodes visited in search of text, the end of each container counted as one."""
 FACT_CHARS = range(8, 201)
 
 
@@ -41,7 +43,7 @@ _OTHER_HOOKS = _words(
     "prompt_submit pre_tool_use pre_compact subagent_start subagent_stop notification task_completed stop"
     " session_start session_end"
 )
-_FILE_FIELDS = ("file_path", "filepath", "path", "filePath", "file", "pattern")
+_FILE_FIELDS = ("file_path", "filepath", "path", "filePath", "file", "notebook_path")
 _PATH_CHARS = range(1, 512)
 
 VALID_TYPES = _words(
@@ -91,6 +93,7 @@ _EXTENSIONS = _words(
     " vue md rst txt json jsonl yaml yml toml ini cfg conf env lock xml csv log lua ipynb proto tf png jpg"
     " svg pdf"
 )
+_DOT_FILES = (".env", ".conf", ".lock")
 _BACKTICKED = re.compile(r"`([^`\n]{2,60})`")
 _NAME = re.compile(r"[A-Z](?<!\w[A-Z])\w++(?: [A-Z]\w++){1,3}")
 _STOPWORDS = _words(
@@ -100,8 +103,26 @@ _STOPWORDS = _words(
 _STATES = _words("is are was were uses use decided must prefers prefer should never always")
 _PAIR = re.compile(r"[:=](?<=\w.) ?\w")
 _DIGIT = re.compile(r"[0-9]")
-_ID_FIELDS = ("_id", "Id", "ID", "_uuid", "Uuid")
-"""How the names of fields end whose text is an id; `id` and `uuid` by themselves, too."""
+_WORDS = re.compile(r"[^\W\d_]{2}")
+_JSON_SYNTAX = re.compile(r"[{\[]\s*\\?\"|\\?\"\s*[:}\]]|\\\"")
+_UNNAMED = re.compile(r"[\"\n\r\0]")
+"""What is in no file's name."""
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]{0,20}:/{1,3}\S*|\bmailto:\S*|(?<![\w.@/-])//[\w.-]+\.\w+/\S*", re.IGNORECASE)
+_HOST = re.compile(
+    r"(?:www\.[\w-]|(?:[\w-]+\.)+(?:com|org|net|io|dev|ai|app|co|gov|edu|info|cloud)(?::\d+)?/|localhost(?::\d+)?/"
+    r"|\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?/|[\w.+-]+@[\w.-]+)",
+    re.IGNORECASE,
+)
+_PATTERN = re.compile(
+    r"[*^|]|\\[.*+?()\[\]{}^$|]|\\[wdsb][+*)]|\.[+]|\(\?|\?(?=[\w/.])|\{[^{}]{0,100},|\$\Z|\A[sy]/.*/.*/\w*\Z"
+)
+"""Signs of a glob, a regular expression or a substitution, which no file's name has."""
+TOOLS = _words(
+    "bash bashoutput killshell killbash read write edit multiedit notebookedit notebookread grep glob ls task agent"
+    " webfetch websearch todowrite todoread exitplanmode enterplanmode askuserquestion slashcommand skill tasklist"
+    " taskcreate taskupdate taskget taskoutput taskstop listmcpresourcestool readmcpresourcetool apply_patch"
+)
+"""Tools of coding agents, lower-cased: their names say nothing of the work."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
@@ -140,22 +161,40 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
     hook = _hook(kind, data)
     parts = (hook.prompt, hook.input, hook.output) if hook else ()
     narrative = _cut(" | ".join(filter(None, (_as_text(part, NARRATIVE_CHARS) for part in parts))), NARRATIVE_CHARS)
-    narrative = narrative or _cut(content.strip() or _as_text(data, NARRATIVE_CHARS), NARRATIVE_CHARS)
-    text = content[:SCAN_CHARS] if content.strip() else "\n".join(_leaves(data))[:SCAN_CHARS]
+    narrative = narrative or _cut(named(content.strip()) or _as_text(data, NARRATIVE_CHARS), NARRATIVE_CHARS)
+    reading = Reading(is_tool_use=hook is not None)
+    beside = reading.value(data, SCAN_CHARS) if data else ""
+    text = reading.text(content[:SCAN_CHARS]).strip() if content.strip() else beside
+    unsaid = reading.names | TOOLS
     tokens = dict.fromkeys(text.translate(_PUNCTUATION).split())
     found_type = _type(kind, hook)
     input_ = hook.input if hook else None
+    title = (hook.tool or hook.kind or "observation") if hook else _headline(_native(content, text)) or kind
     return Compressed(
-        title=_cut(hook.tool or hook.kind or "observation" if hook else _headline(content) or kind, TITLE_CHARS)
-        or "observation",
+        title=_cut(title, TITLE_CHARS) or "observation",
         subtitle=_cut(_as_text(input_, SUBTITLE_CHARS), SUBTITLE_CHARS) or None,
         type=found_type,
-        files=_input_files(input_) if input_ is not None else _files(tokens, data if content.strip() else {}),
-        concepts=_concepts(text, tokens),
-        facts=tuple(islice(_facts(text), MAX_FACTS)),
+        files=_input_files(input_, unsaid) if input_ is not None else _files((text, beside if content else ""), unsaid),
+        concepts=_concepts(text, tokens, unsaid),
+        facts=tuple(islice(_facts(text, unsaid), MAX_FACTS)),
         narrative=narrative,
         importance=_importance(found_type, tokens),
     )
+
+
+def spoken(text: str) -> str:
+    """What a text says: itself, unless there is JSON in it, of which the values are left, or embedded data."""
+    return Reading().text(text).strip()
+
+
+def told_by(value: Any) -> str:
+    """What the texts of a JSON value say, or of JSON text, as far as SCAN_CHARS go; "" for nothing."""
+    return Reading(is_tool_use=True).value(value, SCAN_CHARS).strip() if value else ""
+
+
+def _native(content: str, text: str) -> str:
+    """What a native observation is titled by: its content, or the values of JSON text."""
+    return text if content.lstrip().startswith(("{", "[", '"')) else named(content[:SCAN_CHARS])
 
 
 def _hook(kind: str, data: dict[str, Any]) -> _Hook | None:
@@ -207,15 +246,20 @@ def _cut(text: str, limit: int) -> str:
 
 
 def _as_text(value: Any, limit: int) -> str:
-    """Returns at least the first `limit` + 1 characters of a string or of a value's JSON text; "" for nothing."""
+    """Returns at least the first `limit` + 1 characters of a string or of a value's JSON text; "" for nothing.
+
+    Data URLs are named.
+    """
     if value is None or value == {} or value == []:
         return ""
     if isinstance(value, str):
-        return value.strip()[: limit + 1]
+        return named(value.strip())[: limit + 1]
     try:
         encoded = msgspec.json.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        return _as_text_slowly(value, limit)
+        return named(_as_text_slowly(value, limit))
+    if has_any(encoded):
+        return named(encoded.decode("utf-8", "ignore"))[: limit + 1]
     return encoded[: 4 * (limit + 1)].decode("utf-8", "ignore")[: limit + 1]
 
 
@@ -246,68 +290,85 @@ def _headline(content: str) -> str:
     return head[: end.end()].rstrip() if end else head.rstrip()
 
 
-def _leaves(data: dict[str, Any]) -> Iterator[str]:
-    """Yields the non-empty strings in a JSON value's first `MAX_NODES` nodes, in order; no tool's name and no ids."""
-    pending: list[Iterator[tuple[Any, Any]]] = [iter(data.items())]
-    for _ in range(MAX_NODES):
-        found = next(pending[-1], None)
-        if found is None:
-            pending.pop()
-            if not pending:
-                return
-            continue
-        field, node = found
-        if isinstance(node, str):
-            if node and not _only_names(field):
-                yield node[:SCAN_CHARS]
-        elif isinstance(node, dict):
-            pending.append(iter(cast(dict[Any, Any], node).items()))
-        elif isinstance(node, list | tuple):
-            pending.append(zip(repeat(field), cast(Iterable[Any], node)))
-
-
-def _only_names(field: object) -> bool:
-    """Whether the text of a field names something and says nothing: a tool or an id."""
-    return isinstance(field, str) and (field in ("tool_name", "id", "uuid") or field.endswith(_ID_FIELDS))
-
-
-def _input_files(tool_input: Any) -> tuple[str, ...]:
-    """Returns the files a tool was pointed at; none when its input is no object."""
-    if not isinstance(tool_input, dict):
+def _input_files(tool_input: Any, unsaid: Collection[str]) -> tuple[str, ...]:
+    """Returns the files a tool was pointed at; none when its input is no object, nor the JSON text of one."""
+    if isinstance(tool_input, str):
+        reading = Reading()
+        reading.text(tool_input[:SCAN_CHARS])
+        values: list[Any] = [value for field, value in reading.fields if field in _FILE_FIELDS]
+    elif isinstance(tool_input, dict):
+        fields = cast(dict[str, Any], tool_input)
+        values = [fields.get(field) for field in _FILE_FIELDS]
+    else:
         return ()
-    fields = cast(dict[str, Any], tool_input)
-    values = (fields.get(field) for field in _FILE_FIELDS)
-    return tuple(dict.fromkeys(value for value in values if isinstance(value, str) and len(value) in _PATH_CHARS))
+    return tuple(
+        dict.fromkeys(
+            value
+            for value in values
+            if isinstance(value, str) and _is_file_name(value) and value.strip().lower() not in unsaid
+        )
+    )[:MAX_FILES]
 
 
-def _files(tokens: Iterable[str], data: dict[str, Any]) -> tuple[str, ...]:
-    words = [token for token in tokens if "/" in token or "." in token[:-1]]
-    for leaf in _leaves(data) if data else ():
-        words += (word for word in leaf.translate(_PUNCTUATION).split() if "/" in word or "." in word[:-1])
-    paths = (_LINE_NUMBER.sub("", word.rpartition("=")[2].rstrip(_TRIM)) for word in words)
-    return tuple(islice(dict.fromkeys(path for path in paths if _is_path(path)), MAX_FILES))
+def _is_file_name(text: str) -> bool:
+    """Whether what a tool was pointed at is a file or folder: no URL, no flag, no pattern, no embedded data."""
+    if len(text) not in _PATH_CHARS or text.startswith("-") or _UNNAMED.search(text) or not any(map(str.isalnum, text)):
+        return False
+    if _URL.match(text) or _HOST.match(text) or _PATTERN.search(text):
+        return False
+    return named(text) == text
+
+
+def _files(texts: Iterable[str], unsaid: Collection[str]) -> tuple[str, ...]:
+    paths = (path for text in texts for path in _paths(text))
+    return tuple(islice(dict.fromkeys(path for path in paths if path.lower() not in unsaid), MAX_FILES))
+
+
+def _paths(text: str) -> Iterator[str]:
+    if ":/" in text or "//" in text or "mailto:" in text:
+        text = _URL.sub(" ", text)
+    for word in [word for word in dict.fromkeys(text.split()) if "/" in word or "." in word[:-1]]:
+        if word[0] == word[-1] == "*" and not word.strip("*").startswith("/"):  # bold
+            word = word.strip("*")
+        found = [
+            _LINE_NUMBER.sub("", part.rpartition("=")[2].rstrip(_TRIM)) for part in word.translate(_PUNCTUATION).split()
+        ]
+        paths = [path for path in found if _is_path(path)]
+        if paths and not _PATTERN.search(word.rstrip(".,:;!?")):
+            yield from paths
 
 
 def _is_path(word: str) -> bool:
     """A known file ending, or a folder written so that it cannot be "and/or"."""
-    if len(word) not in _PATH_CHARS or "://" in word:
+    if len(word) not in _PATH_CHARS or word[0] == "-":
         return False
-    folder, _, name = word.rpartition("/")
-    stem, _, extension = name.rpartition(".")
-    if extension.lower() in _EXTENSIONS and (stem or folder or name.startswith(".")):
+    return _looks_like_path(word) and not _HOST.match(word) and not is_base64(word)
+
+
+def _looks_like_path(word: str) -> bool:
+    name = word.rpartition("/")[2]
+    stem, dot, extension = name.rpartition(".")
+    if dot and extension.lower() in _EXTENSIONS and (stem or name in _DOT_FILES):
         return True
     rooted = word.startswith(("/", "./", "../", "~/"))
-    return (rooted and len(word.strip("./~")) > 1) or (word.count("/") > 1 and word[0].isalpha())
+    if not (rooted and len(word.strip("./~")) > 1) and not (word.count("/") > 1 and word[0].isalpha()):
+        return False
+    return not TOOLS.issuperset(word.lower().split("/"))
 
 
-def _concepts(text: str, tokens: Iterable[str]) -> tuple[str, ...]:
+def _concepts(text: str, tokens: Iterable[str], unsaid: Collection[str]) -> tuple[str, ...]:
     """Returns backticked words, then names, then identifiers, hyphenated words and hashtags, lower-cased."""
-    found = _BACKTICKED.findall(text) if "`" in text else []
+    found = [code for code in _BACKTICKED.findall(text) if not _PATTERN.search(code)] if "`" in text else []
     found += _names(text)
     unusual = [token.strip(_TRIM) for token in tokens if not (token.islower() and token.isalpha())]
     found += [word.removeprefix("#") for word in unusual if _is_term(word)]
     words = dict.fromkeys(word.strip().lower() for word in found)
-    return tuple(islice((word for word in words if len(word) > 2 and word not in _STOPWORDS), MAX_CONCEPTS))
+    told = (word for word in words if len(word) > 2 and word not in _STOPWORDS and not _is_unsaid(word, unsaid))
+    return tuple(islice(told, MAX_CONCEPTS))
+
+
+def _is_unsaid(word: str, unsaid: Collection[str]) -> bool:
+    return word in unsaid or word.startswith("mcp__")
 
 
 def _is_term(word: str) -> bool:
@@ -316,7 +377,7 @@ def _is_term(word: str) -> bool:
         return word[1:2].isalpha() and word[1:].replace("-", "_").isidentifier()
     if word.islower() and word.isalpha():
         return False
-    if not word[:1].isalpha() or len(word) > FACT_CHARS.stop:
+    if not word[:1].isalpha() or len(word) > FACT_CHARS.stop or is_base64(word):
         return False
     if "_" in word:
         return word.isidentifier()
@@ -336,7 +397,7 @@ def _names(text: str) -> Iterator[str]:
             yield name
 
 
-def _facts(text: str) -> Iterator[str]:
+def _facts(text: str, unsaid: Collection[str]) -> Iterator[str]:
     """Yields the short sentences that state something: a number, a `key: value` pair or a verb of `_STATES`."""
     start = 0
     while start < len(text):
@@ -345,5 +406,8 @@ def _facts(text: str) -> Iterator[str]:
         start = end
         if len(sentence) not in FACT_CHARS or sentence.endswith("?"):
             continue
-        if _DIGIT.search(sentence) or _PAIR.search(sentence) or not _STATES.isdisjoint(sentence.lower().split()):
+        if not _DIGIT.search(sentence) and not _PAIR.search(sentence) and _STATES.isdisjoint(sentence.lower().split()):
+            continue
+        is_json = '"' in sentence and _JSON_SYNTAX.search(sentence)
+        if not is_json and _WORDS.search(sentence) and sentence.lower() not in unsaid:
             yield sentence

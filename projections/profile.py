@@ -3,6 +3,7 @@
 Guarantee: a deterministic function of its arguments; the order in which documents are given does not matter.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -10,6 +11,7 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct
 
+from projections.compression import told_by
 from projections.documents.memories import Memory
 from projections.documents.observations import IMPORTANT, Observation
 
@@ -51,6 +53,13 @@ LAYOUT_SHARE = 0.5
 TEST_FOLDERS = ("tests", "test", "__tests__", "spec")
 TEST_PREFIXES = ("test_",)
 TEST_SUFFIXES = ("_test", ".test", ".spec", "_spec")
+_EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Timeout|Failure)\b")
+_FAULT = re.compile(
+    r"error|exception|failed|failure|fatal|panic|denied|refused|not found|no such|cannot|can't|unable|timed out"
+    r"|invalid",
+    re.IGNORECASE,
+)
+"""How the line of an output begins that names an exception, and what the line of another fault says."""
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -90,7 +99,7 @@ def profile(
         concepts=_most_frequent(name for seen in newest for name in set(seen.concepts)),
         files=_most_frequent(name for seen in newest for name in set(seen.files)),
         conventions=conventions(name for seen in newest for name in seen.files),
-        errors=_first_distinct(_line(seen.title) for seen in newest if seen.kind == "error"),
+        errors=_first_distinct(_line(_error(seen)) for seen in newest if seen.kind == "error"),
         recent_activity=_recent_activity(newest),
         preferences=_preferences(memories, user_id, now),
         updated_at=now,
@@ -139,6 +148,24 @@ def _share(paths: Sequence[PurePosixPath], belongs: Callable[[PurePosixPath], bo
 def _most_frequent(names: Iterable[str]) -> list[tuple[str, int]]:
     counts = Counter(names)
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_FREQUENT]
+
+
+def _error(seen: Observation) -> str:
+    """What went wrong: the line of the error's text that says it; empty where only the tool is known."""
+    if not (seen.model and seen.title):
+        failed = seen.data.get("error")
+        text = told_by(seen.data.get("tool_output") if failed in (None, "") else failed) or told_by(seen.content)
+        if text:
+            return _error_line(text)
+    return seen.title if seen.title != seen.data.get("tool_name") else ""
+
+
+def _error_line(text: str) -> str:
+    """The last line that names an exception, else the first that speaks of a fault, else the first."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    raised = (line for line in reversed(lines) if _EXCEPTION.match(line.strip()))
+    faults = (line for line in lines if _FAULT.search(line))
+    return next(raised, "") or next(faults, "") or next(iter(lines), "")
 
 
 def _recent_activity(newest: Sequence[Observation]) -> list[str]:

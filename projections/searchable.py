@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from projections.condense.memex import without_prefix
+from projections.data_urls import named
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
@@ -25,7 +26,7 @@ def searchable_text(document: Observation | Memory | Lesson | Summary) -> str:
             parts = [document.title, document.content, document.context, *document.tag_list]
         case Summary():
             parts = [document.title, document.narrative, *document.decisions, *document.files, *document.concepts]
-    return "\n".join(part for part in parts if part)
+    return named("\n".join(part for part in parts if part))
 
 
 def _texts(data: dict[str, Any]) -> Iterator[str]:

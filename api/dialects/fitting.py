@@ -21,7 +21,9 @@ CAPS = (65_536, 4_096)
 MAX_FIELDS = 64
 """Kept of an object that is big by the number of its parts."""
 DEPTH = MAX_DEPTH - 8
-_IMAGE = re.compile(r"(?:data:image/(?P<kind>[a-z0-9.+-]+);base64,|(?=iVBORw0KGgo|/9j/))(?=[A-Za-z0-9+/]{40})", re.I)
+_IMAGE = re.compile(
+    r"(?:data:image/(?P<kind>[a-z0-9.+-]+);base64,|(?=(?:iVBORw0KGgo|/9j/)[A-Za-z0-9+/]{29}))(?=[A-Za-z0-9+/])", re.I
+)
 _NAME = "tool_name"
 
 

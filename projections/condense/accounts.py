@@ -10,6 +10,7 @@ import msgspec
 
 from ingest.log.position import Position
 from projections.condense.sentences import SCAN_CHARS, shortened
+from projections.data_urls import named
 from projections.documents.observations import Observation
 
 MODIFYING = frozenset(("file_edit", "file_write"))
@@ -40,7 +41,7 @@ def prose(observation: Observation) -> str:
     if observation.model and observation.narrative.strip():
         return observation.narrative.strip()
     if observation.content.strip():
-        return observation.content.strip()
+        return named(observation.content.strip())
     data = observation.data
     if data.get("tool_name") == "conversation":
         return "\n".join(filter(None, (_text(data.get("tool_input")), _text(data.get("tool_output")))))
@@ -107,4 +108,4 @@ def _pairs(data: dict[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    return value.strip() if isinstance(value, str) else ""
+    return named(value.strip()) if isinstance(value, str) else ""

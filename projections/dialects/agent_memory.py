@@ -20,6 +20,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ingest.commands.requests import Observe, RecordLesson, ReinforceLesson, ReviseLesson
 from projections.compression import TITLE_CHARS, VALID_TYPES
+from projections.data_urls import named
 from projections.documents.lessons import Lesson
 from projections.documents.observations import Observation
 from projections.triggers import severity_rank
@@ -159,7 +160,7 @@ def _title(observation: Observation, tool_name: str) -> str:
         if isinstance(about, str) and about.strip():
             if name.endswith("_path"):
                 about = about.replace("\\", "/").rstrip("/").rpartition("/")[2]
-            return f"{tool_name}: {' '.join(about.split())}"[:TITLE_CHARS]
+            return f"{tool_name}: {named(' '.join(about.split()))}"[:TITLE_CHARS]
     return tool_name
 
 

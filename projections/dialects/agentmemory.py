@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from ingest.commands.requests import Observe
 from ingest.events.memory import MemoryType
-from projections.compression import VALID_TYPES
+from projections.compression import VALID_TYPES, spoken
 from projections.documents.relations import Relation
 from projections.frontier import Ready, WorkItem, effective_status
 from projections.profile import Profile
@@ -192,7 +192,7 @@ def memory_as_observation(kept: View) -> Record:
         "timestamp": iso(kept["recorded_at"]),
         "type": "decision",
         "title": kept["title"],
-        "facts": [kept["content"]],
+        "facts": [told] if (told := spoken(kept["content"])) else [],
         "narrative": kept["content"],
         "concepts": _distinct([*kept["concepts"], *kept["tags"]]),
         "files": list(kept["files"]),

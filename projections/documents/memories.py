@@ -19,6 +19,7 @@ from ingest.events.memory import (
 from ingest.ids import MEMORY, DocumentId, document_id
 from ingest.log.partitions import project_route
 from ingest.log.position import Position
+from projections.data_urls import named
 from projections.similarity import SUPERSEDE_ABOVE, jaccard, signature
 
 TITLE_CHARS = 80
@@ -184,7 +185,7 @@ def restored(old: Memory) -> Memory:
 
 
 def _title(content: str) -> str:
-    return content.strip().split("\n", 1)[0][:TITLE_CHARS]
+    return named(content.strip().split("\n", 1)[0])[:TITLE_CHARS]
 
 
 def _same_audience(new: Memory, other: Memory) -> bool:

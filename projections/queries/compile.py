@@ -1,4 +1,4 @@
-"""Compile a context for an agent: pinned slots, profile, lessons, past sessions, what recall finds for its query."""
+"""Compile a context for an agent: pinned slots, memories, lessons, past sessions, profile; what its query finds."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,10 +13,12 @@ from ingest.log.position import Token
 from projections.access import Reader, may_read
 from projections.context import (
     LESSONS,
-    Block,
+    MEMORIES,
     Context,
+    Part,
     compile_context,
     lessons_block,
+    memories_block,
     profile_block,
     recall_block,
     session_block,
@@ -25,21 +27,26 @@ from projections.context import (
 )
 from projections.documents.document import session_observations, sessions
 from projections.documents.lessons import Lesson
+from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session
 from projections.documents.summaries import Summary, summary_id
 from projections.index.lessons import best_lessons
 from projections.index.matching import Filter
+from projections.index.memories import notable_memories
 from projections.index.service import ReplicaService
 from projections.queries.browse import Browse
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.profiles import Profiles
+from projections.queries.reach import reach
 from projections.queries.recall import Recall, RecallRequest
 
 PAST_SESSIONS = 10
 OBSERVATIONS_READ = 20
 """Of each past session without a summary, its newest."""
 RECALLED = 15
+SPARE = 3
+"""Times the memories told that are looked at: those that were made of other documents give way."""
 
 
 class ContextRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,39 +80,53 @@ class Compile:
         """The context for a request; raises ProjectionBehind when `after` is not projected in time."""
         if request.after:
             await self._replica.wait_for(Token.parse(request.after))
-        slots, profile, lessons, past, recalled = await asyncio.gather(
+        slots, memories, lessons, past, profile, recalled = await asyncio.gather(
             self._slots(request, reader),
-            self._profile(request, reader),
+            self._memories(request, reader),
             self._lessons(request, reader),
             self._sessions(request, reader),
+            self._profile(request, reader),
             self._recalled(request, reader),
         )
-        return compile_context(request.project, [*slots, profile, lessons, *past, recalled], request.token_budget)
+        parts = [*slots, memories, lessons, *past, profile, recalled]
+        return compile_context(request.project, parts, request.token_budget)
 
-    async def _slots(self, request: ContextRequest, reader: Reader) -> list[Block | None]:
+    async def _slots(self, request: ContextRequest, reader: Reader) -> list[Part | None]:
         return [slot_block(slot) for slot in await self._browse.slots(reader, request.project) if slot.pinned]
 
-    async def _profile(self, request: ContextRequest, reader: Reader) -> Block | None:
+    async def _profile(self, request: ContextRequest, reader: Reader) -> Part | None:
         profile, _ = await self._profiles.of(reader, request.project, request.user_id)
         return profile_block(profile)
 
-    async def _lessons(self, request: ContextRequest, reader: Reader) -> Block | None:
+    async def _memories(self, request: ContextRequest, reader: Reader) -> Part | None:
+        """The memories that matter most, of the project and of none; where there is a query it says which matter."""
+        if request.query.strip():
+            return None
+        found = await self._replica.in_index_thread(
+            notable_memories,
+            self._replica.index,
+            self._allowed(request, reader),
+            request.project,
+            to_ms(self._clock()),
+            SPARE * MEMORIES,
+        )
+        documents = await self._documents.get([(partition, DocumentId(name)) for partition, name in found])
+        return memories_block([one for one in documents if isinstance(one, Memory) and may_read(one, reader)])
+
+    async def _lessons(self, request: ContextRequest, reader: Reader) -> Part | None:
         """The surest of the project's lessons and of those that belong to none."""
         now = self._clock()
-        allowed = Filter(
-            tenant=reader.tenant,
-            projects=list(dict.fromkeys([request.project, ""])),
-            only_agent=reader.only_agent,
-            within=reader.reach.projects,
-            reader=reader.agent_id,
-        )
+        allowed = self._allowed(request, reader)
         best = await self._replica.in_index_thread(
             best_lessons, self._replica.index, allowed, request.project, to_ms(now), LESSONS
         )
         found = await self._documents.get([(one.partition, DocumentId(one.id)) for one in best])
         return lessons_block([one for one in found if isinstance(one, Lesson) and may_read(one, reader)], now)
 
-    async def _sessions(self, request: ContextRequest, reader: Reader) -> list[Block | None]:
+    def _allowed(self, request: ContextRequest, reader: Reader) -> Filter:
+        return reach(reader, projects=list(dict.fromkeys([request.project, ""])))
+
+    async def _sessions(self, request: ContextRequest, reader: Reader) -> list[Part | None]:
         page = await self._documents.page(
             sessions(reader.tenant, request.project),
             range(self._documents.partitions),
@@ -148,7 +169,7 @@ class Compile:
             for one, row in zip(past, rows, strict=True)
         }
 
-    async def _recalled(self, request: ContextRequest, reader: Reader) -> Block | None:
+    async def _recalled(self, request: ContextRequest, reader: Reader) -> Part | None:
         if not request.query.strip():
             return None
         wanted = RecallRequest(query=request.query, project=request.project, limit=RECALLED)

@@ -1,5 +1,7 @@
 """An observation's short form follows from its words alone."""
 
+import base64
+import json
 import time
 from typing import Any
 
@@ -7,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.compression import MAX_CONCEPTS, MAX_FACTS, MAX_FILES, VALID_TYPES, compress
+from projections.compression import MAX_CONCEPTS, MAX_FACTS, MAX_FILES, VALID_TYPES, Compressed, compress
 
 
 def test_a_tool_call_is_titled_by_its_tool_and_narrated_by_input_and_output():
@@ -120,13 +122,14 @@ def test_a_field_that_only_ends_like_an_id_is_read():
     )
 
 
-def test_a_tools_name_that_its_text_speaks_of_is_a_concept():
-    data = {"tool_name": "apply_patch", "tool_output": "apply_patch is deprecated"}
-    assert compress("post_tool_use", "", data).concepts == ("apply_patch",)
+def test_a_tools_name_is_no_concept_where_its_output_speaks_of_it():
+    data = {"tool_name": "apply_patch", "tool_output": "apply_patch changed event_log"}
+    assert compress("post_tool_use", "", data).concepts == ("event_log",)
 
 
 def test_facts_are_sentences_that_state_something():
     text = "Hello there my friend. The limit is high. Is it 5? Port: 3111. Took 40 ms. We talked a lot."
+    assert compress("note", text).narrative == text
     assert compress("note", text).facts == ("The limit is high.", "Port: 3111.", "Took 40 ms.")
 
 
@@ -181,3 +184,241 @@ def test_no_text_takes_more_than_linear_time(unit: str):
     began = time.thread_time()
     compress(text, text, {"tool_name": text, "error": text})
     assert time.thread_time() - began < 2
+
+
+RESPONSE = {
+    "filePath": "/srv/shop/pay.py",
+    "oldString": "retries = 1",
+    "newString": "The retry_limit is 5.\nBackoff took 40 ms.",
+    "originalFile": "import group-commit",
+    "isImage": False,
+    "noOutputExpected": False,
+    "structuredPatch": [{"oldStart": 1, "lines": ["-retries = 1", "+retries = 5"]}],
+}
+KEYS = {
+    "filepath",
+    "oldstring",
+    "newstring",
+    "originalfile",
+    "isimage",
+    "nooutputexpected",
+    "structuredpatch",
+    "oldstart",
+}
+TEXT = json.dumps(RESPONSE)
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(60)).decode()
+PNG_URL = f"data:image/png;base64,{PNG}"
+
+
+def derived(short: Compressed) -> tuple[str, ...]:
+    return (*short.concepts, *short.facts, *short.files)
+
+
+def is_free_of_json(short: Compressed) -> bool:
+    """Whether no key of RESPONSE, and no syntax of JSON, is in what was derived."""
+    return not any(one.lower() in KEYS or '":' in one or one.startswith(("{", '["')) for one in derived(short))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT,
+        json.dumps(RESPONSE, indent=2),
+        json.dumps(TEXT),
+        json.dumps(json.dumps(TEXT)),
+        json.dumps({"stdout": TEXT, "interrupted": False}),
+        json.dumps([{"type": "text", "text": TEXT}]),
+        f"Done: {TEXT} and that is all.",
+        f"{TEXT}\n{TEXT}",
+        TEXT.replace('"', '\\"'),
+        f"{TEXT[:150]}… [cut]",
+        f"{TEXT}\n[...truncated]",
+        str(RESPONSE),
+    ],
+)
+def test_the_keys_of_json_text_are_nothing_that_was_said(text: str):
+    for data in ({"tool_name": "Edit", "tool_output": text}, {"tool_name": "Edit", "tool_input": text}, {"x": text}):
+        assert is_free_of_json(compress("post_tool_use", "", data))
+    assert is_free_of_json(compress("note", text))
+
+
+@pytest.mark.parametrize("text", [TEXT, json.dumps({"stdout": TEXT}), json.dumps(RESPONSE, indent=1)])
+def test_json_text_that_is_cut_anywhere_says_no_key(text: str):
+    for place in range(len(text)):
+        assert is_free_of_json(compress("note", text[:place])), text[:place]
+        assert is_free_of_json(compress("note", text[place:])), text[place:]
+
+
+def test_the_values_of_json_text_are_what_was_said():
+    short = compress("post_tool_use", "", {"tool_name": "Edit", "tool_output": json.dumps({"stdout": TEXT})})
+    assert short.facts == (
+        "retries = 1",
+        "The retry_limit is 5.",
+        "Backoff took 40 ms.",
+        "-retries = 1",
+        "+retries = 5",
+    )
+    assert short.concepts == ("retry_limit", "group-commit")
+    assert short.files == ("/srv/shop/pay.py",)
+
+
+def test_a_tools_input_as_json_text_names_its_file():
+    given = json.dumps({"file_path": "src/a.py", "content": "x"})
+    assert compress("post_tool_failure", "", {"tool_name": "Write", "tool_input": given}).files == ("src/a.py",)
+    assert compress("post_tool_failure", "", {"tool_name": "Write", "tool_input": given[:-8]}).files == ("src/a.py",)
+
+
+def test_a_native_observation_of_json_text_is_titled_by_its_first_value():
+    assert compress("note", json.dumps({"note": "The cache is cold. Really."})).title == "The cache is cold."
+    assert compress("note", "[1, 2, 3]").title == "note"
+
+
+def test_prose_with_quotes_and_brackets_stays_as_it_is():
+    text = 'He said "the limit is 5". See [1] and {name}. [INFO] Server took 40 ms.'
+    assert compress("note", text).narrative == text
+    assert compress("note", text).facts == (
+        'He said "the limit is 5".',
+        "See [1] and {name}.",
+        "[INFO] Server took 40 ms.",
+    )
+
+
+@pytest.mark.parametrize(
+    "tool_input",
+    [
+        {"pattern": "parse_config", "path": "src", "glob": "*.ts"},
+        {"pattern": "**/*.tsx"},
+        {"pattern": "src/app/**/x.py", "path": "**/src"},
+        {"pattern": r"foo.*\.py$", "output_mode": "files_with_matches", "-n": True},
+        {"path": "https://x.io/a.py", "pattern": "a.py"},
+        {"file_path": "--version"},
+        {"path": "."},
+    ],
+)
+def test_patterns_flags_and_urls_are_no_files(tool_input: dict[str, Any]):
+    short = compress("post_tool_use", "", {"tool_name": "Grep", "tool_input": tool_input, "tool_output": "none"})
+    assert short.files in ((), ("src",))
+    assert short.concepts == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "src/**/*.ts or src/app/**/x.ts and *.py",
+        "`src/{a,b}/c.py`",
+        r"foo/.*\.py$ and ^src/app/x.py",
+        "s/foo/bar/g",
+        "https://x.io/a(b)/c.py?x=src/q.py",
+        "see www.x.io/docs/a.html or github.com/a/b/c.py or localhost:3111/v1/a.json",
+        "-Isrc/a.h --include=*.py",
+        "image/png application/json text/html",
+        "Read/Write/Edit",
+        f"/9j/4AAQSkZJRgABAQ{'A' * 40}",
+    ],
+)
+def test_what_only_looks_like_a_path_is_no_file(text: str):
+    assert compress("note", text).files == ()
+
+
+def test_a_file_is_found_in_bold_after_a_flag_and_before_a_question_mark():
+    assert compress("note", "**docs/b.md** --config=conf/a.toml, is it a.py?").files == (
+        "docs/b.md",
+        "conf/a.toml",
+        "a.py",
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PNG_URL,
+        PNG,
+        f"![Screenshot of 5 errors]({PNG_URL})",
+        f"<img alt='was 5 wide' src=\"{PNG_URL}\" title='x is 5'>",
+        "data:image/gif;base64,R0lGODlhAQABAAAAACw=",
+        "data:image/svg+xml;utf8,<svg xmlns='http://www.w3.org/2000/svg' width='5'><text>x is 5</text></svg>",
+        "data:text/plain,the_limit%20is%205",
+        "DATA:IMAGE/PNG;BASE64,iVBORw0KGgo=",
+        f"[image sha256-{'a' * 64}.png: 92 characters of base64, not kept]",
+        "[9,000 characters of base64]",
+        "[image/png, 68 bytes]",
+    ],
+)
+def test_embedded_data_says_nothing(text: str):
+    for short in (
+        compress("note", text),
+        compress("note", f"Before {text} after"),
+        compress("post_tool_use", "", {"tool_name": "Read", "tool_output": text}),
+        compress("post_tool_use", "", {"tool_name": "Read", "tool_output": json.dumps({"source": {"data": text}})}),
+    ):
+        assert derived(short) == ()
+        assert ";base64," not in (short.title + short.narrative).lower()
+
+
+def test_a_data_url_of_any_size_is_named_by_its_type_and_size():
+    assert compress("note", f"See {PNG_URL} here").narrative == "See [image/png, 68 bytes] here"
+    big = f"data:image/jpeg;base64,{base64.b64encode(bytes(3_000_000)).decode()}"
+    hook = compress("post_tool_use", "", {"tool_name": "Shot", "tool_input": {"url": big}, "tool_output": big})
+    assert hook.narrative == '{"url":"[image/jpeg, 3,000,000 bytes]"} | [image/jpeg, 3,000,000 bytes]'
+    assert hook.subtitle == '{"url":"[image/jpeg, 3,000,000 bytes]"}'
+
+
+KEY = st.sampled_from(
+    ["filePath", "old_string", "is-image", "Alice Smith", "src/a.py", "README.md", "#tag", "`x y`", "x1"]
+)
+VALUE = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.text(st.characters(exclude_characters="\"'"), max_size=20),
+        st.sampled_from(
+            ["The limit is 5.", "src/b.py", "see parseConfig", PNG_URL, f"![x is 5]({PNG_URL})", 'a\\"b\\n', "\u2028"]
+        ),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(KEY, inner, max_size=3),
+        st.dictionaries(KEY, inner, max_size=3).map(json.dumps),
+        st.dictionaries(KEY, inner, max_size=3).map(json.dumps).map(json.dumps),
+    ),
+    max_leaves=12,
+)
+NAMES = (
+    "filepath",
+    "old_string",
+    "is-image",
+    "alice smith",
+    "src/a.py",
+    "readme.md",
+    "tag",
+    "x y",
+    "some_tool",
+    "a_.*b/c.py",
+)
+
+
+@given(
+    st.dictionaries(KEY, VALUE, max_size=4),
+    st.sampled_from(["object", "text", "twice", "content"]),
+    st.integers(0, 400),
+    st.sampled_from(["tool_input", "tool_output"]),
+)
+def test_no_key_tool_pattern_or_data_url_is_ever_derived(payload: dict[str, Any], form: str, end: int, field: str):
+    text = json.dumps(payload)
+    told: Any = {"object": payload, "text": text, "twice": json.dumps(text)}.get(form, text)
+    if form != "object":
+        told = told[: len(told) - end] if end < len(told) else told
+    if form == "content":
+        short = compress("note", told)
+    else:
+        data = {"tool_name": "some_tool", field: told}
+        if field == "tool_output":
+            data["tool_input"] = {"pattern": "a_.*b/c.py", "glob": "src/**"}
+        short = compress("post_tool_use", "", data)
+    met = {name for name in NAMES if name in text.lower() or name in ("some_tool", "a_.*b/c.py", "src/**")}
+    for one in derived(short):
+        assert one.lower() not in met
+        assert "base64," not in one
+        assert "bytes]" not in one
+        assert '":' not in one

@@ -1,5 +1,6 @@
 """What a project is like."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -73,6 +74,35 @@ def test_fifteen_concepts_are_enough():
 def test_errors_are_distinct_and_newest_first():
     errors = [seen(n, kind="error", title=f"E{n % 12}") for n in range(24)]
     assert told(*errors, seen(30)).errors == [f"E{n}" for n in range(11, 1, -1)]
+
+
+TRACEBACK = "Traceback (most recent call last):\n  File 'a.py', line 3\nKeyError: 'retries'\n\nexit code 1"
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ({"error": TRACEBACK}, ["KeyError: 'retries'"]),
+        ({"error": "Exit code 2\nmake: *** [all] Error 2\ndone"}, ["make: *** [all] Error 2"]),
+        ({"error": json.dumps({"error": {"message": "No such file: a.py", "code": 2}})}, ["No such file: a.py"]),
+        ({"tool_output": "segmentation violation"}, ["segmentation violation"]),
+        ({"error": {"stderr": "permission denied"}}, ["permission denied"]),
+        ({"tool_input": {"command": "make"}}, []),
+        ({"error": ""}, []),
+    ],
+)
+def test_an_error_of_a_tool_is_what_went_wrong_and_not_the_tool(data: dict[str, Any], expected: list[str]):
+    failed = seen(1, kind="error", title="Bash", data={"tool_name": "Bash", **data})
+    assert told(failed).errors == expected
+
+
+def test_an_error_that_a_model_titled_keeps_its_title():
+    failed = seen(1, kind="error", title="The pool does not reconnect", model="m", data={"error": "exit 2"})
+    assert told(failed).errors == ["The pool does not reconnect"]
+
+
+def test_an_error_told_in_words_is_the_line_that_names_it():
+    assert told(seen(1, kind="error", title="Traceback", content=TRACEBACK)).errors == ["KeyError: 'retries'"]
 
 
 def test_recent_activity_is_the_most_important_of_each_session_newest_first():

@@ -74,3 +74,9 @@ def test_a_number_over_64_bits_is_kept_as_text():
         "m": -(2**63),
         "k": 2**64 - 1,
     }
+
+
+def test_an_image_of_a_few_bytes_is_named_too():
+    found = fitted({"tool_name": "Shot", "src": "data:image/gif;base64,R0lGODlhAQABAAAAACw="})
+    assert found.modality == "image"
+    assert found.data["src"] == f"[image {found.image}: 20 characters of base64, not kept]"
