@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
-from projections.compression import MAX_NODES
 from projections.condense.accounts import is_bare_call
 from projections.condense.sentences import alike_groups, term_set
 from projections.documents.observations import Observation
+from projections.payloads import MAX_NODES
 from projections.ranking import terms
 
 
