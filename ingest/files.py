@@ -1,6 +1,7 @@
 """Files that a crash of the machine leaves as they were acknowledged."""
 
 import os
+import tempfile
 from pathlib import Path
 
 
@@ -11,3 +12,17 @@ def sync(path: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+def write_for_owner(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read, whole or not at all. Blocks; raises OSError."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

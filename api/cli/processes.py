@@ -12,6 +12,7 @@ import typer
 import uvloop
 from rich.console import Console
 
+from ingest.client_key import client_key
 from ingest.redaction import RedactingFormatter, secrets_of
 from ingest.settings import Settings, from_environment
 from ingest.tuning import load_without_collecting
@@ -56,7 +57,7 @@ def up(
             if port != settings.port:
                 console.print(f"  {DOOR_NAMES[variable]} clients: port {port}")
         if with_demo:
-            with Client(url, settings.secret) as client:
+            with Client(url, client_key(url, os.environ)) as client:
                 run_demo(client, Console(), as_json=False)
         console.print("Ctrl-C stops it.")
         while True:
@@ -115,7 +116,7 @@ def mcp(
     from mcp_gateway.stdio import bridge
 
     settings = _settings()
-    asyncio.run(bridge(settings.url, settings.secret, profile))
+    asyncio.run(bridge(settings.url, client_key(settings.url, os.environ), profile))
 
 
 def _interrupt(number: int, frame: object) -> None:
