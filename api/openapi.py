@@ -163,8 +163,8 @@ def _operation(about: About, one: Endpoint, schemas: "_Schemas") -> dict[str, An
         operation["parameters"] = parameters
     if one.body is not None:
         operation["requestBody"] = {"required": not one.optional, **schemas.content(one.body, one.taken, sent=True)}
-    if one.open:
-        operation["security"] = []
+    # OpenAPI 3.1: the names are the roles that are needed, all of them
+    operation["security"] = [] if one.open else [{"bearer": sorted(one.needs)}]
     return operation
 
 

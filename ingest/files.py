@@ -19,3 +19,17 @@ def private_folder() -> Path:
     folder = Path(tempfile.gettempdir()) / f"mnemolog-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
+
+
+def write_for_owner(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read, whole or not at all. Blocks; raises OSError."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

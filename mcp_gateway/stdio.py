@@ -24,6 +24,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, ValidationError
 
+from ingest.client_key import client_key
 from ingest.redaction import RedactingFormatter, secrets_of
 from ingest.settings import InvalidSetting, from_environment
 from mcp_gateway.attachments import attachments_of
@@ -136,8 +137,10 @@ class _Remote:
                 )
             case httpx2.HTTPStatusError(response=response) if response.status_code == 401:
                 return (
-                    f"mnemolog at {self._url} refused the secret. Nothing was stored. "
-                    "Set MNEMOLOG_SECRET for this bridge to an API key, or to the server's secret."
+                    f"mnemolog at {self._url} asks for a key, and "
+                    + ("refused the one that was sent" if self._http.headers.get("authorization") else "none was sent")
+                    + ". Nothing was stored. Store an API key on this machine with `mnemolog keys store`, or set "
+                    "MNEMOLOG_SECRET for this bridge, then start it again."
                 )
             case httpx2.HTTPStatusError(response=response):
                 return (
@@ -167,6 +170,7 @@ def main() -> None:
     profile = os.environ.get("MNEMOLOG_MCP_PROFILE", "")
     try:
         settings = from_environment(os.environ)
+        key = client_key(settings.url, os.environ)
         profiles_of(profile)
     except (InvalidSetting, UnknownProfile) as error:
         sys.exit(str(error))
@@ -174,7 +178,7 @@ def main() -> None:
     written.setFormatter(RedactingFormatter("mnemolog: %(message)s", secrets_of(settings)))
     logging.basicConfig(level=logging.WARNING, handlers=[written])
     try:
-        asyncio.run(bridge(settings.url, settings.secret, profile))
+        asyncio.run(bridge(settings.url, key, profile))
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from api.agents import json_text, toml_text
 from api.agents.entries import NotOurs, Value
-from api.agents.hosts import Setup
+from api.agents.hosts import Host, Scope, Setup, System, setups
 from api.agents.json_text import Unreadable
 from ingest.errors import MnemologError
 
@@ -62,6 +62,20 @@ def removing(setup: Setup) -> Change:
     if original is None and after != before and not _value(setup, after):
         return Change(setup.path, before, None)  # it began with us
     return Change(setup.path, before, after)
+
+
+def installed(system: System) -> list[tuple[Host, Path]]:
+    """The settings files of the user, and of the project in the working directory, that have entries of ours."""
+    found: list[tuple[Host, Path]] = []
+    for host in Host:
+        for setup in (one for scope in Scope for one in setups(host, scope, system, "")):
+            try:
+                change = removing(setup)
+            except UnusableSettings:
+                continue  # it cannot be read, so nothing of ours is in effect there
+            if change.before != change.after:
+                found.append((host, setup.path))
+    return found
 
 
 def apply(change: Change) -> None:

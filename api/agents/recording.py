@@ -39,6 +39,9 @@ SPOOL_BYTES = 256 << 20
 REJECTED_FILES = 1_000
 REFUSED = (400, 409, 413, 422)
 """Answers that will be the same next time."""
+UNKNOWN = (401, 403)
+"""Answers that another key would change."""
+TOLD = ".told-of-the-key"
 CUT = "… [cut]"
 OWN_TOOLS = ("mcp__mnemolog__", "mcp__plugin_mnemolog_mnemolog__")
 """What we answer is not stored again."""
@@ -231,6 +234,23 @@ def spool_of(url: str, environ: Mapping[str, str]) -> str:
     return os.path.join(state, "mnemolog", "spool", str(port))
 
 
+def key_of(url: str, environ: Mapping[str, str]) -> str:
+    """The key to send: MNEMOLOG_SECRET, else the stored one, which `ingest.client_key` finds by the same rule."""
+    if given := environ.get("MNEMOLOG_SECRET"):
+        return given
+    folder = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    try:
+        host, port, _ = address(url)
+        path = os.path.join(folder, "mnemolog", "keys", f"{host}_{port}")
+        with open(path, "rb") as file:
+            if os.name == "posix" and os.fstat(file.fileno()).st_mode & 0o077:
+                complain(f"{path} holds a key and others can read it, so it is not sent: chmod 600 it")
+                return ""
+            return file.read(4096).decode().strip()
+    except (Undeliverable, OSError, ValueError):
+        return ""
+
+
 def address(url: str) -> tuple[str, int, str]:
     """Host, port and path of the server; raises Undeliverable unless it can be reached without asking a name server."""
     scheme, _, rest = url.partition("://")
@@ -254,6 +274,7 @@ class Server:
 
     def __init__(self, url: str, secret: str = "", agent_id: str = "") -> None:
         self.url, self._secret, self._agent_id = url, secret, agent_id
+        self.has_key = bool(secret)
 
     def post(self, path: str, body: bytes, seconds: float) -> tuple[int, bytes]:
         """Status and body of the answer; raises Undeliverable when there is none within the time."""
@@ -300,23 +321,61 @@ def _exchange(host: str, port: int, request: bytes, deadline: float) -> tuple[in
     return int(head[9:12]), content
 
 
-def record(command: dict[str, Any], body: bytes, server: Server, spool: str) -> None:
-    """Deliver, or spool, or keep with the reason why it was refused."""
+def record(command: dict[str, Any], body: bytes, server: Server, spool: str) -> int:
+    """Deliver, or spool, or keep with the reason why it was refused; returns the status of the answer, 0 for none."""
     path = "/v1/sessions" if command["type"] == "session" else "/v1/observations"
     if command.get("status") == "ended" and _names(spool):
         keep(spool, body)  # behind what the session did before: a later observation would open it again
-        return
+        return 0
     try:
         status, answer = server.post(path, body, DELIVERY_S)
     except Undeliverable:
         status, answer = 0, b""
     if 200 <= status < 300:
-        return
+        return status
     if status in REFUSED:
         reason = b"%d %s\n" % (status, answer)
         keep(os.path.join(spool, "rejected"), body, reason)
     else:
         keep(spool, body)
+    return status
+
+
+def notice(status: int, started: bool, server: Server, spool: str) -> str:
+    """What the user should know of an answer; empty when there is nothing, or it was said already.
+
+    A refusal is said once, and again when another session starts; a file in the spool folder remembers it.
+    """
+    told = os.path.join(spool, TOLD)
+    if status not in UNKNOWN:
+        if started and 200 <= status < 300:
+            _remove(told)
+        return ""
+    if not started and os.path.exists(told):
+        return ""
+    try:
+        os.makedirs(spool, 0o700, exist_ok=True)
+        os.close(os.open(told, os.O_WRONLY | os.O_CREAT, 0o600))
+    except OSError as error:
+        complain(f"{told}: {error}")
+    if status == 403:
+        wrong = "refuses this hook: its key may not write there"
+    elif server.has_key:
+        wrong = "does not know the key of this hook: it is wrong, expired or revoked"
+    else:
+        wrong = "asks for a key, and this hook has none"
+    return (
+        f"mnemolog at {server.url} {wrong}. Until then what happens here is kept in {spool}, and agents are given no "
+        "memory. Make a key with `mnemolog keys create hooks --role read,write --store` where the server runs, or "
+        "store one here with `mnemolog keys store`, or set MNEMOLOG_SECRET."
+    )
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return
 
 
 def keep(folder: str, body: bytes, reason: bytes = b"") -> None:
@@ -449,7 +508,7 @@ def run(host: str, url: str, environ: Mapping[str, str]) -> None:
         return
     now = time.time_ns() // 1_000_000
     agent_id = environ.get("AGENT_ID", "")
-    server = Server(url, environ.get("MNEMOLOG_SECRET", ""), agent_id)
+    server = Server(url, key_of(url, environ), agent_id)
     spool = spool_of(url, environ)
     when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 1000)) + f".{now % 1000:03d}Z"
     facts = {"occurred_at": when, "event_id": f"{now:012x}{os.urandom(10).hex()}", "agent_id": agent_id}
@@ -463,11 +522,16 @@ def run(host: str, url: str, environ: Mapping[str, str]) -> None:
     command = command_of(event, **facts)
     if command is None:
         return
-    record(command, dumps(command), server, spool)
-    wanted = command.get("status") == "started" and event.get("source") != "resume"
-    wanted = wanted and environ.get("MNEMOLOG_HOOK_CONTEXT") != "0"
+    status = record(command, dumps(command), server, spool)
+    started = command.get("status") == "started"
+    said: dict[str, Any] = {}
+    if told := notice(status, started, server, spool):
+        said["systemMessage"] = told
+    wanted = not said and started and event.get("source") != "resume" and environ.get("MNEMOLOG_HOOK_CONTEXT") != "0"
     if wanted and (told := context(server, command["project"], command["session_id"])):
-        os.write(1, dumps({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": told}}))
+        said["hookSpecificOutput"] = {"hookEventName": "SessionStart", "additionalContext": told}
+    if said:
+        os.write(1, dumps(said))
 
 
 def main() -> None:

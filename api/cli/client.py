@@ -80,7 +80,7 @@ class Client:
         self._http = httpx.Client(
             base_url=self.url, headers=headers, timeout=TIMEOUT_S, transport=transport, trust_env=trust_env
         )
-        self._patience_s, self._sleep = patience_s, sleep
+        self._patience_s, self._sleep, self._has_key = patience_s, sleep, bool(secret)
 
     def __enter__(self) -> Self:
         return self
@@ -199,10 +199,18 @@ class Client:
         fault = answer.error
         return ClientError(
             fault.code,
-            fault.message,
+            self._what_to_set() if response.status_code == 401 else fault.message,
             field=fault.field,
             retry_after=_seconds(response.headers.get("Retry-After")),
             status=response.status_code,
+        )
+
+    def _what_to_set(self) -> str:
+        """What somebody does whom the server does not know."""
+        told = "refused the key that was sent: it is wrong, expired or revoked" if self._has_key else "asks for a key"
+        return (
+            f"{self.url} {told}. Set MNEMOLOG_SECRET to an API key, or store one for this server with "
+            "`mnemolog keys store`; `mnemolog keys create NAME --role read,write` makes one, where the log's server is"
         )
 
     def _stranger(self, response: httpx.Response) -> ClientError:

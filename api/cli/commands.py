@@ -15,6 +15,7 @@ from rich.text import Text
 
 from api.cli.client import Client
 from api.cli.output import FAILED, Output, answering, one_line, plain
+from ingest.client_key import client_key
 from ingest.settings import from_environment
 
 POLL_S = 1.0
@@ -54,8 +55,8 @@ def register(app: typer.Typer) -> None:
 
 def connect(url: str | None, agent: str = "") -> Client:
     """A client for the server that the option, else the environment names; raises InvalidSetting or InvalidUrl."""
-    settings = from_environment(os.environ)
-    return Client(url or settings.url, settings.secret, agent=agent)
+    server = url or from_environment(os.environ).url
+    return Client(server, client_key(server, os.environ), agent=agent)
 
 
 def observe(

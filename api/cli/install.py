@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
+import httpx
 import typer
 from rich.text import Text
 
@@ -14,6 +15,7 @@ from api.agents.files import Change, UnusableSettings, apply, backup_of, install
 from api.agents.hosts import Host, Scope, Setup, System, setups
 from api.cli.commands import AsJson
 from api.cli.output import FAILED, USAGE, Output, answering, plain
+from ingest.client_key import client_key
 from ingest.settings import Settings, from_environment
 
 USUAL_URL = "http://127.0.0.1:3111"
@@ -138,10 +140,25 @@ def _written(output: Output, changes: list[Change]) -> list[str]:
 
 def _advise(output: Output, host: Host, settings: Settings) -> None:
     output.note("sessions that are open keep their old settings; start a new one")
-    if settings.secret:
-        output.note(f"the server asks for a secret: {host.value} needs MNEMOLOG_SECRET in its environment")
+    if os.environ.get("MNEMOLOG_SECRET"):
+        output.note(
+            f"{host.value} needs MNEMOLOG_SECRET in its environment, too, or a key that `mnemolog keys store` stored"
+        )
+    elif client_key(settings.url, os.environ) is None and _asks_for_a_key(settings.url):
+        output.note(
+            "the server asks for a key: store one with `mnemolog keys create hooks --role read,write --store`, or with "
+            "`mnemolog keys store`"
+        )
     if host is Host.CLAUDE_CODE:
         try:
             recording.address(settings.url)
         except recording.Undeliverable as error:
             output.note(f"hooks will only spool: {error}")
+
+
+def _asks_for_a_key(url: str) -> bool:
+    """Whether a server answers there, and not to who sends no key."""
+    try:
+        return httpx.get(f"{url.rstrip('/')}/readyz", timeout=1, trust_env=False).status_code == 401
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return False

@@ -6,8 +6,10 @@ when it does not run. So the first key can be made before anybody can get in. Ad
 
 import asyncio
 import os
+import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -18,9 +20,13 @@ from rich.text import Text
 from api.access.key import Grant, Key
 from api.access.keyring import FRESH_S
 from api.access.registry import Made, Registry
-from api.cli.commands import AsJson
+from api.access.token import parse
+from api.agents.files import installed
+from api.agents.hosts import System
+from api.cli.commands import AsJson, Url
 from api.cli.direct import server, telling
 from api.cli.output import FAILED, Output, plain
+from ingest.client_key import client_key, store_key
 from ingest.clock import system_clock, to_ms
 from ingest.commands.parse import rejected
 from ingest.connections import connect
@@ -29,7 +35,10 @@ from ingest.settings import from_environment
 
 T = TypeVar("T")
 
-ROLES_HELP = "read, write or admin; may be repeated, or several by comma."
+ROLES_HELP = "read, write, admin, metrics or operator; may be repeated, or several by comma."
+Store = Annotated[
+    bool, typer.Option("--store", help="Also store it here, for this user's commands, hooks and MCP bridges.")
+]
 KeyId = Annotated[str, typer.Argument(help="Id of the key: what stands between `mnk_` and the next `_`.")]
 Days = Annotated[float | None, typer.Option("--days", min=0, help="Days until it expires. Default: never.")]
 
@@ -42,6 +51,7 @@ def register(app: typer.Typer) -> None:
     )
     keys.command("list", epilog="Example: mnemolog keys list --json")(list_)
     keys.command("show", epilog="Example: mnemolog keys show 0123456789AB")(show)
+    keys.command("store", epilog="Example: mnemolog keys store < key.txt")(store)
     keys.command("rotate", epilog="Example: mnemolog keys rotate 0123456789AB --grace-hours 2")(rotate)
     keys.command("revoke", epilog="Example: mnemolog keys revoke 0123456789AB")(revoke)
     app.add_typer(keys)
@@ -58,9 +68,10 @@ def create(
     days: Days = None,
     reads_per_minute: Annotated[int, typer.Option(min=0, help="Reads a minute; 0: any number.")] = 0,
     writes_per_minute: Annotated[int, typer.Option(min=0, help="Writes a minute; 0: any number.")] = 0,
+    store_it: Store = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key and print it, this once: what is stored is a hash."""
+    """Make a key and print it, this once: the server stores a hash."""
     output = Output(as_json)
     with telling(output):
         try:
@@ -79,7 +90,24 @@ def create(
             )
         except msgspec.ValidationError as error:
             raise rejected(error) from None
-        _tell(output, _on_registry(lambda registry: registry.create(grant)))
+        made, is_first = _on_registry(lambda registry: _created(registry, grant))
+        _tell(output, made, store_it)
+    if is_first:
+        _tell_of_the_first(output, stored=store_it)
+
+
+def store(
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Store a key, read from stdin, for the commands, hooks and MCP bridges of this user."""
+    output = Output(as_json)
+    typed = typer.prompt("API key", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline()
+    with telling(output):
+        token = parse(typed.strip())
+        if token is None:
+            raise CommandRejected("that is no API key, or it was cut off or mistyped", "key")
+        output.document({"stored": str(_stored(output, str(token), url))})
 
 
 def list_(
@@ -108,13 +136,14 @@ def rotate(
     key_id: KeyId,
     grace_hours: Annotated[float, typer.Option(min=0, max=2160, help="How long the old one goes on.")] = 24.0,
     days: Days = None,
+    store_it: Store = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a key for the same in the place of one, and print it; the old one goes on for a while."""
     output = Output(as_json)
     with telling(output):
         grace = timedelta(hours=grace_hours)
-        _tell(output, _on_registry(lambda registry: registry.rotate(key_id, grace, _in_days(days))))
+        _tell(output, _on_registry(lambda registry: registry.rotate(key_id, grace, _in_days(days))), store_it)
 
 
 def revoke(key_id: KeyId, as_json: AsJson = False) -> None:
@@ -149,10 +178,47 @@ def _in_days(days: float | None) -> datetime | None:
         raise CommandRejected("that is behind the year 9999", "days") from None
 
 
-def _tell(output: Output, made: Made) -> None:
-    output.document({"key": str(made.token), **made.key.shown(to_ms(system_clock()))})
+async def _created(registry: Registry, grant: Grant) -> tuple[Made, bool]:
+    """A new key, and whether it is the first that the server ever had."""
+    is_first = await registry.version() == 0
+    return await registry.create(grant), is_first
+
+
+def _tell(output: Output, made: Made, store_it: bool) -> None:
+    stored = _stored(output, str(made.token)) if store_it else None
+    shown = made.key.shown(to_ms(system_clock()))
+    output.document({"key": str(made.token), **shown, "stored": None if stored is None else str(stored)})
     output.line(Text(str(made.token)))
     output.note("this is shown once; callers send it as `Authorization: Bearer mnk_...`, or have it in MNEMOLOG_SECRET")
+
+
+def _stored(output: Output, key: str, url: str | None = None) -> Path:
+    server = url or from_environment(os.environ).url
+    path = store_key(key, server, os.environ)
+    output.note(f"stored in {path}: this user's commands, hooks and MCP bridges send it to {server}")
+    return path
+
+
+def _tell_of_the_first(output: Output, *, stored: bool) -> None:
+    """Say what stops working now, and what makes it work again."""
+    settings = from_environment(os.environ)
+    output.note(
+        f"this is the server's first key: from now on (within {FRESH_S:g} seconds) every request needs a key, or "
+        "MNEMOLOG_SECRET if the server has one; all others get 401"
+    )
+    found = installed(System(Path.home(), Path.cwd(), os.environ))
+    for host, path in found:
+        output.note(f"set up for {host.value}, in {path}")
+    if not stored and client_key(settings.url, os.environ) is None:
+        whose = "those above and this user's commands have" if found else "this user's commands, hooks and bridges have"
+        output.note(
+            f"{whose} none: store one with `mnemolog keys create hooks --role read,write --store` (or `mnemolog keys "
+            "store`), or set MNEMOLOG_SECRET for them"
+        )
+    output.note(
+        f"hooks keep in {settings.spool} what is refused, and say so once; clients of other systems send the key as "
+        "their secret: see docs/access.md"
+    )
 
 
 def _show(output: Output, key: Key) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import httpx
 import msgspec
@@ -24,6 +24,7 @@ from rich.text import Text
 
 from api.cli.output import FAILED, USAGE, plain
 from api.listening import LOOPBACK
+from ingest.client_key import client_key
 from ingest.errors import InvalidSetting
 from ingest.settings import from_environment
 
@@ -258,6 +259,11 @@ def _ask(method: str, path: str, shape: type[T], *, body: Any = None, params: di
     with _failing(), _client() as client, _answering(client):
         content = None if body is None else msgspec.json.encode(body)
         response = client.request(method, path, content=content, params=params)
+        if response.status_code == 401:
+            _fail(
+                f"the service at {client.base_url} asks for an API key: set MNEMOLOG_SECRET, or store one with "
+                "`mnemolog keys store`"
+            )
         if not response.is_success:
             _fail(f"the service answered {response.status_code}: {response.text.strip()}")
         return msgspec.json.decode(response.content, type=shape)
@@ -273,8 +279,12 @@ def _client() -> httpx.Client:
     if parts.scheme not in ("http", "https") or not parts.host:
         raise InvalidSetting(f"AGENTD_MEMORY_SERVICE_URL={url!r} is not an http:// or https:// address")
     headers = {"Accept": "application/json", "Content-Type": "application/json"}
-    if settings.secret:
-        headers["Authorization"] = f"Bearer {settings.secret}"
+    key = client_key(url, os.environ)
+    hosts = {parts.host, urlsplit(settings.url).hostname or ""}
+    if key is None and (len(hosts) == 1 or hosts <= LOOPBACK):
+        key = client_key(settings.url, os.environ)  # another port of the same server
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
     # a proxy that the environment names cannot reach the service on this machine
     trust_env = parts.host not in LOOPBACK
     timeout = httpx.Timeout(None, connect=CONNECT_TIMEOUT_S)

@@ -16,6 +16,7 @@ from redis.exceptions import RedisError
 from rich.console import Console
 from rich.text import Text
 
+from ingest.client_key import client_key
 from ingest.errors import LogUnavailable
 from ingest.redaction import RedactingFormatter, secrets_of
 from ingest.redis_url import place_of
@@ -68,7 +69,7 @@ def up(
             if port != settings.port:
                 console.print(f"  {DOOR_NAMES[variable]} clients: port {port}")
         if with_demo:
-            with Client(url, settings.secret) as client:
+            with Client(url, client_key(url, os.environ)) as client:
                 run_demo(client, Console(), as_json=False)
         console.print("Ctrl-C stops it.")
         while True:
@@ -130,7 +131,7 @@ def mcp(
     from mcp_gateway.stdio import bridge
 
     settings = _settings()
-    asyncio.run(bridge(settings.url, settings.secret, profile))
+    asyncio.run(bridge(settings.url, client_key(settings.url, os.environ), profile))
 
 
 @contextmanager

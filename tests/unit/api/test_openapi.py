@@ -13,6 +13,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from api.access.admission import Guarded
 from api.access.principal import SCOPE_KEY, nobody
 from api.app import create_doors
 from api.dialects.agent_memory import routes as agent_memory
@@ -94,6 +95,24 @@ def described(door: dict[str, Any]) -> set[str]:
 @pytest.mark.parametrize("door", DOCUMENTS)
 def test_a_door_describes_all_of_its_routes_and_no_others(door: str):
     assert described(DOCUMENTS[door]) == served(APPLICATIONS[door])
+
+
+@pytest.mark.parametrize("door", [name for name in DOCUMENTS if name != "memex-mcp"])
+def test_a_document_says_for_every_route_which_roles_it_asks_for(door: str):
+    asked = {
+        f"{method} {route.path.replace(':path', '').replace(':int', '')}": sorted(needs)
+        for route in APPLICATIONS[door].routes
+        if isinstance(route, Route) and isinstance(route.app, Guarded)
+        for method, needs in route.app.needs.items()
+    }
+    told = {
+        f"{method.upper()} {path}": operation["security"]
+        for path, operations in DOCUMENTS[door]["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert asked.keys() == told.keys()
+    for way, roles in asked.items():
+        assert told[way] in ([{"bearer": roles}], [] if not roles else None), way
 
 
 def test_a_route_that_is_not_declared_would_be_found():
