@@ -56,8 +56,8 @@ def estimated_tokens(text: str) -> int:
 
 def block(kind: BlockKind, title: str, lines: Iterable[str], sources: Sequence[str]) -> Block | None:
     """A block of lines under a heading; None for no lines."""
-    body = inert("\n".join(line for line in lines if line))
-    text = f"## {inert(title)}\n{body}"
+    title, body = inert(title), inert("\n".join(line for line in lines if line))
+    text = f"## {title}\n{body}"
     return Block(kind, title, text, estimated_tokens(text), list(sources)) if body else None
 
 

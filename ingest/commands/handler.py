@@ -107,11 +107,18 @@ class CommandHandler:
         """
         ready = await aside(self._ready, command, caller) if _is_big(command) else self._ready(command, caller)
         self._check([command])
+        await self._check_durability([command], caller)
         if self.admission is not None and isinstance(command, Observe):
             appended = await self._admitted(command, caller, ready, self.admission)
         else:
             (appended,) = await self._append([ready])
         return _accepted(ready, appended, await self._confirmed({ready.partition: appended.position}, caller))
+
+    async def _check_durability(self, said: Sequence[AnyCommand | CommandRejected], caller: Caller) -> None:
+        """Raise DurabilityUnavailable before anything is stored. What is forgotten is forgotten all the same."""
+        wanted = caller.durability or self._durability
+        if wanted is not None and not any(isinstance(one, ForgetSubject) for one in said):
+            await self._log.confirmations.check(wanted)
 
     async def _confirmed(self, newest: Mapping[int, Position], caller: Caller) -> Durability:
         wanted = caller.durability or self._durability
@@ -137,6 +144,7 @@ class CommandHandler:
         Raises Overloaded or LogUnavailable for the batch as a whole; repeating it with the same event ids is safe.
         """
         self._check(commands)
+        await self._check_durability(commands, caller)
         ready: list[_Ready] = []
         rejected: list[tuple[int, CommandRejected]] = []
         admitted: dict[int, Observe] = {}
