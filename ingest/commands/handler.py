@@ -51,6 +51,8 @@ class BatchOutcome(NamedTuple):
     rejected: list[tuple[int, CommandRejected]]
     token: Token
     durability: Durability
+    repeated: Sequence[int] = ()
+    """Of imported events: the places of those that the log had already."""
 
 
 class _Ready(NamedTuple):
@@ -180,16 +182,20 @@ class CommandHandler:
         """
         self._check(events)
         ready: list[_Ready] = []
+        places: list[int] = []
         rejected: list[tuple[int, CommandRejected]] = []
         slices = Slices()
         for index, event in enumerate(events):
             await slices.between()
             try:
                 ready.append(self._imported(event))
+                places.append(index)
             except CommandRejected as fault:
                 rejected.append((index, kept(fault)))
         appended = await self._append(ready)
-        return _outcome(ready, appended, rejected, await self._confirmed(_newest(ready, appended), Caller()))
+        outcome = _outcome(ready, appended, rejected, await self._confirmed(_newest(ready, appended), Caller()))
+        repeated = [place for place, row in zip(places, appended, strict=True) if row.duplicate]
+        return outcome._replace(repeated=repeated)
 
     def _check(self, said: Sequence[AnyCommand | CommandRejected | Event]) -> None:
         """Raise Overloaded while there is no room for these. For forgetting, which frees room, there always is.

@@ -119,7 +119,7 @@ async def test_a_repeated_batch_gets_the_token_of_the_first(handler: CommandHand
 
 
 async def test_a_batch_of_nothing_good_appends_nothing(handler: CommandHandler, log: MemoryLog):
-    assert await handler.handle_batch([], ADA) == (0, 0, [], Token(), "memory")
+    assert await handler.handle_batch([], ADA) == (0, 0, [], Token(), "memory", ())
     outcome = await handler.handle_batch([Remember(content="")], ADA)
     assert (outcome.accepted, outcome.duplicates, outcome.token) == (0, 0, Token())
     assert await stored(log) == []
