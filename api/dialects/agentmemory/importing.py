@@ -78,11 +78,14 @@ async def import_transcripts(request: Request) -> Response:
     if said["maxFiles"] < 1:
         raise BadArgument("maxFiles must be at least 1", "maxFiles")
     most, named = min(MAX_FILES, int(said["maxFiles"])), chosen(said, "path")
-    place = await asyncio.to_thread(_resolved, Path(named or CLAUDE_CODE))
+    try:
+        place = await asyncio.to_thread(_resolved, Path(named or CLAUDE_CODE))
+    except (OSError, ValueError, RuntimeError) as fault:  # too long, with a NUL, of nobody's home
+        raise BadArgument(f"path cannot be looked up: {fault}", "path") from None
     folders = await asyncio.to_thread(lambda: [_resolved(one) for one in settings(request).import_folders])
     if not any(place.is_relative_to(folder) for folder in folders):
         raise AccessDenied(
-            f"{place} is in no folder that this server imports from: name one in MNEMOLOG_IMPORT_FOLDERS"
+            f"{named or CLAUDE_CODE} is in no folder of MNEMOLOG_IMPORT_FOLDERS: only from those is imported"
         )
     if not await asyncio.to_thread(place.exists):
         return failed(f"there is nothing at {place}")
