@@ -1,10 +1,10 @@
 """Bodies of requests are held up to a limit, over all doors; what is over it is refused, and what is done is let go."""
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
+from waiting import wait_until
 
 from api.body_budget import SMALL_BYTES, BodyBudget, release_body
 from ingest.errors import Overloaded
@@ -60,7 +60,7 @@ async def test_bodies_are_held_until_their_requests_end():
         await ends.wait()
 
     first = asyncio.create_task(budget.serve(work, scope(LONG), body(2), nowhere))
-    await _until(lambda: budget.held == 2 * PART)
+    await wait_until(lambda: budget.held == 2 * PART)
     with pytest.raises(Overloaded):
         await budget.serve(work, scope(LONG), body(2), nowhere)
     assert budget.held == 2 * PART
@@ -88,8 +88,3 @@ async def test_a_small_body_is_not_counted():
 
     await budget.serve(read, scope((b"content-length", str(SMALL_BYTES).encode())), body(1), nowhere)
     await budget.serve(read, scope(), body(1), nowhere)
-
-
-async def _until(what: Callable[[], bool]) -> None:
-    while not what():
-        await asyncio.sleep(0)
