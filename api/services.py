@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from api.access.admission import admit
 from api.access.principal import Principal, principal_of
-from ingest.commands.decide import Caller, writer
+from ingest.commands.decide import Caller, stated_agent, writer
 from ingest.commands.handler import CommandHandler
 from ingest.connections import Client
 from ingest.durability import Durability, parse_durability
@@ -24,7 +24,8 @@ from projections.operations import Operations
 from projections.queries import Queries
 from projections.watch import Watch
 
-READER_HEADER = "x-agent-id"
+AGENT_HEADER = "X-Agent-Id"
+READER_HEADER = AGENT_HEADER.lower()
 DURABILITY_HEADER = "X-Durability"
 
 
@@ -63,21 +64,21 @@ class Services(NamedTuple):
         """What tools and dialects reach through; `agent` is who calls, as far as the transport says it."""
         return Door(
             self.commands, self.queries, self.operations, self.tenant, self.last_writes, self.own_agent, self.scope,
-            agent, source, self.half_life_days, self.reach,
+            stated_agent(agent, AGENT_HEADER), source, self.half_life_days, self.reach,
         )  # fmt: skip
 
     def caller(self, agent: str, source: str = "native", durability: Durability | None = None) -> Caller:
         """On whose behalf a command is carried out, where the request names this agent, or none."""
-        named = writer(agent, self.reach.sole_agent, self.own_agent)
+        named = writer(stated_agent(agent, AGENT_HEADER), self.reach.sole_agent, self.own_agent)
         return Caller(self.tenant, source, named, durability, self.reach)
 
     def reader(self, agent: str) -> Reader:
         """Who reads, where the request names this agent, or none.
 
         Raises ReaderUnknown where the server's scope is isolated and nobody is named, OutOfReach for another agent than
-        those of the key.
+        those of the key, CommandRejected for what is no name.
         """
-        return reader_of(self.tenant, self.scope, self.own_agent, agent, self.reach)
+        return reader_of(self.tenant, self.scope, self.own_agent, stated_agent(agent, AGENT_HEADER), self.reach)
 
     def operator(self) -> Reader:
         """Who sees everything of the tenant that the key is for."""

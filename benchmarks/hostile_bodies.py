@@ -24,7 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import msgspec
@@ -251,10 +251,8 @@ async def main() -> int:
     chosen = [kinds[n % len(kinds)] for n in range(options.bodies)]
     dice.shuffle(chosen)
     pid = listener(ports[""])
-    await send_all(host, ports, kinds, 1, dice)
-    await asyncio.sleep(5)
     before, _ = memory(pid)
-    stop, told = multiprocessing.Event(), multiprocessing.SimpleQueue[list[float]]()
+    stop, told = multiprocessing.Event(), cast("Times", multiprocessing.SimpleQueue())
     asking = multiprocessing.Process(target=probe, args=(options.url, stop, told))
     asking.start()
     began = time.perf_counter()

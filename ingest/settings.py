@@ -71,6 +71,7 @@ VARIABLES: dict[str, str] = {
     "RATE_LIMIT_WRITES_PER_MINUTE": "creates of an agent a minute at the memex door; default 60",
     "RATE_LIMIT_SEARCHES_PER_MINUTE": "searches of an agent a minute at the memex door; default 120",
     "RECENCY_DECAY_DAYS": "half-life of recency at the memex doors, in days; default 30",
+    "MNEMOLOG_IMPORT_FOLDERS": "folders that `replay/import-jsonl` may read, by comma; default ~/.claude/projects",
     "MNEMOLOG_SPOOL": "where hooks leave what they could not send; default XDG_STATE_HOME/mnemolog/spool/PORT",
     "MNEMOLOG_LOG_LEVEL": "debug, info, warning or error; default info",
     "MNEMOLOG_URL": "server that the command line and the stdio bridge talk to; default http://127.0.0.1:3111",
@@ -149,6 +150,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     memex_writes_per_minute: int = 60
     memex_searches_per_minute: int = 120
     memex_half_life_days: float = 30.0
+    import_folders: tuple[Path, ...] = (Path("~/.claude/projects"),)
     spool: Path | None = None
     log_level: str = "info"
     url: str = "http://127.0.0.1:3111"
@@ -257,6 +259,7 @@ def from_environment(environ: Mapping[str, str]) -> Settings:
         memex_writes_per_minute=_number(environ, "RATE_LIMIT_WRITES_PER_MINUTE", 60, 1, 1_000_000_000),
         memex_searches_per_minute=_number(environ, "RATE_LIMIT_SEARCHES_PER_MINUTE", 120, 1, 1_000_000_000),
         memex_half_life_days=_days(environ, "RECENCY_DECAY_DAYS", 30.0),
+        import_folders=tuple(map(Path, _names(environ.get("MNEMOLOG_IMPORT_FOLDERS") or "~/.claude/projects"))),
         spool=_spool(environ, home, port),
         log_level=_choice(environ, "MNEMOLOG_LOG_LEVEL", "info", ("debug", "info", "warning", "error")),
         url=environ.get("MNEMOLOG_URL") or f"http://127.0.0.1:{port}",
@@ -326,6 +329,7 @@ def to_environment(settings: Settings) -> dict[str, str]:
         "RATE_LIMIT_WRITES_PER_MINUTE": str(settings.memex_writes_per_minute),
         "RATE_LIMIT_SEARCHES_PER_MINUTE": str(settings.memex_searches_per_minute),
         "RECENCY_DECAY_DAYS": str(settings.memex_half_life_days),
+        "MNEMOLOG_IMPORT_FOLDERS": ",".join(map(str, settings.import_folders)),
         "MNEMOLOG_SPOOL": None if settings.spool is None else str(settings.spool),
         "MNEMOLOG_LOG_LEVEL": settings.log_level,
         "MNEMOLOG_URL": settings.url,

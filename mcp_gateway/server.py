@@ -27,9 +27,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ingest.aside import INLINE_BYTES, aside
+from ingest.commands.decide import stated_agent
 from ingest.commands.parse import parse_object
 from ingest.commands.sizing import check_values
-from ingest.errors import InvalidSetting, MnemologError, RequestTooLarge
+from ingest.errors import CommandRejected, InvalidSetting, MnemologError, RequestTooLarge
 from ingest.ids import new_event_id
 from mcp_gateway import lenient
 from mcp_gateway.attachments import attachments_of
@@ -43,8 +44,9 @@ logger = logging.getLogger(__name__)
 
 DoorOf: TypeAlias = Callable[[Mapping[str, Any], str], Door]
 """What a request reaches through: its ASGI scope, and the agent that its header names."""
-AGENT_HEADER = "x-agent-id"
+AGENT_HEADER = "X-Agent-Id"
 """Names the agent where the arguments do not, as on the native routes."""
+AGENT_HEADER_BYTES = AGENT_HEADER.lower().encode()
 MAX_BODY_BYTES = 8 << 20
 """One event of 1 MiB, every character of it escaped."""
 MAX_VALUES = 50_000
@@ -175,13 +177,17 @@ def _route(serve: ASGIApp, *methods: str) -> Route:
 async def _serve_repaired(manager: StreamableHTTPSessionManager, scope: Scope, receive: Receive, send: Send) -> None:
     """Serve a request whose body, if any, comes in one piece."""
     message = await receive() if scope["method"] == "POST" else None
-    if message is not None and (body := message.get("body")):
-        try:
-            checked = _checked(body) if len(body) <= INLINE_BYTES else await aside(_checked, body)
-        except RequestTooLarge as fault:
-            await _protocol_error(body, str(fault), 413)(scope, receive, send)
-            return
-        message = {**message, "body": checked}
+    body = message.get("body", b"") if message else b""
+    try:
+        for name, value in scope["headers"]:
+            if name == AGENT_HEADER_BYTES:
+                stated_agent(value.decode("latin-1"), AGENT_HEADER)
+        checked = _checked(body) if len(body) <= INLINE_BYTES else await aside(_checked, body)
+    except (CommandRejected, RequestTooLarge) as fault:
+        status = 413 if isinstance(fault, RequestTooLarge) else 400
+        await _protocol_error(body[:INLINE_BYTES], str(fault), status)(scope, receive, send)
+        return
+    message = message and {**message, "body": checked}
 
     async def receive_repaired() -> Message:
         nonlocal message

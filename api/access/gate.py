@@ -33,6 +33,8 @@ OTHER_ORIGIN = Json(
     },
     403,
 )
+SINGLE = frozenset((b"host", b"origin", b"authorization", b"x-agent-id", b"x-durability"))
+"""Headers that are refused when there are two: which one counts, whoever stands between would decide otherwise."""
 SOCKET_PARAMETERS = ("token", "secret")
 """Where a WebSocket's address holds the key: browsers cannot send it a header."""
 
@@ -65,14 +67,14 @@ class Gate:
         if kind not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        host = origin = authorization = b""
+        stated: dict[bytes, bytes] = {}
         for name, value in scope["headers"]:
-            if name == b"host":
-                host = value
-            elif name == b"origin":
-                origin = value
-            elif name == b"authorization":
-                authorization = value
+            if name in SINGLE:
+                if name in stated:
+                    await self._refuse(_repeated(name), scope, receive, send, f"more than one {name.decode()}")
+                    return
+                stated[name] = value
+        host, origin, authorization = (stated.get(name, b"") for name in (b"host", b"origin", b"authorization"))
         if not allowed(host, origin, self._pages):
             if kind == "websocket":  # the handshake fails: a page of a stranger is told nothing
                 await send({"type": "websocket.close", "code": POLICY_VIOLATION})
@@ -118,6 +120,11 @@ def allowed(host: bytes, origin: bytes, pages: Pages) -> bool:
     if pages.hosts is not None and _host_name(name) not in pages.hosts:
         return False
     return not page or urlsplit(page).netloc == name or any(one.fullmatch(page) for one in pages.origins)
+
+
+def _repeated(name: bytes) -> Json:
+    message = f"there is more than one {name.decode()} header: send one"
+    return Json({"error": {"code": "malformed", "message": message}}, 400)
 
 
 def _host_name(host: str) -> str | None:

@@ -11,6 +11,7 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from ingest.commands.requests import (
+    MAX_NAME_CHARS,
     AnyCommand,
     ChangeVisibility,
     Command,
@@ -81,6 +82,15 @@ class Decision(NamedTuple):
 def writer(*names: str) -> str:
     """Who writes: the first of these that is a name, else nobody. EVERYBODY is none: who could read what it owns?"""
     return next((name for name in names if name and name != EVERYBODY), "")
+
+
+def stated_agent(name: str, header: str) -> str:
+    """The agent's name that a header states; raises CommandRejected for what no field of a body may be, either."""
+    if len(name) > MAX_NAME_CHARS:
+        raise CommandRejected(f"{header} is {len(name):,} characters; the limit is {MAX_NAME_CHARS}", header)
+    if "\0" in name:
+        raise CommandRejected(f"{header} may not contain NUL", header)
+    return name
 
 
 def decide(command: AnyCommand, caller: Caller, event_id: EventId, now: datetime) -> Decision:

@@ -51,6 +51,8 @@ class BatchOutcome(NamedTuple):
     rejected: list[tuple[int, CommandRejected]]
     token: Token
     durability: Durability
+    repeated: Sequence[int] = ()
+    """Of imported events: the places of those that the log had already."""
 
 
 class _Ready(NamedTuple):
@@ -107,11 +109,18 @@ class CommandHandler:
         """
         ready = await aside(self._ready, command, caller) if _is_big(command) else self._ready(command, caller)
         self._check([command])
+        await self._check_durability([command], caller)
         if self.admission is not None and isinstance(command, Observe):
             appended = await self._admitted(command, caller, ready, self.admission)
         else:
             (appended,) = await self._append([ready])
         return _accepted(ready, appended, await self._confirmed({ready.partition: appended.position}, caller))
+
+    async def _check_durability(self, said: Sequence[AnyCommand | CommandRejected], caller: Caller) -> None:
+        """Raise DurabilityUnavailable before anything is stored. What is forgotten is forgotten all the same."""
+        wanted = caller.durability or self._durability
+        if wanted is not None and not any(isinstance(one, ForgetSubject) for one in said):
+            await self._log.confirmations.check(wanted)
 
     async def _confirmed(self, newest: Mapping[int, Position], caller: Caller) -> Durability:
         wanted = caller.durability or self._durability
@@ -137,6 +146,7 @@ class CommandHandler:
         Raises Overloaded or LogUnavailable for the batch as a whole; repeating it with the same event ids is safe.
         """
         self._check(commands)
+        await self._check_durability(commands, caller)
         ready: list[_Ready] = []
         rejected: list[tuple[int, CommandRejected]] = []
         admitted: dict[int, Observe] = {}
@@ -172,16 +182,20 @@ class CommandHandler:
         """
         self._check(events)
         ready: list[_Ready] = []
+        places: list[int] = []
         rejected: list[tuple[int, CommandRejected]] = []
         slices = Slices()
         for index, event in enumerate(events):
             await slices.between()
             try:
                 ready.append(self._imported(event))
+                places.append(index)
             except CommandRejected as fault:
                 rejected.append((index, kept(fault)))
         appended = await self._append(ready)
-        return _outcome(ready, appended, rejected, await self._confirmed(_newest(ready, appended), Caller()))
+        outcome = _outcome(ready, appended, rejected, await self._confirmed(_newest(ready, appended), Caller()))
+        repeated = [place for place, row in zip(places, appended, strict=True) if row.duplicate]
+        return outcome._replace(repeated=repeated)
 
     def _check(self, said: Sequence[AnyCommand | CommandRejected | Event]) -> None:
         """Raise Overloaded while there is no room for these. For forgetting, which frees room, there always is.

@@ -90,7 +90,6 @@ def parse_batch(body: bytes, content_type: str) -> list[WriteCommand | CommandRe
     if (found := parse_batch_at_once(body, content_type)) is not None:
         return found
     if "msgpack" in content_type:
-        check_msgpack(body, MAX_BATCH_VALUES, "the batch")
         return list(map(_parse_msgpack_item, _msgpack_items(body)))
     if _lines(content_type):
         lines = _ndjson_items(body)
@@ -147,6 +146,7 @@ def rejected(error: msgspec.ValidationError) -> CommandRejected:
 def _msgpack_items(body: bytes) -> list[msgspec.Raw]:
     if (length := msgpack_length(body)) is not None and length > MAX_BATCH_ITEMS:
         raise RequestTooLarge("the batch", length, MAX_BATCH_ITEMS, "items")
+    check_msgpack(body, MAX_BATCH_VALUES, "the batch")
     try:
         return _msgpack_raws.decode(body)
     except (ValueError, RecursionError) as error:

@@ -12,7 +12,8 @@ from ingest.events.session import MAX_RETIRED, Outcome
 from ingest.events.slot import SlotScope
 from ingest.events.subject import MAX_FORGOTTEN, SubjectKind
 
-Name = Annotated[str, Meta(max_length=512)]
+MAX_NAME_CHARS = 512
+Name = Annotated[str, Meta(max_length=MAX_NAME_CHARS)]
 EventName = Annotated[str, Meta(max_length=128)]
 Names = Annotated[list[Annotated[str, Meta(max_length=512)]], Meta(max_length=200)]
 Label = Annotated[str, Meta(pattern="^[a-z][a-z0-9_]{0,63}$")]

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 
 from ingest.durability import Durability, reaches, weakest
+from ingest.errors import DurabilityUnavailable
 from ingest.log.event_log import EventLog
 from ingest.log.position import Position
 
@@ -18,6 +19,8 @@ logger = logging.getLogger(__name__)
 
 LOOK_AGAIN_S = 10.0
 """Between two looks at the server's settings, which somebody may have changed."""
+REACHED_COUNTS_S = 3600.0
+"""For so long after a level was reached it is taken for one that can be: a replica that is away may come back."""
 
 
 class _Round:
@@ -39,6 +42,8 @@ class Confirmations:
         self._next: dict[tuple[str, Durability], _Round] = {}
         self._turn: dict[tuple[str, Durability], asyncio.Lock] = {}
         """By server and level."""
+        self._can_until: dict[Durability, float] = {}
+        """By level, until when it is taken for one that can be reached."""
 
     async def standing(self) -> Durability:
         """What every acknowledged write has without waiting; learned from the server now and again.
@@ -50,6 +55,19 @@ class Confirmations:
         if self._looking is None and time.monotonic() - self._looked_at >= LOOK_AGAIN_S:
             self._look_again()
         return self._standing
+
+    async def check(self, wanted: Durability | None) -> None:
+        """Return where a write may become as durable as `wanted`; asked before anything is appended.
+
+        Raises DurabilityUnavailable where none ever can, LogUnavailable when the log does not answer.
+        """
+        if wanted is None or reaches(await self.standing(), wanted):
+            return
+        if time.monotonic() < self._can_until.get(wanted, 0.0):
+            return
+        if reason := await self._log.why_never(wanted):
+            raise DurabilityUnavailable(wanted, reason)
+        self._can_until[wanted] = time.monotonic() + LOOK_AGAIN_S
 
     async def reached(self, newest: Mapping[int, Position], wanted: Durability | None) -> Durability:
         """What everything appended to these partitions so far has reached, after waiting for `wanted` if need be.
@@ -64,7 +82,10 @@ class Confirmations:
         waiting: set[asyncio.Task[Durability]] = set()
         for partition, position in newest.items():
             waiting.add(self._join(self._log.server_of(partition), partition, position, wanted))
-        return weakest(await asyncio.gather(*map(asyncio.shield, waiting)))
+        found = weakest(await asyncio.gather(*map(asyncio.shield, waiting)))
+        if reaches(found, wanted):
+            self._can_until[wanted] = time.monotonic() + REACHED_COUNTS_S
+        return found
 
     def _join(self, server: str, partition: int, position: Position, wanted: Durability) -> "asyncio.Task[Durability]":
         """The wait of those who ask for the same of the same server."""

@@ -61,6 +61,11 @@ class EventLog(Protocol):
         """What an answer of `append` means: what was appended has this durability, whatever happens next."""
         ...
 
+    async def why_never(self, wanted: Durability) -> str:
+        """Why nothing that is appended can become as durable as `wanted`, and what to do; empty where it can, or where
+        the log does not say. Raises LogUnavailable."""
+        ...
+
     async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
         """Wait, some seconds at most, until what was appended to partitions up to a position is as durable as `wanted`.
 

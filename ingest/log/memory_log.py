@@ -32,6 +32,9 @@ class MemoryLog:
     async def standing_durability(self) -> Durability:
         return "memory"
 
+    async def why_never(self, wanted: Durability) -> str:
+        return "" if wanted == "memory" else "it is kept in memory"
+
     async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
         if wanted != "memory":
             raise DurabilityUnavailable(wanted, "it is kept in memory")

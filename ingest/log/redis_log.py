@@ -14,7 +14,7 @@ from redis.exceptions import (
 )
 
 from ingest.clock import Clock, system_clock, to_ms
-from ingest.connections import Client, Commands, on_each_node, server_of
+from ingest.connections import Client, Commands, info_of_nodes, on_each_node, server_of
 from ingest.durability import Durability, weakest
 from ingest.errors import (
     DurabilityUnavailable,
@@ -38,6 +38,9 @@ CONFIRM_KEY_TTL_S = 60
 LOST_WITHIN_MS = 60_000
 """A server that takes another's place has what that one was told so long ago."""
 
+_NO_WAITAOF = "its server has no WAITAOF (Redis >= 7.2 or Valkey >= 8 have)"
+_NO_FILE = "its server writes no append-only file; set `appendonly yes`, or ask for 'memory'"
+_NO_REPLICA = "its server has no replica; attach one (`REPLICAOF`), or ask for 'fsync'"
 _DUPLICATE = ord("=")
 
 
@@ -145,6 +148,21 @@ class RedisLog:
         on_disk = settings.get("appendonly") == "yes" and settings.get("appendfsync") == "always"
         return "fsync" if on_disk else "memory"
 
+    async def why_never(self, wanted: Durability) -> str:
+        """As INFO tells it; of a cluster, where all primaries are alike.
+
+        A server that had a replica keeps a backlog for it, an hour unless set up otherwise: a replica that is away is
+        one that writes may wait for.
+        """
+        try:
+            nodes = await info_of_nodes(self._redis, "server", "replication", "persistence")
+        except ResponseError:  # managed services forbid INFO
+            return ""
+        except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
+            raise LogUnavailable(f"the log did not answer: {error}") from error
+        reasons = [_why_never(info, wanted) for info in nodes]
+        return reasons[0] if reasons and all(reasons) else ""
+
     async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
         """WAITAOF behind a small write to each partition; see EventLog.
 
@@ -171,6 +189,19 @@ class RedisLog:
         return weakest([_reached(one, wanted) for one in answers_of(answer)])
 
 
+def _why_never(info: Mapping[str, Any], wanted: Durability) -> str:
+    """Why a server that says this of itself never reaches a durability; empty where it does, or does not say."""
+    version = [int(part) for part in str(info.get("redis_version", "")).split(".")[:2] if part.isdigit()]
+    if wanted == "memory":
+        return ""
+    if version and version < [7, 2]:
+        return _NO_WAITAOF
+    if not int(info.get("aof_enabled", 1)):
+        return _NO_FILE
+    replicas = int(info.get("connected_slaves", 1)) or int(info.get("repl_backlog_active", 1))
+    return "" if wanted == "fsync" or replicas else _NO_REPLICA
+
+
 def _check_there(newest: Mapping[int, Position], found: Sequence[Any]) -> None:
     """Raise LogUnavailable unless each newest entry, or the stub in its place, was found.
 
@@ -191,9 +222,9 @@ def _reached(answer: Any, wanted: Durability) -> Durability:
         case [local, replicas]:
             return ("replicated" if replicas else "fsync") if local else "memory"
         case ResponseError() as refused if "unknown command" in str(refused):
-            raise DurabilityUnavailable(wanted, "its server has no WAITAOF (Redis >= 7.2 or Valkey >= 8 have)")
+            raise DurabilityUnavailable(wanted, _NO_WAITAOF)
         case ResponseError() as refused if "appendonly is disabled" in str(refused):
-            raise DurabilityUnavailable(wanted, "its server writes no append-only file")
+            raise DurabilityUnavailable(wanted, _NO_FILE)
         case error:
             raise LogUnavailable(f"the log did not confirm: {error}")
 

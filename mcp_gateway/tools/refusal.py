@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ingest.archive.errors import ArchiveUnavailable
 from ingest.errors import (
     CommandRejected,
     LogFull,
@@ -35,8 +36,12 @@ def refusal(tool: Tool, event_id: str, error: Exception) -> str:
             return (
                 "The index is still catching up and cannot answer yet. A retry is safe: wait a second, then ask again."
             )
-        case MnemologError():
+        case ArchiveUnavailable():
             return f"{error}. {_after_unknown_outcome(tool, event_id)}"
+        case MnemologError():
+            # said by a look before anything was written, or by a limit
+            nothing = "" if tool.reads_only else " Nothing was stored or changed."
+            return f"{error}.{nothing} The same call will be refused again: correct it first."
         case _:
             return f"An unexpected fault; the server's log has it. {_after_unknown_outcome(tool, event_id)}"
 

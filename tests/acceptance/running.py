@@ -87,6 +87,7 @@ def settings(folder: Path, cache_dir: Path, **changes: Any) -> Settings:
         "read_wait": PATIENT_READ_S,
         "spool": folder / "spool",
         "agent_memory_spool": folder / "agent-memory-spool",
+        "import_folders": (Path(tempfile.gettempdir()),),
         **changes,
     }
     return Settings(**chosen)

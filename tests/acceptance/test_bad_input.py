@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, cast
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -393,6 +394,82 @@ async def test_a_batch_of_more_than_10_000_items_is_too_large(unhurt: httpx.Asyn
     assert "10,000" in fault(answer)["message"]
     page = await unhurt.get("/v1/timeline", params={"project": project})
     assert page.json()["items"] == []
+
+
+MILLION = 1_000_000
+HOSTILE: dict[str, tuple[str, bytes, str]] = {
+    "integers": ("/v1/events", b"[" + b",".join([b"1"] * MILLION) + b"]", JSON),
+    "objects": ("/v1/events", b"[" + b",".join([b"{}"] * MILLION) + b"]", JSON),
+    "lines": ("/v1/events", b"1\n" * MILLION, NDJSON),
+    "packed": ("/v1/events", msgspec.msgpack.encode([1] * MILLION), MSGPACK),
+    "a length that lies": ("/v1/events", b"\xdd\xff\xff\xff\xff" + b"\x90" * MILLION, MSGPACK),
+    "data": ("/v1/observations", observation(b'{"x":[' + b",".join([b"[]"] * MILLION) + b"]}"), JSON),
+    "a query": ("/v1/recall", b'{"query":[' + b",".join([b"[]"] * MILLION) + b"]}", JSON),
+    "a hook": ("/agentmemory/observe", b'{"data":[' + b",".join([b"[]"] * MILLION) + b"]}", JSON),
+    "MCP": ("/mcp", b"[" + b",".join([b"{}"] * MILLION) + b"]", JSON),
+}
+
+
+@pytest.mark.parametrize(("path", "body", "content_type"), HOSTILE.values(), ids=HOSTILE)
+async def test_a_million_values_are_too_large_at_every_door(
+    unhurt: httpx.AsyncClient, path: str, body: bytes, content_type: str
+):
+    headers = {"content-type": content_type, "accept": "application/json, text/event-stream"}
+    answer = await unhurt.post(path, content=body, headers=headers)
+    assert answer.status_code == 413
+    assert "limit" in answer.text
+    assert len(answer.text) < 1000
+
+
+WRITES_WITH_AGENT: dict[str, tuple[str, bytes]] = {
+    "a write": ("/v1/memories", b'{"content":"x"}'),
+    "a batch": ("/v1/events", b'[{"type":"remember","content":"x"}]'),
+    "a read": ("/v1/recall", b'{"query":"x"}'),
+    "agentmemory": ("/agentmemory/remember", b'{"content":"x"}'),
+    "a tool of agentmemory": ("/agentmemory/mcp/call", b'{"name":"memory_save","arguments":{"content":"x"}}'),
+    "MCP": (
+        "/mcp",
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"remember","arguments":{"content":"x"}}}',
+    ),
+}
+
+
+@pytest.mark.parametrize(("path", "body"), WRITES_WITH_AGENT.values(), ids=WRITES_WITH_AGENT)
+async def test_a_header_is_held_to_the_limit_of_its_field(unhurt: httpx.AsyncClient, path: str, body: bytes):
+    headers = {"content-type": JSON, "accept": "application/json, text/event-stream", "X-Agent-Id": "a" * 60_000}
+    answer = await unhurt.post(path, content=body, headers=headers)
+    assert 400 <= answer.status_code < 500, answer.text
+    assert "X-Agent-Id is 60,000 characters; the limit is 512" in answer.text
+
+
+@pytest.mark.parametrize("path", ["/livez", "/v1/memories", "/agentmemory/livez", "/mcp"])
+@pytest.mark.parametrize("header", ["Host", "Authorization", "Origin", "X-Agent-Id", "X-Durability"])
+async def test_a_header_that_may_be_there_once_is_refused_when_it_is_there_twice(
+    server: Server, path: str, header: str
+):
+    address = urlsplit(server.url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    host = "" if header == "Host" else f"Host: {address.netloc}\r\n"
+    twice = f"{header}: evil.example\r\n{header}: {address.netloc}\r\n"
+    writer.write(f"GET {path} HTTP/1.1\r\n{host}{twice}Connection: close\r\n\r\n".encode())
+    answer = (await reader.read()).decode()
+    writer.close()
+    assert answer.startswith("HTTP/1.1 400")
+    assert f"more than one {header.lower()} header" in answer
+
+
+async def test_a_durability_that_the_server_cannot_give_is_refused_and_nothing_is_stored(
+    client: httpx.AsyncClient, project: str
+):
+    one = {"type": "remember", "project": project, "content": "on two disks"}
+    single = {name: value for name, value in one.items() if name != "type"}
+    for path, body in (("/v1/memories", single), ("/v1/events", [one])):
+        answer = await client.post(path, json=body, headers={"X-Durability": "replicated"})
+        assert (answer.status_code, fault(answer)["code"]) == (422, "durability_unavailable"), answer.text
+        assert "has no replica" in fault(answer)["message"]
+    kept = await client.post("/v1/memories", json={"project": project, "content": "on one"})
+    page = await client.get("/v1/memories", params={"project": project, "after": kept.json()["position"]})
+    assert [found["content"] for found in page.json()["items"]] == ["on one"]
 
 
 QUERIES: dict[str, tuple[str, dict[str, str], str]] = {

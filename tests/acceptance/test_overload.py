@@ -407,5 +407,8 @@ async def test_a_dead_letter_is_named_and_stops_nothing(small: Server, client: h
             queue_letter(pipe, live, letter)
             await pipe.execute()
         assert await degraded(client) == {"dead_letters": "1 events could not be applied"}
+        shown = await client.get("/agentmemory/health")  # what the viewer shows
+        assert (shown.status_code, shown.json()["status"]) == (200, "degraded")
+        assert shown.json()["health"]["notes"] == ["1 events could not be applied"]
         await redis.delete(live.dead)
     assert await degraded(client) == {}

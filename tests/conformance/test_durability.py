@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
@@ -121,6 +122,47 @@ async def test_without_its_replica_a_write_is_stored_and_not_confirmed_and_a_rep
     assert await door.stored() == 2
 
 
+async def test_without_a_replica_that_there_ever_was_a_write_is_refused_and_not_stored(tmp_path: Path):
+    server = TcpValkey(tmp_path, appendonly="yes", appendfsync="always")
+    server.start()
+    redis = connect(server.url)
+    log = RedisLog(redis, PARTITIONS)
+    alone = Door(log, CommandHandler(GroupCommit(log), PARTITIONS, durability="replicated"))
+    try:
+        for durability in ("replicated", None):
+            with pytest.raises(DurabilityUnavailable, match=r"has no replica; attach one .* or ask for 'fsync'"):
+                await alone.remember("e1", durability)
+            with pytest.raises(DurabilityUnavailable):
+                await alone.handler.handle_batch([Remember(content="tea")], Caller(durability=durability))
+        assert await alone.stored() == 0
+        assert await alone.remember("e1", "fsync") == (False, "fsync")
+    finally:
+        await redis.aclose()
+        server.stop()
+
+
+async def test_while_a_replica_that_there_was_is_away_a_write_is_stored_and_not_confirmed(
+    client: Client, replica: TcpValkey, monkeypatch: pytest.MonkeyPatch
+):
+    """Also for a process that has never seen it: one that started meanwhile."""
+    monkeypatch.setattr("ingest.log.redis_log.CONFIRM_WITHIN_S", 0.3)
+    await wait_until(lambda: _is_online(client))
+    replica.stop()
+    try:
+        await wait_until(lambda: _has_none(client))
+        log = RedisLog(client, PARTITIONS)
+        started = Door(log, CommandHandler(GroupCommit(log), PARTITIONS))
+        with pytest.raises(DurabilityNotReached):
+            await started.remember("e1", "replicated")
+        assert await started.stored() == 1
+    finally:
+        replica.start()
+
+
+async def _has_none(client: Client) -> bool:
+    return int((await client.info("replication"))["connected_slaves"]) == 0
+
+
 async def test_many_writes_that_wait_take_up_few_connections(door: Door, client: Client, replica: TcpValkey):
     await wait_until(lambda: _is_online(client))
     answers = await asyncio.gather(*(door.remember(f"e{n}", "replicated") for n in range(200)))
@@ -131,6 +173,7 @@ async def test_a_server_without_a_file_cannot_confirm_its_disk(door: Door, clien
     await cast(Any, client).config_set("appendonly", "no")
     with pytest.raises(DurabilityUnavailable, match="append-only file"):
         await door.remember("e1", "fsync")
+    assert await door.stored() == 0
 
 
 async def test_a_batch_is_as_durable_as_was_asked(door: Door):

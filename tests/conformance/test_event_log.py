@@ -432,6 +432,9 @@ class NothingLog:
     async def standing_durability(self) -> Durability:
         return "memory"
 
+    async def why_never(self, wanted: Durability) -> str:
+        return ""
+
     async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
         return "memory"
 

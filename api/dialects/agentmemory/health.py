@@ -5,6 +5,7 @@ import os
 import resource
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -17,8 +18,10 @@ from api.dialects.agentmemory.shapes import COUNT, OBJECT, PORTS, TEXT, listed, 
 from api.endpoint import Endpoint
 from api.http import Json
 from api.services import services
+from ingest.errors import LogUnavailable
 from ingest.roles import ANY, READ
 from mcp_gateway.tools.catalog import server_version
+from projections.readiness import LOG
 
 PING_S = 2.0
 """A store that takes longer to say that it is there is taken to be away."""
@@ -94,11 +97,13 @@ async def health(request: Request) -> Response:
     at_hand, meter = services(request), _meter(request)
     lag_ms = await _loop_lag_ms()
     latency_ms = await _ping_ms(request)
+    with suppress(LogUnavailable):
+        await at_hand.watch.look()  # as /readyz does: the two never say different things of one moment
     connected, behind = latency_ms is not None, sum(at_hand.replica.lag.values())
-    wrong = at_hand.watch.readiness.impaired
-    notes = [one.message for one in wrong if one.code == "index"]
+    wrong = [one for one in at_hand.watch.readiness.conditions if one.code != LOG]
+    notes = [one.message for one in wrong if one.code == "index" or one.weight == "notes"]
     alerts = [] if connected else ["the log's server does not answer"]
-    alerts += [one.message for one in wrong if one.code != "index"]
+    alerts += [one.message for one in wrong if one.message not in notes]
     if behind >= DEGRADED_BEHIND:
         alerts.append(f"{behind:,} events are not projected yet")
     if lag_ms > LAG_WARN_MS:

@@ -1,4 +1,4 @@
-"""Taking over transcripts of Claude Code from a folder of the server's machine.
+"""Taking over transcripts of Claude Code from the folders of the server's machine that its settings name.
 
 The events' ids are made of the lines, so a second import stores nothing twice. A folder is looked through to a limit.
 """
@@ -14,12 +14,15 @@ from typing import Any, NamedTuple, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import NUMBER, TEXT, asked, door, failed, otherwise, succeeded
+from api.dialects.agentmemory.asking import NUMBER, TEXT, asked, door, failed, otherwise, settings, succeeded
 from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, FAILED, TEXTS, fields, outcome
 from api.endpoint import Endpoint
-from ingest.errors import CommandRejected
+from ingest.errors import AccessDenied, CommandRejected
 from ingest.events.envelope import Event
 from ingest.events.observation import ObservationRecorded
+from ingest.events.routing import route_of
+from ingest.ids import OBSERVATION, EventId, document_id
+from ingest.log.partitions import partition_of
 from ingest.roles import OPERATOR
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.asking import chosen
@@ -27,6 +30,7 @@ from mcp_gateway.tools.tool import Door
 from projections.imports import claude_code
 from projections.imports.mapping import events_of
 
+CLAUDE_CODE = "~/.claude/projects"
 MAX_FILES = 1_000
 MAX_LOOKED_AT = 50_000
 """Entries of folders."""
@@ -36,6 +40,11 @@ ROWS = 200
 MAX_SESSIONS_TOLD = 1_000
 
 IMPORT = {"path": TEXT, "maxFiles": otherwise(NUMBER, 200)}
+
+
+def _resolved(path: Path) -> Path:
+    """Where a path leads in the end: `..` and links count for what they are."""
+    return path.expanduser().resolve()
 
 
 class Found(NamedTuple):
@@ -68,7 +77,15 @@ async def import_transcripts(request: Request) -> Response:
     if said["maxFiles"] < 1:
         raise BadArgument("maxFiles must be at least 1", "maxFiles")
     most, named = min(MAX_FILES, int(said["maxFiles"])), chosen(said, "path")
-    place = await asyncio.to_thread(lambda: Path(named or "~/.claude/projects").expanduser())
+    try:
+        place = await asyncio.to_thread(_resolved, Path(named or CLAUDE_CODE))
+    except (OSError, ValueError, RuntimeError) as fault:  # too long, with a NUL, of nobody's home
+        raise BadArgument(f"path cannot be looked up: {fault}", "path") from None
+    folders = await asyncio.to_thread(lambda: [_resolved(one) for one in settings(request).import_folders])
+    if not any(place.is_relative_to(folder) for folder in folders):
+        raise AccessDenied(
+            f"{named or CLAUDE_CODE} is in no folder of MNEMOLOG_IMPORT_FOLDERS: only from those is imported"
+        )
     if not await asyncio.to_thread(place.exists):
         return failed(f"there is nothing at {place}")
     found = await asyncio.to_thread(transcripts, place)
@@ -91,15 +108,34 @@ async def import_transcripts(request: Request) -> Response:
 
 
 async def _take(through: Door, path: Path, sessions: dict[str, None]) -> int:
-    """Append the events of a transcript; returns how many observations it has."""
+    """Append the events of a transcript that are not there yet; returns how many of them are observations."""
     observations = 0
     events = _events(path, through.tenant)
     while some := await asyncio.to_thread(lambda: list(islice(events, ROWS))):
-        outcome = await through.commands.append_events(some)
+        fresh = await _not_there(through, some)
+        outcome = await through.commands.append_events(fresh)
         through.wrote(through.acting(), str(outcome.token))
-        observations += sum(isinstance(one.data, ObservationRecorded) for one in some)
+        not_stored = {*outcome.repeated, *(place for place, _ in outcome.rejected)}
+        observations += sum(
+            isinstance(one.data, ObservationRecorded) and place not in not_stored for place, one in enumerate(fresh)
+        )
         sessions.update(dict.fromkeys(one.envelope.session_id for one in some))
     return observations
+
+
+async def _not_there(through: Door, events: list[Event]) -> list[Event]:
+    """The events without the observations that have a document: the log itself forgets an id in time."""
+    documents = through.operations.current.documents
+    observed = [one for one in events if isinstance(one.data, ObservationRecorded)]
+    routes = [route_of(*one) for one in observed]
+    found = await documents.get(
+        [
+            (partition_of(route, documents.partitions), document_id(OBSERVATION, route, EventId(one.envelope.event_id)))
+            for route, one in zip(routes, observed, strict=True)
+        ]
+    )
+    there = {id(one) for one, document in zip(observed, found, strict=True) if document is not None}
+    return [one for one in events if id(one) not in there]
 
 
 def _events(path: Path, tenant: str) -> Iterator[Event]:

@@ -186,6 +186,21 @@ def test_transcripts_are_imported(api: Api, name: str, tmp_path: Path):
 
 
 @pytest.mark.covers("POST /agentmemory/replay/import-jsonl")
+def test_a_transcript_outside_of_the_folders_of_the_settings_is_not_imported(api: Api, name: str, tmp_path: Path):
+    """Whichever way the path leads there."""
+    transcript(tmp_path, name, "go")
+    outside = tmp_path / "link"
+    outside.symlink_to("/usr")
+    for path in ("/etc", "/etc/passwd", "~", f"{tmp_path}/../../../../etc", str(outside), "/nothing/there"):
+        answer = api.post("replay/import-jsonl", path=path)
+        assert answer.status_code == 403, path
+        assert "MNEMOLOG_IMPORT_FOLDERS" in answer.text
+    refused(api.post("replay/import-jsonl", path="a\0b"))
+    told = ok(api.post("replay/import-jsonl", path=str(tmp_path / f"{name}.jsonl")), 202)
+    assert told["observations"] == 1
+
+
+@pytest.mark.covers("POST /agentmemory/replay/import-jsonl")
 def test_no_more_transcripts_are_imported_than_asked_for(api: Api, name: str, tmp_path: Path):
     for number in range(3):
         transcript(tmp_path, f"{name}-{number}", "go")

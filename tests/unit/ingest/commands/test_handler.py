@@ -1,5 +1,6 @@
 """The write side's shell: what is acknowledged is in the log, and only what is wrong is refused."""
 
+import gc
 from typing import Any
 
 import pytest
@@ -119,10 +120,37 @@ async def test_a_repeated_batch_gets_the_token_of_the_first(handler: CommandHand
 
 
 async def test_a_batch_of_nothing_good_appends_nothing(handler: CommandHandler, log: MemoryLog):
-    assert await handler.handle_batch([], ADA) == (0, 0, [], Token(), "memory")
+    assert await handler.handle_batch([], ADA) == (0, 0, [], Token(), "memory", ())
     outcome = await handler.handle_batch([Remember(content="")], ADA)
     assert (outcome.accepted, outcome.duplicates, outcome.token) == (0, 0, Token())
     assert await stored(log) == []
+
+
+async def test_rejected_items_are_freed_with_their_batch(handler: CommandHandler):
+    """Without the collector, which comes by late: each error kept its batch, and every batch its errors."""
+    commands = [CommandRejected("no command"), Remember(content=""), Observe(content="no session")] * 20
+    gc.collect()
+    gc.disable()
+    try:
+        assert len((await handler.handle_batch(commands, ADA)).rejected) == 60
+        del commands
+        assert [one for one in gc.get_objects() if isinstance(one, CommandRejected)] == []
+    finally:
+        gc.enable()
+
+
+async def test_a_big_command_is_decided_as_any_other(handler: CommandHandler, log: MemoryLog):
+    """In a thread, alone and in a batch."""
+    big = [
+        Observe(session_id="s1", data={"x": list(range(5_000))}, event_id="e1"),
+        Remember(content="tea " * 50_000, event_id="e2"),
+    ]
+    for one in big:
+        assert (await handler.handle(one, ADA)).event_id == one.event_id
+    assert (await handler.handle_batch(big, ADA)).duplicates == 2
+    with pytest.raises(CommandRejected, match="session"):
+        await handler.handle(Observe(data={"x": list(range(5_000))}), ADA)
+    assert {event.envelope.event_id for event in await stored(log)} == {"e1", "e2"}
 
 
 async def test_a_batch_of_many_slices_keeps_its_order(handler: CommandHandler, log: MemoryLog):

@@ -1,6 +1,7 @@
 """Bytes become commands or a fault that says what was wrong and where; never a crash."""
 
 import json
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -23,7 +24,7 @@ from ingest.commands.requests import (
     WriteAction,
     WriteCommand,
 )
-from ingest.errors import CommandRejected, MalformedRequest
+from ingest.errors import CommandRejected, MalformedRequest, RequestTooLarge
 from ingest.events.action import ActionEdge
 
 WRITE: Any = WriteCommand
@@ -318,6 +319,75 @@ def test_one_item_with_a_lone_surrogate_does_not_reject_its_batch():
     assert (first, third) == (Remember(content=REPLACED), Remember(content="b"))
     assert isinstance(second, CommandRejected)
     assert second.field == "type"
+
+
+MILLION = 1_000_000
+HOSTILE = {
+    "integers": (b"[" + b",".join([b"1"] * MILLION) + b"]", JSON),
+    "objects": (b"[" + b",".join([b"{}"] * MILLION) + b"]", JSON),
+    "arrays in a line": (b"[" + b",".join([b"[]"] * MILLION) + b"]", NDJSON),
+    "integers in lines": (b"1\n" * MILLION, NDJSON),
+    "integers, packed": (msgspec.msgpack.encode([1] * MILLION), MSGPACK),
+    "a length that lies": (b"\xdd\xff\xff\xff\xff" + b"\x90" * MILLION, MSGPACK),
+    "values of a command": (b'[{"type":"observe","data":{"x":[' + b",".join([b"[]"] * MILLION) + b"]}}]", JSON),
+}
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+def test_a_million_values_are_refused_before_they_are_made(body: tuple[bytes, str]):
+    """They would take 70 MB to 1.3 GB."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(RequestTooLarge):
+            parse_batch(*body)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 40 << 20
+
+
+@pytest.mark.parametrize("content_type", [JSON, NDJSON, MSGPACK])
+def test_an_item_of_too_many_values_rejects_only_itself(content_type: str):
+    big = {"type": "observe", "session_id": "s", "data": {"x": [1] * 250_000}}
+    items = [GOOD, big, GOOD]
+    body = {
+        JSON: json.dumps(items).encode(),
+        NDJSON: b"\n".join(json.dumps(item).encode() for item in items),
+        MSGPACK: msgspec.msgpack.encode(items),
+    }
+    first, second, third = parse_batch(body[content_type], content_type)
+    assert first == third == Remember(content="likes tea")
+    assert isinstance(second, CommandRejected)
+    assert "250,000 values" in second.message
+
+
+def test_a_request_of_too_many_values_is_too_large():
+    with pytest.raises(RequestTooLarge, match="250,000 values"):
+        write(b'{"type": "observe", "data": {"x": [' + b",".join([b"1"] * 250_000) + b"]}}")
+
+
+def test_more_than_10_000_items_are_too_large():
+    line = json.dumps(GOOD).encode()
+    for body, content_type in (
+        (json.dumps([GOOD] * 10_001).encode(), JSON),
+        (b"\n".join([line] * 10_001), NDJSON),
+        (msgspec.msgpack.encode([GOOD] * 10_001), MSGPACK),
+    ):
+        with pytest.raises(RequestTooLarge, match="10,000 items"):
+            parse_batch(body, content_type)
+
+
+@pytest.mark.parametrize("content_type", [JSON, NDJSON, MSGPACK])
+def test_the_errors_of_a_batch_are_freed_with_it(content_type: str):
+    """An error with a traceback would be in a cycle with the frames it passed, and so would the batch."""
+    items: list[Any] = [{"type": "remember"}, {"type": "nope"}, 5] * 50
+    body = {
+        JSON: json.dumps(items).encode(),
+        NDJSON: b"\n".join(json.dumps(item).encode() for item in items),
+        MSGPACK: msgspec.msgpack.encode(items),
+    }
+    found = parse_batch(body[content_type], content_type)
+    assert [one.__traceback__ or one.__context__ for one in found if isinstance(one, CommandRejected)] == [None] * 150
 
 
 @given(st.binary(max_size=200), st.sampled_from([JSON, NDJSON, MSGPACK]))
