@@ -1,5 +1,6 @@
 """Commands for people and scripts that talk to a running server."""
 
+import heapq
 import os
 import sys
 import time
@@ -13,7 +14,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from api.cli.client import Client
+from api.cli.client import Client, ClientError
 from api.cli.output import FAILED, Output, answering, one_line, plain
 from ingest.client_key import client_key
 from ingest.settings import from_environment
@@ -21,6 +22,8 @@ from ingest.settings import from_environment
 POLL_S = 1.0
 """Between two looks at the head of the log; a look reads every partition."""
 PAGE = 500
+FIRST_PAGE, HELD = 20, 10_000
+"""Events of a partition that are held while its first are asked for; of all partitions while they are put in order."""
 
 Url = Annotated[
     str | None,
@@ -183,7 +186,7 @@ def tail(
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the log, one event a line, as it grows. Ctrl-C ends it."""
+    """Print the log, one event a line, in the order of time, and then as it grows. Ctrl-C ends it."""
     output = Output(as_json)
     with answering(output), connect(url) as client:
         position = after or ("now" if follow else "start")
@@ -263,16 +266,57 @@ def _write(path: str, command: dict[str, Any], done: str, url: str | None, as_js
 
 
 def _events(client: Client, position: str, follow: bool, wanted: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Events from behind a position, page by page; within a page by the time they were recorded."""
-    while True:
+    """Events from behind a position: what is there in the order of time, then, with `follow`, what comes."""
+    pages = _first_pages(client, position, wanted)
+    size = max(FIRST_PAGE, min(PAGE, HELD // max(1, len(pages))))
+    parts = [_Partition(client, number, position, page, size, wanted) for number, page in enumerate(pages)]
+    yield from heapq.merge(*parts, key=_recorded_at)
+    position = ",".join(filter(None, (part.reached for part in parts)))
+    while follow:
         page = client.get("/v1/events", {"after": position, "limit": PAGE, **wanted})
-        yield from sorted(page["events"], key=lambda event: event["recorded_at"])
+        yield from sorted(page["events"], key=_recorded_at)
         reached: str = page["next"] or position
         if reached == position:
-            if not follow:
-                return
             time.sleep(POLL_S)
         position = reached
+
+
+class _Partition:
+    """The events of one partition, read a page at a time. `reached` is the position behind those that were given."""
+
+    def __init__(
+        self, client: Client, number: int, after: str, first: dict[str, Any], size: int, wanted: dict[str, str]
+    ) -> None:
+        """`first` is the page behind `after`; the others have `size` events."""
+        self._client, self._number, self._after, self._page = client, number, after, first
+        self._asked = {"partition": number, "limit": size, **wanted}
+        self.reached = ""
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        token = self._after
+        while (self._page["next"] or "") != token:
+            yield from self._page["events"]
+            token: str = self._page["next"] or ""
+            self._page = self._client.get("/v1/events", {"after": token, **self._asked})
+        own = f"{self._number}:"
+        self.reached = next((part for part in token.split(",") if part.startswith(own)), "")
+
+
+def _first_pages(client: Client, position: str, wanted: dict[str, str]) -> list[dict[str, Any]]:
+    """A small page of each partition; how many there are is known when there is no other."""
+    pages: list[dict[str, Any]] = []
+    while True:
+        asked = {"after": position, "partition": len(pages), "limit": FIRST_PAGE, **wanted}
+        try:
+            pages.append(client.get("/v1/events", asked))
+        except ClientError as error:
+            if error.field != "partition":
+                raise
+            return pages
+
+
+def _recorded_at(event: dict[str, Any]) -> datetime:
+    return datetime.fromisoformat(event["recorded_at"])
 
 
 def _event_line(event: dict[str, Any]) -> Text:

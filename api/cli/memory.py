@@ -26,12 +26,13 @@ from api.cli.output import FAILED, USAGE, plain
 from api.listening import LOOPBACK
 from ingest.client_key import client_key
 from ingest.errors import InvalidSetting
-from ingest.settings import from_environment
+from ingest.settings import Settings, from_environment
 
 T = TypeVar("T")
 
 CONNECT_TIMEOUT_S = 10.0
 """An answer may take as long as it takes."""
+ADVICE = "start one with `mnemolog up --drop-in agentd`, or set AGENTD_MEMORY_SERVICE_URL to where it is"
 RULE = "-" * 80
 SHOWN_BYTES, CUT_BYTES = 50, 49
 """Content of more bytes than that is cut in the table of `list`, to so many and an ellipsis."""
@@ -108,7 +109,8 @@ KindName = Annotated[MemoryKind | None, typer.Option("--type", case_sensitive=Fa
 
 memory = typer.Typer(
     name="memory",
-    help="The commands of agentd's `agent memory`; the service is at AGENTD_MEMORY_SERVICE_URL.",
+    help="The commands of agentd's `agent memory`; the service is at AGENTD_MEMORY_SERVICE_URL, "
+    "else on the host of MNEMOLOG_URL, at MNEMOLOG_AGENTD_PORT.",
     no_args_is_help=True,
 )
 
@@ -271,24 +273,33 @@ def _ask(method: str, path: str, shape: type[T], *, body: Any = None, params: di
 
 def _client() -> httpx.Client:
     settings = from_environment(os.environ)
-    url = (os.environ.get("AGENTD_MEMORY_SERVICE_URL") or f"http://localhost:{settings.agentd_ports[0]}").rstrip("/")
-    try:
-        parts = httpx.URL(url)
-    except httpx.InvalidURL:
-        parts = httpx.URL()
-    if parts.scheme not in ("http", "https") or not parts.host:
-        raise InvalidSetting(f"AGENTD_MEMORY_SERVICE_URL={url!r} is not an http:// or https:// address")
+    url = _service(os.environ.get("AGENTD_MEMORY_SERVICE_URL") or "", settings)
     headers = {"Accept": "application/json", "Content-Type": "application/json"}
-    key = client_key(url, os.environ)
-    hosts = {parts.host, urlsplit(settings.url).hostname or ""}
+    key = client_key(str(url), os.environ)
+    hosts = {url.host, urlsplit(settings.url).hostname or ""}
     if key is None and (len(hosts) == 1 or hosts <= LOOPBACK):
         key = client_key(settings.url, os.environ)  # another port of the same server
     if key:
         headers["Authorization"] = f"Bearer {key}"
     # a proxy that the environment names cannot reach the service on this machine
-    trust_env = parts.host not in LOOPBACK
+    trust_env = url.host not in LOOPBACK
     timeout = httpx.Timeout(None, connect=CONNECT_TIMEOUT_S)
     return httpx.Client(base_url=url, headers=headers, timeout=timeout, trust_env=trust_env)
+
+
+def _service(named: str, settings: Settings) -> httpx.URL:
+    """The service that is named; else our door on the host where every other command finds its server.
+
+    Raises InvalidSetting.
+    """
+    variable, url = ("AGENTD_MEMORY_SERVICE_URL", named.rstrip("/")) if named else ("MNEMOLOG_URL", settings.url)
+    try:
+        parts = httpx.URL(url)
+    except httpx.InvalidURL:
+        parts = httpx.URL()
+    if parts.scheme not in ("http", "https") or not parts.host:
+        raise InvalidSetting(f"{variable}={url!r} is not an http:// or https:// address")
+    return parts if named else httpx.URL(scheme=parts.scheme, host=parts.host, port=settings.agentd_ports[0])
 
 
 @contextmanager
@@ -306,7 +317,7 @@ def _answering(client: httpx.Client) -> Generator[None]:
     try:
         yield
     except httpx.TransportError as error:
-        _fail(f"no memory service answers at {client.base_url}: {error or type(error).__name__}")
+        _fail(f"no memory service answers at {client.base_url}: {error or type(error).__name__}; {ADVICE}")
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         _fail(f"{client.base_url} does not answer as a memory service does: {error}")
 

@@ -12,7 +12,6 @@ from typing import Annotated
 
 import typer
 import uvloop
-from redis.exceptions import RedisError
 from rich.console import Console
 from rich.text import Text
 
@@ -137,6 +136,8 @@ def mcp(
 @contextmanager
 def _explained(settings: Settings) -> Generator[None]:
     """Turns what a process cannot work without into an error that says what, where, and what to do."""
+    from redis.exceptions import RedisError
+
     try:
         yield
     except (RedisError, LogUnavailable) as error:

@@ -6,11 +6,16 @@ Guarantee: a text's vector does not depend on the texts embedded with it, becaus
 token by itself (see `bert_graph.py`). So a replay gives the vectors that were live, however it was batched.
 """
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+# onnxruntime reports what it runs to its maker, and keeps an id for that in the user's cache. It reads this when it is
+# imported (its own call comes too late), and a memory reports to nobody, whatever the environment says.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import numpy as np
 import onnxruntime as ort  # pyright: ignore[reportMissingTypeStubs]

@@ -191,11 +191,13 @@ async def test_a_second_up_says_what_is_in_its_way(short_path: Path, cache_dir: 
         other = str(short_path / "other")
         same_port = run({**first.variables, "MNEMOLOG_DATA_DIR": other}, "up")
         assert same_port.returncode == 1
-        assert f"port {port}" in same_port.stderr
+        assert f"port {port} is in use by `mnemolog up with {short_path / 'data'}`" in same_port.stderr
+        assert f"(process {first.process.pid})" in same_port.stderr
         assert "MNEMOLOG_PORT" in " ".join(same_port.stderr.split())
         same_data = run({**first.variables, "MNEMOLOG_PORT": str(free_port())}, "up")
         assert same_data.returncode == 1
-        assert "another Valkey already serves" in " ".join(same_data.stderr.split())
+        assert f"is in use by `mnemolog up` (process {first.process.pid})" in same_data.stderr
+        assert "MNEMOLOG_DATA_DIR" in same_data.stderr
         for refused in (same_port, same_data):
             assert "error:" in refused.stderr
             assert "Traceback" not in refused.stderr

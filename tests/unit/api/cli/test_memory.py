@@ -43,8 +43,24 @@ def test_an_address_that_is_none_is_a_wrong_command(url: str):
     assert "AGENTD_MEMORY_SERVICE_URL" in done.stderr
 
 
-def test_without_an_address_it_is_the_port_of_our_door():
-    environment = {"AGENTD_MEMORY_SERVICE_URL": "", "MNEMOLOG_AGENTD_PORT": "1"}
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({}, "http://127.0.0.1:1"),
+        ({"MNEMOLOG_URL": "http://127.0.0.2:3111"}, "http://127.0.0.2:1"),
+        ({"MNEMOLOG_URL": "http://[::1]:3111/"}, "http://[::1]:1"),
+        ({"MNEMOLOG_URL": "http://127.0.0.2:3111", "AGENTD_MEMORY_SERVICE_URL": "http://127.0.0.3:2"}, "127.0.0.3:2"),
+    ],
+)
+def test_without_a_service_it_is_our_door_on_the_host_of_every_other_command(chosen: dict[str, str], expected: str):
+    environment = {"AGENTD_MEMORY_SERVICE_URL": "", "MNEMOLOG_URL": "", "MNEMOLOG_AGENTD_PORT": "1", **chosen}
     done = CliRunner().invoke(application(), ["memory", "health"], env=environment)
     assert done.exit_code == 1
-    assert "http://localhost:1" in done.stderr
+    assert f"{expected}: " in done.stderr
+    assert "mnemolog up --drop-in agentd" in done.stderr
+
+
+def test_a_server_address_that_is_none_is_a_wrong_command():
+    environment = {"AGENTD_MEMORY_SERVICE_URL": "", "MNEMOLOG_URL": "localhost:3111"}
+    done = CliRunner().invoke(application(), ["memory", "health"], env=environment)
+    assert (done.exit_code, "MNEMOLOG_URL" in done.stderr) == (2, True)
