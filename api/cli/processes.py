@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 import uvloop
 from rich.console import Console
+from rich.text import Text
 
 from ingest.redaction import RedactingFormatter, secrets_of
 from ingest.settings import Settings, from_environment
@@ -46,7 +47,7 @@ def up(
         signal.signal(name, _interrupt)
     try:
         with console.status("starting") as status:
-            supervisor.start(on_wait=status.update)
+            supervisor.start(on_wait=lambda what: status.update(Text(what)))
         settings = supervisor.settings
         url = local_url(settings)
         if supervisor.notice:

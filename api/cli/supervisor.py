@@ -105,11 +105,17 @@ class Supervisor:
         self.settings = settings
         self.notice = ""
         """What is to be known of who gets in, once it has started."""
+        self.waits_for = ""
+        """How far the index was when the API was asked last, if that was what it waited for."""
         self.worker = Child("worker", settings, worker_niceness)
         self.api = Child("api", settings)
 
     def start(self, timeout_s: float = 120.0, on_wait: Callable[[str], None] = lambda what: None) -> None:
-        """Start everything and wait until it is ready; raises ServerStartFailed with the end of the log at fault."""
+        """Start everything and wait until it is ready; raises ServerStartFailed with the end of the log at fault.
+
+        That is when a child has died, and when nothing has come of it for `timeout_s`; an index that gets on is waited
+        for as long as it takes.
+        """
         for port, variable in ports_of(self.settings).items():
             _check_port(self.settings.host, port, variable)
         if self.valkey is not None:
@@ -125,8 +131,12 @@ class Supervisor:
         self.worker.start()
         self.api.start()
         on_wait("starting worker and API")
-        deadline = time.monotonic() + timeout_s
+        deadline, told = time.monotonic() + timeout_s, ""
         while not self.ready():
+            if self.waits_for not in ("", told):
+                told = self.waits_for
+                deadline = time.monotonic() + timeout_s
+                on_wait(told)
             for child in (self.api, self.worker):
                 if child.pid is None or time.monotonic() > deadline:
                     words = child.last_words()
@@ -146,6 +156,8 @@ class Supervisor:
             return False
         if answer.status_code == 401:
             return not self.settings.secret
+        fault = answer.json() if answer.status_code == 503 else {}
+        self.waits_for = fault["reason"] if fault.get("code") == "index" else ""
         return answer.status_code == 200 and all(one["code"] != "no_worker" for one in answer.json()["degraded"])
 
     def watch(self) -> None:

@@ -165,7 +165,7 @@ class _Work(NamedTuple):
 
     redis: Client
     keys: GenerationKeys
-    index: IndexReplica
+    replica: IndexReplica
     partition: int
     comparison: Comparison
     in_thread: InThread
@@ -175,14 +175,14 @@ class _Work(NamedTuple):
         """Put documents as they are now, with vectors as far as they are cached; returns the ids of new ones."""
         documents = await load(self.redis, self.keys, [place.id for place in batch])
         entries = await asyncio.to_thread(_entries, documents)
-        done = await self.in_thread(self.index.put_unless, self.partition, entries, self.comparison.changed)
-        if done.without_vectors and self.index.vectors.dimensions:
+        done = await self.in_thread(self.replica.put_unless, self.partition, entries, self.comparison.changed)
+        if done.without_vectors and self.replica.vectors.dimensions:
             await self._give_vectors(batch, documents, {entry.id: entry for entry in entries}, done.without_vectors)
         return done.inserted
 
     async def remove_others(self, known: set[str]) -> list[str]:
         """Remove what is no document any more. One that the scan has missed is put; returns the ids of those."""
-        others: list[str] = await self.in_thread(self.index.names_beyond, self.partition, known)
+        others: list[str] = await self.in_thread(self.replica.names_beyond, self.partition, known)
         inserted: list[str] = []
         for start in range(0, len(others), NAMES_AT_ONCE):
             if await live_generation(self.redis, self.partition) != self.keys.generation:
@@ -190,7 +190,7 @@ class _Work(NamedTuple):
             names = [DocumentId(name) for name in others[start : start + NAMES_AT_ONCE]]
             documents = await load(self.redis, self.keys, names)
             gone = [name for name, one in zip(names, documents, strict=True) if index_entry(one) is None]
-            await self.in_thread(self.index.remove_unless, gone, self.comparison.changed)
+            await self.in_thread(self.replica.remove_unless, gone, self.comparison.changed)
             missed = [one for one in documents if isinstance(one, Searched)]
             at = [Place(Position.parse(one.position or str(START)), DocumentId(one.id)) for one in missed]
             inserted += await self.put([place for place in at if place.position <= self.comparison.up_to])
@@ -201,7 +201,7 @@ class _Work(NamedTuple):
         sorted_before: set[int] = set()
         for start in range(0, len(inserted), NAMES_AT_ONCE):
             names = inserted[start : start + NAMES_AT_ONCE]
-            await self.in_thread(self.index.sort_episodes, names, rank, sorted_before)
+            await self.in_thread(self.replica.sort_episodes, names, rank, sorted_before)
 
     async def _give_vectors(
         self,
@@ -212,7 +212,7 @@ class _Work(NamedTuple):
     ) -> None:
         wanted = set(missing)
         texts = await asyncio.to_thread(_texts, [one for one in documents if one is not None and one.id in wanted])
-        keys = [embedding(cache_key(self.index.model, text)) for parts in texts.values() for text in parts]
+        keys = [embedding(cache_key(self.replica.model, text)) for parts in texts.values() for text in parts]
         async with self.redis.pipeline(transaction=False) as pipe:
             for key in keys:
                 pipe.get(key)
@@ -223,12 +223,12 @@ class _Work(NamedTuple):
             cached: list[bytes | None] = [next(rows) for _ in parts]
             packed = b"".join(row for row in cached if row is not None)
             if None not in cached:
-                item = Vectors(name, self.index.model, self.index.vectors.dimensions, packed)
+                item = Vectors(name, self.replica.model, self.replica.vectors.dimensions, packed)
                 items.append((entries[name].terms, item))
             else:
                 to_embed.append(name)
         for start in range(0, len(items), VECTORS_AT_ONCE):
-            await self.in_thread(self.index.give_vectors, items[start : start + VECTORS_AT_ONCE])
+            await self.in_thread(self.replica.give_vectors, items[start : start + VECTORS_AT_ONCE])
         if to_embed and self.queue:
             await self._queue(batch, documents, set(to_embed))
 
