@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from errno import EACCES
 from pathlib import Path
 
 
@@ -15,9 +16,11 @@ def sync(path: Path) -> None:
 
 
 def private_folder() -> Path:
-    """A temporary folder of this user alone, made if it is not there."""
+    """A temporary folder of this user alone, made if it is not there. Raises PermissionError when it is another's."""
     folder = Path(tempfile.gettempdir()) / f"mnemolog-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.lstat().st_uid != os.getuid():  # anybody may have made it, or a link, in a folder open to all
+        raise PermissionError(EACCES, "belongs to another user: remove it, or set TMPDIR", str(folder))
     return folder
 
 

@@ -149,7 +149,7 @@ def _dead_letters(findings: Findings) -> Iterator[Check]:
 
 def _index(findings: Findings) -> Iterator[Check]:
     trouble, outdated_s = findings.vitals.index_trouble, findings.vitals.outdated_s
-    if not findings.vitals.index_ready:
+    if not findings.vitals.index_ready and not findings.vitals.index_partly:
         yield _check("index", "index-ready", "fail", f"the search index does not answer: {trouble or 'not built yet'}")
     elif trouble:
         yield _check("index", "index-trouble", "warn", f"the search index answers, but: {trouble}")

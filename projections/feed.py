@@ -38,13 +38,17 @@ class Vectors(Struct, frozen=True, tag=3, array_like=True):
 
 
 class Switched(Struct, frozen=True, tag=4, array_like=True):
-    """The last entry of this generation: readers go on with the feed of `generation`, from its beginning."""
+    """The last entry of this generation: readers go on with the feed of `generation`, behind its entry `feed`.
+
+    Both generations' documents were of the same position then. `feed` is "" where that is not known: see `comparing`.
+    """
 
     generation: int
+    feed: str = ""
 
 
 class Cleared(Struct, frozen=True, tag=5, array_like=True):
-    """The feed was written anew: all that was known of the partition goes, all there is follows."""
+    """The feed was written anew, while its generation was not live: all there is follows."""
 
 
 FeedItem: TypeAlias = Put | Remove | Vectors | Switched | Cleared

@@ -61,7 +61,7 @@ def _stops(sample: Sample) -> Iterator[Condition]:
     if sample.log_file_ok is False:
         told = "the log's server cannot write its append-only file: look at its log and its disk"
         yield Condition("log_file", told, "stops")
-    if not sample.index_ready:
+    if not sample.index_ready and not sample.index_partly:
         yield Condition("index", sample.index_trouble or "the index is loading", "stops")
     elif sample.outdated_s >= OUTDATED_S:
         told = f"the index has followed a generation that is not the live one for {sample.outdated_s:.0f} s"
@@ -74,6 +74,8 @@ def _stops(sample: Sample) -> Iterator[Condition]:
 def _limits(sample: Sample, pressure: Pressure | None) -> Iterator[Condition]:
     if pressure is not None:
         yield Condition("overloaded", f"writes are refused: {pressure.reason}", "limits")
+    if sample.index_partly:
+        yield Condition("index_partial", sample.index_trouble or "the index is reading some partitions again", "limits")
     if not sample.workers:
         yield Condition("no_worker", "no worker is alive: what is written is not projected", "limits")
 

@@ -27,8 +27,9 @@ class Signs(Struct, frozen=True, kw_only=True):
     """How everything is at one moment. Sizes are in bytes, counts are of all partitions together.
 
     `oldest_pending_s` is how long the first event waits that is not projected. `memory_limit` is `maxmemory`, 0 for
-    none; on a cluster both are of the fullest node. `outdated_s` says for how long the index has followed a generation
-    that is no longer the live one, `lost_writes` which acknowledged events the log's server came back without.
+    none; on a cluster both are of the fullest node. `index_partly`: the index is not ready, for some partitions alone.
+    `outdated_s` says for how long it has followed a generation that is no longer the live one, `lost_writes` which
+    acknowledged events the log's server came back without.
     """
 
     oldest_pending_s: float = 0.0
@@ -43,6 +44,7 @@ class Signs(Struct, frozen=True, kw_only=True):
     disk_free: int | None = None
     snapshot_age_s: float | None = None
     index_ready: bool = True
+    index_partly: bool = False
     index_trouble: str = ""
     outdated_s: float = 0.0
     lost_writes: str = ""
@@ -65,9 +67,11 @@ class Index(Protocol):
     @property
     def ready(self) -> bool: ...
     @property
+    def partly(self) -> bool: ...
+    @property
     def at(self) -> Mapping[int, FeedPosition]: ...
-
-    trouble: str | None
+    @property
+    def trouble(self) -> str | None: ...
 
 
 class Vitals:
@@ -117,6 +121,7 @@ class Vitals:
             disk_free=disk_free,
             snapshot_age_s=snapshot_age_s,
             index_ready=self._index.ready,
+            index_partly=self._index.partly,
             index_trouble=self._index.trouble or "",
             outdated_s=self._outdated_s(),
             lost_writes=lost_writes,

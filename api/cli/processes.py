@@ -53,7 +53,7 @@ def up(
         signal.signal(name, _interrupt)
     try:
         with console.status("starting") as status, _explained(settings):
-            supervisor.start(on_wait=status.update)
+            supervisor.start(on_wait=lambda what: status.update(Text(what)))
         settings = supervisor.settings
         url = local_url(settings)
         if supervisor.notice:

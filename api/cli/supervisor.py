@@ -136,6 +136,8 @@ class Supervisor:
         self.settings = settings
         self.notice = ""
         """What is to be known of who gets in, once it has started."""
+        self.waits_for = ""
+        """How far the index was when the API was asked last, if that was what it waited for."""
         self.worker = Child("worker", settings, worker_niceness)
         self.api = Child("api", settings)
         self._ports: list[Lock] = []
@@ -149,8 +151,9 @@ class Supervisor:
     def start(self, timeout_s: float = 120.0, on_wait: Callable[[str], None] = lambda what: None) -> None:
         """Start everything and wait until it is ready; raises a MnemologError that says what is in the way.
 
-        A child that dies meanwhile is started again, TRIES times in all. After an error nothing runs, and nothing was
-        touched that another `up` has in use.
+        A child that dies meanwhile is started again, TRIES times in all. When nothing has come of it for `timeout_s`,
+        starting has failed; an index that makes progress is waited for as long as it takes. After an error nothing
+        runs, and nothing was touched that another `up` has in use.
         """
         try:
             self._start(timeout_s, on_wait)
@@ -174,8 +177,12 @@ class Supervisor:
             child.hold(held)
             child.start()
         on_wait("starting worker and API")
-        deadline = time.monotonic() + timeout_s
+        deadline, told = time.monotonic() + timeout_s, ""
         while self.api.pid is None or not self.ready():
+            if self.waits_for not in ("", told):
+                told = self.waits_for
+                deadline = time.monotonic() + timeout_s
+                on_wait(told)
             for child in (self.api, self.worker):
                 if child.died() and child.deaths >= TRIES:
                     self._check_ports()
@@ -212,6 +219,8 @@ class Supervisor:
             return False
         if answer.status_code == 401:
             return not self.settings.secret
+        fault = answer.json() if answer.status_code == 503 else {}
+        self.waits_for = fault["reason"] if fault.get("code") == "index" else ""
         return answer.status_code == 200 and all(one["code"] != "no_worker" for one in answer.json()["degraded"])
 
     def watch(self) -> None:

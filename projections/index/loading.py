@@ -4,10 +4,9 @@ In a thread of its own, so that searches go on against the index that there is. 
 """
 
 import asyncio
-import logging
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,22 +14,24 @@ from typing import Any
 from ingest.connections import Client
 from projections.embedding.embedder import Embedder
 from projections.index import snapshots
-from projections.index.reading import ahead_of_feeds, catch_up
+from projections.index.comparing import Comparison, catch_up
 from projections.index.replica import IndexReplica
-from projections.index.snapshots import FeedPosition, UnusableSnapshot
-
-logger = logging.getLogger(__name__)
+from projections.index.snapshots import FeedPosition
 
 
 @dataclass
 class Loaded:
-    """An index, what made its vectors, the folder it works in, its snapshot ("" for none), its places in the feeds."""
+    """An index, what made its vectors, the folder it works in, its snapshot ("" for none), its places in the feeds.
+
+    `comparisons` are those that are to be made, by partition.
+    """
 
     index: IndexReplica
     embedder: Embedder
     folder: Path
     snapshot: str
     at: dict[int, FeedPosition]
+    comparisons: dict[int, Comparison] = field(default_factory=dict[int, Comparison])
 
 
 class Loader:
@@ -47,24 +48,17 @@ class Loader:
 
         Removes the folders of all others.
         """
-        try:
-            loaded = await self._load("", embedder, None)
-        except UnusableSnapshot as error:
-            logger.warning("index: %s", error)
-            loaded = None
-        return loaded or await self._in_thread(self._empty, embedder)
+        return await self._in_thread(self._read, "", embedder, None) or await self._in_thread(self._empty, embedder)
 
     async def at_least(self, snapshot: str, embedder: Embedder, keep: Path) -> Loaded | None:
         """The newest snapshot's index if that is `snapshot` or a later one, of an embedder's vectors; else None.
 
         Folders but it and `keep` are removed.
-
-        Raises UnusableSnapshot.
         """
-        return await self._load(snapshot, embedder, keep)
+        return await self._in_thread(self._read, snapshot, embedder, keep)
 
     async def catch_up(self, loaded: Loaded, goal: Loaded) -> None:
-        """Apply what the feeds hold, at least as far as `goal` stands. Raises Unfollowable when they do not hold it."""
+        """Apply what the feeds hold, or else the documents, at least as far as `goal` stands."""
         for partition, at in loaded.at.items():
             loaded.at[partition] = await catch_up(
                 self._redis, loaded.index, partition, at, self._in_thread, goal.at[partition]
@@ -78,18 +72,14 @@ class Loader:
     async def _in_thread(self, work: Any, *args: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
 
-    async def _load(self, least: str, embedder: Embedder, keep: Path | None) -> Loaded | None:
-        ahead = await ahead_of_feeds(self._redis, self._snapshots, embedder.model, embedder.dimensions)
-        return await self._in_thread(self._read, least, embedder, keep, ahead)
-
-    def _read(self, least: str, embedder: Embedder, keep: Path | None, ahead: frozenset[str]) -> Loaded | None:
+    def _read(self, least: str, embedder: Embedder, keep: Path | None) -> Loaded | None:
         self._sweep(keep)
         kind = embedder.model, embedder.dimensions
-        known = snapshots.newest(self._snapshots, *kind, ahead)
+        known = snapshots.newest(self._snapshots, *kind)
         if known is None or known[1].name < least:
             return None
         folder = self._folder()
-        found = snapshots.load_newest(self._snapshots, kind[0], folder, kind[1], ahead)
+        found = snapshots.load_newest(self._snapshots, kind[0], folder, kind[1], least)
         if found is None:
             return None
         index, manifest = found

@@ -1,29 +1,28 @@
 """Reading a change feed: the step that every follower of it repeats."""
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from pathlib import Path
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from ingest.connections import Client
+from ingest.connections import Client, Transaction
 from ingest.errors import MnemologError
-from ingest.log.keys import PartitionKeys
-from ingest.log.position import Position
+from ingest.log.keys import GenerationKeys, PartitionKeys
+from ingest.log.position import START, Position
 from ingest.log.scripts import look_back
-from projections.feed import Cleared, Switched, read_entry
+from projections.feed import FeedItem, Put, Remove, Switched, Vectors, read_entry
 from projections.index.replica import IndexReplica
-from projections.index.snapshots import FeedPosition, newest
-
-logger = logging.getLogger(__name__)
+from projections.index.snapshots import FeedPosition
 
 ENTRIES_A_READ = 32
+SLICE_S = 0.02
+"""For so long the thread that owns an index applies at once, when it can be interrupted: a search waits behind it."""
 InThread: TypeAlias = Callable[..., Awaitable[Any]]
 """Runs a function with its arguments in the thread that owns an index."""
 
 
 class Unfollowable(MnemologError):
-    """A feed cannot be followed from where its reader stands: it must start over, from a snapshot or from nothing."""
+    """A feed cannot be followed from where its reader stands: what it has is to be compared with the documents."""
 
 
 class FeedTrimmed(Unfollowable):
@@ -60,11 +59,8 @@ async def read_feed(redis: Client, partition: int, at: FeedPosition, block_ms: i
     trimmed, is_there = await look_back(redis, feed, at.feed)
     rows: list[tuple[bytes, dict[bytes, bytes]]] = answer[0][1] if answer else []
     if trimmed > last:
-        raise FeedTrimmed(
-            f"partition {partition}: the feed is trimmed up to {trimmed} and was read up to {at.feed}; "
-            "if no snapshot covers that, `mnemolog rebuild` writes a whole one"
-        )
-    if not is_there and trimmed < last and not (rows and _begins(rows[0][1])):
+        raise FeedTrimmed(f"partition {partition}: the feed is trimmed up to {trimmed} and was read up to {at.feed}")
+    if not is_there and trimmed < last:
         raise FeedRewound(f"partition {partition}: the server lost what was read of the feed, up to {at.feed}")
     if not rows:
         return Read([], at)
@@ -75,56 +71,15 @@ async def read_feed(redis: Client, partition: int, at: FeedPosition, block_ms: i
     return Read([fields for _, fields in rows], then)
 
 
-async def catch_up(
-    redis: Client,
-    index: IndexReplica,
-    partition: int,
-    at: FeedPosition,
-    in_thread: InThread,
-    goal: FeedPosition | None = None,
-) -> FeedPosition:
-    """Apply what a partition's feed holds behind `at`, in its live generation, to its end or to `goal` at least.
-
-    Returns how far that was. Raises Unfollowable.
-    """
-    live = await live_generation(redis, partition)
-    if at.generation != live:
-        await in_thread(index.drop_partition, partition)
-        at = FeedPosition(generation=live)
-    while goal is None or at.generation != goal.generation or Position.parse(at.feed) < Position.parse(goal.feed):
-        read = await read_feed(redis, partition, at, None)
-        if not read.entries:
-            break
-        switched = await in_thread(apply_entries, index, partition, read.entries)
-        at = read.then if switched is None else FeedPosition(generation=switched)
-    return at
+async def end_of_feed(redis: Client | Transaction, keys: GenerationKeys) -> str:
+    """The id of the last entry that a feed has had; "0-0" for none."""
+    return newest_id(await redis.xrevrange(keys.changes, count=1), await redis.get(keys.trimmed))
 
 
-async def ahead_of_feeds(redis: Client, folder: Path, model: str, dimensions: int | None = None) -> frozenset[str]:
-    """The names of the newest snapshots of a model that tell of writes which the server has lost (see FeedRewound).
-
-    To be passed over: the one behind them is of before that. Most often there are none.
-    """
-    ahead: frozenset[str] = frozenset()
-    while (found := await asyncio.to_thread(newest, folder, model, dimensions, ahead)) is not None:
-        if not await _is_ahead(redis, found[1].partitions):
-            break
-        ahead |= {found[1].name}
-        logger.warning("index: snapshot %s is passed over: the server lost writes that it tells of", found[1].name)
-    return ahead
-
-
-async def _is_ahead(redis: Client, positions: Mapping[int, FeedPosition]) -> bool:
-    for partition, at in positions.items():
-        if at.generation != await live_generation(redis, partition):
-            continue  # of this partition nothing is taken
-        try:
-            await read_feed(redis, partition, at, None)
-        except FeedRewound:
-            return True
-        except FeedTrimmed:
-            pass
-    return False
+def newest_id(rows: Sequence[tuple[bytes, Any]], trimmed: bytes | None) -> str:
+    """The id of the last entry that a feed has had, by its last entry now and the note of where it is trimmed."""
+    ids = [rows[0][0] if rows else None, trimmed]
+    return str(max(Position.parse(one) if one else START for one in ids))
 
 
 async def live_generation(redis: Client, partition: int) -> int:
@@ -132,18 +87,42 @@ async def live_generation(redis: Client, partition: int) -> int:
     return int(await redis.get(PartitionKeys(partition).generation) or 1)
 
 
-def apply_entries(index: IndexReplica, partition: int, entries: Iterable[dict[bytes, bytes]]) -> int | None:
-    """Apply entries to an index, in the thread that owns it; returns the next generation when one ends this one."""
+def steps_of(entries: Iterable[dict[bytes, bytes]]) -> deque[list[FeedItem]]:
+    """The items of entries, as they may be applied with a search between any two: but for vectors, entry by entry."""
+    steps: deque[list[FeedItem]] = deque()
     for fields in entries:
         items, _ = read_entry(fields)
+        vectors: list[FeedItem] = [item for item in items if isinstance(item, Vectors)]
+        if len(vectors) == len(items):
+            steps.extend([item] for item in vectors)
+        else:
+            steps.append(items)
+    return steps
+
+
+def apply_steps(
+    index: IndexReplica, partition: int, steps: deque[list[FeedItem]], changed: set[str] | None = None
+) -> Switched | None:
+    """Apply steps, in the thread that owns the index, and take them off: for SLICE_S, then searches have their turn.
+
+    Returns what ends this generation, if anything does; nothing is applied behind that. What is put or removed joins
+    `changed`.
+    """
+    until = time.monotonic() + SLICE_S
+    while steps:
+        items = steps.popleft()
         index.apply(partition, items)
         for item in items:
-            if isinstance(item, Switched):
-                return item.generation
+            match item:
+                case Put(entry) if changed is not None:
+                    changed.add(entry.id)
+                case Remove(name) if changed is not None:
+                    changed.add(name)
+                case Switched():
+                    steps.clear()
+                    return item
+                case _:
+                    pass
+        if time.monotonic() > until:
+            break
     return None
-
-
-def _begins(fields: dict[bytes, bytes]) -> bool:
-    """Whether an entry is the first of a feed that was written anew."""
-    items, _ = read_entry(fields)
-    return any(isinstance(item, Cleared) for item in items)

@@ -3,8 +3,9 @@
 All of it belongs to one thread (see `ReplicaService`): a search sees the index between two changes, never half of one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,13 @@ COLUMNS = (
     "renewed_ms", "importance", "confidence",
 )  # fmt: skip
 """The attributes of a replica that are columns, one row a document."""
+
+
+class Compared(NamedTuple):
+    """Ids of documents that were new to an index, and of those that have no vectors in it."""
+
+    inserted: list[str]
+    without_vectors: list[str]
 
 
 class IndexReplica:
@@ -76,10 +84,8 @@ class IndexReplica:
                 case Vectors():
                     self._set_vectors(item)
                 case Switched() | Cleared():
-                    self.drop_partition(partition)
-        self._close_holes()
-        if len(self.tail) > MAX_TAIL:
-            self.commit()
+                    pass  # the follower's business: nothing of a document changes by itself
+        self._settle()
 
     def commit(self) -> None:
         """Move the tail into the lexical index."""
@@ -98,11 +104,51 @@ class IndexReplica:
                 taken += 1
         return taken
 
-    def drop_partition(self, partition: int) -> None:
-        """Remove every document of a partition (its feed starts again from the beginning)."""
-        for ordinal in list(self.facets.of(facet("partition", str(partition)))):
-            self._remove(self.ids[ordinal])
-        self._close_holes()
+    def put_unless(self, partition: int, entries: Iterable[IndexEntry], changed: Container[str]) -> Compared:
+        """Put documents as they were read, but those that `changed` since."""
+        inserted: list[str] = []
+        without: list[str] = []
+        for entry in entries:
+            if entry.id in changed:
+                continue
+            if entry.id not in self.ordinal_of:
+                inserted.append(entry.id)
+            self._put(partition, entry)
+            if not self.vectors.has(self.ordinal_of[entry.id]):
+                without.append(entry.id)
+        self._settle()
+        return Compared(inserted, without)
+
+    def give_vectors(self, items: Iterable[tuple[str, Vectors]]) -> None:
+        """Set vectors of documents that have none, if their terms are still those that come with them."""
+        for terms_then, item in items:
+            ordinal = self.ordinal_of.get(item.id)
+            if ordinal is not None and self.terms[ordinal] == terms_then.encode() and not self.vectors.has(ordinal):
+                self._set_vectors(item)
+
+    def names_beyond(self, partition: int, known: Container[str]) -> list[str]:
+        """The documents of a partition that are not among the known."""
+        names = (self.ids[ordinal] for ordinal in self.facets.of(facet("partition", str(partition))))
+        return [name for name in names if name not in known]
+
+    def remove_unless(self, names: Iterable[str], changed: Container[str]) -> None:
+        """Remove documents, but those that `changed` since they were looked for."""
+        for name in names:
+            if name not in changed:
+                self._remove(name)
+        self._settle()
+
+    def sort_episodes(self, names: Iterable[str], rank: Mapping[str, int], done: set[int]) -> None:
+        """Sort the episodes of these documents by rank; those without one are newer. What is sorted joins `done`."""
+        for name in names:
+            ordinal = self.ordinal_of.get(name)
+            episode = -1 if ordinal is None else int(self.episode[ordinal])
+            if episode < 0 or episode in done:
+                continue
+            done.add(episode)
+            members = sorted(self.episodes[episode], key=lambda member: rank.get(self.ids[member], len(rank)))
+            self.episodes[episode] = members
+            self.sequence.values[members] = np.arange(len(members), dtype=np.int32)
 
     def partition_of(self, name: str) -> int | None:
         """The partition of a document; None when it is not here. The one question that any thread may ask."""
@@ -125,6 +171,12 @@ class IndexReplica:
             return []
         members, place = self.episodes[episode], int(self.sequence[ordinal])
         return members[max(0, place - reach) : place] + members[place + 1 : place + 1 + reach]
+
+    def _settle(self) -> None:
+        """What is left to do behind some changes, before a search."""
+        self._close_holes()
+        if len(self.tail) > MAX_TAIL:
+            self.commit()
 
     def _put(self, partition: int, entry: IndexEntry) -> None:
         known = self.ordinal_of.get(entry.id)
@@ -193,11 +245,15 @@ class IndexReplica:
         self._uncommitted = True
 
     def _set_vectors(self, item: Vectors) -> None:
-        """A document's vectors, unless it is gone or another model made them."""
+        """A document's vectors, unless it is gone or another model made them.
+
+        The same ones again cost no insert: after a rebuild, all of them come again.
+        """
         ordinal = self.ordinal_of.get(item.id)
         if ordinal is not None and item.model == self.model and item.dimensions == self.vectors.dimensions:
             rows = np.frombuffer(item.rows, dtype="<f2").reshape(-1, item.dimensions)
-            self.vectors.put(ordinal, rows.astype(np.float16))
+            if not np.array_equal(rows, self.vectors.rows(ordinal)):
+                self.vectors.put(ordinal, rows.astype(np.float16))
 
     def _author(self, name: str) -> int:
         if name not in self.author_of:

@@ -6,13 +6,16 @@ position sees every document up to it.
 When a purge asks for it (PURGED), or another embedder is live, the replica loads a snapshot that fits beside the index
 that it has, which goes on answering, brings it up to where the old one stands, and only then changes over and deletes
 the old one's files. Until then both are in memory. The embedder changes with the index, in one step.
+
+Nothing else takes the index away from its readers: where a feed cannot be followed, or another generation became live,
+the partition is compared with its documents in the index that there is (see `following`).
 """
 
 import asyncio
 import logging
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,12 +30,12 @@ from ingest.tasks import end
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import Embedders
 from projections.index import presence
+from projections.index.comparing import Comparison
 from projections.index.following import Followers
 from projections.index.loading import Loaded, Loader
-from projections.index.reading import Unfollowable
 from projections.index.replica import IndexReplica
 from projections.index.search import Filter, Hit, Question, search
-from projections.index.snapshots import FeedPosition, UnusableSnapshot
+from projections.index.snapshots import FeedPosition
 from projections.lag import entries_behind
 
 logger = logging.getLogger(__name__)
@@ -42,6 +45,8 @@ RETRY_S = 1.0
 LAG_EVERY_S = 0.5
 LOOK_EVERY_S = 0.5
 """For a purge, or another embedder."""
+LOAD_AGAIN_S = 2.0
+"""After a look that found no such snapshot: to find that one is damaged takes reading all of it."""
 SIGN_OFF_S = 1.0
 READ_WAIT_S = 1.0
 """How long a read waits for what it names, unless a replica is told otherwise."""
@@ -69,25 +74,40 @@ class ReplicaService:
         self._loader = Loader(redis, partitions, work, snapshot_folder)
         self.embedders = embedders
         self._thread = ThreadPoolExecutor(1, "index")
+        self._one_change = asyncio.Lock()
+        """Of all that change the index, one waits for its thread at a time: a search waits for no more than that."""
         self._live: Loaded | None = None
         self._changed = asyncio.Condition()
         self._caught_up: set[int] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._following: list[asyncio.Task[Any]] = []
         self._closing = False
+        self._was_ready = False
+        self._fault: str | None = None
         self._purged = ""
         self._announced = ""
         """The snapshot before which nothing is left in this replica's memory or files."""
         self.name = name or work.name
         self._read_wait_s = read_wait_s
-        self.trouble: str | None = None
         self.lag: dict[int, int] = {}
         """Log entries not projected yet, by partition that is behind, as of less than a second ago."""
 
     @property
     def ready(self) -> bool:
-        """True once every partition has been read up to where its feed stood at the start."""
-        return self.trouble is None and len(self._caught_up) == self._partitions
+        """True once every partition is complete, and has been read up to where its feed stood at the start."""
+        return self._fault is None and len(self._caught_up) == self._partitions
+
+    @property
+    def partly(self) -> bool:
+        """Whether the index has been ready, and is not now for some of its partitions alone: the others are served."""
+        return self._was_ready and self._fault is None and not self.ready
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps the index from being ready, beside its start."""
+        if self._fault is not None or self._live is None:
+            return self._fault
+        return _account({one: of for one, of in self._live.comparisons.items() if not of.complete})
 
     @property
     def embedder(self) -> Embedder:
@@ -111,8 +131,21 @@ class ReplicaService:
 
     @property
     def applied(self) -> dict[int, Position]:
-        """The log position covered, by partition."""
-        return {partition: at.position for partition, at in self.at.items()}
+        """The log position covered, by partition; the beginning for one whose documents are being compared."""
+        unsure = self._unsure
+        return {partition: START if partition in unsure else at.position for partition, at in self.at.items()}
+
+    @property
+    def comparing(self) -> list[int]:
+        """The partitions that are, or wait to be, compared with their documents."""
+        return [] if self._live is None else sorted(self._live.comparisons)
+
+    @property
+    def _unsure(self) -> Collection[int]:
+        """Partitions of which the index may lack what its position covers."""
+        if self._live is None:
+            return ()
+        return [partition for partition, comparison in self._live.comparisons.items() if not comparison.complete]
 
     @property
     def at(self) -> dict[int, FeedPosition]:
@@ -176,9 +209,10 @@ class ReplicaService:
     async def search(self, question: Question, allowed: Filter) -> list[Hit]:
         """Search the index as it stands.
 
-        Raises ProjectionBehind before the first load is done, OtherModel when its vectors are not of `question.model`.
+        Raises ProjectionBehind before the first load is done and while nothing is known of a partition, OtherModel when
+        its vectors are not of `question.model`.
         """
-        if self._live is None:
+        if self._live is None or any(not one.complete and not one.base for one in self._live.comparisons.values()):
             raise ProjectionBehind(0.0, await self.measure_lag())
         if question.vector is not None and question.model not in ("", self._live.index.model):
             raise OtherModel
@@ -196,6 +230,10 @@ class ReplicaService:
     async def in_index_thread(self, work: Callable[..., Result], *args: Any) -> Result:
         """Run something in the thread that owns the index."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+
+    async def _change_index(self, work: Callable[..., Result], *args: Any) -> Result:
+        async with self._one_change:
+            return await self.in_index_thread(work, *args)
 
     @property
     def index(self) -> IndexReplica:
@@ -223,18 +261,16 @@ class ReplicaService:
             try:
                 if self._live is None:
                     await self._load()
-                self.trouble = None
+                self._fault = None
                 if (fresh := await self._follow_all()) is not None:
                     await self._replace(fresh)
                 continue
-            except Unfollowable as error:
-                self._live, self.trouble = None, str(error)
-                logger.warning("index: loading again: %s", self.trouble)
             except (RedisError, OSError) as error:  # nothing is lost: the followers go on where they stopped
-                self.trouble = f"Redis is away: {error}"
-                logger.warning("index: %s", self.trouble)
+                self._fault = f"Redis is away: {error}"
+                logger.warning("index: %s", self._fault)
             except Exception as error:
-                self._live, self.trouble = None, f"the index failed: {error!r}"
+                self._live, self._fault = None, f"the index failed: {error!r}"
+                self._was_ready = False
                 logger.exception("index: loading again after a fault")
             await asyncio.sleep(RETRY_S)
 
@@ -249,13 +285,14 @@ class ReplicaService:
         """Follow every feed until something goes wrong, or until what takes its place is loaded, which is returned."""
         live = self._live
         assert live is not None
-        feeds = Followers(self._redis, live, self._caught_up, self.in_index_thread, self._notify)
+        feeds = Followers(self._redis, live, self._caught_up, self._change_index, self._notify)
         followers = [
             asyncio.create_task(feeds.follow(partition), name=f"feed-{partition}")
             for partition in range(self._partitions)
         ]
+        comparing = asyncio.create_task(feeds.compare(), name="index-replica-comparing")
         newer = asyncio.create_task(self._newer(live), name="index-replica-newer")
-        self._following = [*followers, newer]
+        self._following = [*followers, comparing, newer]
         try:
             done, _ = await asyncio.wait(self._following, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -268,7 +305,7 @@ class ReplicaService:
 
     async def _newer(self, live: Loaded) -> Loaded:
         """What a purge, or a change of the embedder, wants in the place of `live`, nearly caught up."""
-        told = ""
+        told, again_at = "", 0.0
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             embedder = await self.embedders.refresh()
@@ -277,14 +314,14 @@ class ReplicaService:
                 live.embedder = embedder
             if same and self._purged <= live.snapshot:
                 continue
-            trouble = f"no snapshot {self._purged} or later, with vectors of {embedder.model}, is in their folder"
-            try:
-                fresh = await self._loader.at_least(self._purged, embedder, live.folder)
-                if fresh is not None:
-                    await self._loader.catch_up(fresh, live)
-                    return fresh
-            except (UnusableSnapshot, Unfollowable) as error:
-                trouble = str(error)
+            if time.monotonic() < again_at:
+                continue
+            fresh = await self._loader.at_least(self._purged, embedder, live.folder)
+            if fresh is not None:
+                await self._loader.catch_up(fresh, live)
+                return fresh
+            again_at = time.monotonic() + LOAD_AGAIN_S
+            trouble = f"no usable snapshot {self._purged} or later has vectors of {embedder.model}"
             if trouble != told:
                 left = "erased documents are still in its files" if same else f"it searches with {live.index.model}"
                 logger.warning("index: %s: %s", left, trouble)
@@ -297,11 +334,7 @@ class ReplicaService:
         """
         live = self._live
         assert live is not None
-        try:
-            await self._loader.catch_up(fresh, live)
-        except Unfollowable as error:
-            logger.warning("index: trying again to start from a newer snapshot: %s", error)
-            return
+        await self._loader.catch_up(fresh, live)
         old = [live]
         del live
         self._live = fresh
@@ -312,8 +345,22 @@ class ReplicaService:
         logger.info("index: started again from snapshot %s, of %s", fresh.snapshot, fresh.index.model)
 
     async def _notify(self) -> None:
+        self._was_ready = self._was_ready or self.ready
         async with self._changed:
             self._changed.notify_all()
+
+
+def _account(comparisons: Mapping[int, Comparison]) -> str | None:
+    """What is to be known of the comparisons that reads wait for; None when there are none."""
+    if not comparisons:
+        return None
+    names = ", ".join(map(str, sorted(comparisons)))
+    done = sum(one.done for one in comparisons.values())
+    first = comparisons[min(comparisons)]
+    return (
+        f"the index of partitions {names} is being made from their documents ({done:,} so far), "
+        f"until then some may be missing or out of date: {first.why}"
+    )
 
 
 def _discard(old: list[Loaded]) -> None:

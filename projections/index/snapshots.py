@@ -5,7 +5,9 @@ model its vectors are of and where in every partition's feed it stands; a file t
 """
 
 import hashlib
+import logging
 import shutil
+import tempfile
 from collections.abc import Container, Mapping
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import msgspec
 import numpy as np
 import zstandard
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ingest.errors import MnemologError
 from ingest.log.position import START, Position
@@ -21,6 +24,8 @@ from projections.index.filters import BitMap, Facets
 from projections.index.lexical import link_or_copy
 from projections.index.replica import COLUMNS, IndexReplica
 from projections.index.vectors import Vectors
+
+logger = logging.getLogger(__name__)
 
 FORMAT = 2
 KEPT = 2
@@ -48,7 +53,7 @@ class FeedPosition(Struct, frozen=True, kw_only=True):
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
-    """What a snapshot is. `files` maps each file to the SHA-256 of its bytes."""
+    """What a snapshot is. `files` maps each file to the SHA-256 of its bytes, `digest` is that of all the rest here."""
 
     format: int
     name: str
@@ -57,6 +62,13 @@ class Manifest(Struct, frozen=True, kw_only=True):
     documents: int
     partitions: dict[int, FeedPosition]
     files: dict[str, str]
+    digest: str = ""
+
+    @property
+    def signed(self) -> "Manifest":
+        """The manifest with its digest."""
+        plain = msgspec.json.encode(replace(self, digest=""))
+        return replace(self, digest=hashlib.sha256(plain).hexdigest())
 
 
 class _Texts(Struct, array_like=True):
@@ -68,6 +80,16 @@ class _Texts(Struct, array_like=True):
     episodes: list[list[int]]
     facets: dict[str, bytes]
     alive: bytes
+
+
+def unwritable(folder: Path) -> str | None:
+    """Why no snapshot can be written into a folder; None where one can."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError as error:
+        return f"{folder} is not writable: {error}"
 
 
 def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name: str) -> Manifest:
@@ -94,21 +116,21 @@ def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name
         documents=len(index),
         partitions=dict(at),
         files={str(path.relative_to(work)): _sha256(path) for path in sorted(work.rglob("*")) if path.is_file()},
-    )
+    ).signed
     (work / "manifest.json").write_bytes(msgspec.json.encode(manifest))
     work.rename(folder / name)
     return manifest
 
 
 def newest(
-    folder: Path, model: str, dimensions: int | None = None, without: Container[str] = ()
+    folder: Path, model: str, dimensions: int | None = None, without: Container[Path] = ()
 ) -> tuple[Path, Manifest] | None:
     """The newest snapshot made with `model`, with vectors of `dimensions` if given; None when there is none.
 
-    Those whose names are in `without` are passed over.
+    Those in `without` are passed over.
     """
     for path in sorted(folder.glob("[!.]*"), reverse=True):
-        if path.name in without or (manifest := _manifest(path)) is None:
+        if path in without or (manifest := _manifest(path)) is None:
             continue
         alike = manifest.model == model and dimensions in (None, manifest.dimensions)
         if manifest.format == FORMAT and alike:
@@ -118,14 +140,24 @@ def newest(
 
 def _manifest(path: Path) -> Manifest | None:
     try:
-        return msgspec.json.decode((path / "manifest.json").read_bytes(), type=Manifest)
-    except (OSError, msgspec.MsgspecError):
+        manifest = msgspec.json.decode((path / "manifest.json").read_bytes(), type=Manifest)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
+    return manifest if manifest.digest in ("", manifest.signed.digest) else None
 
 
 def _model_of(path: Path) -> str | None:
     manifest = _manifest(path)
     return None if manifest is None else manifest.model
+
+
+def damage(path: Path, manifest: Manifest) -> str | None:
+    """What is wrong with the files of a snapshot; None for nothing. Reads all of it."""
+    try:
+        altered = [name for name, expected in manifest.files.items() if _sha256(path / name) != expected]
+    except OSError as error:
+        return f"{path} is incomplete: {error}"
+    return f"{path / altered[0]} was altered" if altered else None
 
 
 def load(path: Path, manifest: Manifest, work: Path, *, model: str = "", dimensions: int | None = None) -> IndexReplica:
@@ -154,8 +186,10 @@ def load(path: Path, manifest: Manifest, work: Path, *, model: str = "", dimensi
         for column in COLUMNS:
             setattr(index, column, Column.of(np.load(path / f"{column}.npy")))
         index.vectors = Vectors.load(path, manifest.dimensions)
-    except OSError as error:
-        raise UnusableSnapshot(f"{path} is incomplete: {error}") from error
+    except UnusableSnapshot:
+        raise
+    except Exception as error:  # a damaged file makes each library raise something else
+        raise UnusableSnapshot(f"{path} is incomplete or damaged: {error!r}") from error
     index.ids, index.terms, index.facets_of = texts.ids, texts.terms, texts.facets_of
     index.ordinal_of = {name: ordinal for ordinal, name in enumerate(texts.ids) if name}
     index.authors, index.episodes = texts.authors, texts.episodes
@@ -178,21 +212,20 @@ def places_of(path: Path) -> list[tuple[str, int]]:
 
 
 def load_newest(
-    folder: Path, model: str, work: Path, dimensions: int | None = None, without: Container[str] = ()
+    folder: Path, model: str, work: Path, dimensions: int | None = None, least: str = ""
 ) -> tuple[IndexReplica, Manifest] | None:
-    """The index of the newest snapshot made with `model`, working in the new folder `work`; None when there is none.
+    """The index of the newest usable snapshot made with `model`, working in the new folder `work`; None without one.
 
-    Those whose names are in `without` are passed over. A snapshot that was pruned while it was read gave way to a newer
-    one, which is taken instead. Raises UnusableSnapshot when there is none such.
+    Those with names before `least` do not count. One that is damaged is passed over; so is one that was pruned while it
+    was read, which gave way to a newer one.
     """
     tried: set[Path] = set()
-    while (found := newest(folder, model, dimensions, without)) is not None:
+    while (found := newest(folder, model, dimensions, tried)) is not None and found[1].name >= least:
         try:
             return load(*found, work, model=model, dimensions=dimensions), found[1]
-        except UnusableSnapshot:
+        except UnusableSnapshot as error:
+            logger.warning("index: %s; it is passed over", error)
             shutil.rmtree(work, ignore_errors=True)
-            if found[0] in tried or (found[0] / "manifest.json").exists():
-                raise
             tried.add(found[0])
     return None
 

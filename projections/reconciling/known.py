@@ -1,6 +1,5 @@
 """What an index that starts now would know of a partition: the newest snapshot, then the change feed."""
 
-from collections.abc import Container
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,11 +27,9 @@ class SnapshotNames(NamedTuple):
     by_partition: dict[int, Known]
 
 
-def snapshot_names(folder: Path, model: str, without: Container[str]) -> SnapshotNames:
-    """The ids in the newest snapshot of a model, but for those named; nothing where there is none, or it is being
-    replaced. Blocks.
-    """
-    found = newest(folder, model, without=without)
+def snapshot_names(folder: Path, model: str) -> SnapshotNames:
+    """The ids in the newest snapshot of a model; nothing where there is none, or it is being replaced. Blocks."""
+    found = newest(folder, model)
     if found is None:
         return SnapshotNames({}, {})
     path, manifest = found

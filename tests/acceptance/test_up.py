@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -170,6 +171,27 @@ async def test_up_serves_stops_all_it_started_and_has_everything_the_next_time(s
         children = second.children()
         assert second.stop(signal.SIGTERM) == 0
         assert not any(map(is_running, children.values()))
+
+
+async def test_up_starts_without_the_snapshots_that_the_feeds_were_trimmed_behind(short_path: Path, cache_dir: Path):
+    """The index is made of the documents: nobody has to order that, and nothing is missing."""
+    data, port = short_path / "data", free_port()
+    with up(data, cache_dir, port) as one:
+        await one.wait_ready()
+        async with one.client() as http:
+            for n in range(5):
+                await remember(http, f"The heron said {n}")
+            assert (await http.post("/v1/admin/snapshots")).status_code == 202
+            await wait_until(lambda: bool(list((data / "snapshots").glob("[!.]*"))))
+            await remember(http, "The heron said more")
+        assert one.stop() == 0
+    shutil.rmtree(data / "snapshots")
+    with up(data, cache_dir, port) as again:
+        await again.wait_ready()
+        async with again.client() as http:
+            answer = await http.post("/v1/recall", json={"query": "heron", "project": "atlas"})
+            assert len(answer.json()["results"]) == 6
+            assert (await http.get("/readyz")).json()["documents"] == 6
 
 
 async def test_requests_come_before_projecting(short_path: Path, cache_dir: Path):

@@ -62,7 +62,7 @@ async def client(private: EmbeddedValkey) -> AsyncIterator[Client]:
 class Loaded:
     """An index that has loaded and follows everything."""
 
-    ready, trouble = True, None
+    ready, partly, trouble = True, False, None
 
     def __init__(self) -> None:
         self.at: Any = {}

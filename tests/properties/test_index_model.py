@@ -148,8 +148,7 @@ class Model:
                 if name in self.entries and model == MODEL:
                     self.rows[name] = rows
             case Switched() | Cleared():
-                for name in [name for name in self.entries if partition_of(name) == partition]:
-                    self._remove(name)
+                pass
 
     def _remove(self, name: str) -> None:
         self.entries.pop(name, None)

@@ -32,8 +32,9 @@ from projections.embedding.live import Embedders
 from projections.feed import Vectors
 from projections.index import snapshots
 from projections.index.compaction import compacted
+from projections.index.comparing import catch_up
 from projections.index.filters import BitMap, ordinals
-from projections.index.reading import FeedRewound, Unfollowable, catch_up, live_generation
+from projections.index.reading import live_generation
 from projections.index.replica import IndexReplica
 from projections.index.search import Filter, Question, matches, search
 from projections.index.snapshots import FeedPosition, UnusableSnapshot
@@ -220,20 +221,11 @@ class EmbeddingRebuild:
             known = await chosen(self._redis)
             live = known.live if known is not None else choice
             folder = self._work / name
-            try:
-                loaded = await asyncio.to_thread(self._read, live, choice, folder)
-                if loaded is None:
-                    await self._snapshot.run(force=True)
-                    continue
-                candidate = _Candidate(choice, loaded[0], embedder, folder, loaded[1], set())
-                await self._catch_up(candidate)
-            except FeedRewound:
-                await self._snapshot.run(force=True)  # one that does not tell of what is lost
+            loaded = await asyncio.to_thread(self._read, live, choice, folder)
+            if loaded is None:
+                await self._snapshot.run(force=True)
                 continue
-            except (UnusableSnapshot, Unfollowable) as error:  # a newer one took its place meanwhile
-                logger.info("embeddings: reading the index again: %s", error)
-                continue
-            return candidate
+            return await self._caught_up(_Candidate(choice, loaded[0], embedder, folder, loaded[1], set()))
         raise UnusableSnapshot(f"no snapshot of the index could be read in {TRIES} tries: look at the worker's log")
 
     def _read(self, live: Choice, choice: Choice, folder: Path) -> tuple[IndexReplica, dict[int, FeedPosition]] | None:
@@ -254,24 +246,18 @@ class EmbeddingRebuild:
         at = {partition: FeedPosition() for partition in range(self._partitions)}
         return index, at | manifest.partitions
 
-    async def _catch_up(self, candidate: _Candidate) -> None:
+    async def _caught_up(self, candidate: _Candidate) -> _Candidate:
+        """The index with all that the feeds have. What it lacks is embedded here, so nothing is queued."""
         for partition, at in candidate.at.items():
-            candidate.at[partition] = await catch_up(self._redis, candidate.index, partition, at, asyncio.to_thread)
-
-    async def _up_to_date(self, candidate: _Candidate) -> _Candidate:
-        """The index with all that the feeds have: another one where they no longer tell what this one lacks."""
-        try:
-            await self._catch_up(candidate)
-        except Unfollowable as error:
-            logger.info("embeddings: reading the index again: %s", error)
-            self._held = None
-            return await self._candidate(candidate.choice)
+            candidate.at[partition] = await catch_up(
+                self._redis, candidate.index, partition, at, asyncio.to_thread, queue=False
+            )
         return candidate
 
     async def _complete(self, candidate: _Candidate) -> _Candidate:
         """Follow the feeds and embed what has no vectors, until that is next to nothing; the index as it is then."""
         while True:
-            candidate = await self._up_to_date(candidate)
+            candidate = await self._caught_up(candidate)
             missing = await asyncio.to_thread(_missing, candidate)
             for start in range(0, len(missing), BATCH):
                 await self._embed(candidate, missing[start : start + BATCH])
@@ -284,7 +270,7 @@ class EmbeddingRebuild:
         A batch looks at the record behind its look at the queue, so what an old batch took was in the feeds before the
         record changed. Its place in the queue is another one now, from which the old batch does not take it.
         """
-        candidate = await self._up_to_date(candidate)
+        candidate = await self._caught_up(candidate)
         missing = await asyncio.to_thread(_missing, candidate)
         queued_at = to_ms(self._clock()) + 0.5  # events come at whole milliseconds
         for place in (_place(candidate, ordinal) for ordinal in missing):

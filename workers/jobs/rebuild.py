@@ -30,7 +30,7 @@ from projections.dead_letters import (
 )
 from projections.feed import Switched, entry_fields, read_entry
 from projections.fold import Changes
-from projections.index.reading import live_generation
+from projections.index.reading import end_of_feed, live_generation
 from projections.redis_store import RedisStore
 from projections.store import project
 
@@ -92,8 +92,9 @@ async def switch(redis: Client, partition: int, before: int, after: int) -> bool
     Also false when the feed of `after` is stale.
 
     Nor may the live one be behind: a forgetting that it has not applied has not erased anything yet, and would be
-    passed over. Raises WrongRebuildState when neither is live; does nothing when `after` is. The old feed ends here: it
-    must be written anew before that generation can be live again.
+    passed over. Raises WrongRebuildState when neither is live; does nothing when `after` is. The old feed ends here,
+    and names the entry of the new one behind which its followers go on: it must be written anew before that generation
+    can be live again.
     """
     keys = PartitionKeys(partition)
     old, new = keys.of_generation(before), keys.of_generation(after)
@@ -109,9 +110,10 @@ async def switch(redis: Client, partition: int, before: int, after: int) -> bool
             raise WrongRebuildState(f"partition {partition}: generation {live} is live, neither {before} nor {after}")
         if reached != filled or stale:
             return False
+        feed = await end_of_feed(pipe, new)
         pipe.multi()
         pipe.set(keys.generation, str(after))
-        pipe.xadd(old.changes, entry_fields([Switched(after)], None))
+        pipe.xadd(old.changes, entry_fields([Switched(after, feed)], None))
         pipe.set(old.stale, "1")
         try:
             await pipe.execute()

@@ -7,6 +7,7 @@ feeds that told of them are trimmed, and replicas are told to start again from i
 import asyncio
 import logging
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from redis.exceptions import ResponseError
@@ -19,9 +20,10 @@ from projections.embedding.embedder import Embedder
 from projections.embedding.live import Embedders
 from projections.index import snapshots
 from projections.index.compaction import compacted, is_worthwhile
-from projections.index.reading import Unfollowable, ahead_of_feeds, catch_up, live_generation
+from projections.index.comparing import catch_up
+from projections.index.reading import live_generation
 from projections.index.replica import IndexReplica
-from projections.index.snapshots import FeedPosition, Manifest, UnusableSnapshot
+from projections.index.snapshots import FeedPosition, Manifest
 from workers.lease import lease
 
 logger = logging.getLogger(__name__)
@@ -40,6 +42,7 @@ class SnapshotJob:
         self._folder, self._work = folder, work
         self._embedders, self._every = embedders, every
         self._id = str(new_event_id())
+        self._checked: dict[Path, str | None] = {}
         self._one_at_a_time = asyncio.Lock()  # they work in the same folder
 
     async def run(self, *, force: bool = False, compact: bool = False) -> Manifest | None:
@@ -54,6 +57,9 @@ class SnapshotJob:
             # of two that write at once the older would win, and the feeds be trimmed behind the newer
             async with lease(self._redis, SNAPSHOT_LEASE, self._id, JOB_LEASE_TTL) as mine:
                 if mine:
+                    if (trouble := await asyncio.to_thread(snapshots.unwritable, self._folder)) is not None:
+                        logger.error("no snapshot can be written, and no feed be trimmed: %s", trouble)
+                        return None
                     return await self._write(compact=compact)
                 logger.info("another worker writes a snapshot")
                 return None
@@ -66,9 +72,6 @@ class SnapshotJob:
             if compact or is_worthwhile(index):
                 index = await asyncio.to_thread(compacted, index, self._work / "compacted")
             manifest = await asyncio.to_thread(snapshots.save, index, at, self._folder, str(new_event_id()))
-        except Unfollowable as error:
-            logger.error("no snapshot can be written: %s", error)
-            return None
         finally:
             shutil.rmtree(self._work, ignore_errors=True)
         for partition, position in at.items():
@@ -80,10 +83,21 @@ class SnapshotJob:
         return manifest
 
     async def _worthwhile(self) -> bool:
+        """Whether the feeds have grown enough, or a replica that starts now would have to read all documents.
+
+        Because another generation is live, or the feed was trimmed behind a snapshot that is gone or damaged.
+        """
         entries = size = 0
+        embedder = await self._embedders.refresh()
+        at = await asyncio.to_thread(self._covered, embedder.model, embedder.dimensions)
         for partition in range(self._partitions):
             keys = PartitionKeys(partition)
-            changes = keys.of_generation(await live_generation(self._redis, partition)).changes
+            feed = keys.of_generation(await live_generation(self._redis, partition))
+            changes, covered = feed.changes, at.get(partition, FeedPosition())
+            trimmed = Position.parse(await self._redis.get(feed.trimmed) or b"0-0")
+            if covered.generation != feed.generation or trimmed > Position.parse(covered.feed):
+                logger.info("no usable snapshot covers partition %d as its feed is now", partition)
+                return True
             entries += int(await self._redis.xlen(changes))
             try:
                 size += int(await self._redis.memory_usage(changes, samples=5) or 0)
@@ -91,17 +105,27 @@ class SnapshotJob:
                 pass
         return entries >= self._every or size >= MAX_FEED_BYTES
 
+    def _covered(self, model: str, dimensions: int) -> Mapping[int, FeedPosition]:
+        """Up to where the newest usable snapshot covers the feeds. Each is read whole once, to see that it is."""
+        damaged: set[Path] = set()
+        self._checked = {path: damage for path, damage in self._checked.items() if path.exists()}
+        while (found := snapshots.newest(self._folder, model, dimensions, damaged)) is not None:
+            path, manifest = found
+            if path not in self._checked:
+                self._checked[path] = snapshots.damage(path, manifest)
+            if (damage := self._checked[path]) is None:
+                return manifest.partitions
+            logger.warning("%s", damage)
+            damaged.add(path)
+        return {}
+
     async def _start(self, embedder: Embedder) -> tuple[IndexReplica, dict[int, FeedPosition]]:
         """The newest snapshot's index and positions, else an empty one at the beginning of every feed."""
         at = {partition: FeedPosition() for partition in range(self._partitions)}
         work, kind = self._work / "read", (embedder.model, embedder.dimensions)
-        ahead = await ahead_of_feeds(self._redis, self._folder, *kind)
-        try:
-            found = await asyncio.to_thread(snapshots.load_newest, self._folder, kind[0], work, kind[1], ahead)
-            if found is not None:
-                return found[0], at | found[1].partitions
-        except UnusableSnapshot as error:
-            logger.warning("%s", error)
+        found = await asyncio.to_thread(snapshots.load_newest, self._folder, kind[0], work, kind[1])
+        if found is not None:
+            return found[0], at | found[1].partitions
         await asyncio.to_thread(shutil.rmtree, work, True)
         return await asyncio.to_thread(IndexReplica, work, embedder.dimensions, embedder.model), at
 

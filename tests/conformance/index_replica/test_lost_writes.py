@@ -1,33 +1,39 @@
 """A server that lost writes: a crash behind which its file is not synced, a failover."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from replica_pen import PARTITIONS, OpenReplica, Pen, assert_same, ids
+from replay_compare import without_vectors
+from replica_pen import PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, drain, ids
 from waiting import wait_until
 
 from ingest.commands.handler import CommandHandler
 from ingest.connections import Client
+from ingest.errors import ProjectionBehind
 from ingest.log.group_commit import GroupCommit
-from ingest.log.keys import PartitionKeys
+from ingest.log.keys import GenerationKeys, PartitionKeys
+from ingest.log.position import Token
+from projections.index import comparing as comparing_module
 from projections.index import following as following_module
+from projections.index.reading import end_of_feed
+from workers.jobs.embed import EmbeddingQueue
 from workers.jobs.snapshot import SnapshotJob
 
 
 @asynccontextmanager
-async def lost_writes(redis: Client) -> AsyncGenerator[None]:
+async def lost_writes(redis: Client, partitions: Sequence[int] = range(PARTITIONS)) -> AsyncGenerator[None]:
     """What is written inside is gone afterwards, in one instant for each partition, though it could be read before."""
     raw: Any = redis
 
     async def keys_of(partition: int) -> list[bytes]:
-        return [key async for key in redis.scan_iter(match=f"{PartitionKeys(partition).tag}*", count=1000)]
+        return [key async for key in redis.scan_iter(match=f"*{{p{partition:02d}}}*", count=1000)]
 
     before = {
         partition: {key: (max(0, await raw.pttl(key)), await raw.dump(key)) for key in await keys_of(partition)}
-        for partition in range(PARTITIONS)
+        for partition in partitions
     }
     yield
     for partition, stored_before in before.items():
@@ -83,31 +89,76 @@ async def test_what_was_written_in_the_place_of_lost_writes_does_not_hide_that_t
             await assert_same(replica, fresh)
 
 
-async def test_a_snapshot_that_tells_of_lost_writes_is_passed_over(
-    pen: Pen, open_replica: OpenReplica, snapshots: SnapshotJob, caplog: pytest.LogCaptureFixture
+async def test_a_snapshot_that_tells_of_lost_writes_is_compared_with_the_documents(
+    pen: Pen, open_replica: OpenReplica, snapshots: SnapshotJob, queue: EmbeddingQueue, embedder: HashEmbedder
 ):
-    """By replicas, and by the next snapshot, which takes its place; the feeds were trimmed behind neither."""
-    await pen.write_some(3)
-    await pen.project()
-    first = await snapshots.run(force=True)
-    assert first is not None
-    await pen.write_some(3)
+    """By replicas, and by the next snapshot. The feeds behind it were trimmed, so nothing else tells what was there."""
+    await pen.write_some(6)
     await pen.project()
     async with lost_writes(pen.redis):
         lost = await pen.remember("swordfish")
+        await pen.write_some(3)
         await pen.project()
+        await drain(queue)
         ahead = await snapshots.run(force=True)
         assert ahead is not None
-        assert ahead.documents == 6 + 6 + 6 + 1
+        assert ahead.documents == 9 + 9 + 7 + 1
+    for partition in range(PARTITIONS):  # as if the snapshot before it had trimmed them
+        keys = PartitionKeys(partition).of_generation(1)
+        await pen.redis.set(keys.trimmed, await end_of_feed(pen.redis, keys))
+        await pen.redis.delete(keys.changes)
+    embedder.asked.clear()
     async with open_replica("a") as replica:
-        assert replica.snapshot == first.name
+        assert replica.snapshot == ahead.name
         assert replica.documents == 6 + 6 + 6
         assert await ids(replica, "swordfish") == []
-        assert f"{ahead.name} is passed over" in caplog.text
+        assert await replica.in_index_thread(without_vectors, replica.index) == set()
+        assert embedder.asked == [], "vectors of what was not lost stay"
+        pen.handler = CommandHandler(GroupCommit(pen.log), PARTITIONS)
+        written = await pen.write_some(2)
+        await pen.project()
+        await replica.wait_for(written, 30)
         after = await snapshots.run(force=True)
         assert after is not None
-        assert after.documents == 6 + 6 + 6
         async with open_replica("b") as late:
             assert late.snapshot == after.name
             assert late.partition_of(lost.id) is None
             await assert_same(replica, late)
+
+
+async def test_partitions_that_lost_nothing_are_served_while_another_is_compared(
+    pen: Pen, open_replica: OpenReplica, snapshots: SnapshotJob, monkeypatch: pytest.MonkeyPatch
+):
+    """Reads wait for their own writes there; of the other partition they are told that it is behind."""
+    await pen.write_some(6)
+    await pen.project()
+    assert await snapshots.run(force=True) is not None
+    go_on = asyncio.Event()
+    places = comparing_module.places
+
+    async def held_up(redis: Client, keys: GenerationKeys) -> Any:
+        await go_on.wait()
+        return await places(redis, keys)
+
+    monkeypatch.setattr(comparing_module, "places", held_up)
+    async with open_replica("a") as replica:
+        async with lost_writes(pen.redis, [1]):
+            await pen.write_some(3)
+            await pen.project()
+            await wait_until(lambda: replica.documents == 9 + 9 + 7)
+        await wait_until(lambda: replica.trouble is not None and "partitions 1 " in replica.trouble)
+        assert replica.partly
+        assert not replica.ready
+        pen.handler = CommandHandler(GroupCommit(pen.log), PARTITIONS)
+        written = await pen.write_some(4)
+        await pen.project()
+        ((_, mine), (_, other)) = sorted(written.items())
+        await replica.wait_for(Token({0: mine}), 30)
+        assert await ids(replica, "memory11")
+        with pytest.raises(ProjectionBehind):
+            await replica.wait_for(Token({1: other}), 0.1)
+        go_on.set()
+        await replica.wait_for(written, 30)
+        await wait_until(lambda: replica.ready and not replica.partly)
+        async with open_replica("fresh") as fresh:
+            await assert_same(replica, fresh)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from rebuilding import rebuild
@@ -14,15 +15,19 @@ from waiting import wait_until
 from ingest.connections import Client, connect
 from ingest.ids import DocumentId
 from ingest.log.event_log import Stored
-from ingest.log.keys import PartitionKeys
+from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from projections.feed import Switched, read_entry
+from projections.index import comparing as comparing_module
+from projections.index import following as following_module
+from projections.index.reading import end_of_feed
 from projections.queries.documents import DocumentReader
+from projections.rebuilds.refeed import refeed
 from workers.host import RunnerHost
 from workers.jobs import rebuild as rebuild_module
 from workers.jobs.embed import EmbeddingQueue
-from workers.jobs.rebuild import clean_up
+from workers.jobs.rebuild import clean_up, fill, switch
 
 
 @asynccontextmanager
@@ -95,7 +100,8 @@ async def test_cleaning_up_takes_the_old_generation_only(pen: Pen, redis: Client
     assert await clean_up(redis, 0, 1) > 0
     assert await stored(redis, 0, 1) == ({}, {})
     ((_, last_word),) = await redis.xrange(PartitionKeys(0).of_generation(1).changes)
-    assert read_entry(last_word) == ([Switched(2)], None), "a follower that comes late is sent on"
+    end = await end_of_feed(redis, PartitionKeys(0).of_generation(2))
+    assert read_entry(last_word) == ([Switched(2, end)], None), "a follower that comes late is sent on"
     for number in range(PARTITIONS):
         assert differences(before[number], await stored(redis, number)) == {}
     assert (await stored(redis, 1, 1)).documents, "another partition's old generation is not this one's"
@@ -186,3 +192,131 @@ async def test_vectors_are_there_again_after_a_rebuild_without_a_model_call(
     assert embedder.asked == []
     async with open_replica("a") as replica:
         assert await replica.in_index_thread(without_vectors, replica.index) == set()
+
+
+@pytest.fixture
+def held_up(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Set it to let indexes be compared with the documents of the next generation."""
+    go_on = asyncio.Event()
+    places = comparing_module.places
+
+    async def waiting(redis: Client, keys: GenerationKeys) -> Any:
+        await go_on.wait()
+        return await places(redis, keys)
+
+    monkeypatch.setattr(comparing_module, "places", waiting)
+    return go_on
+
+
+async def test_recall_goes_on_while_the_index_is_compared_with_the_next_generation(
+    pen: Pen, redis: Client, queue: EmbeddingQueue, open_replica: OpenReplica, held_up: asyncio.Event
+):
+    """All that was found is found, with its vectors; reads wait for their own writes, and nobody is sent away."""
+    tea = await pen.remember("ada likes green tea")
+    doomed = await pen.remember("bob likes black coffee")
+    await pen.write_some(10)
+    await pen.project()
+    await drain(queue)
+    async with open_replica("a") as replica:
+        before = replica.applied
+        for number in range(PARTITIONS):
+            assert await rebuild(redis, pen.log, number, 10) == 1
+        await wait_until(lambda: {at.generation for at in replica.at.values()} == {2})
+        assert replica.ready
+        assert replica.trouble is None
+        assert replica.applied == before
+        assert replica.documents == 2 + 10 + 10 + 7
+        assert await ids(replica, "green tea") == [tea.id]
+        assert await replica.in_index_thread(without_vectors, replica.index) == set()
+        written = await pen.write_some(3)
+        for partition, position in Token.parse((await pen.forget(doomed.id)).position).items():
+            written.include(partition, position)
+        await pen.project()
+        await replica.wait_for(written, 30)
+        assert replica.documents == 1 + 13 + 13 + 7
+        assert await ids(replica, "black coffee") == []
+        await drain(queue)
+        held_up.set()
+        await wait_until(lambda: not replica.comparing)
+        assert replica.documents == 1 + 13 + 13 + 7
+        async with open_replica("fresh") as fresh:
+            await assert_same(replica, fresh)
+
+
+async def test_what_the_next_generation_has_not_leaves_the_index_and_what_it_has_joins_it(
+    pen: Pen, redis: Client, open_replica: OpenReplica, held_up: asyncio.Event
+):
+    """Documents that differ from those of before, as after a release that reads events in another way."""
+    tea = await pen.remember("ada likes green tea")
+    coffee = await pen.remember("bob likes black coffee")
+    await pen.write_some(3)
+    await pen.project()
+    ((partition, _),) = Token.parse(tea.position).items()
+    async with open_replica("a") as replica:
+        next_one = PartitionKeys(partition).of_generation(2)
+        level = await fill(redis, pen.log, partition, 2, 10.0)
+        assert level.level
+        stored_tea = await redis.get(next_one.doc(tea.id))
+        await redis.set(next_one.doc(tea.id), stored_tea.replace(b"green tea", b"white tea"))
+        await redis.delete(next_one.doc(coffee.id))
+        assert await switch(redis, partition, 1, 2)
+        await wait_until(lambda: replica.at[partition].generation == 2)
+        assert set(await ids(replica, "likes")) == {tea.id, coffee.id}
+        held_up.set()
+        await wait_until(lambda: not replica.comparing)
+        assert await ids(replica, "likes") == [tea.id]
+        assert await ids(replica, "white") == [tea.id]
+
+
+async def test_vectors_that_come_again_cost_no_insert(
+    pen: Pen, redis: Client, queue: EmbeddingQueue, open_replica: OpenReplica
+):
+    await pen.write_some(5)
+    await pen.project()
+    await drain(queue)
+    async with open_replica("a") as replica:
+        rows = len(replica.index.vectors._matrix)  # pyright: ignore[reportPrivateUsage]
+        for number in range(PARTITIONS):
+            assert await rebuild(redis, pen.log, number, 10) == 1
+        assert await drain(queue) == 5 + 5 + 5
+        await wait_until(lambda: {at.generation for at in replica.at.values()} == {2} and not replica.comparing)
+        for number in range(PARTITIONS):
+            end = await end_of_feed(redis, PartitionKeys(number).of_generation(2))
+            await wait_until(lambda number=number, end=end: replica.at[number].feed == end)
+        assert len(replica.index.vectors._matrix) == rows  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_a_follower_that_missed_two_switches_ends_with_the_documents_that_are_live(
+    pen: Pen, redis: Client, open_replica: OpenReplica, monkeypatch: pytest.MonkeyPatch
+):
+    """Generation 1 was live before, and is again, with a feed that was written anew meanwhile."""
+    await pen.write_some(5)
+    await pen.project()
+    async with open_replica("a") as replica:
+        held = asyncio.Event()
+        read = following_module.read_feed
+
+        async def waiting(redis: Client, partition: int, at: Any, block_ms: int | None) -> Any:
+            await held.wait()
+            return await read(redis, partition, at, block_ms)
+
+        monkeypatch.setattr(following_module, "read_feed", waiting)
+        await asyncio.sleep(1.1)  # the reads that are blocked now end within a second
+        doomed = await pen.remember("bob likes black coffee")
+        await pen.project()
+        for number in range(PARTITIONS):
+            assert await rebuild(redis, pen.log, number, 10) == 1
+            await pen.forget(doomed.id)
+            await pen.project()
+            assert (await fill(redis, pen.log, number, 1, 10.0)).level
+            await refeed(redis, PartitionKeys(number).of_generation(1))
+            assert await switch(redis, number, 2, 1)
+        await pen.write_some(2)
+        await pen.project()
+        held.set()
+        heads = Token({number: await pen.log.head(number) for number in range(PARTITIONS)})
+        await replica.wait_for(heads, 30)
+        await wait_until(lambda: replica.ready and not replica.comparing)
+        assert replica.documents == 7 + 7 + 7
+        async with open_replica("fresh") as fresh:
+            await assert_same(replica, fresh)

@@ -1,19 +1,24 @@
 """An index replica starts from a snapshot, and reads the rest of the feeds."""
 
 import asyncio
+import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rebuilding import rebuild
 from replay_compare import without_vectors
-from replica_pen import PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, closed, drain
+from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, closed, drain, ids
 from waiting import wait_until
 
 from ingest.connections import Client
-from ingest.log.keys import PartitionKeys
+from ingest.errors import ProjectionBehind
+from ingest.log.keys import GenerationKeys, PartitionKeys
 from projections.embedding.live import StandingEmbedder
+from projections.index import comparing as comparing_module
 from projections.index import following as following_module
+from projections.index.search import Question
 from projections.index.service import ReplicaService
 from workers.jobs.embed import EmbeddingQueue
 from workers.jobs.snapshot import SnapshotJob
@@ -103,25 +108,158 @@ async def test_a_follower_that_fell_behind_a_trim_loads_again(
         await assert_same(slow, everything)
 
 
-async def test_an_altered_snapshot_is_not_believed(
-    pen: Pen, feeds: Client, snapshots: SnapshotJob, open_replica: OpenReplica, tmp_path: Path
-):
-    """Behind it the feed is gone, so the replica says what is wrong instead of serving half."""
-    await pen.write_some(5)
-    await pen.project()
-    manifest = await snapshots.run(force=True)
-    assert manifest is not None
-    victim = tmp_path / "snapshots" / manifest.name / "partition.npy"
+def _delete_folder(folder: Path) -> None:
+    shutil.rmtree(folder)
+
+
+def _alter_newest(folder: Path) -> None:
+    victim = max(folder.iterdir()) / "partition.npy"
     victim.write_bytes(victim.read_bytes()[:-1] + b"\xff")
-    service = ReplicaService(
-        feeds, PARTITIONS, tmp_path / "w", tmp_path / "snapshots", StandingEmbedder(HashEmbedder())
-    )
+
+
+def _alter_all(folder: Path) -> None:
+    for path in folder.iterdir():
+        victim = path / "vectors.npy"
+        victim.write_bytes(victim.read_bytes()[:-1] + b"\xff")
+
+
+def _cut_manifests(folder: Path) -> None:
+    for path in folder.iterdir():
+        manifest = path / "manifest.json"
+        manifest.write_bytes(manifest.read_bytes()[:40])
+
+
+def _alter_manifests(folder: Path) -> None:
+    """Still a manifest, but of another place in the feeds."""
+    for path in folder.iterdir():
+        manifest = path / "manifest.json"
+        manifest.write_bytes(re.sub(rb'"covers":"\d', b'"covers":"9', manifest.read_bytes()))
+
+
+def _delete_graphs(folder: Path) -> None:
+    for path in folder.glob("*/vectors.hnsw"):
+        path.unlink()
+
+
+DAMAGES = [_delete_folder, _alter_newest, _alter_all, _cut_manifests, _alter_manifests, _delete_graphs]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_an_index_without_a_usable_snapshot_is_made_of_the_documents(
+    pen: Pen,
+    open_replica: OpenReplica,
+    snapshots: SnapshotJob,
+    queue: EmbeddingQueue,
+    embedder: HashEmbedder,
+    tmp_path: Path,
+    damage: Callable[[Path], None],
+):
+    """The feeds are trimmed, so nothing else has them. Vectors come from the cache."""
+    async with open_replica("all") as everything:
+        for _ in range(2):
+            await pen.write_some(6)
+            await pen.project()
+            await drain(queue)
+            assert await snapshots.run(force=True) is not None
+        embedder.asked.clear()
+        damage(tmp_path / "snapshots")
+        async with open_replica("late") as late:
+            assert late.documents == 12 + 12 + 7
+            assert await late.in_index_thread(without_vectors, late.index) == set()
+            await assert_same(everything, late)
+            written = await pen.write_some(3)
+            await pen.project()
+            await late.wait_for(written, 30)
+            await everything.wait_for(written, 30)
+            await assert_same(everything, late)
+        assert embedder.asked == []
+
+
+async def test_a_worker_writes_a_snapshot_by_itself_where_a_usable_one_is_missing(
+    pen: Pen, open_replica: OpenReplica, redis: Client, tmp_path: Path, queue: EmbeddingQueue
+):
+    def job(name: str) -> SnapshotJob:
+        """As of a worker that was started just now."""
+        folder, work = tmp_path / "snapshots", tmp_path / name
+        return SnapshotJob(redis, PARTITIONS, folder, work, StandingEmbedder(HashEmbedder()), every=1000)
+
+    await pen.write_some(6)
+    await pen.project()
+    await drain(queue)
+    assert await job("1").run(force=True) is not None
+    assert await job("2").run() is None
+    _alter_all(tmp_path / "snapshots")
+    healed = await job("3").run()
+    assert healed is not None
+    assert healed.documents == 6 + 6 + 6
+    assert await job("4").run() is None
+    async with open_replica("late") as late:
+        assert late.snapshot == healed.name
+        assert late.documents == 6 + 6 + 6
+        assert await late.in_index_thread(without_vectors, late.index) == set()
+
+
+async def test_texts_whose_vectors_are_not_cached_are_embedded_again(
+    pen: Pen, open_replica: OpenReplica, snapshots: SnapshotJob, queue: EmbeddingQueue, redis: Client, tmp_path: Path
+):
+    await pen.write_some(6)
+    await pen.project()
+    await drain(queue)
+    assert await snapshots.run(force=True) is not None
+    _delete_folder(tmp_path / "snapshots")
+    async for key in redis.scan_iter(match="mnemolog:vec:*", count=1000):
+        await redis.delete(key.decode())
+    async with open_replica("late") as late:
+        assert len(await late.in_index_thread(without_vectors, late.index)) == 6 + 6 + 6
+        assert await drain(queue) == 6 + 6 + 6
+
+        async def embedded() -> bool:
+            return await late.in_index_thread(without_vectors, late.index) == set()
+
+        await wait_until(embedded)
+
+
+async def test_before_an_index_has_anything_of_a_partition_a_search_is_an_error_and_no_empty_list(
+    pen: Pen, feeds: Client, snapshots: SnapshotJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It says what it is at, and does not say that it is ready."""
+    await pen.write_some(6)
+    await pen.project()
+    assert await snapshots.run(force=True) is not None
+    _delete_folder(tmp_path / "snapshots")
+    go_on = asyncio.Event()
+    places = comparing_module.places
+
+    async def held_up(redis: Client, keys: GenerationKeys) -> Any:
+        await go_on.wait()
+        return await places(redis, keys)
+
+    monkeypatch.setattr(comparing_module, "places", held_up)
+    service = ReplicaService(feeds, PARTITIONS, tmp_path / "w", tmp_path / "s", StandingEmbedder(HashEmbedder()))
     service.start()
     try:
-        await wait_until(lambda: service.trouble is not None and "rebuild" in service.trouble)
+        await wait_until(lambda: service.trouble is not None and "partitions 0, 1 " in service.trouble)
         assert not service.ready
-        for partition in range(PARTITIONS):
-            assert await rebuild(pen.redis, pen.log, partition, 10) == 1
-        await wait_until(lambda: service.ready and service.documents == 5 + 5 + 5)
+        assert not service.partly
+        with pytest.raises(ProjectionBehind):
+            await service.search(Question(text="topic1", vector=None), EVERYTHING)
+        go_on.set()
+        await service.wait_ready(30)
+        assert await ids(service, "topic1")
+        assert service.trouble is None
     finally:
         await closed(service)
+
+
+async def test_a_folder_that_cannot_be_written_leaves_the_feeds_whole(
+    pen: Pen, redis: Client, tmp_path: Path, open_replica: OpenReplica, caplog: pytest.LogCaptureFixture
+):
+    (tmp_path / "file").write_text("in the way")
+    embedders = StandingEmbedder(HashEmbedder())
+    job = SnapshotJob(redis, PARTITIONS, tmp_path / "file" / "snapshots", tmp_path / "job", embedders, every=1)
+    await pen.write_some(6)
+    await pen.project()
+    assert await job.run() is None
+    assert "is not writable" in caplog.text
+    async with open_replica("a") as replica:
+        assert replica.documents == 6 + 6 + 6

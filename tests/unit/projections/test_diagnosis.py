@@ -61,6 +61,12 @@ def test_a_clean_memory_passes_one_check_in_every_category():
         ({"dead_letters": 100}, "dead-letters", "fail", "critical"),
         ({"index_ready": False}, "index-ready", "fail", "critical"),
         ({"index_trouble": "two replicas differ"}, "index-trouble", "warn", "degraded"),
+        (
+            {"index_ready": False, "index_partly": True, "index_trouble": "partition 3 is behind"},
+            "index-trouble",
+            "warn",
+            "degraded",
+        ),
         ({"to_embed": 5000}, "backlog", "warn", "degraded"),
         ({"memory_used": 900 * 2**20}, "memory", "warn", "degraded"),
         ({"memory_used": 2**30}, "memory", "fail", "critical"),

@@ -68,6 +68,14 @@ def test_refused_writes_and_missing_workers_limit_and_do_not_stop():
     assert found.impaired == found.conditions
 
 
+def test_an_index_that_is_not_ready_for_some_partitions_limits_and_does_not_stop():
+    found = readiness(well(index_ready=False, index_partly=True, index_trouble="partition 3 is behind"), None)
+    assert codes(found) == ["index_partial"]
+    assert found.stopped is None
+    assert found.impaired == found.conditions
+    assert found.conditions[0].message == "partition 3 is behind"
+
+
 def test_work_that_waits_long_while_a_worker_lives_is_late_and_not_stalled():
     assert codes(readiness(well(lag={0: 10**6}, oldest_pending_s=500.0), None)) == ["late"]
 

@@ -544,15 +544,6 @@ def test_many_forgotten_documents_do_not_hide_the_one_that_is_left(
     assert found(index, "tea") == {"mem_left"}
 
 
-def test_dropping_a_partition_leaves_the_others(index: IndexReplica, put: Put):
-    put("mem_1", "tea", partition=1)
-    put("mem_2", "tea", partition=11)
-    index.drop_partition(1)
-    assert found(index) == {"mem_2"}
-    put("mem_1", "tea", partition=1)
-    assert found(index) == {"mem_1", "mem_2"}
-
-
 def test_an_index_without_dimensions_searches_by_words(tmp_path: Path, entry: Callable[..., IndexEntry]):
     plain = IndexReplica(tmp_path / "plain", 0, "none")
     asked = ask(vector=np.empty(0, np.float32))

@@ -1,0 +1,52 @@
+"""The searchable documents of one generation of a partition: where they are in the log, and what is stored."""
+
+from typing import NamedTuple
+
+from ingest.connections import Client
+from ingest.ids import DocumentId
+from ingest.log.keys import GenerationKeys
+from ingest.log.position import START, Position
+from projections.documents.codec import decode, key_of, row_type
+from projections.documents.document import Document, Searched
+
+BATCH = 256
+
+
+class Place(NamedTuple):
+    """Where a searchable document is in the log; some 200 bytes each are in memory at once."""
+
+    position: Position
+    id: DocumentId
+
+
+async def places(redis: Client, keys: GenerationKeys) -> list[Place]:
+    """All searchable documents, in the order of the log. What is written meanwhile may be among them or not."""
+    found: list[Place] = []
+    for prefix in (keys.doc(""), keys.row("")):
+        batch: list[DocumentId] = []
+        async for raw in redis.scan_iter(match=f"{prefix}*", count=1000):
+            batch.append(DocumentId(raw.decode().removeprefix(prefix)))
+            if len(batch) == BATCH:
+                found += _searched(await load(redis, keys, batch))
+                batch = []
+        found += _searched(await load(redis, keys, batch))
+    return sorted(set(found))  # a scan may name a key twice
+
+
+async def load(redis: Client, keys: GenerationKeys, names: list[DocumentId]) -> list[Document | None]:
+    """The documents as they are now, in this order; None for one that is not there."""
+    if not names:
+        return []
+    async with redis.pipeline(transaction=False) as pipe:
+        for name in names:
+            pipe.hgetall(key_of(keys, name)) if row_type(name) else pipe.get(key_of(keys, name))
+        stored = await pipe.execute()
+    return [decode(name, raw) for name, raw in zip(names, stored, strict=True)]
+
+
+def _searched(documents: list[Document | None]) -> list[Place]:
+    return [
+        Place(Position.parse(document.position or str(START)), DocumentId(document.id))
+        for document in documents
+        if isinstance(document, Searched)
+    ]
