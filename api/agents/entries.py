@@ -11,13 +11,13 @@ from pathlib import PurePath
 from typing import Any, NamedTuple, TypeGuard
 
 from api.agents.json_text import is_array, is_object
-from api.agents.recording import RECORDERS
+from api.agents.recording import EVENTS
 
 SERVER = "mnemolog"
 """Our name among the MCP servers of a host."""
 HOOK_TIMEOUT_S = 5
 """After that the host ends the hook. It needs a hundredth."""
-_WITH_MATCHER = ("PostToolUse", "PostToolUseFailure")
+_WITH_MATCHER = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
 _MODULE = ("-m", "api.cli.main")
 
 Value = dict[str, Any]
@@ -40,10 +40,10 @@ class Command(NamedTuple):
 
 
 def with_hooks(settings: Value, command: str) -> Value:
-    """The settings of Claude Code with our hook at each event it records. Raises NotOurs for a strange shape."""
+    """The settings of Claude Code with our hook at each of its events. Raises NotOurs for a strange shape."""
     groups_of = _object(settings, "hooks")
     hooks: Value = {event: _updated(_groups(groups_of, event), command) for event in groups_of}
-    for event in RECORDERS:
+    for event in EVENTS:
         groups = _groups(hooks, event)
         if not any(_is_our_hook(one) for group in groups for one in _handlers(group)):
             handler = {"type": "command", "command": command, "timeout": HOOK_TIMEOUT_S}

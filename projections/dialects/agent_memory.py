@@ -9,26 +9,51 @@ and everything else as it was given in `data`, so that nothing is said twice and
 What was not given is left out. Without a narrative `content` is the title, and `"narrative": null` says so. Whatever
 else was observed (by a hook, or natively) is shown as our rules or a model compressed it, with the nearest type.
 
+What else is remembered is found by searches, too, and shown as an observation:
+
+| document | type | title, narrative |
+|---|---|---|
+| memory | `discovery`, a procedural one `pattern` | its title, its content |
+| lesson | `gotcha` | its title or the beginning of the rule, the rule with its context |
+| summary | `discovery` | its title, its narrative; `facts` are the decisions |
+
 A lesson is a rule with a title; a global one is in the nameless project. Ours are one for each text, and fade when
 nobody confirms them; agent-memory's stay until they are switched off. `completing` makes up for both.
 """
 
-from typing import Any, Literal, cast, get_args
+from datetime import datetime
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from ingest.clock import from_ms
 from ingest.commands.requests import Observe, RecordLesson, ReinforceLesson, ReviseLesson
 from projections.compression import TITLE_CHARS, VALID_TYPES
 from projections.data_urls import named
 from projections.documents.lessons import Lesson
+from projections.documents.memories import Memory
 from projections.documents.observations import Observation
-from projections.triggers import severity_rank
+from projections.documents.summaries import Summary
+from projections.triggers import SEVERITIES, severity_rank
 
+Found: TypeAlias = Observation | Memory | Lesson | Summary
+"""What is shown as an observation."""
+FOUND: tuple[Literal["observation", "memory", "lesson", "summary"], ...] = (
+    "observation", "memory", "lesson", "summary",
+)  # fmt: skip
 ObservationType = Literal["decision", "bugfix", "feature", "refactor", "discovery", "change", "pattern", "gotcha"]
 TYPES: tuple[ObservationType, ...] = get_args(ObservationType)
 FIELD = "agent_memory"
 _NEAREST: dict[str, ObservationType] = {"error": "bugfix", "file_edit": "change", "file_write": "change"}
+_OTHER_TYPES: dict[ObservationType, tuple[str, ...]] = {
+    "discovery": ("semantic", "episodic", "summary"),
+    "pattern": ("procedural",),
+    "gotcha": SEVERITIES,
+}
+"""How the index classes memories, summaries and lessons that are shown with a type."""
+NO_SESSION = "manual-memories"
+"""The session of what belongs to none: the one that memories saved by hand are in."""
 _ABOUT = ("file_path", "notebook_path", "command", "pattern", "query", "url", "path", "description")
 """Fields of a tool's input that say what it was used for, the most telling first."""
 _WRITING = ("file_edit", "file_write")
@@ -80,8 +105,47 @@ def observe(said: Said, project: str, session_id: str) -> Observe:
     )
 
 
-def said_of(observation: Observation) -> Said:
-    """An observation as agent-memory's clients see it."""
+def said_of(document: Found) -> Said:
+    """What was found as agent-memory's clients see it."""
+    match document:
+        case Memory():
+            return Said(
+                title=document.title,
+                type="pattern" if document.memory_type == "procedural" else "discovery",
+                narrative=document.content,
+                concepts=list(dict.fromkeys([*document.concepts, *document.tags])),
+                files_read=list(document.files),
+            )
+        case Lesson():
+            return Said(
+                title=document.title or document.content[:TITLE_CHARS],
+                type="gotcha",
+                narrative="\n".join(filter(None, [document.content, document.context])),
+                concepts=document.tag_list,
+            )
+        case Summary():
+            return Said(
+                title=document.title,
+                narrative=document.narrative,
+                facts=list(document.decisions),
+                concepts=list(document.concepts),
+                files_modified=list(document.files),
+            )
+        case Observation():
+            return _observed(document)
+
+
+def time_of(document: Found) -> datetime:
+    """When it happened."""
+    return from_ms(document.occurred_ms) if isinstance(document, Lesson) else document.occurred_at
+
+
+def session_of(document: Found) -> str:
+    """The session it is shown in."""
+    return ("" if isinstance(document, Lesson) else document.session_id) or NO_SESSION
+
+
+def _observed(observation: Observation) -> Said:
     if FIELD in observation.data:
         try:
             return _given(observation, msgspec.convert(observation.data[FIELD], _Kept))
@@ -114,6 +178,11 @@ def kinds_of(wanted: str) -> list[str]:
     """Our kinds that are shown as a type of agent-memory's: what a search for the type looks for."""
     shown = sorted(kind for kind in VALID_TYPES - {wanted} if nearest_type(kind) == wanted)
     return [wanted, *shown]
+
+
+def types_of(wanted: str) -> list[str]:
+    """How the index classes whatever is shown as a type of agent-memory's."""
+    return [*kinds_of(wanted), *next((others for one, others in _OTHER_TYPES.items() if one == wanted), ())]
 
 
 def completing(lesson: str, known: Lesson | None, stated: RecordLesson) -> list[ReviseLesson | ReinforceLesson]:

@@ -23,7 +23,7 @@ from projections.lesson_rules import DECAY_RATE, fades_at
 from projections.ranking import date_terms, terms
 from projections.searchable import searchable_text
 from projections.similarity import keys_of
-from projections.triggers import severity_rank
+from projections.triggers import SEVERITIES, severity_rank
 
 
 class Tombstone(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -69,7 +69,8 @@ Searched: TypeAlias = Observation | Memory | Lesson | Summary
 class IndexEntry(Struct, frozen=True, kw_only=True, array_like=True):
     """What an index replica needs to know of a document. `terms` are stems, joined by spaces; times in ms.
 
-    `types` is how the document is classed (a memory's type and purpose, an observation's kind, a lesson's severity).
+    `types` is how the document is classed: a memory's type and purpose, an observation's kind, a lesson's severity
+    (`info` if it has none), `summary`.
     `files` and `concepts` are what the graph links it to. `renewed_ms` is when a lesson was last said: `confidence` is
     as of then. `visibility` is a memory's; `audience`, who may read it, follows from more than that.
     """
@@ -380,7 +381,7 @@ def index_entry(document: Document | None) -> IndexEntry | None:
         case Observation():
             return _entry(document, "observation", episode=document.session, types=[document.kind])
         case Summary():
-            return _entry(document, "summary")
+            return _entry(document, "summary", types=["summary"])
         case Memory():
             return _entry(
                 document,
@@ -412,7 +413,7 @@ def index_entry(document: Document | None) -> IndexEntry | None:
                 importance=5.0,
                 confidence=document.confidence,
                 audience=[],
-                types=[document.severity] if document.severity else [],
+                types=[document.severity or SEVERITIES[-1]],
                 renewed_ms=document.reinforced_ms,
             )
         case _:

@@ -15,6 +15,7 @@ from ingest.ids import DocumentId
 from projections.access import Reader, may_read
 from projections.documents.document import Document, sessions
 from projections.documents.lessons import Lesson
+from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session
 from projections.documents.summaries import Summary, summary_id
@@ -59,16 +60,16 @@ class Listed:
         self._replica, self._documents, self._clock = replica, documents, clock
 
     async def observations(
-        self, reader: Reader, project: str | None, kinds: Sequence[str], offset: int, limit: int
-    ) -> list[Observation]:
-        """Observations by when they happened, newest first; of any kind without `kinds`."""
-        allowed = reach(reader, project, kinds=["observation"], types=kinds)
+        self, reader: Reader, project: str | None, types: Sequence[str], offset: int, limit: int
+    ) -> list[Observation | Memory]:
+        """Observations and memories by when they happened, newest first; of any type without `types`."""
+        allowed = reach(reader, project, kinds=["observation", "memory"], types=types)
 
         def latest(index: IndexReplica, now_ms: int) -> list[Place]:
             return places(index, _latest(index, matches(index, allowed, now_ms), offset + limit)[offset:])
 
         found = await self._get(latest)
-        page = [one for one in found if isinstance(one, Observation) and may_read(one, reader)]
+        page = [one for one in found if isinstance(one, Observation | Memory) and may_read(one, reader)]
         return sorted(page, key=lambda one: one.occurred_at, reverse=True)  # the index knows milliseconds only
 
     async def rules(

@@ -262,6 +262,93 @@ async def test_a_new_session_is_told_what_is_known_as_data(hooked: Server, agent
     assert (await asyncio.to_thread(agent.hook, "SessionStart", source="startup")).stdout == b""
 
 
+PUSH = {"tool_name": "Bash", "tool_input": {"command": "git push --force origin main"}, "tool_use_id": "t-9"}
+WARNING = "Never force-push; open a pull request"
+
+
+async def warned(agent: Agent, **fields: Any) -> str:
+    """What the hook tells before a tool is used, once the server answers in time."""
+    told: list[bytes] = []
+
+    async def answered() -> bool:
+        told.append((await asyncio.to_thread(agent.hook, "PreToolUse", **{**PUSH, **fields})).stdout)
+        return bool(told[-1])
+
+    await wait_until(answered, PATIENCE_S)
+    return told[-1].decode()
+
+
+async def test_a_lesson_is_told_before_the_tool_it_warns_of_once_a_session_and_counted(hooked: Server, agent: Agent):
+    project = agent.folder.parent.name
+    async with hooked.client() as client:
+        rule = {"project": project, "trigger_tool": "Bash", "trigger_pattern": "push.*--force", "severity": "critical"}
+        lesson = await write(client, "/v1/lessons", **rule, content=WARNING)
+        await write(client, "/v1/lessons", project=f"{project}-other", severity="critical", content="Elsewhere")
+        told = json.loads(await warned(agent))
+        assert told.keys() == {"hookSpecificOutput"}
+        assert told["hookSpecificOutput"].keys() == {"hookEventName", "additionalContext"}
+        assert told["hookSpecificOutput"]["hookEventName"] == "PreToolUse"
+        text = told["hookSpecificOutput"]["additionalContext"]
+        assert f"- (critical) {WARNING}" in text
+        assert "Elsewhere" not in text
+        assert "not instructions" in text
+
+        async def counted() -> bool:
+            return (await read(client, f"/v1/lessons/{lesson['id']}"))["trigger_count"] == 1
+
+        await wait_until(counted, PATIENCE_S)
+        for fields in (PUSH, {**PUSH, "tool_use_id": "t-10"}):
+            assert (await asyncio.to_thread(agent.hook, "PreToolUse", **fields)).stdout == b""
+        assert WARNING in await warned(agent._replace(session=f"{agent.session}-2"))
+        assert WARNING in await warned(agent, agent_id="sub-1"), "a subagent has a window of its own"
+        await asyncio.to_thread(agent.hook, "SessionStart", source="compact")
+        assert WARNING in await warned(agent)
+        seen = await client.get(f"/v1/sessions/{agent.session}/observations", params={"project": project})
+        assert seen.status_code == 404 or seen.json()["items"] == []
+
+
+async def test_a_tool_that_no_lesson_is_about_is_used_in_silence(hooked: Server, agent: Agent):
+    async with hooked.client() as client:
+        rule = {"project": agent.folder.parent.name, "trigger_tool": "Bash", "trigger_pattern": "push.*--force"}
+        await write(client, "/v1/lessons", **rule, content=WARNING)
+        assert WARNING in await warned(agent)
+    other = agent._replace(session=f"{agent.session}-2")
+    for fields in (
+        {"tool_name": "Bash", "tool_input": {"command": "git status"}},
+        {"tool_name": "Edit", "tool_input": {"file_path": "a", "new_string": "git push --force"}},
+        {"tool_name": "mcp__mnemolog__lesson", "tool_input": {"command": "git push --force"}},
+        {"tool_input": {"command": "git push --force"}},
+        {"tool_name": "Bash", "tool_input": ["git push --force"]},
+    ):
+        assert (await asyncio.to_thread(other.hook, "PreToolUse", **fields)).stdout == b""
+    quiet = other._replace(environ={**other.environ, "MNEMOLOG_HOOK_LESSONS": "0"})
+    assert (await asyncio.to_thread(quiet.hook, "PreToolUse", **PUSH)).stdout == b""
+
+
+async def test_without_a_server_that_answers_a_tool_is_not_held_up(agent: Agent, away: Agent, tmp_path: Path):
+    own = {"MNEMOLOG_SPOOL": str(tmp_path / "own")}
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        mute = {**own, "MNEMOLOG_URL": f"http://127.0.0.1:{silent.getsockname()[1]}"}
+        for environ in (
+            own | {"MNEMOLOG_URL": away.environ["MNEMOLOG_URL"]},
+            mute,
+            own | {"MNEMOLOG_SECRET": "another"},
+        ):
+            one = agent._replace(environ={**agent.environ, **environ})
+            done = await asyncio.to_thread(one.hook, "PreToolUse", **PUSH)
+            assert (done.stdout, done.stderr) == (b"", b"")
+    assert not (tmp_path / "own").exists(), "nothing is recorded before a tool is used"
+
+
+async def test_of_hooks_that_run_at_once_one_tells_the_lesson(hooked: Server, agent: Agent):
+    async with hooked.client() as client:
+        rule = {"project": agent.folder.parent.name, "trigger_tool": "Bash", "severity": "warning"}
+        await write(client, "/v1/lessons", **rule, content=WARNING)
+        await warned(agent._replace(session="another"))
+    runs = [asyncio.to_thread(agent.hook, "PreToolUse", **PUSH) for _ in range(6)]
+    assert sum(WARNING in one.stdout.decode() for one in await asyncio.gather(*runs)) <= 1
+
+
 @pytest.mark.parametrize("raw", [b"", b"no json", b"[]", b'{"hook_event_name": "Stop"}', b'"text"', b"\xff\xfe"])
 async def test_what_is_no_payload_is_no_event_and_no_failure(agent: Agent, tmp_path: Path, raw: bytes):
     agent = agent._replace(environ=agent.environ | {"MNEMOLOG_SPOOL": str(tmp_path / "own")})

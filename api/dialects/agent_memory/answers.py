@@ -9,9 +9,8 @@ from msgspec import Struct
 from api.dialects.agent_memory.queued import AGENT_TYPE
 from ingest.clock import from_ms
 from mcp_gateway.tools.agent_memory.shapes import default_title, time_text
-from projections.dialects.agent_memory import Said, said_of
+from projections.dialects.agent_memory import Found, Said, said_of, time_of
 from projections.documents.lessons import Lesson
-from projections.documents.observations import Observation
 from projections.queries.listed import Told
 
 STATUSES = {"active": "active", "ended": "completed", "failed": "failed"}
@@ -138,11 +137,9 @@ def observation_answer(
     )
 
 
-def stored_answer(
-    one: Observation, numbered: Numbered, *, embedded: bool, score: float | None = None
-) -> ObservationAnswer:
-    """An observation as it is kept."""
-    return observation_answer(said_of(one), one.project, one.occurred_at, numbered, embedded=embedded, score=score)
+def stored_answer(one: Found, numbered: Numbered, *, embedded: bool, score: float | None = None) -> ObservationAnswer:
+    """What is kept, as an observation."""
+    return observation_answer(said_of(one), one.project, time_of(one), numbered, embedded=embedded, score=score)
 
 
 def session_answer(told: Told, number: int, project: int) -> SessionAnswer:

@@ -34,7 +34,6 @@ from mcp_gateway.tools.agent_memory.observations import numbered as observation_
 from mcp_gateway.tools.agent_memory.observations import searched
 from mcp_gateway.tools.tool import Door
 from projections.dialects import agent_memory as dialect
-from projections.documents.observations import Observation
 from projections.queries import RecallRequest
 
 logger = logging.getLogger(__name__)
@@ -78,13 +77,13 @@ async def create(request: Request) -> Response:
 
 
 async def listing(request: Request) -> Response:
-    """Observations, newest first."""
+    """Observations and memories, newest first."""
     asked_for = parse_query(ObservationsQuery, request)
     through = door(request)
     await through.caught_up()
-    kinds = dialect.kinds_of(asked_for.type) if asked_for.type else []
+    types = dialect.types_of(asked_for.type) if asked_for.type else []
     found = await listed(request).observations(
-        through.reader(), wanted_project(asked_for.project), kinds, asked_for.offset, asked_for.limit
+        through.reader(), wanted_project(asked_for.project), types, asked_for.offset, asked_for.limit
     )
     return Json(await _answers(request, through, [(one, None) for one in found]))
 
@@ -103,18 +102,18 @@ async def get(request: Request) -> Response:
 
 
 async def search(request: Request) -> Response:
-    """What matches, best first; nothing for a mode or types that there are not."""
+    """What matches, best first, also what was remembered elsewhere; nothing for a mode or types that there are not."""
     asked_for = await asked(request, SearchBody)
-    kinds = [kind for one in asked_for.type or () if one in dialect.TYPES for kind in dialect.kinds_of(one)]
-    found: list[tuple[Observation, float | None]] = []
+    types = [kind for one in asked_for.type or () if one in dialect.TYPES for kind in dialect.types_of(one)]
+    found: list[tuple[dialect.Found, float | None]] = []
     through = door(request)
     limit, mode = min(asked_for.limit, MAX_FOUND), _MODES.get(asked_for.mode)
-    if mode and limit and asked_for.query.strip() and (kinds or not asked_for.type):
+    if mode and limit and asked_for.query.strip() and (types or not asked_for.type):
         asking = RecallRequest(
             query=asked_for.query[:MAX_QUERY_CHARS],
             project=None if asked_for.cross_project else wanted_project(asked_for.project),
-            kinds=["observation"],
-            types=kinds,
+            kinds=list(dialect.FOUND),
+            types=types,
             limit=limit,
             mode=mode,
             ranking="rrf",
@@ -147,10 +146,10 @@ async def _write(request: Request, session: str, commands: Sequence[WriteCommand
 
 
 async def _answers(
-    request: Request, through: Door, found: Sequence[tuple[Observation, float | None]]
+    request: Request, through: Door, found: Sequence[tuple[dialect.Found, float | None]]
 ) -> list[ObservationAnswer]:
-    in_order = sorted((one for one, _ in found), key=lambda one: one.occurred_at)  # what is older gets lower numbers
-    known_as = await numbered(through, [(one.id, one.session_id, one.project) for one in in_order])
+    in_order = sorted((one for one, _ in found), key=dialect.time_of)  # what is older gets lower numbers
+    known_as = await numbered(through, [(one.id, dialect.session_of(one), one.project) for one in in_order])
     by_id = {one.id: numbers for one, numbers in zip(in_order, known_as, strict=True)}
     embedded = await listed(request).embedded(list(by_id))
     return [stored_answer(one, by_id[one.id], embedded=one.id in embedded, score=score) for one, score in found]

@@ -1,5 +1,6 @@
 """What agent-memory's tools for observations do: search, timeline, get_observations, save_memory."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ingest.commands.parse import parse_object
@@ -9,6 +10,7 @@ from mcp_gateway.tools.agent_memory import shapes
 from mcp_gateway.tools.tool import Answer, Door
 
 if TYPE_CHECKING:
+    from projections.dialects.agent_memory import Found
     from projections.documents.observations import Observation
     from projections.queries import RecallAnswer, RecallRequest
 
@@ -21,8 +23,8 @@ MANUAL_SESSION = "manual-memories"
 
 
 async def search(door: Door, arguments: dict[str, Any]) -> Answer:
-    """Titles of what matches, best first."""
-    from projections.dialects.agent_memory import kinds_of
+    """Titles of what matches, best first: observations, and what else is remembered, shown as such."""
+    from projections.dialects.agent_memory import FOUND, types_of
     from projections.queries import RecallRequest
 
     limit = max(1, min(arguments["limit"], shapes.MAX_RESULTS))
@@ -31,8 +33,8 @@ async def search(door: Door, arguments: dict[str, Any]) -> Answer:
     request = RecallRequest(
         query=arguments["query"],
         project=arguments["project"] or None,
-        kinds=["observation"],
-        types=kinds_of(wanted) if wanted else [],
+        kinds=list(FOUND),
+        types=types_of(wanted) if wanted else [],
         from_=shapes.start_of(arguments["dateStart"]),
         to=shapes.end_of(arguments["dateEnd"]),
         limit=offset + limit,
@@ -56,7 +58,7 @@ async def timeline(door: Door, arguments: dict[str, Any]) -> Answer:
         missing = f"There is no observation {anchor}" if anchor is not None else f"No observation matches: {query}"
         return Answer("; ".join([missing, *lacks]) + ".")
     depths = [max(0, min(arguments[name], MAX_DEPTH)) for name in ("depth_before", "depth_after")]
-    before, after = await door.queries.browse.beside(centre, door.reader(), *depths)
+    before, after = await _beside(door, centre, *depths)
     placed = [
         *((one, "before") for one in before),
         (centre, "anchor"),
@@ -66,8 +68,21 @@ async def timeline(door: Door, arguments: dict[str, Any]) -> Answer:
     return shapes.listed([shapes.observation_placed(number, *one) for number, one in zip(numbers, placed, strict=True)])
 
 
+async def _beside(
+    door: Door, centre: "Found", before: int, after: int
+) -> "tuple[list[Observation], list[Observation]]":
+    """The observations around another one in its session; what is none of a session stands alone."""
+    from projections.documents.observations import Observation
+
+    if not isinstance(centre, Observation):
+        return [], []
+    return await door.queries.browse.beside(centre, door.reader(), before, after)
+
+
 async def get_observations(door: Door, arguments: dict[str, Any]) -> Answer:
     """Everything about some observations, oldest first."""
+    from projections.dialects.agent_memory import time_of
+
     wanted: list[int] = list(dict.fromkeys(arguments["ids"]))
     if not wanted:
         return shapes.listed([])
@@ -79,7 +94,7 @@ async def get_observations(door: Door, arguments: dict[str, Any]) -> Answer:
     known = await _observations(door, list(named))
     project = arguments["project"]
     found = [(named[name], one) for name, one in known.items() if project in (None, one.project)]
-    found.sort(key=lambda pair: (pair[1].occurred_at, pair[0]), reverse=arguments["orderBy"] == "date_desc")
+    found.sort(key=lambda pair: (time_of(pair[1]), pair[0]), reverse=arguments["orderBy"] == "date_desc")
     if arguments["limit"] is not None:
         found = found[: max(0, arguments["limit"])]
     return shapes.reminded([shapes.observation_in_full(number, one) for number, one in found], lacks)
@@ -106,8 +121,8 @@ async def save_memory(door: Door, arguments: dict[str, Any]) -> Answer:
     return shapes.one_line({"saved": True, "id": number, "title": title})
 
 
-async def searched(door: Door, request: "RecallRequest") -> tuple[list[tuple["Observation", float]], list[str]]:
-    """The observations that a search finds with their scores, best first, and what it may lack."""
+async def searched(door: Door, request: "RecallRequest") -> tuple[list[tuple["Found", float]], list[str]]:
+    """What a search finds with its scores, best first, and what it may lack."""
     answer, lacks = await recalled(door, request)
     known = await _observations(door, [one.id for one in answer.results])
     return [(known[one.id], one.score) for one in answer.results if one.id in known], lacks
@@ -128,7 +143,7 @@ async def recalled(door: Door, request: "RecallRequest") -> tuple["RecallAnswer"
     return answer, [*lacks, *answer.degraded]
 
 
-async def _nearest(door: Door, query: str, project: str | None) -> "Observation | None":
+async def _nearest(door: Door, query: str, project: str | None) -> "Found | None":
     """The observation most like a query."""
     from projections.queries import RecallRequest
 
@@ -140,19 +155,26 @@ async def _nearest(door: Door, query: str, project: str | None) -> "Observation 
     return next(iter(known.values()), None)
 
 
-async def numbered(door: Door, number: int) -> "Observation | None":
-    """The observation that goes by a number; None when there is none that the reader may see."""
+async def numbered(door: Door, number: int) -> "Found | None":
+    """What goes by a number; None when there is nothing that the reader may see."""
     (name,) = await door.queries.browse.numbers(door.tenant, "observation").ids([number])
     return None if name is None else (await _observations(door, [name])).get(name)
 
 
-async def _observations(door: Door, names: list[str]) -> "dict[str, Observation]":
+async def _observations(door: Door, names: list[str]) -> "dict[str, Found]":
     """Those that the reader may see, by id, in the order asked for."""
+    from projections.documents.lessons import Lesson
+    from projections.documents.memories import Memory
     from projections.documents.observations import Observation
+    from projections.documents.summaries import Summary
 
-    found = await door.queries.browse.documents(names, door.reader())
-    return {str(one.document.id): one.document for one in found if isinstance(one.document, Observation)}
+    located = await door.queries.browse.documents(names, door.reader())
+    return {
+        str(one.document.id): one.document
+        for one in located
+        if isinstance(one.document, Observation | Memory | Lesson | Summary)
+    }
 
 
-async def _numbers(door: Door, found: "list[Observation]") -> list[int]:
+async def _numbers(door: Door, found: "Sequence[Found]") -> list[int]:
     return await door.queries.browse.numbers(door.tenant, "observation").numbers([one.id for one in found])

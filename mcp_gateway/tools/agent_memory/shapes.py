@@ -10,8 +10,8 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, Tool
 
 if TYPE_CHECKING:
+    from projections.dialects.agent_memory import Found
     from projections.documents.lessons import Lesson
-    from projections.documents.observations import Observation
 
 MAX_RESULTS = 50
 TITLE_CHARS = 80
@@ -31,9 +31,9 @@ Keep what should outlive the session with save_memory, and rules learned from mi
 search_lessons finds those again."""
 
 
-def observation_line(number: int, one: "Observation", score: float) -> dict[str, Any]:
+def observation_line(number: int, one: "Found", score: float) -> dict[str, Any]:
     """An observation as `search` shows it."""
-    from projections.dialects.agent_memory import said_of
+    from projections.dialects.agent_memory import said_of, time_of
 
     said = said_of(one)
     return {
@@ -41,14 +41,14 @@ def observation_line(number: int, one: "Observation", score: float) -> dict[str,
         "title": said.title,
         "type": said.type,
         "project": one.project,
-        "created_at": time_text(one.occurred_at),
+        "created_at": time_text(time_of(one)),
         "score": round(score, 4),
     }
 
 
-def observation_in_full(number: int, one: "Observation") -> dict[str, Any]:
+def observation_in_full(number: int, one: "Found") -> dict[str, Any]:
     """An observation as `get_observations` shows it."""
-    from projections.dialects.agent_memory import said_of
+    from projections.dialects.agent_memory import said_of, time_of
 
     said = said_of(one)
     return {
@@ -63,13 +63,13 @@ def observation_in_full(number: int, one: "Observation") -> dict[str, Any]:
         "files_modified": said.files_modified,
         "project": one.project,
         "tool_name": said.tool_name,
-        "created_at": time_text(one.occurred_at),
+        "created_at": time_text(time_of(one)),
     }
 
 
-def observation_placed(number: int, one: "Observation", position: str) -> dict[str, Any]:
+def observation_placed(number: int, one: "Found", position: str) -> dict[str, Any]:
     """An observation as `timeline` shows it; `position` is before, anchor or after."""
-    from projections.dialects.agent_memory import said_of
+    from projections.dialects.agent_memory import said_of, time_of
 
     said = said_of(one)
     return {
@@ -77,7 +77,7 @@ def observation_placed(number: int, one: "Observation", position: str) -> dict[s
         "title": said.title,
         "type": said.type,
         "position": position,
-        "created_at": time_text(one.occurred_at),
+        "created_at": time_text(time_of(one)),
     }
 
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.agents import hosts
+from api.agents import hosts, recording
 from api.agents.entries import Command, NotOurs, with_hooks, with_server, without_hooks, without_server
-from api.agents.recording import RECORDERS
 
 HOOK = hosts.hook_line("")
 OLDER = "/old/venv/bin/python -I -S '/old site/api/agents/hook.py' claude-code"
@@ -26,7 +25,7 @@ HANDLERS: st.SearchStrategy[Any] = st.fixed_dictionaries({"type": st.just("comma
 GROUPS: st.SearchStrategy[Any] = st.fixed_dictionaries(
     {"matcher": st.text(max_size=4), "hooks": st.lists(HANDLERS | VALUES, max_size=3)}
 )
-EVENTS = st.sampled_from([*RECORDERS, "PreToolUse", "Notification"])
+EVENTS = st.sampled_from([*recording.EVENTS, "Notification"])
 HOOKS: st.SearchStrategy[Any] = st.dictionaries(EVENTS, st.lists(GROUPS | VALUES, min_size=1, max_size=3), min_size=1)
 OTHERS = st.dictionaries(st.text(max_size=6).filter(lambda key: key != "hooks"), VALUES, max_size=4)
 SETTINGS = OTHERS | st.tuples(OTHERS, HOOKS).map(lambda both: {**both[0], "hooks": both[1]})
@@ -43,10 +42,16 @@ def test_hooks_that_come_and_go_leave_the_settings_as_they_were(before: dict[str
 
 @settings(max_examples=50)
 @given(SETTINGS)
-def test_every_event_that_is_recorded_has_our_hook_once(before: dict[str, Any]):
+def test_every_event_of_ours_has_our_hook_once(before: dict[str, Any]):
     hooks = with_hooks(before, HOOK)["hooks"]
-    for event in RECORDERS:
+    for event in recording.EVENTS:
         assert json.dumps(hooks[event]).count(json.dumps(HOOK)) == 1
+
+
+def test_the_hook_that_asks_for_lessons_is_installed_before_every_tool():
+    (group,) = with_hooks({}, HOOK)["hooks"]["PreToolUse"]
+    assert group["matcher"] == "*"
+    assert group["hooks"][0]["command"] == HOOK
 
 
 def test_a_users_hook_beside_ours_stays_when_ours_goes():
