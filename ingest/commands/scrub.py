@@ -42,7 +42,7 @@ class KeyIsNoText(ValueError):
 _SHORTEST = 6
 _SHORTEST_VALUE = 4
 _LONGEST_NAME = 128
-_JUDGED = 256
+_JUDGED = 80
 _HEADERS = frozenset(("authorization", "proxy-authorization", "cookie", "set-cookie", "cookie2", "set-cookie2"))
 _PASSES = 8
 """What is removed may bring together what then looks like a secret; as good as always the second pass finds nothing."""

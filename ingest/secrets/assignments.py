@@ -44,18 +44,18 @@ _SAYS_PASSWORD, _OPENS, _IS_BARE = 1, 2, 3
 _LONGEST_NAME = 128
 _NAME = re.compile(rf"(?i)(?:(?P<password>{_PASSWORD})|{_TOKEN}){_SUFFIX}\Z")
 
-_RUN = re.compile(r"""(?:[^\s"'`<>\\]|\\\r?\n[ \t]*+|\\(?![nrt"'`]))++""")
+_RUN = re.compile(r"""(?:[^\s"'`<>\\]++|\\\r?\n[ \t]*+|\\(?![nrt"'`]))++""")
 _CONTINUED = re.compile(r"\\\r?\n[ \t]*+")
 _WRAPPED = re.compile(r"(?:(?:\\?\r?\n|\\n)[ \t]*+[A-Za-z0-9+/]{16,}+={0,2}(?=[\s\"'\\]|$))++")
-_NEXT = re.compile(r"""[&;,](?=\s*[A-Za-z_][\w .\-]{0,40}=|\s|$)|\\u00|%26|&amp;""")
+_NEXT = re.compile(r"""(?=[&;,\\%])(?:[&;,](?=\s*[A-Za-z_][\w .\-]{0,40}=|\s|$)|\\u00|%26|&amp;)""")
 _WHOLE = re.compile(
     r"""(?i)(?:api_key|api-key|apikey|secret|token|password|credential|auth)\s*+[=:]\s*+(?:\\*+["'])?+\Z"""
 )
 """What agentmemory removes together with its name, where the value has 20 characters of a key."""
 _KEY_RUN = re.compile(r"[A-Za-z0-9_\-/.+]{20}")
-_JUDGED = 256
+_JUDGED = 80
 """How much of a value is looked at: enough to tell, and not so much that many long ones cost more than their length."""
-_LONGEST_LITERAL = 4096
+_LONGEST_LITERAL = 1024
 _TRAILING = ".,;:)]}"
 
 

@@ -38,13 +38,28 @@ _PROSE = re.compile(
 )
 
 
+_LETTER = re.compile("[A-Za-z]")
+_DIGIT = re.compile("[0-9]")
+_NO_TOKEN = re.compile(r"""[()\[\]{}<>"'`,;\s]""")
+_NO_PASSWORD = re.compile(r"""[()\[\]{}<>"'`]""")
+_LONG = 20
+"""Characters from which on letters alone can be a token."""
+_LONGEST_WORD = 24
+_BETWEEN_WORDS = re.compile(r"[-_./:+=@ &|,]|->")
+_PLAIN_WORDS = re.compile(r"(?:[a-z]{1,12}[-_./:+=@ &|,]++)*+[a-z]{0,12}")
+_LONGEST_WORDS = 40
+"""A placeholder made of words is no longer."""
+_MOST_WORDS = 8
+"""After so many words a value is a name; what is behind them is found by its own shape or not at all."""
+
+
 def is_secret(value: str, *, quoted: bool) -> bool:
     """Whether `value`, given to a name that says password or secret, is one."""
     if len(value) < 4 or _no_literal(value):
         return False
     if any(map(str.isspace, value)):
         return quoted and len(value) <= 64 and not _PROSE.search(value) and not re.search(r"[{}()<>]|\s[-=+]\s", value)
-    if not quoted and re.search(r"[()\[\]{}<>\"'`]", value):
+    if not quoted and _NO_PASSWORD.search(value):
         return False
     if not quoted and value.isdigit():
         return len(value) >= 6
@@ -58,25 +73,21 @@ def is_chosen(value: str) -> bool:
 
 def is_random(value: str, *, least: int = 8) -> bool:
     """Whether `value`, given to a name that says token or key, looks made by a machine: letters and digits."""
-    if len(value) < least or _no_literal(value) or re.search(r"[()\[\]{}<>\"'`,;\s]", value):
+    if len(value) < least or not _LETTER.search(value) or _NO_TOKEN.search(value):
         return False
-    letters = sum(map(str.isalpha, value))
-    digits = sum(map(str.isdigit, value))
-    if not letters or (not digits and (len(value) < 20 or _chunks(value) >= 2.6)):
+    if not _DIGIT.search(value) and len(value) < _LONG:
         return False
-    if _ISO.search(value):
-        return False
-    return not _is_identifier(value, digits=2)
+    return not (_no_literal(value) or _ISO.search(value) or _is_identifier(value, digits=2))
 
 
 def is_literal(value: str) -> bool:
     """Whether `value`, in a place where only a secret can stand, is one and no variable or placeholder."""
-    return len(value) >= 3 and not _PLACEHOLDER.match(value) and not value.startswith(REDACTED) and "$(" not in value
+    return len(value) >= 3 and not _is_placeholder(value) and not value.startswith(REDACTED) and "$(" not in value
 
 
 def is_prose_secret(value: str) -> bool:
     """Whether a word behind "the password is" is one: it has digits or signs that words do not have."""
-    if len(value) < 4 or _no_literal(value) or re.search(r"[()\[\]{}<>\"'`]", value):
+    if len(value) < 4 or _no_literal(value) or _NO_PASSWORD.search(value):
         return False
     parts = re.split(r"[-_/.,:'’]", value)
     if all(part.isalpha() or not part or _TECHNICAL.match(part) for part in parts):
@@ -95,10 +106,14 @@ def is_basic(value: str) -> bool:
     return b":" in plain and all(32 <= byte < 127 or byte > 0xBF or 0x80 <= byte for byte in plain)
 
 
+def _is_placeholder(value: str) -> bool:
+    return (len(value) <= _LONGEST_WORDS or value[0] in "<[{$%@*.xX") and _PLACEHOLDER.match(value) is not None
+
+
 def _no_literal(value: str) -> bool:
     return bool(
         value.startswith(REDACTED)
-        or _PLACEHOLDER.match(value)
+        or _is_placeholder(value)
         or _EXPRESSION.match(value)
         or _PATH.match(value)
         or _FILE.match(value)
@@ -106,28 +121,28 @@ def _no_literal(value: str) -> bool:
     )
 
 
-def _chunks(value: str) -> float:
-    """How long the words are that a name in any case is made of, on average."""
-    found = _CAMEL.findall(value)
-    return len(value) / len(found) if found else 0.0
-
-
 def _is_identifier(value: str, *, digits: int) -> bool:
     """Whether `value` is a name made of words, as programs have them, with at most so many digits behind a word."""
-    parts = [part for part in re.split(r"[-_./:+=@ &|,]|->", value) if part]
-    return bool(parts) and all(_is_word(part, digits) for part in parts)
+    if _PLAIN_WORDS.fullmatch(value):
+        return True
+    parts = [part for part in _BETWEEN_WORDS.split(value, _MOST_WORDS) if part]
+    return bool(parts) and all(_is_word(part, digits) for part in parts[:_MOST_WORDS])
 
 
 def _is_word(part: str, digits: int) -> bool:
-    if _TECHNICAL.match(part) or (digits and part.isdigit() and len(part) <= 4):
-        return True
-    word = part.rstrip("0123456789")
-    if len(part) - len(word) > digits or not word.isalpha() or not word.isascii():
+    if not part.isalpha():
+        if (digits and part.isdigit() and len(part) <= 4) or _TECHNICAL.match(part):
+            return True
+        word = part.rstrip("0123456789")
+        if len(part) - len(word) > digits or not word.isalpha():
+            return False
+        part = word
+    if len(part) < 4 or not part.isascii():
+        return part.isascii()
+    words = [part] if part.islower() or part.istitle() else _CAMEL.findall(part)
+    if len(part) < 2.6 * len(words):
         return False
-    if len(word) < 4:
-        return True
-    words = _CAMEL.findall(word)
-    return len(word) / len(words) >= 2.6 and all(len(one) < 4 or len(_VOWEL.findall(one)) * 6 >= len(one) for one in words)
+    return all(len(one) < 4 or len(one) <= _LONGEST_WORD and len(_VOWEL.findall(one)) * 6 >= len(one) for one in words)
 
 
 def is_code(value: str) -> bool:

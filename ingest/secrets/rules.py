@@ -19,7 +19,7 @@ Finder = Callable[[bytes, str], Iterator[Span]]
 
 SET_MEMORY = 64 << 20
 RULE_MEMORY = 16 << 20
-_JUDGED = 256
+_JUDGED = 80
 """How much of a value is looked at: enough to tell, and not so much that many long ones cost more than their length."""
 _WHOLE_RUN = ("none", "named", "mixed", "no-words")
 _QUOTES = ("\"", "'", "`")
