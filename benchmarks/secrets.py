@@ -20,8 +20,12 @@ from tests.support.secret_held_out import HELD_OUT
 from tests.support.secret_shapes import SHAPES, samples
 
 CHUNK = 1_500
-SUFFIXES = frozenset(".py .pyi .md .rst .txt .js .ts .json .toml .yaml .yml .cfg .ini .html .css .c .h .sh .lua".split())
-PROSE = "Checkout times out when Redis restarts; the client pool does not reconnect, and nobody saw it in the night. " * 5
+SUFFIXES = frozenset(
+    ".py .pyi .md .rst .txt .js .ts .json .toml .yaml .yml .cfg .ini .html .css .c .h .sh .lua".split()
+)
+PROSE = (
+    "Checkout times out when Redis restarts; the client pool does not reconnect, and nobody saw it in the night. " * 5
+)
 CODE = Path(__file__).with_name("flat_memory.py")
 HOSTILE = (
     "a", "=", "token=", "password: ", "<private>", "</private>", "Bearer ", "://a:", "-----BEGIN PRIVATE KEY-----",
@@ -71,7 +75,9 @@ def false_alarms(folders: list[Path], limit: int, show: int) -> None:
         if altered <= show or show < 0:
             for name, span in found[:4]:
                 print(f"  {name}: {chunk[max(0, span[0] - 40) : span[1] + 10]!r}")
-    print(f"ordinary texts: {altered} of {chunks} altered ({altered / chunks:.2%}), {places} places in {characters:,} characters")
+    print(
+        f"ordinary texts: {altered} of {chunks} altered ({altered / chunks:.2%}), {places} places in {characters:,} characters"
+    )
     for name, count in rules.most_common(25):
         print(f"  {name}: {count} texts")
 
@@ -105,7 +111,9 @@ def times() -> None:
         print(f"{name}: {best:.2f} microseconds{'' if scrub_text(text) is text else ' (altered)'}")
     for unit in HOSTILE:
         small, large = (_seconds(unit * (size // len(unit)) + "Zz0123456789abcdefgh") for size in (1 << 18, 1 << 20))
-        print(f"hostile {unit!r}: {small * 1000:.0f} ms for 256 KiB, {large * 1000:.0f} ms for 1 MiB ({large / small:.1f} times)")
+        print(
+            f"hostile {unit!r}: {small * 1000:.0f} ms for 256 KiB, {large * 1000:.0f} ms for 1 MiB ({large / small:.1f} times)"
+        )
 
 
 def _microseconds(text: str, repeats: int = 5_000) -> float:

@@ -1,12 +1,12 @@
 """Secrets and private text are taken out of a write before it is stored, indexed or broadcast.
 
-Guarantee: a text holding one of the shapes in `_RULES` comes back without it, and scrubbing twice changes nothing
-more. The shapes are those that agentmemory removes; they are matched leaf by leaf, never over JSON text,
-so that a secret at the end of a string cannot swallow the quote that closes it.
+Guarantee: a text holding one of the shapes in `ingest.secrets` comes back without it, and scrubbing twice changes
+nothing more. Shapes are matched leaf by leaf, never over JSON text, so that a secret at the end of a string cannot
+swallow the quote that closes it. The shapes that agentmemory removes are among them, with its markers.
 
-Every write pays for this, so a text is first reduced to one question a C loop can answer: every shape but the private
-block and Slack's holds a run of at least 20 key characters. Ordinary prose has no such run and leaves after one pass.
-All patterns are linear: repetitions are possessive or bounded, and no failed attempt can rescan what another one read.
+Every write pays for this, so a text is first asked one question that RE2 answers in one pass, whatever the number of
+shapes: which of them match at all? Ordinary text has none. Everything takes time linear in the text: RE2 by design, the
+rest because its repetitions are possessive or bounded and no failed attempt can rescan what another one read.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from functools import cache
 from operator import is_
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from ingest.secrets import assignments, blocks, plausible
+from ingest.secrets import assignments, blocks
 from ingest.secrets.rules import Finder, finder, rules, trigger
 
 Trigger: TypeAlias = Callable[[bytes], "list[int] | None"]
@@ -94,14 +94,22 @@ def families_of(text: str) -> list[tuple[str, tuple[int, int]]]:
     return [(family.name, span) for family in chosen for span in family.find(raw, raw.decode())]
 
 
-def scrub(value: Any) -> Any:
-    """Returns `value` with every string leaf repaired and scrubbed; the same object when nothing changed.
+def may_hold_secrets(text: str) -> bool:
+    """Whether scrubbing `text`, or any line of it, could change it; for asking once about many texts, a line each."""
+    return bool(_families()[1](text.encode("ascii", "replace")))
 
-    Walks dict, list and tuple. A string under a key that ends in a secret's name (`password`, `accessToken`), directly
-    or in a list, is read as the value of an assignment: it goes when it starts with 20 or more key characters. Keys
-    are repaired (two keys that become equal leave the later value) and otherwise untouched, as is every other type.
-    Raises `NestedTooDeep` beyond `MAX_DEPTH` levels.
+
+def scrub(value: Any) -> Any:
+    """Returns `value` with every string leaf and key repaired and scrubbed; the same object when nothing changed.
+
+    Walks dict, list and tuple. A string under a key that names a secret (`password`, `accessToken`), directly or in a
+    list, is read as its value; so is what follows such a name in a pair, in a list of arguments, and in an object of
+    `name` and `value`. Two keys that become equal are numbered. Raises `NestedTooDeep` beyond `MAX_DEPTH` levels, and
+    `KeyIsNoText`.
     """
+    texts: list[str] = []
+    if _gather(value, texts, 0) and not may_hold_secrets(joined := "\n".join(texts)) and repair_text(joined) is joined:
+        return value
     return _walk(value, name="", depth=0)
 
 
@@ -114,6 +122,29 @@ def repair_text(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def _gather(value: Any, texts: list[str], depth: int) -> bool:
+    """Collect all texts of a value; False when names in it, or its shape, ask for a closer look."""
+    if isinstance(value, str):
+        texts.append(value)
+        return True
+    if isinstance(value, dict):
+        if depth == MAX_DEPTH:
+            return False
+        for key, item in cast(dict[Any, Any], value).items():
+            if not isinstance(key, str) or key == "value" or assignments.kind_of(key) is not None:
+                return False
+            texts.append(key)
+            if not _gather(item, texts, depth + 1):
+                return False
+        return True
+    if not isinstance(value, list | tuple):
+        return True
+    items = cast(list[Any] | tuple[Any, ...], value)
+    if depth == MAX_DEPTH or any(isinstance(one, str) and (len(items) == 2 or one[:1] == "-") for one in items):
+        return False
+    return all(_gather(one, texts, depth + 1) for one in items)
 
 
 def _walk(value: Any, *, name: str, depth: int) -> Any:

@@ -18,7 +18,9 @@ _BODY = re.compile(
 _HAS_KEY = re.compile(r"[A-Za-z0-9+/=]{16}")
 
 PRIVATE_TRIGGER = r"(?i)(?:<|&lt;|\\u003c|%3c)\s*private\b"
-_TAG = re.compile(r"(?i)(?:<|&lt;|\\u003c|%3c)\s*+(/\s*+)?private(?![\w.-])([^<>\n]{0,200}?)(?:>|&gt;|\\u003e|%3e)|(?:<|&lt;|\\u003c)\s*+private(?=\s[^<>]{0,200}$)")
+_TAG = re.compile(
+    r"(?i)(?:<|&lt;|\\u003c|%3c)\s*+(/\s*+)?private(?![\w.-])([^<>\n]{0,200}?)(?:>|&gt;|\\u003e|%3e)|(?:<|&lt;|\\u003c)\s*+private(?=\s[^<>]{0,200}$)"
+)
 
 COOKIE_TRIGGER = (
     r"(?i)\b(?:set-)?cookie\d?\\*[\"']?\]?\s*(?:=>|[:=,])\s*\\*[\"']?[^\s=;,\"']+=[^\s;\"']{4}"

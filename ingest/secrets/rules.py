@@ -22,7 +22,7 @@ RULE_MEMORY = 16 << 20
 _JUDGED = 80
 """How much of a value is looked at: enough to tell, and not so much that many long ones cost more than their length."""
 _WHOLE_RUN = ("none", "named", "mixed", "no-words")
-_QUOTES = ("\"", "'", "`")
+_QUOTES = ('"', "'", "`")
 _FOLDER = Path(__file__).parent
 _LEFT_OUT = {
     "curl-auth-header": "rules.toml has a shape for any header",

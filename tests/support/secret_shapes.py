@@ -57,7 +57,12 @@ def _made(part: re.Match[str], chance: random.Random) -> str:
         return part[0][0]
     kind, count = part[1], int(part[2] or 0)
     if kind == "pw":
-        return chance.choice(_WORDS) + chance.choice(("", *_SIGNS)) + str(chance.randrange(2, 9999)) + chance.choice(("", "!"))
+        return (
+            chance.choice(_WORDS)
+            + chance.choice(("", *_SIGNS))
+            + str(chance.randrange(2, 9999))
+            + chance.choice(("", "!"))
+        )
     if kind == "uuid":
         return "-".join("".join(chance.choices(_ALPHABETS["h"], k=size)) for size in (8, 4, 4, 4, 12))
     if kind == "B":
