@@ -21,7 +21,27 @@ from tests.support.secret_shapes import SHAPES, samples
 
 CHUNK = 1_500
 SUFFIXES = frozenset(
-    ".py .pyi .md .rst .txt .js .ts .json .toml .yaml .yml .cfg .ini .html .css .c .h .sh .lua".split()
+    [
+        ".py",
+        ".pyi",
+        ".md",
+        ".rst",
+        ".txt",
+        ".js",
+        ".ts",
+        ".json",
+        ".toml",
+        ".yaml",
+        ".yml",
+        ".cfg",
+        ".ini",
+        ".html",
+        ".css",
+        ".c",
+        ".h",
+        ".sh",
+        ".lua",
+    ]
 )
 PROSE = (
     "Checkout times out when Redis restarts; the client pool does not reconnect, and nobody saw it in the night. " * 5

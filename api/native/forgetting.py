@@ -14,10 +14,10 @@ from api.native.reads import PREFIXES
 from api.native.shapes import Page, Queued
 from api.services import Services, caller, reader, services
 from ingest.clock import system_clock
+from ingest.commands.clean import clean_agent
 from ingest.commands.handler import Accepted
 from ingest.commands.parse import parse_json
 from ingest.commands.requests import EventName, Name
-from ingest.commands.clean import clean_agent
 from ingest.commands.scrub import scrub_text
 from ingest.errors import CommandRejected, NotFound, OutOfReach
 from ingest.ids import new_event_id

@@ -15,7 +15,7 @@ from operator import is_
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from ingest.secrets import assignments, blocks
-from ingest.secrets.rules import Finder, finder, rules, trigger
+from ingest.secrets.rules import Finder, finder, rules, tokens, trigger
 
 Trigger: TypeAlias = Callable[[bytes], "list[int] | None"]
 PRIVATE = "[REDACTED]"
@@ -64,6 +64,7 @@ def _families() -> tuple[list[_Family], Trigger]:
         _Family("private-key", blocks.PEM_TRIGGER, blocks.find_pem),
         _Family("cookie", blocks.COOKIE_TRIGGER, blocks.find_cookies),
         _Family("assignment", assignments.TRIGGER, assignments.find),
+        _Family("provider-token", *tokens()),
         *(_Family(rule.name, rule.regex, finder(rule)) for rule in rules()),
     ]
     return families, trigger([family.trigger for family in families])

@@ -6,12 +6,10 @@ key, whose value a machine made. What is no literal (a variable, a call, a path,
 
 import re
 from collections.abc import Iterator
-from functools import cache, lru_cache
-from typing import Any
-
-import re2
+from functools import lru_cache
 
 from ingest.secrets import plausible
+from ingest.secrets.pattern import Pattern
 
 _PASSWORD = (
     r"passwords?|passwd|passwort|passphrase|passcode|pwd|[_.\-]pass|\bpass|[_.\-]pw|\bpw|secrets?"
@@ -38,6 +36,7 @@ TRIGGER = (
     rf"(?i)(?:(?P<password>{_PASSWORD})|{_TOKEN}){_SUFFIX}(?:{_SEPARATOR})"
     rf"(?:[brf@]{{0,2}}(?P<quote>{_QUOTE})[^\"'`\r\n]{{4}}|(?P<bare>{_BARE}))"
 )
+_PATTERN = Pattern(TRIGGER)
 _SAYS_PASSWORD, _OPENS, _IS_BARE = 1, 2, 3
 """Groups: the name says password; the opening quote; where a value without quotes begins."""
 
@@ -62,9 +61,10 @@ _TRAILING = ".,;:)]}"
 def find(raw: bytes, text: str) -> Iterator[tuple[int, int]]:
     """The places of values that are secrets."""
     consumed = 0
-    for found in _pattern().finditer(raw):
-        if found.start() < consumed:
+    for place in _PATTERN.spans(raw):
+        if place[0] < consumed:
             continue
+        found = _PATTERN.groups(raw, *place)
         password = found.start(_SAYS_PASSWORD) >= 0
         quote = text[slice(*found.span(_OPENS))] if found.start(_OPENS) >= 0 else ""
         start = found.end(_OPENS) if quote else found.start(_IS_BARE)
@@ -116,11 +116,3 @@ def is_secret(value: str, *, password: bool, quoted: bool) -> bool:
     if password:
         return plausible.is_secret(value, quoted=quoted)
     return plausible.is_random(value)
-
-
-@cache
-def _pattern() -> Any:
-    options = re2.Options()
-    options.max_mem = 16 << 20
-    options.log_errors = False
-    return re2.compile(TRIGGER.encode(), options)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Whether the value of something that is named like a secret is one, or code, a path, a placeholder, a word. Pure."""
 
 import re
@@ -93,7 +94,7 @@ def is_prose_secret(value: str) -> bool:
     if all(part.isalpha() or not part or _TECHNICAL.match(part) for part in parts):
         return False
     if value.isdigit():
-        return len(value) >= 4
+        return 4 <= len(value) <= 8
     return bool(re.search(r"[0-9!@#$%^&*~+=?]", value.rstrip("!?%"))) and not _ISO.search(value)
 
 
@@ -103,7 +104,7 @@ def is_basic(value: str) -> bool:
         plain = b64decode(value + "=" * (-len(value) % 4), validate=True)
     except (Error, ValueError):
         return False
-    return b":" in plain and all(32 <= byte < 127 or byte > 0xBF or 0x80 <= byte for byte in plain)
+    return b":" in plain and all(32 <= byte < 127 or byte > 0xBF or byte >= 0x80 for byte in plain)
 
 
 def _is_placeholder(value: str) -> bool:
@@ -142,7 +143,9 @@ def _is_word(part: str, digits: int) -> bool:
     words = [part] if part.islower() or part.istitle() else _CAMEL.findall(part)
     if len(part) < 2.6 * len(words):
         return False
-    return all(len(one) < 4 or len(one) <= _LONGEST_WORD and len(_VOWEL.findall(one)) * 6 >= len(one) for one in words)
+    return all(
+        len(one) < 4 or (len(one) <= _LONGEST_WORD and len(_VOWEL.findall(one)) * 6 >= len(one)) for one in words
+    )
 
 
 def is_code(value: str) -> bool:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Texts with secrets, made from a seed: no text of the repository looks like anybody's key.
 
 A shape is a text with `{...}` for what a generator makes, and the secret between « and ». Generators: `an36` letters and
