@@ -14,6 +14,7 @@ from api.native.reads import PREFIXES
 from api.native.shapes import Page, Queued
 from api.services import Services, caller, reader, services
 from ingest.clock import system_clock
+from ingest.commands.clean import clean_agent
 from ingest.commands.handler import Accepted
 from ingest.commands.requests import EventName, Name
 from ingest.commands.scrub import scrub_text
@@ -106,7 +107,7 @@ async def post_forget(request: Request) -> Response:
         nameless=not name,
         project=project,
         reason=scrub_text(wanted.reason),
-        agent_id=who.agent_id,
+        agent_id=clean_agent(who.agent_id, "replace"),
         requested_at=system_clock(),
     )
     await save_receipt(at_hand.redis, receipt)

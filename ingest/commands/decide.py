@@ -1,6 +1,6 @@
 """decide: a command, who asks and what time it is, to the one event it becomes; or CommandRejected. Pure.
 
-Text is scrubbed of secrets and private spans here, before an event exists.
+Secrets and private spans are removed here from every field, before an event exists.
 """
 
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from msgspec import msgpack
 from msgspec.structs import replace
 
+from ingest.commands.clean import Names, clean_agent, cleaned
 from ingest.commands.requests import (
     MAX_NAME_CHARS,
     AnyCommand,
@@ -35,7 +36,6 @@ from ingest.commands.requests import (
     TriggerLesson,
     WriteAction,
 )
-from ingest.commands.scrub import scrub, scrub_text
 from ingest.durability import Durability
 from ingest.errors import CommandRejected, OutOfReach
 from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
@@ -57,6 +57,12 @@ from ingest.reach import ANYWHERE, Reach
 MAX_METADATA_BYTES = 4096
 _OF_A_PROJECT = ("memory", "lesson", "slot", "action", "relation", "commit")
 _NAMES = ("project", "session_id", "agent_id", "user_id", "event_id")
+_TOLD_OF_REFUSALS = ("native", "mcp")
+"""Sources whose callers see why a write is refused. The others are hooks and clients of other systems, and imports."""
+_ENDINGS = (
+    ForgetSubject, DeleteSlot, RetireSession, EndIdleSession, RetireLesson, ReinforceLesson, TriggerLesson,
+    SummariseSession, CondenseMemories,
+)  # fmt: skip
 EVERYBODY = "*"
 """In the place of an agent's name: a reader that lifts the isolated scope, as in agentmemory. Nobody's name."""
 
@@ -99,6 +105,12 @@ def decide(command: AnyCommand, caller: Caller, event_id: EventId, now: datetime
 
     The same command with the same event id decides the same subject, so a repeat acknowledges the same document.
     """
+    names = _names_of(command, caller)
+    said, command = command, cleaned(command, names)
+    if said.event_id == event_id:
+        event_id = EventId(command.event_id or event_id)
+    if caller.agent_id and not command.agent_id:
+        caller = caller._replace(agent_id=clean_agent(caller.agent_id, names))
     _check_names(command)
     if command.metadata and _size(command.metadata) > MAX_METADATA_BYTES:
         raise CommandRejected(f"metadata is over {MAX_METADATA_BYTES} bytes", "metadata")
@@ -106,6 +118,13 @@ def decide(command: AnyCommand, caller: Caller, event_id: EventId, now: datetime
     if caller.reach is not ANYWHERE:
         check_reach(caller.reach, decision.event.envelope)
     return decision
+
+
+def _names_of(command: AnyCommand, caller: Caller) -> Names:
+    """What becomes of names that hold secrets: what ends or forgets something must call it as it is called."""
+    if isinstance(command, _ENDINGS) or (isinstance(command, Relate) and command.remove):
+        return "keep"
+    return "refuse" if caller.source in _TOLD_OF_REFUSALS else "replace"
 
 
 def check_reach(reach: Reach, envelope: Envelope) -> None:
@@ -131,8 +150,8 @@ def _observe(command: Observe, place: _Place) -> Decision:
         raise CommandRejected("an observation needs content or data", "content")
     data = ObservationRecorded(
         kind=command.kind,
-        content=scrub_text(command.content) if command.content else "",
-        data=_scrubbed(command.data, "data") if command.data else {},
+        content=command.content if command.content else "",
+        data=_storable(command.data, "data") if command.data else {},
     )
     return _creating(OBSERVATION, command, place, data)
 
@@ -142,10 +161,10 @@ def _remember(command: Remember, place: _Place) -> Decision:
         _need_text(command.content)
     _need_reader(command, place)
     data = MemoryRecorded(
-        content=scrub_text(command.content),
+        content=command.content,
         memory_type=command.memory_type,
         purpose=command.purpose,
-        title=scrub_text(command.title),
+        title=command.title,
         tags=_distinct(command.tags),
         concepts=_distinct(command.concepts),
         files=_distinct(command.files),
@@ -166,10 +185,10 @@ def _revise(command: ReviseMemory, place: _Place) -> Decision:
     _need_reader(command, place)
     data = MemoryRevised(
         memory=command.memory,
-        content=scrub_text(command.content),
+        content=command.content,
         memory_type=command.memory_type,
         purpose=command.purpose,
-        title=scrub_text(command.title),
+        title=command.title,
         tags=_distinct(command.tags),
         concepts=_distinct(command.concepts),
         files=_distinct(command.files),
@@ -195,7 +214,7 @@ def _visibility(command: ChangeVisibility, place: _Place) -> Decision:
 def _condense(command: CondenseMemories, place: _Place) -> Decision:
     data = MemoryCondensed(
         originals=command.originals,
-        content=scrub_text(command.content),
+        content=command.content,
         memory_type=command.memory_type,
         importance=command.importance,
         tags=_distinct(command.tags),
@@ -211,16 +230,16 @@ def _condense(command: CondenseMemories, place: _Place) -> Decision:
 def _lesson(command: RecordLesson, place: _Place) -> Decision:
     _need_text(command.content)
     _check_pattern(command.trigger_pattern)
-    content = scrub_text(command.content)
+    content = command.content
     data = LessonRecorded(
         content=content,
-        context=scrub_text(command.context),
+        context=command.context,
         confidence=command.confidence,
         tags=_distinct(command.tags),
-        title=scrub_text(command.title),
+        title=command.title,
         severity=command.severity,
         trigger_tool=command.trigger_tool,
-        trigger_pattern=scrub_text(command.trigger_pattern),
+        trigger_pattern=command.trigger_pattern,
         origin=command.origin,
         derived_from=command.derived_from,
     )
@@ -239,13 +258,13 @@ def _revise_lesson(command: ReviseLesson, place: _Place) -> Decision:
     _check_pattern(command.trigger_pattern or "")
     data = LessonRevised(
         lesson=command.lesson,
-        content=_scrub_some(command.content),
-        context=_scrub_some(command.context),
-        title=_scrub_some(command.title),
+        content=command.content,
+        context=command.context,
+        title=command.title,
         tags=None if command.tags is None else _distinct(command.tags),
         severity=command.severity,
         trigger_tool=command.trigger_tool,
-        trigger_pattern=_scrub_some(command.trigger_pattern),
+        trigger_pattern=command.trigger_pattern,
         active=command.active,
     )
     return _about(command.lesson, command, place, data)
@@ -264,9 +283,9 @@ def _session(command: TrackSession, place: _Place) -> Decision:
     _need_session(command)
     data: SessionStarted | SessionEnded
     if command.status == "started":
-        data = SessionStarted(cwd=command.cwd, title=scrub_text(command.title), agent_type=command.agent_type)
+        data = SessionStarted(cwd=command.cwd, title=command.title, agent_type=command.agent_type)
     else:
-        data = SessionEnded(reason=scrub_text(command.reason), outcome=command.outcome)
+        data = SessionEnded(reason=command.reason, outcome=command.outcome)
     return _about(command.session_id, command, place, data)
 
 
@@ -284,8 +303,8 @@ def _retire_session(command: RetireSession, place: _Place) -> Decision:
 def _summarise(command: SummariseSession, place: _Place) -> Decision:
     _need_session(command)
     data = SessionSummarised(
-        title=scrub_text(command.title),
-        narrative=scrub_text(command.narrative),
+        title=command.title,
+        narrative=command.narrative,
         decisions=_distinct(command.decisions),
         files=_distinct(command.files),
         concepts=_distinct(command.concepts),
@@ -300,10 +319,10 @@ def _summarise(command: SummariseSession, place: _Place) -> Decision:
 def _commit(command: LinkCommit, place: _Place) -> Decision:
     data = SessionCommitted(
         commit=command.commit,
-        message=scrub_text(command.message),
-        branch=scrub_text(command.branch),
-        repo=scrub_text(command.repo),
-        author=scrub_text(command.author),
+        message=command.message,
+        branch=command.branch,
+        repo=command.repo,
+        author=command.author,
         authored_at=command.authored_at,
         files=_distinct(command.files),
     )
@@ -313,7 +332,7 @@ def _commit(command: LinkCommit, place: _Place) -> Decision:
 
 
 def _slot(command: SetSlot, place: _Place) -> Decision:
-    text = scrub_text(command.content)
+    text = command.content
     data: SlotAppended | SlotSet
     if command.append:
         for name in ("size_limit", "description", "pinned", "read_only"):
@@ -326,7 +345,7 @@ def _slot(command: SetSlot, place: _Place) -> Decision:
             content=text,
             scope=command.scope,
             size_limit=command.size_limit,
-            description=_scrub_some(command.description),
+            description=command.description,
             pinned=command.pinned,
             read_only=command.read_only,
         )
@@ -347,7 +366,7 @@ def _of_slot(command: SetSlot | DeleteSlot, place: _Place, data: SlotSet | SlotA
 def _action(command: WriteAction, place: _Place) -> Decision:
     data: ActionUpdated | ActionCreated
     requires = [ActionEdge(type="requires", target=one) for one in command.requires]
-    edges = [ActionEdge(type=one.type, target=scrub_text(one.target)) for one in (*requires, *command.edges)]
+    edges = [ActionEdge(type=one.type, target=one.target) for one in (*requires, *command.edges)]
     if command.action:
         if command.parent:
             raise CommandRejected("an action keeps the parent it was created with", "parent")
@@ -356,9 +375,9 @@ def _action(command: WriteAction, place: _Place) -> Decision:
             status=command.status,
             priority=command.priority,
             assigned_to=command.assigned_to,
-            result=_scrub_some(command.result),
-            title=_scrub_some(command.title),
-            description=_scrub_some(command.description),
+            result=command.result,
+            title=command.title,
+            description=command.description,
             tags=None if command.tags is None else _distinct(command.tags),
             session=command.session_id or None,
             crystallized_into=command.crystallized_into,
@@ -367,8 +386,8 @@ def _action(command: WriteAction, place: _Place) -> Decision:
         return _about(command.action, command, place, data)
     _need_text(command.title or "", "title")
     data = ActionCreated(
-        title=scrub_text(command.title or ""),
-        description=scrub_text(command.description or ""),
+        title=command.title or "",
+        description=command.description or "",
         priority=command.priority or 0,
         tags=_distinct(command.tags or []),
         parent=command.parent,
@@ -412,7 +431,7 @@ def _forget(command: ForgetSubject, place: _Place) -> Decision:
     data = SubjectForgotten(
         kind=command.kind,
         subject=command.subject,
-        reason=scrub_text(command.reason),
+        reason=command.reason,
         documents=command.documents,
         kept=command.kept,
         sources=command.sources,
@@ -474,7 +493,7 @@ def _event(
         source=caller.source,
         causation=causation,
         trace=command.trace,
-        metadata=_scrubbed(command.metadata, "metadata") if command.metadata else {},
+        metadata=_storable(command.metadata, "metadata") if command.metadata else {},
     )
     return Event(envelope, data)
 
@@ -532,20 +551,15 @@ def _check_pattern(pattern: str) -> None:
         compiled(pattern)
 
 
-def _scrub_some(text: str | None) -> str | None:
-    return None if text is None else scrub_text(text)
-
-
-def _scrubbed(value: dict[str, Any], field: str) -> dict[str, Any]:
+def _storable(value: dict[str, Any], field: str) -> dict[str, Any]:
     try:
-        scrubbed = scrub(value)
-        msgpack.encode(scrubbed)
+        msgpack.encode(value)
     except OverflowError:
         raise CommandRejected("a number does not fit into 64 bits; send it as text", field) from None
     except ValueError as fault:
         raise CommandRejected(str(fault), field) from None
-    return scrubbed
+    return value
 
 
 def _distinct(values: list[str]) -> list[str]:
-    return list(dict.fromkeys(map(scrub_text, values))) if values else values
+    return list(dict.fromkeys(values)) if values else values

@@ -242,6 +242,9 @@ class CommandHandler:
                 "Store the bulk elsewhere and record a reference",
                 "data" if getattr(command, "data", None) else "content",
             )
+        event_id = EventId(
+            decision.event.envelope.event_id
+        )  # without a secret, where the caller's name for it held one
         entry = Entry(dedup_id(decision.route, event_id), payload)
         return _Ready(partition_of(decision.route, self._partitions), entry, decision.subject, event_id)
 

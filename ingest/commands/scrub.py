@@ -1,19 +1,23 @@
 """Secrets and private text are taken out of a write before it is stored, indexed or broadcast.
 
-Guarantee: a text holding one of the shapes in `_RULES` comes back without it, and scrubbing twice changes nothing
-more. The shapes are those that agentmemory removes; they are matched leaf by leaf, never over JSON text,
-so that a secret at the end of a string cannot swallow the quote that closes it.
+Guarantee: a text holding one of the shapes in `ingest.secrets` comes back without it, and scrubbing twice changes
+nothing more. Shapes are matched leaf by leaf, never over JSON text, so that a secret at the end of a string cannot
+swallow the quote that closes it. The shapes that agentmemory removes are among them, with its markers.
 
-Every write pays for this, so a text is first reduced to one question a C loop can answer: every shape but the private
-block and Slack's holds a run of at least 20 key characters. Ordinary prose has no such run and leaves after one pass.
-All patterns are linear: repetitions are possessive or bounded, and no failed attempt can rescan what another one read.
+Every write pays for this, so a text is first asked one question that RE2 answers in one pass, whatever the number of
+shapes: which of them match at all? Ordinary text has none. Everything takes time linear in the text: RE2 by design, the
+rest because its repetitions are possessive or bounded and no failed attempt can rescan what another one read.
 """
 
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from operator import is_
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
+from ingest.secrets import assignments, blocks
+from ingest.secrets.rules import Finder, finder, rules, tokens, trigger
+
+Trigger: TypeAlias = Callable[[bytes], "list[int] | None"]
 PRIVATE = "[REDACTED]"
 SECRET = "[REDACTED_SECRET]"
 _PIECE_CHARS = 64 << 10
@@ -36,87 +40,79 @@ class KeyIsNoText(ValueError):
         super().__init__(f"{key!r} is a key, and keys are text")
 
 
-class _Rule(NamedTuple):
-    """`shape` can match only where `mark` occurs, in lower-cased text.
-
-    The whole match goes, or only its group `gone`; a match with a group `kept` stays.
-    """
-
-    mark: str  # not bytes: `in` is five times faster on str
-    shape: re.Pattern[bytes]
-
-
-_KEY_RUN = 20
-_KEY_CHARACTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+="
-_CLASSES = bytes(0x61 if code in _KEY_CHARACTERS else 0x20 for code in range(256))
-_LONG_RUN = b"a" * _KEY_RUN
-_GAP = b" \t\r\n\f\v\\\"'=:"
-"""What may stand between a keyword and its value."""
-_SHORT_KEY = re.compile(rb"-(?<=[xX][oO][xX][bB]-)")
-"""The one prefix that makes a secret of fewer than 20 characters; written to be found by its rarest character."""
-
-_OPEN, _CLOSE = b"<private>", b"</private>"
-_SHORTEST_BLOCK = len(_OPEN) + len(_CLOSE)
-_KEYWORDS = ("api_key", "api-key", "apikey", "secret", "token", "password", "credential", "auth")
-_LONGEST_KEYWORD = max(map(len, _KEYWORDS))
-_SECRET_VALUE = re.compile(r"""\s*+["']?[A-Za-z0-9_\-/.+]{20,}+\S*+""")
+_SHORTEST = 6
+_SHORTEST_VALUE = 4
+_LONGEST_NAME = 128
+_JUDGED = 80
+_HEADERS = frozenset(("authorization", "proxy-authorization", "cookie", "set-cookie", "cookie2", "set-cookie2"))
+_PASSES = 8
+"""What is removed may bring together what then looks like a secret; as good as always the second pass finds nothing."""
 
 
-def _assignment(keyword: str) -> _Rule:
-    """Returns the rule for `keyword = value`; after a quoted keyword, as in JSON text, only the value goes."""
-    value = rb"[a-z0-9_\-/.+]{20,}+"
-    plain = rb"""[ \t\r\n\f\v]*+[=:][ \t\r\n\f\v]*+(?P<q>\\*+["'])?+""" + value + rb"(?(q)(?:(?P=q))?)"
-    quoted = rb"""\\*+["'][ \t\r\n\f\v]*+[=:][ \t\r\n\f\v]*+(?:\\*+["'])?+(?P<gone>""" + value + rb"={0,2})"
-    return _Rule(keyword, re.compile(re.escape(keyword.encode()) + rb"(?:" + plain + rb"|" + quoted + rb")"))
+class _Family(NamedTuple):
+    """Secrets of one shape: what tells in one pass that a text may hold one, what finds them, what takes their place."""
+
+    name: str
+    trigger: str
+    find: Finder
+    marker: str = SECRET
 
 
-def _prefix(shape: bytes, rest: bytes, mark: str) -> _Rule:
-    """Returns the rule for a key that starts with `shape`, which a letter or digit must not precede.
-
-    The look-behind follows the prefix instead of leading it, because a leading one stops `re` from skipping ahead.
-    """
-    return _Rule(mark, re.compile(shape + rb"(?<![a-z0-9]" + shape + rb")" + rest))
-
-
-_RULES = (
-    *map(_assignment, _KEYWORDS),
-    _Rule("bearer", re.compile(rb"bearer[ \t\r\n\f\v]++[a-z0-9._\-+/=]{20,}+")),
-    # sk-proj- and sk-ant- are longer spellings of the same shape.
-    _prefix(rb"[spra]k-", rb"[a-z0-9][a-z0-9_\-]{19,}+", "k-"),
-    _prefix(rb"gh[pus]_", rb"[a-z0-9]{36,}+", "gh"),
-    _prefix(rb"github_pat_", rb"[a-z0-9_]{22,}+", "github_pat_"),
-    _prefix(rb"xoxb-", rb"[a-z0-9\-]++", "xoxb-"),
-    # Fixed-length keys take the rest of their run along: what was cut off would otherwise gain a left boundary.
-    _prefix(rb"akia", rb"[a-z0-9]{16,}+", "akia"),
-    _prefix(rb"aiza", rb"[a-z0-9_\-]{35,}+", "aiza"),
-    # A run that is no JWT is consumed and kept, so that a later `eyj` inside it is not tried again.
-    _prefix(rb"eyj", rb"[a-z0-9_\-]{10,}+(?:\.[a-z0-9_\-]{10,}+\.[a-z0-9_\-]{10,}+|(?P<kept>))", "eyj"),
-    _prefix(rb"npm_", rb"[a-z0-9]{36,}+", "npm_"),
-    _prefix(rb"glpat-", rb"[a-z0-9_\-]{20,}+", "glpat-"),
-    _prefix(rb"dop_v1_", rb"[a-z0-9]{64,}+", "dop_v1_"),
-)
+@cache
+def _families() -> tuple[list[_Family], Trigger]:
+    families = [
+        _Family("private-span", blocks.PRIVATE_TRIGGER, blocks.find_private, PRIVATE),
+        _Family("private-key", blocks.PEM_TRIGGER, blocks.find_pem),
+        _Family("cookie", blocks.COOKIE_TRIGGER, blocks.find_cookies),
+        _Family("assignment", assignments.TRIGGER, assignments.find),
+        _Family("provider-token", *tokens()),
+        *(_Family(rule.name, rule.regex, finder(rule)) for rule in rules()),
+    ]
+    return families, trigger([family.trigger for family in families])
 
 
 def scrub_text(text: str) -> str:
     """Returns `text` without private blocks and secrets; the same object when it holds none."""
-    if len(text) < _SHORTEST_BLOCK and "-" not in text:
+    if len(text) < _SHORTEST:
         return text
-    if "<" in text:
-        text = _without_private_blocks(text)
-    ascii_text = text.encode("ascii", "replace")  # one byte a character, so that places found in it hold in `text`
-    window = _suspicious_window(ascii_text)
-    return _without_secrets(text, ascii_text.lower(), window) if window else text
+    families, matching = _families()
+    for _ in range(_PASSES):
+        raw = text.encode("ascii", "replace")  # one byte a character, so that places found in it hold in `text`
+        if not (indices := matching(raw)):
+            break
+        flat = text if len(raw) == len(text) and text.isascii() else raw.decode()
+        spans = [(*span, families[index].marker) for index in indices for span in families[index].find(raw, flat)]
+        if not spans:
+            break
+        text = _without(text, spans)
+    return text
+
+
+def families_of(text: str) -> list[tuple[str, tuple[int, int]]]:
+    """The rules that find something in a text, and where; for whoever looks for false alarms."""
+    families, matching = _families()
+    raw = text.encode("ascii", "replace")
+    chosen = [families[index] for index in matching(raw) or ()]
+    return [(family.name, span) for family in chosen for span in family.find(raw, raw.decode())]
+
+
+def may_hold_secrets(text: str) -> bool:
+    """Whether scrubbing `text`, or any line of it, could change it; for asking once about many texts, a line each."""
+    return bool(_families()[1](text.encode("ascii", "replace")))
 
 
 def scrub(value: Any) -> Any:
-    """Returns `value` with every string leaf repaired and scrubbed; the same object when nothing changed.
+    """Returns `value` with every string leaf and key repaired and scrubbed; the same object when nothing changed.
 
-    Walks dict, list and tuple. A string under a key that ends in a secret's name (`password`, `accessToken`), directly
-    or in a list, is read as the value of an assignment: it goes when it starts with 20 or more key characters. Keys
-    are repaired (two keys that become equal leave the later value) and otherwise untouched, as is every other type.
-    Raises `NestedTooDeep` beyond `MAX_DEPTH` levels.
+    Walks dict, list and tuple. A string under a key that names a secret (`password`, `accessToken`), directly or in a
+    list, is read as its value; so is what follows such a name in a pair, in a list of arguments, and in an object of
+    `name` and `value`. Two keys that become equal are numbered. Raises `NestedTooDeep` beyond `MAX_DEPTH` levels, and
+    `KeyIsNoText`.
     """
-    return _walk(value, named_secret=False, depth=0)
+    texts: list[str] = []
+    if _gather(value, texts, 0) and not may_hold_secrets(joined := "\n".join(texts)) and repair_text(joined) is joined:
+        return value
+    return _walk(value, name="", depth=0)
 
 
 def repair_text(text: str) -> str:
@@ -144,9 +140,32 @@ def _pieces(text: str) -> Iterator[str]:
         start = end
 
 
-def _walk(value: Any, *, named_secret: bool, depth: int) -> Any:
+def _gather(value: Any, texts: list[str], depth: int) -> bool:
+    """Collect all texts of a value; False when names in it, or its shape, ask for a closer look."""
     if isinstance(value, str):
-        return _scrub_leaf(value, named_secret=named_secret)
+        texts.append(value)
+        return True
+    if isinstance(value, dict):
+        if depth == MAX_DEPTH:
+            return False
+        for key, item in cast(dict[Any, Any], value).items():
+            if not isinstance(key, str) or key == "value" or assignments.kind_of(key) is not None:
+                return False
+            texts.append(key)
+            if not _gather(item, texts, depth + 1):
+                return False
+        return True
+    if not isinstance(value, list | tuple):
+        return True
+    items = cast(list[Any] | tuple[Any, ...], value)
+    if depth == MAX_DEPTH or any(isinstance(one, str) and (len(items) == 2 or one[:1] == "-") for one in items):
+        return False
+    return all(_gather(one, texts, depth + 1) for one in items)
+
+
+def _walk(value: Any, *, name: str, depth: int) -> Any:
+    if isinstance(value, str):
+        return _scrub_leaf(value, name)
     if not isinstance(value, (dict, list, tuple)):
         return value
     if depth == MAX_DEPTH:
@@ -154,7 +173,7 @@ def _walk(value: Any, *, named_secret: bool, depth: int) -> Any:
     if isinstance(value, dict):
         return _walk_dict(cast(dict[Any, Any], value), depth=depth + 1)
     items = cast(list[Any] | tuple[Any, ...], value)
-    fresh = [_walk(item, named_secret=named_secret, depth=depth + 1) for item in items]
+    fresh = [_walk(item, name=_name_before(items, at) or name, depth=depth + 1) for at, item in enumerate(items)]
     if all(map(is_, fresh, items)):
         return items
     return tuple(fresh) if isinstance(items, tuple) else fresh
@@ -163,60 +182,63 @@ def _walk(value: Any, *, named_secret: bool, depth: int) -> Any:
 def _walk_dict(value: dict[Any, Any], *, depth: int) -> dict[Any, Any]:
     fresh: dict[Any, Any] = {}
     changed = False
+    said = value.get("name") or value.get("key")
     for key, item in value.items():
         if not isinstance(key, str):
             raise KeyIsNoText(key)
-        new_key, named_secret = repair_text(key), key.lower().endswith(_KEYWORDS)
-        new = _walk(item, named_secret=named_secret, depth=depth)
-        changed = changed or new is not item or new_key is not key
+        new_key = scrub_text(repair_text(key))
+        new = _walk(item, name=said if key == "value" and isinstance(said, str) else key, depth=depth)
+        if new_key is not key:
+            changed = True
+            new_key = new_key if new_key == repair_text(key) else _free(new_key, value, fresh)
+        changed = changed or new is not item
         fresh[new_key] = new
     return fresh if changed else value
 
 
-def _scrub_leaf(text: str, *, named_secret: bool) -> str:
+def _free(key: str, *taken: dict[str, Any]) -> str:
+    """The key, numbered where others are called so: two keys that held secrets keep a value each."""
+    number, name = 1, key
+    while any(name in one for one in taken):
+        number += 1
+        name = f"{key} ({number})"
+    return name
+
+
+def _name_before(items: list[Any] | tuple[Any, ...], at: int) -> str:
+    """What the entry before names, in a list of arguments (`--password`, ...) or a pair (`Authorization`, ...)."""
+    before = items[at - 1] if at else None
+    if isinstance(before, str) and (before.startswith("-") or len(items) == 2) and len(before) <= _LONGEST_NAME:
+        return before
+    return ""
+
+
+def _scrub_leaf(text: str, name: str) -> str:
     text = repair_text(text)
-    if named_secret and (found := _SECRET_VALUE.match(text)):
-        text = SECRET + text[found.end() :]
+    if name and len(text) >= _SHORTEST_VALUE:
+        text = _scrub_named(text, name)
     return scrub_text(text)
 
 
-def _without_private_blocks(text: str) -> str:
-    folded = text.encode("ascii", "replace").lower()
+def _scrub_named(text: str, name: str) -> str:
+    """The text without what the name before it makes a secret."""
+    if name.lower() in _HEADERS:
+        prefix = f"{name}: "
+        cleaned = scrub_text(prefix + text)
+        return cleaned.removeprefix(prefix) if cleaned.startswith(prefix) else SECRET
+    kind = assignments.kind_of(name)
+    if kind is None or not assignments.is_secret(text.strip()[:_JUDGED], password=kind, quoted=True):
+        return text
+    return SECRET
+
+
+def _without(text: str, spans: list[tuple[int, int, str]]) -> str:
+    """The text with a marker for each run of places that overlap: that of the first."""
+    spans.sort(key=lambda span: (span[0], -span[1]))
     kept: list[str] = []
-    end = 0
-    while (start := folded.find(_OPEN, end)) >= 0 and (close := folded.find(_CLOSE, start)) >= 0:
-        kept += (text[end:start], PRIVATE)
-        end = close + len(_CLOSE)
-    return "".join((*kept, text[end:])) if kept else text
-
-
-def _suspicious_window(ascii_text: bytes) -> str:
-    """Returns the part, lower-cased, that the beginning of any secret must be in; empty when there can be none."""
-    if _SHORT_KEY.search(ascii_text):
-        return ascii_text.lower().decode()
-    classes = ascii_text.translate(_CLASSES)
-    first = classes.find(_LONG_RUN)
-    if first < 0:
-        return ""
-    last_end = classes.rfind(_LONG_RUN) + _KEY_RUN
-    keyword_end = len(ascii_text[:first].rstrip(_GAP))
-    return ascii_text[max(0, keyword_end - _LONGEST_KEYWORD) : last_end].lower().decode()
-
-
-def _without_secrets(text: str, folded: bytes, window: str) -> str:
-    for rule in _RULES:
-        if rule.mark not in window:
-            continue
-        kept: list[str] = []
-        end = 0
-        for found in rule.shape.finditer(folded):
-            if found.lastgroup == "kept":
-                continue
-            start, stop = found.span("gone" if found.lastgroup == "gone" else 0)
-            kept += (text[end:start], SECRET)
-            end = stop
-        if kept:
-            text = "".join((*kept, text[end:]))
-            folded = text.encode("ascii", "replace").lower()
-            window = folded.decode()
-    return text
+    last = 0
+    for start, end, marker in spans:
+        if start >= last:
+            kept += (text[last:start], marker)
+        last = max(last, end)
+    return "".join((*kept, text[last:]))

@@ -12,10 +12,11 @@ import msgspec
 from msgspec.structs import replace
 
 from ingest.clock import to_ms
+from ingest.commands.clean import cleaned
 from ingest.commands.decide import Caller, decide
 from ingest.commands.parse import rejected
 from ingest.commands.requests import AnyCommand, Command
-from ingest.commands.scrub import repair_text, scrub_text
+from ingest.commands.scrub import repair_text
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Envelope, Event
 from ingest.events.observation import ObservationCompressed
@@ -85,15 +86,7 @@ def _events(step: Step, system: str, tenant: str) -> list[Event]:
 
 
 def _compressed(said: ObservationCompressed, observation: str, seen: Envelope, system: str, key: str) -> Event:
-    data = replace(
-        said,
-        observation=observation,
-        title=scrub_text(said.title),
-        narrative=scrub_text(said.narrative),
-        facts=[scrub_text(one) for one in said.facts],
-        concepts=[scrub_text(one) for one in said.concepts],
-        files=[scrub_text(one) for one in said.files],
-    )
+    data = cleaned(replace(said, observation=observation), "keep")
     envelope = replace(
         seen,
         event_id=event_id(system, f"{key}\0compressed"),

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from redis.exceptions import WatchError
 
 from ingest.clock import Clock, system_clock
+from ingest.commands.clean import clean_agent
 from ingest.commands.scrub import scrub_text
 from ingest.connections import Client, Transaction
 from ingest.errors import BeingRebuilt, CommandRejected, NotFound, Overloaded
@@ -80,7 +81,9 @@ class DeadLetterOperations:
         Raises NotFound; CommandRejected while it is asked to be redriven; BeingRebuilt.
         """
         found = await self._letters.find(place, reader)
-        said = _Said(reason=scrub_text(reason), agent_id=agent_id, at=self._clock(), erase=erase)
+        said = _Said(
+            reason=scrub_text(reason), agent_id=clean_agent(agent_id, "replace"), at=self._clock(), erase=erase
+        )
         if found.discarded is not None and (found.discarded.erased or not erase):
             return Done(positions=[str(place)])
         await self._discard(place, said, found.discarded)
@@ -91,7 +94,9 @@ class DeadLetterOperations:
     ) -> Done:
         """Discard all that are selected, MAX_SELECTED at a time."""
         found = await self._letters.select(replace(wanted, state="parked"), reader, MAX_SELECTED)
-        said = _Said(reason=scrub_text(reason), agent_id=agent_id, at=self._clock(), erase=erase)
+        said = _Said(
+            reason=scrub_text(reason), agent_id=clean_agent(agent_id, "replace"), at=self._clock(), erase=erase
+        )
         for one in found.letters:
             await self._discard(one.place, said, None)
         return Done(positions=[str(one.place) for one in found.letters], next=found.next)

@@ -17,6 +17,7 @@ from msgspec import Meta, Raw, Struct
 
 from ingest.aside import INLINE_BYTES, Slices, aside
 from ingest.clock import to_ms
+from ingest.commands.clean import cleaned
 from ingest.commands.handler import BatchOutcome, CommandHandler
 from ingest.commands.parse import rejected
 from ingest.commands.sizing import check_values
@@ -31,6 +32,7 @@ from ingest.errors import (
 )
 from ingest.events.envelope import UNCLAIMED, Envelope, Event, Recorded, decode
 from ingest.events.registry import EVENT_TYPES, EventData
+from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.events.upcasters import upcast
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored
@@ -224,8 +226,9 @@ def read_header(text: bytes, tenant: str | None = None) -> Header:
 def read_event(text: bytes, tenant: str) -> Event:
     """The event of a line, in the newest version of its type, to be recorded when the line says.
 
-    Raises MalformedRequest, RequestTooLarge, CommandRejected, UnknownEventType or NewerEventVersion. A field that this
-    release does not know is rejected: an import would lose it.
+    Secrets are removed from its texts. Raises MalformedRequest, RequestTooLarge, CommandRejected, UnknownEventType or
+    NewerEventVersion. A field that this release does not know is rejected: an import would lose it. So is a secret in a
+    name, from which ids of documents are made: under another name what was forgotten would not be.
     """
     check_values(text, what="the line")
     try:
@@ -255,7 +258,8 @@ def read_event(text: bytes, tenant: str) -> Event:
         )
     except OverflowError:
         raise CommandRejected("the time is outside the years 1 to 9999", "occurred_at") from None
-    return Event(envelope, data)
+    names = "keep" if isinstance(data, SubjectForgotten | EventErased) else "refuse"
+    return Event(cleaned(envelope, names), cleaned(data, names))
 
 
 class _Text(NamedTuple):

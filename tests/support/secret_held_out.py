@@ -18,9 +18,7 @@ HELD_OUT = {
         "DefaultEndpointsProtocol=https;AccountName=shop;AccountKey=«{b86}==»;EndpointSuffix=core.example.net"
     ),
     "azure SAS": "https://shop.blob.example.net/c?sv=2022-11-02&sp=rl&se=2027-01-01T00:00:00Z&sig=«{b43}%3D»",
-    "azure service bus": (
-        "Endpoint=sb://x.example.net/;SharedAccessKeyName=Root;SharedAccessKey=«{b43}=»"
-    ),
+    "azure service bus": ("Endpoint=sb://x.example.net/;SharedAccessKeyName=Root;SharedAccessKey=«{b43}=»"),
     "basic header": "Authorization: Basic «{b28}»",
     "short bearer": "Authorization: Bearer «{an12}»",
     "cookie": "Cookie: theme=dark; sessionid=«{l32}»",
@@ -80,7 +78,7 @@ HELD_OUT = {
     "powershell": '$env:STRIPE_SECRET = "«{an24}»"',
     "fish": "set -x GITEA_TOKEN «{h40}»",
     "dockerfile env": "ENV API_SECRET «{an20}»",
-    "private with attribute": "before <private reason=\"x\">«the merger is on {an8}»</private> after",
+    "private with attribute": 'before <private reason="x">«the merger is on {an8}»</private> after',
     "private unclosed": "before <private>«the merger is on {an8}»",
     "vault legacy": "VAULT_TOKEN=«s.{an24}»",
     "shadow": "bob:$6$«{an16}${an86}»:19000:0:99999:7:::",

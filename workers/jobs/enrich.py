@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from ingest.clock import Clock, system_clock
+from ingest.commands.clean import cleaned
 from ingest.connections import Client
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Envelope, Event, Recorded, decode
@@ -169,7 +170,7 @@ class EnrichJob:
             source=SOURCE,
             causation=said.event_id,
         )
-        return Event(envelope, data)
+        return Event(envelope, cleaned(data, "keep"))
 
     async def _cursor(self, partition: int) -> Position:
         raw = await self._redis.get(PartitionKeys(partition).enriched)

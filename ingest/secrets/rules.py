@@ -1,0 +1,214 @@
+"""Rules as data: those of gitleaks (gitleaks.toml, see NOTICE) and our own (rules.toml), run by RE2 in linear time.
+
+One RE2 set says in one pass over a text which rules match at all. Only those are run again, for the places.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import re2
+
+from ingest.secrets import plausible
+from ingest.secrets.pattern import Pattern
+
+Span = tuple[int, int]
+Finder = Callable[[bytes, str], Iterator[Span]]
+"""The places of secrets in a text, given as ASCII bytes and as text with equal offsets."""
+
+SET_MEMORY = 64 << 20
+_JUDGED = 80
+"""How much of a value is looked at: enough to tell, and not so much that many long ones cost more than their length."""
+_ALPHANUMERIC = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+_WHOLE_RUN = ("none", "named", "no-words")
+_QUOTES = ('"', "'", "`")
+_FOLDER = Path(__file__).parent
+_LEFT_OUT = {
+    "curl-auth-header": "rules.toml has a shape for any header",
+    "curl-auth-user": "rules.toml has a shape for -u",
+    "generic-api-key": "assignments.py",
+    "hashicorp-tf-password": "assignments.py",
+    "jwt-base64": "as good as never, and 1,000 states",
+    "kubernetes-secret-yaml": "assignments.py",
+    "private-key": "blocks.py",
+    "sourcegraph-access-token": "takes every git commit",
+}
+_CONTEXT = r"[\w.-]{0,50}?"
+"""What gitleaks allows before a provider's name; a search that is not anchored needs none of it."""
+_RUN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+_BEFORE = "(?:^|[^A-Za-z0-9])"
+_COUNTED = re.compile(r"\{\d+,?\d*\}.*")
+_REST = r"[A-Za-z0-9_\-]*(?:[.+/=~][A-Za-z0-9_\-+/=~]+)*=*"
+
+
+class Rule(NamedTuple):
+    """A shape, and what the secret in it must be besides."""
+
+    name: str
+    regex: str
+    check: str = "none"
+
+
+def rules() -> list[Rule]:
+    """Our own rules but for tokens, then those of gitleaks."""
+    own = _load("rules.toml")
+    found = [Rule(one["id"], one["regex"], one.get("check", "none")) for one in own["rules"]]
+    theirs = _load("gitleaks.toml")["rules"]
+    return found + [
+        Rule(one["id"], one["regex"].replace(_CONTEXT, ""), "named")
+        for one in theirs
+        if "regex" in one and "path" not in one and one["id"] not in _LEFT_OUT
+    ]
+
+
+def tokens() -> tuple[str, Finder]:
+    """A pattern that says whether a text holds a token of a provider, and what finds them.
+
+    Looking for so many alternatives of a counted length backwards, as a search for places does, takes RE2 milliseconds
+    a token. So their beginnings are looked for, and each alternative is matched forwards from there.
+    """
+    alternatives: list[str] = _load("rules.toml")["tokens"]
+    beginnings = Pattern(_BEFORE + f"(?:{'|'.join(_COUNTED.sub('', one) for one in alternatives)})")
+    token = f"(?:{'|'.join(alternatives)}){_REST}"
+    whole = Pattern(token)
+
+    def find(raw: bytes, text: str) -> Iterator[Span]:
+        end = 0
+        for start, _ in beginnings.spans(raw):
+            if start < end:
+                continue
+            start += raw[start] not in _ALPHANUMERIC
+            if (found := whole.end(raw, start)) and _mixed(text[start:found], quoted=False):
+                end = found
+                yield start, end
+
+    return _BEFORE + token, find
+
+
+def finder(rule: Rule) -> Finder:
+    """What finds the secrets of one rule."""
+    pattern = Pattern(rule.regex)
+    check = _CHECKS[rule.check]
+    whole_run = rule.check in _WHOLE_RUN
+
+    def find(raw: bytes, text: str) -> Iterator[Span]:
+        for place in pattern.spans(raw):
+            start, end = _secret(pattern.groups(raw, *place))
+            if whole_run:
+                end = _end_of_run(raw, end)
+            quoted = text[start - 1 : start] in _QUOTES and text[end : end + 1] in _QUOTES
+            if not whole_run and not quoted:
+                end -= len(text[start:end]) - len(text[start:end].rstrip(".,;:)]}"))
+            if check(text[start : min(end, start + _JUDGED)], quoted):
+                yield start, end
+
+    return find
+
+
+def trigger(patterns: list[str]) -> Callable[[bytes], "list[int] | None"]:
+    """What says in one pass which of the patterns match anywhere; None for none."""
+    options = re2.Options()
+    options.max_mem = SET_MEMORY
+    options.log_errors = False
+    options.never_capture = True
+    made = re2.Set.SearchSet(options)
+    for pattern in patterns:
+        made.Add(pattern.encode())
+    made.Compile()
+    return cast("Callable[[bytes], list[int] | None]", made.Match)
+
+
+def _secret(found: Any) -> Span:
+    for group in range(1, found.re.groups + 1):
+        if (start := found.start(group)) >= 0:
+            return start, found.end(group)
+    return found.span()
+
+
+def _end_of_run(raw: bytes, end: int) -> int:
+    """The end of the run of key characters that goes on behind a secret: what was cut off would be known to nobody."""
+    if end and raw[end - 1] in _RUN:
+        while end < len(raw) and raw[end] in _RUN:
+            end += 1
+    return end
+
+
+def _load(name: str) -> dict[str, Any]:
+    return tomllib.loads((_FOLDER / name).read_text("utf-8"))
+
+
+def _none(value: str, quoted: bool) -> bool:
+    return not value.startswith(plausible.REDACTED)
+
+
+def _mixed(value: str, quoted: bool) -> bool:
+    return (not value.isupper() and not value.islower()) or any(map(str.isdigit, value))
+
+
+def _no_words(value: str, quoted: bool) -> bool:
+    parts = value.lower().split("-")[1:]
+    return len(parts) < 2 or not all(part.isalpha() and len(part) <= 14 for part in parts)
+
+
+def _named(value: str, quoted: bool) -> bool:
+    """For a provider's name with a value behind it: words are none, hashes of commits in prose would be."""
+    return plausible.is_random(value.strip("\"'"))
+
+
+def _literal(value: str, quoted: bool) -> bool:
+    return plausible.is_literal(value)
+
+
+def _random(value: str, quoted: bool) -> bool:
+    return plausible.is_random(value)
+
+
+def _argument(value: str, quoted: bool) -> bool:
+    return plausible.is_literal(value) and not plausible.is_code(value)
+
+
+def _quoted(value: str, quoted: bool) -> bool:
+    return plausible.is_secret(value, quoted=True)
+
+
+def _prose(value: str, quoted: bool) -> bool:
+    return plausible.is_prose_secret(value)
+
+
+def _prose_password(value: str, quoted: bool) -> bool:
+    return plausible.is_prose_secret(value) or (quoted and plausible.is_chosen(value))
+
+
+def _header(value: str, quoted: bool) -> bool:
+    return plausible.is_literal(value) and (plausible.is_basic(value) or plausible.is_secret(value, quoted=False))
+
+
+def _userpass(value: str, quoted: bool) -> bool:
+    return not value.isdigit() and _argument(value, quoted)
+
+
+def _basic(value: str, quoted: bool) -> bool:
+    return plausible.is_basic(value)
+
+
+def _basic_or_random(value: str, quoted: bool) -> bool:
+    return plausible.is_basic(value) or plausible.is_random(value, least=16)
+
+
+_CHECKS: dict[str, Callable[[str, bool], bool]] = {
+    "none": _none,
+    "named": _named,
+    "literal": _literal,
+    "quoted": _quoted,
+    "random": _random,
+    "prose": _prose,
+    "no-words": _no_words,
+    "prose-password": _prose_password,
+    "argument": _argument,
+    "header": _header,
+    "userpass": _userpass,
+    "basic": _basic,
+    "basic-or-random": _basic_or_random,
+}
