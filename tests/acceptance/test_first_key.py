@@ -23,9 +23,9 @@ HOOK = [sys.executable, "-I", "-S", str(Path(hook.__file__)), "claude-code"]
 COMMAND = [sys.executable, "-m", "api.cli.main"]
 PROMPT = "Why is the till closed?"
 GRANTS: Sequence[dict[str, Any]] = (
+    {"roles": ["read", "write", "admin"]},
     {"roles": ["operator"]},
     {"roles": ["metrics"]},
-    {"roles": ["read", "write", "admin"]},
     {"roles": ["read"], "projects": ["shop"], "tenant": "elsewhere", "agents": ["ada"]},
 )
 
