@@ -20,7 +20,8 @@ def client_key(url: str, environ: Mapping[str, str]) -> str | None:
     """What is sent to the server at a URL; None for nothing. Raises InvalidSetting for a file that others can read."""
     if given := environ.get("MNEMOLOG_SECRET"):
         return given
-    path = key_file(url, environ)
+    if (path := key_file(url, environ)) is None:
+        return None
     try:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
@@ -32,24 +33,28 @@ def client_key(url: str, environ: Mapping[str, str]) -> str | None:
     return key or None
 
 
-def key_file(url: str, environ: Mapping[str, str]) -> Path:
-    """Where the key for the server at a URL is stored; no name is looked up."""
-    home = Path(environ.get("HOME") or "~").expanduser()
-    folder = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "mnemolog" / "keys"
+def key_file(url: str, environ: Mapping[str, str]) -> Path | None:
+    """Where the key for the server at a URL is stored; None for what is no address. No name is looked up."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
     except ValueError:
-        return folder / "invalid"  # nothing is ever stored for it
-    return folder / f"{'127.0.0.1' if host == 'localhost' else host}_{port}".replace("/", "_")
+        return None
+    if parts.scheme not in _PORTS or not host:
+        return None
+    home = Path(environ.get("HOME") or "~").expanduser()
+    folder = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "mnemolog" / "keys"
+    return folder / f"{'127.0.0.1' if host == 'localhost' else host}_{port}"
 
 
 def store_key(key: str, url: str, environ: Mapping[str, str]) -> Path:
     """Store a key for the server at a URL, in the place of another; returns the file.
 
-    Raises InvalidSetting where that cannot be written.
+    Raises InvalidSetting for what is no address, and where the file cannot be written.
     """
     path = key_file(url, environ)
+    if path is None:
+        raise InvalidSetting(f"{url!r} is not an http:// or https:// address, so no key is stored for it")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_for_owner(path, f"{key}\n".encode())

@@ -1,6 +1,7 @@
 """`mnemolog keys` on a real server."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +16,14 @@ from ingest.valkey import EmbeddedValkey
 class Keys:
     """The command, on the log's server."""
 
-    def __init__(self, url: str) -> None:
-        self._environment = {"REDIS_URL": url, "MNEMOLOG_TENANT": "default"}
+    def __init__(self, url: str, home: Path) -> None:
+        self._environment = {
+            "REDIS_URL": url, "MNEMOLOG_TENANT": "default", "HOME": str(home), "XDG_CONFIG_HOME": "",
+            "MNEMOLOG_SECRET": "",
+        }  # fmt: skip
 
-    def run(self, *arguments: str) -> Result:
-        return CliRunner().invoke(application(), ["keys", *arguments], env=self._environment)
+    def run(self, *arguments: str, stdin: str = "") -> Result:
+        return CliRunner().invoke(application(), ["keys", *arguments], input=stdin, env=self._environment)
 
     def told(self, *arguments: str) -> dict[str, Any]:
         done = self.run(*arguments, "--json")
@@ -28,8 +32,8 @@ class Keys:
 
 
 @pytest.fixture
-def keys(redis: Client, valkey: EmbeddedValkey) -> Keys:
-    return Keys(valkey.url)
+def keys(redis: Client, valkey: EmbeddedValkey, tmp_path: Path) -> Keys:
+    return Keys(valkey.url, tmp_path)
 
 
 def test_a_key_is_made_and_shown_once(keys: Keys):
@@ -55,6 +59,36 @@ def test_a_rotated_key_is_replaced_and_a_revoked_one_is_not_listed(keys: Keys):
     assert keys.told("revoke", old["id"])["status"] == "revoked"
     assert [one["id"] for one in keys.told("list")["keys"]] == [new["id"]]
     assert {one["id"] for one in keys.told("list", "--all")["keys"]} == {old["id"], new["id"]}
+
+
+def test_only_the_first_key_says_what_asks_for_one_now(keys: Keys):
+    assert "the server's first key" in keys.run("create", "first", "--role", "operator").stderr
+    assert "the server's first key" not in keys.run("create", "second", "--role", "read").stderr
+
+
+def test_a_key_is_stored_when_it_is_made_and_when_it_is_replaced(keys: Keys, tmp_path: Path):
+    stored = tmp_path / ".config/mnemolog/keys/127.0.0.1_3111"
+    made = keys.told("create", "hooks", "--role", "read,write", "--store")
+    assert (made["stored"], stored.read_text().strip()) == (str(stored), made["key"])
+    rotated = keys.told("rotate", made["id"], "--store")
+    assert stored.read_text().strip() == rotated["key"]
+    assert keys.told("create", "another", "--role", "read")["stored"] is None
+    assert stored.read_text().strip() == rotated["key"]
+
+
+def test_a_key_from_elsewhere_is_stored_and_a_mistyped_one_is_not(keys: Keys, tmp_path: Path):
+    key = keys.told("create", "hooks", "--role", "read,write")["key"]
+    assert keys.run("store", stdin=f"{key[:-1]}\n").exit_code == 1
+    assert not (tmp_path / ".config").exists()
+    done = keys.run("store", "--url", "http://10.0.0.7:4000", stdin=f"{key}\n")
+    assert done.exit_code == 0
+    assert (tmp_path / ".config/mnemolog/keys/10.0.0.7_4000").read_text().strip() == key
+    assert key not in done.output
+
+
+def test_a_key_for_the_server_is_for_no_project(keys: Keys):
+    assert keys.run("create", "x", "--role", "operator", "--project", "shop").exit_code == 1
+    assert keys.told("create", "x", "--role", "operator,metrics")["roles"] == ["metrics", "operator"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from api.agents import recording
-from ingest.client_key import client_key, key_file, store_key
+from ingest.client_key import client_key, store_key
 from ingest.errors import InvalidSetting
 
 URL = "http://127.0.0.1:3111"
@@ -107,6 +107,12 @@ def test_hooks_and_commands_agree_on_the_file(
     environ: dict[str, str], url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("HOME", str(tmp_path))
-    key_file(url, environ).parent.mkdir(parents=True)
     store_key(KEY, url, environ)
     assert recording.key_of(url, environ) == KEY
+
+
+@pytest.mark.parametrize("url", ["", "127.0.0.1:3111", "ftp://127.0.0.1:3111", "http://", "http://[", "http://h:port"])
+def test_no_key_is_stored_for_what_is_no_address(environ: dict[str, str], url: str, tmp_path: Path):
+    with pytest.raises(InvalidSetting, match="is not an http"):
+        store_key(KEY, url, environ)
+    assert list(tmp_path.iterdir()) == []

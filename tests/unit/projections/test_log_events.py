@@ -1,0 +1,28 @@
+"""Whose an event of the log is: what names no tenant may be anybody's."""
+
+import pytest
+
+from ingest.reach import ANYWHERE, Reach
+from projections.access import Reader
+from projections.queries.log_events import Wanted
+
+
+@pytest.mark.parametrize(
+    ("reach", "shown"),
+    [
+        (ANYWHERE, True),
+        (Reach(within_tenant=True), False),
+        (Reach(projects=("shop",)), False),
+        (Reach(agents=("ada",), within_tenant=True), False),
+    ],
+)
+@pytest.mark.parametrize("operator", [False, True])
+def test_an_event_that_names_no_tenant_is_shown_to_operators_alone(reach: Reach, shown: bool, operator: bool):
+    reader = Reader("default", operator=operator, reach=reach)
+    assert Wanted(reader).matches({"unreadable": "AAAA"}) is shown
+
+
+def test_an_event_of_the_tenant_is_shown_to_a_key_of_the_tenant():
+    reader = Reader("default", reach=Reach(within_tenant=True))
+    assert Wanted(reader).matches({"tenant": "default", "project": "shop"})
+    assert not Wanted(reader).matches({"tenant": "elsewhere", "project": "shop"})
