@@ -11,8 +11,9 @@ from ingest.memory import give_back
 MAX_HELD_BYTES = 96 << 20
 SMALL_BYTES = 64 << 10
 """A body that says that it is no longer is not counted: a connection takes as much for its buffers."""
-GIVE_BACK_AFTER_S = 1.0
-"""Bodies that end within so long give their memory back together."""
+GIVE_BACK_AFTER_S = 5.0
+"""Bodies that end within so long give their memory back together: looking through the heap holds up who allocates."""
+BIG_BYTES = 1 << 20
 _HELD = "mnemolog.held"
 """In a request's scope: what is held of its body."""
 
@@ -40,8 +41,8 @@ class BodyBudget:
         try:
             await app(scope, receive_counted, send)
         finally:
-            held.release()
-            if self._giving_back is None:
+            big = held.release() >= BIG_BYTES
+            if big and self._giving_back is None:
                 self._giving_back = asyncio.create_task(self._give_back(), name="give memory back")
 
     async def _give_back(self) -> None:
@@ -70,9 +71,11 @@ class _Held:
         self._budget.take(size)
         self._size += size
 
-    def release(self) -> None:
-        self._budget.held -= self._size
-        self._size = 0
+    def release(self) -> int:
+        """Returns what was held."""
+        size, self._size = self._size, 0
+        self._budget.held -= size
+        return size
 
 
 def release_body(scope: Scope) -> None:

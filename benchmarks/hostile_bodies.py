@@ -23,6 +23,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -32,6 +33,7 @@ from rich.console import Console
 from rich.table import Table
 
 SEED = 20261123
+DICE = random.Random(SEED)
 PROBE_EVERY_S = 0.01
 SETTLE_S = 90.0
 """How long memory may take to come back: until the last write is projected and indexed."""
@@ -51,7 +53,7 @@ class Body(NamedTuple):
 
     name: str
     path: str
-    make: Callable[[random.Random], bytes]
+    make: Callable[[], bytes]
     content_type: str = JSON
     door: str = ""
 
@@ -66,9 +68,9 @@ def keyed(count: int) -> bytes:
     return b"{" + b",".join(b'"key%d":%d' % (n, n) for n in range(count)) + b"}"
 
 
-def observation(data: bytes, dice: random.Random) -> bytes:
+def observation(data: bytes) -> bytes:
     """A valid observation of a new session with this data."""
-    return b'{"session_id":"s%d","project":"hostile","data":%b}' % (dice.getrandbits(40), data)
+    return b'{"session_id":"s%d","project":"hostile","data":%b}' % (DICE.getrandbits(40), data)
 
 
 def tool_call(arguments: bytes) -> bytes:
@@ -90,51 +92,51 @@ REJECTED = b'{"type":"observe"}'
 BIG = 15 << 20
 
 BODIES = [
-    Body("integers", "/v1/events", lambda _: array(b"1")),
-    Body("empty objects", "/v1/events", lambda _: array(b"{}")),
-    Body("empty arrays", "/v1/events", lambda _: array(b"[]", 5 * MILLION)),
-    Body("empty texts", "/v1/events", lambda _: array(b'""', 5 * MILLION)),
-    Body("eight million integers", "/v1/events", lambda _: array(b"1", 8 * MILLION - 10)),
-    Body("texts of commas", "/v1/events", lambda _: array(b'",[{"', 2 * MILLION)),
-    Body("10,000 rejected", "/v1/events", lambda _: array(REJECTED, 10_000)),
-    Body("10,000 rejected, big", "/v1/events", lambda _: array(b'{"type":"observe","x":"%b"}' % (b"x" * 1500), 10_000)),
-    Body("10,000 rejected by the rules", "/v1/events", lambda _: array(b'{"type":"observe","session_id":"s"}', 10_000)),
-    Body("deep arrays", "/v1/events", lambda _: array(deep(900), 8_000)),
-    Body("one deep array", "/v1/events", lambda _: deep(8 * MILLION)),
-    Body("duplicate keys", "/v1/events", lambda _: b"[{" + b",".join([b'"type":"observe"'] * 900_000) + b"}]"),
-    Body("lines of integers", "/v1/events", lambda _: b"1\n" * MILLION, NDJSON),
-    Body("blank lines", "/v1/events", lambda _: b"\n" * BIG, NDJSON),
-    Body("10,000 rejected lines", "/v1/events", lambda _: b"{}\n" * 10_000, NDJSON),
-    Body("one line", "/v1/events", lambda _: array(b"[]", 5 * MILLION), NDJSON),
-    Body("msgpack integers", "/v1/events", lambda _: msgspec.msgpack.encode([1] * MILLION), MSGPACK),
-    Body("msgpack length that lies", "/v1/events", lambda _: b"\xdd\xff\xff\xff\xff" + b"\x90" * BIG, MSGPACK),
-    Body("msgpack item of arrays", "/v1/events", lambda _: b"\x91\xdd\x00\xef\xff\xff" + b"\x90" * BIG, MSGPACK),
-    Body("data of arrays", "/v1/observations", lambda dice: observation(b'{"x":%b}' % array(b"[]", 120_000), dice)),
-    Body("data of keys", "/v1/observations", lambda dice: observation(keyed(70_000), dice)),
-    Body("data of fractions", "/v1/observations", lambda d: observation(b'{"x":%b}' % array(b"1.5", 3 * MILLION), d)),
-    Body("metadata of keys", "/v1/memories", lambda _: b'{"content":"x","metadata":%b}' % keyed(850_000)),
-    Body("one text", "/v1/observations", lambda dice: observation(b'{"x":"%b"}' % (b"a" * BIG), dice)),
-    Body("a text of keys", "/v1/memories", lambda _: b'{"content":"%b"}' % (b"token = sk-%b " % KEY * 460_000)),
-    Body("a text of escapes", "/v1/memories", lambda _: b'{"content":"%b"}' % (rb"\ud83c" * (BIG // 6))),
-    Body("a huge integer", "/v1/observations", lambda dice: observation(b'{"x":%b}' % (b"9" * BIG), dice)),
-    Body("a huge fraction", "/v1/observations", lambda dice: observation(b'{"x":0.%b}' % (b"9" * BIG), dice)),
-    Body("tags", "/v1/memories", lambda _: b'{"content":"x","tags":%b}' % array(b'""', 5 * MILLION)),
-    Body("a query of keys", "/v1/recall", lambda _: b'{"query":"x","filters":%b}' % keyed(850_000)),
-    Body("an import of lines", "/v1/admin/import", lambda _: b'{"format":"mnemolog"}\n' + b"1\n" * MILLION, NDJSON),
-    Body("a gzip bomb's beginning", "/v1/events", lambda _: b"\x1f\x8b\x08" + b"\x00" * BIG),
-    Body("agentmemory: integers", "/agentmemory/remember", lambda _: array(b"1", 8 * MILLION - 10)),
-    Body("agentmemory: a hook's arrays", "/agentmemory/observe", lambda _: HOOK % array(b"[]", 5 * MILLION)),
-    Body("agentmemory: a hook's values", "/agentmemory/observe", lambda _: HOOK % array(b"[0]", 120_000)),
-    Body("agentmemory: an import", "/agentmemory/import", lambda _: b'{"exportData":%b}' % keyed(3 * MILLION)),
-    Body("agentd: tags", "/memories", lambda _: b'{"content":"x","tags":%b}' % array(b'""', 600_000), door="agentd"),
-    Body("agent-memory: a hook", "/api/queue", lambda _: QUEUED % array(b"[]", 5 * MILLION), door="agent-memory"),
-    Body("agent-memory: facts", "/api/observations", lambda _: FACTS % array(b"1", 240_000), door="agent-memory"),
-    Body("memex: integers", "/v1/memories", lambda _: array(b"1", 8 * MILLION - 10), door="memex"),
-    Body("MCP: a batch", "/mcp", lambda _: array(tool_call(b"{}"), 80_000)),
-    Body("MCP: integers", "/mcp", lambda _: array(b"1", 4 * MILLION - 10)),
-    Body("MCP: arguments", "/mcp", lambda _: tool_call(b'{"content":"x","tags":%b}' % array(b"[]", 48_000))),
-    Body("MCP: too many arguments", "/mcp", lambda _: tool_call(keyed(400_000))),
-    Body("MCP: one text", "/mcp", lambda _: tool_call(b'{"content":"%b"}' % (b"a b " * 1_900_000))),
+    Body("integers", "/v1/events", lambda: array(b"1")),
+    Body("empty objects", "/v1/events", lambda: array(b"{}")),
+    Body("empty arrays", "/v1/events", lambda: array(b"[]", 5 * MILLION)),
+    Body("empty texts", "/v1/events", lambda: array(b'""', 5 * MILLION)),
+    Body("eight million integers", "/v1/events", lambda: array(b"1", 8 * MILLION - 10)),
+    Body("texts of commas", "/v1/events", lambda: array(b'",[{"', 2 * MILLION)),
+    Body("10,000 rejected", "/v1/events", lambda: array(REJECTED, 10_000)),
+    Body("10,000 rejected, big", "/v1/events", lambda: array(b'{"type":"observe","x":"%b"}' % (b"x" * 1500), 10_000)),
+    Body("10,000 rejected by the rules", "/v1/events", lambda: array(b'{"type":"observe","session_id":"s"}', 10_000)),
+    Body("deep arrays", "/v1/events", lambda: array(deep(900), 8_000)),
+    Body("one deep array", "/v1/events", lambda: deep(8 * MILLION)),
+    Body("duplicate keys", "/v1/events", lambda: b"[{" + b",".join([b'"type":"observe"'] * 900_000) + b"}]"),
+    Body("lines of integers", "/v1/events", lambda: b"1\n" * MILLION, NDJSON),
+    Body("blank lines", "/v1/events", lambda: b"\n" * BIG, NDJSON),
+    Body("10,000 rejected lines", "/v1/events", lambda: b"{}\n" * 10_000, NDJSON),
+    Body("one line", "/v1/events", lambda: array(b"[]", 5 * MILLION), NDJSON),
+    Body("msgpack integers", "/v1/events", lambda: msgspec.msgpack.encode([1] * MILLION), MSGPACK),
+    Body("msgpack length that lies", "/v1/events", lambda: b"\xdd\xff\xff\xff\xff" + b"\x90" * BIG, MSGPACK),
+    Body("msgpack item of arrays", "/v1/events", lambda: b"\x91\xdd\x00\xef\xff\xff" + b"\x90" * BIG, MSGPACK),
+    Body("data of arrays", "/v1/observations", lambda: observation(b'{"x":%b}' % array(b"[]", 120_000))),
+    Body("data of keys", "/v1/observations", lambda: observation(keyed(70_000))),
+    Body("data of fractions", "/v1/observations", lambda: observation(b'{"x":%b}' % array(b"1.5", 3 * MILLION))),
+    Body("metadata of keys", "/v1/memories", lambda: b'{"content":"x","metadata":%b}' % keyed(850_000)),
+    Body("one text", "/v1/observations", lambda: observation(b'{"x":"%b"}' % (b"a" * BIG))),
+    Body("a text of keys", "/v1/memories", lambda: b'{"content":"%b"}' % (b"token = sk-%b " % KEY * 460_000)),
+    Body("a text of escapes", "/v1/memories", lambda: b'{"content":"%b"}' % (rb"\ud83c" * (BIG // 6))),
+    Body("a huge integer", "/v1/observations", lambda: observation(b'{"x":%b}' % (b"9" * BIG))),
+    Body("a huge fraction", "/v1/observations", lambda: observation(b'{"x":0.%b}' % (b"9" * BIG))),
+    Body("tags", "/v1/memories", lambda: b'{"content":"x","tags":%b}' % array(b'""', 5 * MILLION)),
+    Body("a query of keys", "/v1/recall", lambda: b'{"query":"x","filters":%b}' % keyed(850_000)),
+    Body("an import of lines", "/v1/admin/import", lambda: b'{"format":"mnemolog"}\n' + b"1\n" * MILLION, NDJSON),
+    Body("a gzip bomb's beginning", "/v1/events", lambda: b"\x1f\x8b\x08" + b"\x00" * BIG),
+    Body("agentmemory: integers", "/agentmemory/remember", lambda: array(b"1", 8 * MILLION - 10)),
+    Body("agentmemory: a hook's arrays", "/agentmemory/observe", lambda: HOOK % array(b"[]", 5 * MILLION)),
+    Body("agentmemory: a hook's values", "/agentmemory/observe", lambda: HOOK % array(b"[0]", 120_000)),
+    Body("agentmemory: an import", "/agentmemory/import", lambda: b'{"exportData":%b}' % keyed(3 * MILLION)),
+    Body("agentd: tags", "/memories", lambda: b'{"content":"x","tags":%b}' % array(b'""', 600_000), door="agentd"),
+    Body("agent-memory: a hook", "/api/queue", lambda: QUEUED % array(b"[]", 5 * MILLION), door="agent-memory"),
+    Body("agent-memory: facts", "/api/observations", lambda: FACTS % array(b"1", 240_000), door="agent-memory"),
+    Body("memex: integers", "/v1/memories", lambda: array(b"1", 8 * MILLION - 10), door="memex"),
+    Body("MCP: a batch", "/mcp", lambda: array(tool_call(b"{}"), 80_000)),
+    Body("MCP: integers", "/mcp", lambda: array(b"1", 4 * MILLION - 10)),
+    Body("MCP: arguments", "/mcp", lambda: tool_call(b'{"content":"x","tags":%b}' % array(b"[]", 24_000))),
+    Body("MCP: too many arguments", "/mcp", lambda: tool_call(keyed(400_000))),
+    Body("MCP: one text", "/mcp", lambda: tool_call(b'{"content":"%b"}' % (b"a b " * 1_900_000))),
 ]  # fmt: skip
 
 
@@ -161,7 +163,7 @@ def post(host: str, port: int, one: Body, body: bytes) -> "asyncio.Future[int]":
     return asyncio.ensure_future(asyncio.wait_for(send(), ANSWER_S))
 
 
-def probe(url: str, stop: "multiprocessing.synchronize.Event", told: Times) -> None:
+def probe(url: str, stop: Event, told: Times) -> None:
     """Ask for /livez over and over, on one connection; tells the milliseconds of every answer."""
 
     async def run() -> list[float]:
@@ -207,16 +209,14 @@ def memory(pid: int) -> tuple[int, int]:
     return int(now[1]) >> 10, int(most[1]) >> 10
 
 
-async def send_all(
-    host: str, ports: dict[str, int], bodies: list[Body], at_once: int, dice: random.Random
-) -> dict[str, Counter[int]]:
+async def send_all(host: str, ports: dict[str, int], bodies: list[Body], at_once: int) -> dict[str, Counter[int]]:
     """Send every body, so many at a time; the statuses by name."""
     answers: dict[str, Counter[int]] = {one.name: Counter() for one in bodies}
     waiting = iter(bodies)
 
     async def work() -> None:
         for one in waiting:
-            body = await asyncio.to_thread(one.make, dice)
+            body = await asyncio.to_thread(one.make)
             answers[one.name][await post(host, ports[one.door], one, body)] += 1
 
     await asyncio.gather(*(work() for _ in range(at_once)))
@@ -243,20 +243,20 @@ async def main() -> int:
     for door, port in PORTS.items():
         parser.add_argument(f"--{door}", type=int, default=port, help="its port; left out where nobody listens")
     options = parser.parse_args()
-    dice, parts = random.Random(SEED), urlsplit(options.url)
+    parts = urlsplit(str(options.url))
     host = parts.hostname or "127.0.0.1"
     ports = {"": parts.port or 80} | {door: getattr(options, door.replace("-", "_")) for door in PORTS}
     kinds = [one for one in BODIES if reachable(host, ports[one.door])]
     kinds = [one for one in kinds if re.search(options.only or "", one.name)]
     chosen = [kinds[n % len(kinds)] for n in range(options.bodies)]
-    dice.shuffle(chosen)
+    DICE.shuffle(chosen)
     pid = listener(ports[""])
     before, _ = memory(pid)
     stop, told = multiprocessing.Event(), cast("Times", multiprocessing.SimpleQueue())
     asking = multiprocessing.Process(target=probe, args=(options.url, stop, told))
     asking.start()
     began = time.perf_counter()
-    answers = await send_all(host, ports, chosen, options.at_once, dice)
+    answers = await send_all(host, ports, chosen, options.at_once)
     took = time.perf_counter() - began
     stop.set()
     times = sorted(await asyncio.to_thread(told.get))

@@ -3,8 +3,6 @@
 import gc
 import sys
 
-from ingest.memory import keep_little
-
 SWITCH_INTERVAL_S = 0.0002
 """A busy thread gives the event loop its turn after this long. With 5 ms (the default) or 1 ms, a thread that applies
 the change feed takes most of the time from an event loop that works in steps of 0.1 ms."""
@@ -15,7 +13,6 @@ YOUNG_OBJECTS = 50_000
 def load_without_collecting() -> None:
     """Collect nothing until `tune_interpreter`: loading makes no garbage, and looking is a seventh of its time."""
     gc.disable()
-    keep_little()
 
 
 def tune_interpreter() -> None:

@@ -23,6 +23,8 @@ from mcp_gateway.tools.tool import Answer, Door
 SOURCE = "agentmemory"
 """The door, as events name it."""
 
+STEP_BYTES = 1 << 20
+
 Properties = Mapping[str, Mapping[str, Any]]
 """JSON Schemas by name, as `mcp_gateway.lenient` reads them."""
 
@@ -110,6 +112,21 @@ def failed(error: str, status: int = 200, **record: Any) -> Response:
 
 def _decoded(raw: bytes) -> Any:
     try:
-        return msgspec.json.decode(repaired_json(raw))
+        return _in_steps(repaired_json(raw))
     except UnicodeDecodeError:
-        return msgspec.json.decode(repaired_json(raw.decode("utf-8", "replace").encode()))
+        return _in_steps(repaired_json(raw.decode("utf-8", "replace").encode()))
+
+
+def _in_steps(raw: bytes, levels: int = 4) -> Any:
+    """The value of JSON. A big one is decoded part by part, between which others have their turn."""
+    if len(raw) <= STEP_BYTES or not levels:
+        return msgspec.json.decode(raw)
+    match raw.lstrip()[:1]:
+        case b"{":
+            fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+            return {name: _in_steps(bytes(one), levels - 1) for name, one in fields.items()}
+        case b"[":
+            items = msgspec.json.decode(raw, type=list[msgspec.Raw])
+            return [_in_steps(bytes(one), levels - 1) for one in items]
+        case _:
+            return msgspec.json.decode(raw)

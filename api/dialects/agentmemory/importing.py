@@ -17,7 +17,8 @@ from starlette.responses import Response
 from api.dialects.agentmemory.asking import NUMBER, TEXT, asked, door, failed, otherwise, settings, succeeded
 from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, FAILED, TEXTS, fields, outcome
 from api.endpoint import Endpoint
-from ingest.errors import AccessDenied, CommandRejected
+from ingest.commands.sizing import check_values
+from ingest.errors import AccessDenied, CommandRejected, RequestTooLarge
 from ingest.events.envelope import Event
 from ingest.events.observation import ObservationRecorded
 from ingest.events.routing import route_of
@@ -152,8 +153,9 @@ def _lines(file: Iterable[bytes]) -> Iterator[claude_code.Line]:
         entry: Any = None
         if len(line) <= MAX_LINE:
             try:
+                check_values(line)
                 entry = json.loads(line)
-            except (ValueError, RecursionError):
+            except (ValueError, RecursionError, RequestTooLarge):
                 entry = None
         known = cast("dict[str, Any]", entry) if isinstance(entry, dict) else None
         yield claude_code.Line(number, known if known is not None and claude_code.is_one(known) else None)

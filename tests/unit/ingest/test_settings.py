@@ -80,6 +80,7 @@ def test_every_variable_is_read():
         "RATE_LIMIT_WRITES_PER_MINUTE": "999999",
         "RATE_LIMIT_SEARCHES_PER_MINUTE": "999999",
         "RECENCY_DECAY_DAYS": "7.0",
+        "MNEMOLOG_IMPORT_FOLDERS": "/srv/transcripts,/srv/more",
         "MNEMOLOG_SPOOL": "/srv/hooks",
         "MNEMOLOG_LOG_LEVEL": "debug",
         "MNEMOLOG_URL": "http://door:4000",
