@@ -21,36 +21,18 @@ from tests.support.secret_shapes import SHAPES, samples
 
 CHUNK = 1_500
 SUFFIXES = frozenset(
-    [
-        ".py",
-        ".pyi",
-        ".md",
-        ".rst",
-        ".txt",
-        ".js",
-        ".ts",
-        ".json",
-        ".toml",
-        ".yaml",
-        ".yml",
-        ".cfg",
-        ".ini",
-        ".html",
-        ".css",
-        ".c",
-        ".h",
-        ".sh",
-        ".lua",
-    ]
-)
+    (".py", ".pyi", ".md", ".rst", ".txt", ".js", ".ts", ".json", ".toml", ".yaml", ".yml", ".cfg", ".ini", ".html",
+     ".css", ".c", ".h", ".sh", ".lua")
+)  # fmt: skip
 PROSE = (
     "Checkout times out when Redis restarts; the client pool does not reconnect, and nobody saw it in the night. " * 5
 )
 CODE = Path(__file__).with_name("flat_memory.py")
 HOSTILE = (
     "a", "=", "token=", "password: ", "<private>", "</private>", "Bearer ", "://a:", "-----BEGIN PRIVATE KEY-----",
-    "token=aaaaaaa1", "password=\"a", "eyJaaaaaaaaaaaa.", "cookie: a=bbbbbbbbb;", "machine a ", "mysql -u ", "discord ",
-    "sentry=", "sk-a", "auth\\\"", "password is a ", "curl -u a:", "A1b2", "xoxb-", "é", " ", "\n", "\\",
+    "token=aaaaaaa1", 'password="a', "eyJaaaaaaaaaaaa.", "cookie: a=bbbbbbbbb;", "machine a ", "mysql -u ", "discord ",
+    "sentry=", "ghp_", "sk_live_aaaaaaaa", "xoxp-1", "glpat-", "password is ", "the password for a is b. ", "-u a:b ",
+    "sk-a", 'auth\\"', "password is a ", "curl -u a:", "A1b2", "xoxb-", "é", " ", "\n", "\\",
 )  # fmt: skip
 
 
@@ -96,7 +78,8 @@ def false_alarms(folders: list[Path], limit: int, show: int) -> None:
             for name, span in found[:4]:
                 print(f"  {name}: {chunk[max(0, span[0] - 40) : span[1] + 10]!r}")
     print(
-        f"ordinary texts: {altered} of {chunks} altered ({altered / chunks:.2%}), {places} places in {characters:,} characters"
+        f"ordinary texts: {altered} of {chunks} altered ({altered / chunks:.2%}), "
+        f"{places} places in {characters:,} characters"
     )
     for name, count in rules.most_common(25):
         print(f"  {name}: {count} texts")
@@ -118,9 +101,10 @@ def _chunks(folders: list[Path], limit: int) -> Iterator[str]:
 
 def _files(folder: Path) -> Iterator[Path]:
     for path in folder.rglob("*"):
-        if path.suffix in SUFFIXES or (folder.name == "doc" and path.name in ("copyright", "README", "NEWS")):
-            if path.is_file() and not any(part.startswith(".") and part != ".venv" for part in path.parts[1:]):
-                yield path.resolve()
+        hidden = any(part.startswith(".") and part != ".venv" for part in path.parts[1:])
+        named = path.suffix in SUFFIXES or path.name in ("copyright", "README", "NEWS")
+        if named and not hidden and path.is_file():
+            yield path.resolve()
 
 
 def times() -> None:
@@ -132,7 +116,8 @@ def times() -> None:
     for unit in HOSTILE:
         small, large = (_seconds(unit * (size // len(unit)) + "Zz0123456789abcdefgh") for size in (1 << 18, 1 << 20))
         print(
-            f"hostile {unit!r}: {small * 1000:.0f} ms for 256 KiB, {large * 1000:.0f} ms for 1 MiB ({large / small:.1f} times)"
+            f"hostile {unit!r}: {small * 1000:.0f} ms for 256 KiB, {large * 1000:.0f} ms for 1 MiB "
+            f"({large / small:.1f} times)"
         )
 
 

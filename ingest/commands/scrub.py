@@ -50,7 +50,7 @@ _PASSES = 8
 
 
 class _Family(NamedTuple):
-    """Secrets of one shape: what tells in one pass that a text may hold one, what finds them, what takes their place."""
+    """Secrets of one shape: what tells that a text may hold one, what finds them, what takes their place."""
 
     name: str
     trigger: str

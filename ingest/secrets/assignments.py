@@ -60,9 +60,9 @@ _TRAILING = ".,;:)]}"
 
 def find(raw: bytes, text: str) -> Iterator[tuple[int, int]]:
     """The places of values that are secrets."""
-    consumed = 0
+    consumed = words_until = 0
     for place in _PATTERN.spans(raw):
-        if place[0] < consumed:
+        if place[0] < consumed or place[1] <= words_until:
             continue
         found = _PATTERN.groups(raw, *place)
         password = found.start(_SAYS_PASSWORD) >= 0
@@ -71,6 +71,8 @@ def find(raw: bytes, text: str) -> Iterator[tuple[int, int]]:
         end = _end(text, start, quote)
         judged = _CONTINUED.sub("", text[start : min(end, start + _JUDGED)])
         if not is_secret(judged, password=password, quoted=bool(quote)):
+            if len(judged) == _JUDGED and not quote and plausible.is_words(judged):
+                words_until = start + _JUDGED // 2
             continue
         if end - start >= _JUDGED and (rest := _RUN.match(text, end)):
             end = rest.end()

@@ -148,6 +148,11 @@ def _is_word(part: str, digits: int) -> bool:
     )
 
 
+def is_words(value: str) -> bool:
+    """Whether `value` is nothing but small words."""
+    return _PLAIN_WORDS.fullmatch(value) is not None
+
+
 def is_code(value: str) -> bool:
     """Whether `value` is an expression, a path or a name of a file, and so no secret."""
     return bool(_EXPRESSION.match(value) or _PATH.match(value) or _FILE.match(value))

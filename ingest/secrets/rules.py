@@ -80,8 +80,8 @@ def tokens() -> tuple[str, Finder]:
             if start < end:
                 continue
             start += raw[start] not in _ALPHANUMERIC
-            if (found := whole.end(raw, start)) and _mixed(text[start:found], quoted=False):
-                end = found
+            end = whole.end(raw, start)
+            if end and _mixed(text[start:end], quoted=False):
                 yield start, end
 
     return _BEFORE + token, find

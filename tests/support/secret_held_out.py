@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Texts with secrets that were written down before the rules were, to see what rules catch that were not made for them.
 
 The notation is that of `tests.support.secret_shapes`.
