@@ -38,7 +38,7 @@ AGENT_MEMORY: tuple[Tool, ...] = (
     _open(
         dialect_tool(
             "search",
-            "Step 1: search observations. Answers ids and titles, best first. "
+            "Step 1: search what was observed and remembered. Answers ids and titles, best first. "
             "Takes query, project, type, limit, dateStart, dateEnd, offset, orderBy.",
             observations.search,
             properties={
