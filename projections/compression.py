@@ -108,6 +108,7 @@ _JSON_SYNTAX = re.compile(r"[{\[]\s*\\?\"|\\?\"\s*[:}\]]|\\\"")
 _UNNAMED = re.compile(r"[\"\n\r\0]")
 """What is in no file's name."""
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]{0,20}:/{1,3}\S*|\bmailto:\S*|(?<![\w.@/-])//[\w.-]+\.\w+/\S*", re.IGNORECASE)
+_CLOSING_TAG = re.compile(r"</[\w:.-]{1,100}\s*>")
 _HOST = re.compile(
     r"(?:www\.[\w-]|(?:[\w-]+\.)+(?:com|org|net|io|dev|ai|app|co|gov|edu|info|cloud)(?::\d+)?/|localhost(?::\d+)?/"
     r"|\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?/|[\w.+-]+@[\w.-]+)",
@@ -327,6 +328,8 @@ def _files(texts: Iterable[str], unsaid: Collection[str]) -> tuple[str, ...]:
 def _paths(text: str) -> Iterator[str]:
     if ":/" in text or "//" in text or "mailto:" in text:
         text = _URL.sub(" ", text)
+    if "</" in text:
+        text = _CLOSING_TAG.sub(" ", text)
     for word in [word for word in dict.fromkeys(text.split()) if "/" in word or "." in word[:-1]]:
         if word[0] == word[-1] == "*" and not word.strip("*").startswith("/"):  # bold
             word = word.strip("*")

@@ -1,4 +1,4 @@
-"""What is written at one door is found at the others: which, and which not, as docs/compatibility.md says."""
+"""What is written at one door is found at the others: which, and which not, as docs/dropin.md says."""
 
 from collections.abc import AsyncGenerator, Callable
 from typing import Any

@@ -41,7 +41,7 @@ AGENT_MEMORY: tuple[Tool, ...] = (
         dialect_tool(
             "search",
             READ,
-            "Step 1: search observations. Answers ids and titles, best first. "
+            "Step 1: search what was observed and remembered. Answers ids and titles, best first. "
             "Takes query, project, type, limit, dateStart, dateEnd, offset, orderBy.",
             observations.search,
             properties={

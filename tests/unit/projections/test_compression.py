@@ -313,6 +313,7 @@ def test_patterns_flags_and_urls_are_no_files(tool_input: dict[str, Any]):
         "-Isrc/a.h --include=*.py",
         "image/png application/json text/html",
         "Read/Write/Edit",
+        "<div><b>x</b></div></my-tag>",
         f"/9j/4AAQSkZJRgABAQ{'A' * 40}",
     ],
 )
