@@ -104,15 +104,15 @@ async def compare(
     """
     keys = PartitionKeys(partition).of_generation(generation)
     found = await places(redis, keys)
-    wanted = [place for place in found if place.position <= comparison.up_to]
+    known, wanted, rank = await asyncio.to_thread(_plan, found, comparison.up_to)
     comparison.done, comparison.total = 0, len(wanted)
     work = _Work(redis, keys, index, partition, comparison, in_thread, queue)
     inserted: list[str] = []
     for start in range(0, len(wanted), BATCH):
         inserted += await work.put(wanted[start : start + BATCH])
         comparison.done += len(wanted[start : start + BATCH])
-    inserted += await work.remove_others({place.id for place in found})
-    await work.sort_episodes(inserted, {place.id: rank for rank, place in enumerate(wanted)})
+    inserted += await work.remove_others(known)
+    await work.sort_episodes(inserted, rank)
     logger.info("index: partition %d was compared with %d documents, %d were new", partition, len(found), len(inserted))
 
 
@@ -241,6 +241,12 @@ class _Work(NamedTuple):
         }
         if await live_generation(self.redis, self.partition) == self.keys.generation:
             await self.redis.zadd(self.keys.embed_queue, scores, nx=True)
+
+
+def _plan(found: Sequence[Place], up_to: Position) -> tuple[set[str], list[Place], dict[str, int]]:
+    """The ids of all that was found; what of it is up to a position; the order of that, by id."""
+    wanted = [place for place in found if place.position <= up_to]
+    return {place.id for place in found}, wanted, {place.id: rank for rank, place in enumerate(wanted)}
 
 
 def _entries(documents: Sequence[Document | None]) -> list[IndexEntry]:
