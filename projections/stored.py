@@ -1,5 +1,8 @@
 """The searchable documents of one generation of a partition: where they are in the log, and what is stored."""
 
+import asyncio
+from heapq import merge
+from itertools import groupby
 from typing import NamedTuple
 
 from ingest.connections import Client
@@ -10,6 +13,7 @@ from projections.documents.codec import decode, key_of, row_type
 from projections.documents.document import Document, Searched
 
 BATCH = 256
+SORTED_AT_ONCE = 10_000
 
 
 class Place(NamedTuple):
@@ -30,7 +34,7 @@ async def places(redis: Client, keys: GenerationKeys) -> list[Place]:
                 found += _searched(await load(redis, keys, batch))
                 batch = []
         found += _searched(await load(redis, keys, batch))
-    return sorted(set(found))  # a scan may name a key twice
+    return await asyncio.to_thread(_in_order, found)
 
 
 async def load(redis: Client, keys: GenerationKeys, names: list[DocumentId]) -> list[Document | None]:
@@ -42,6 +46,12 @@ async def load(redis: Client, keys: GenerationKeys, names: list[DocumentId]) -> 
             pipe.hgetall(key_of(keys, name)) if row_type(name) else pipe.get(key_of(keys, name))
         stored = await pipe.execute()
     return [decode(name, raw) for name, raw in zip(names, stored, strict=True)]
+
+
+def _in_order(found: list[Place]) -> list[Place]:
+    """Sorted, each once, though a scan may name a key twice. By parts: sorting lets no other thread run meanwhile."""
+    runs = [sorted(found[start : start + SORTED_AT_ONCE]) for start in range(0, len(found), SORTED_AT_ONCE)]
+    return [place for place, _ in groupby(merge(*runs))]
 
 
 def _searched(documents: list[Document | None]) -> list[Place]:

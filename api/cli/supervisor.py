@@ -219,7 +219,7 @@ class Supervisor:
             return False
         if answer.status_code == 401:
             return not self.settings.secret
-        fault = answer.json() if answer.status_code == 503 else {}
+        fault: dict[str, str] = answer.json() if answer.status_code == 503 else {}
         self.waits_for = fault["reason"] if fault.get("code") == "index" else ""
         return answer.status_code == 200 and all(one["code"] != "no_worker" for one in answer.json()["degraded"])
 

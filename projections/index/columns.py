@@ -49,9 +49,10 @@ class Column(Generic[Scalar]):
 
     @classmethod
     def of(cls, array: NDArray[Scalar]) -> "Column[Scalar]":
-        """A column that goes on from a stored array."""
+        """A column that goes on from a copy of a stored array, with room: growing is copying, while searches wait."""
         column = cls.__new__(cls)
         column._shape = array.shape[1:]
-        column._array = array if len(array) else np.zeros((_FIRST_CAPACITY, *array.shape[1:]), array.dtype)
+        column._array = np.zeros((max(_FIRST_CAPACITY, 2 * len(array)), *array.shape[1:]), array.dtype)
+        column._array[: len(array)] = array
         column._length = len(array)
         return column

@@ -8,6 +8,8 @@ meanwhile, or afterwards, from where it stood at the beginning. What it tells of
 
 import asyncio
 import logging
+import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -18,10 +20,11 @@ from ingest.log.keys import GenerationKeys, PartitionKeys, embedding
 from ingest.log.position import START, Position
 from projections.documents.document import Document, IndexEntry, Searched, index_entry
 from projections.documents.observations import Observation
-from projections.embedding.cache import cache_key
+from projections.embedding.cache import BYTES_PER_DIMENSION, cache_key
 from projections.embedding.chunks import chunk
 from projections.feed import Vectors
 from projections.index.reading import (
+    SLICE_S,
     InThread,
     Unfollowable,
     apply_steps,
@@ -40,8 +43,6 @@ logger = logging.getLogger(__name__)
 
 BATCH = 64
 """Documents read and compared at once."""
-VECTORS_AT_ONCE = 16
-"""Inserted in one turn of the index thread, which searches share: about 5 ms of hnswlib."""
 NAMES_AT_ONCE = 500
 
 
@@ -104,15 +105,15 @@ async def compare(
     """
     keys = PartitionKeys(partition).of_generation(generation)
     found = await places(redis, keys)
-    wanted = [place for place in found if place.position <= comparison.up_to]
+    known, wanted, rank = await asyncio.to_thread(_plan, found, comparison.up_to)
     comparison.done, comparison.total = 0, len(wanted)
     work = _Work(redis, keys, index, partition, comparison, in_thread, queue)
     inserted: list[str] = []
     for start in range(0, len(wanted), BATCH):
         inserted += await work.put(wanted[start : start + BATCH])
         comparison.done += len(wanted[start : start + BATCH])
-    inserted += await work.remove_others({place.id for place in found})
-    await work.sort_episodes(inserted, {place.id: rank for rank, place in enumerate(wanted)})
+    inserted += await work.remove_others(known)
+    await work.sort_episodes(inserted, rank)
     logger.info("index: partition %d was compared with %d documents, %d were new", partition, len(found), len(inserted))
 
 
@@ -217,18 +218,18 @@ class _Work(NamedTuple):
             for key in keys:
                 pipe.get(key)
             rows = iter(await pipe.execute() if keys else [])
-        items: list[tuple[str, Vectors]] = []
+        size = self.replica.vectors.dimensions * BYTES_PER_DIMENSION
+        items: deque[tuple[str, Vectors]] = deque()
         to_embed: list[str] = []
         for name, parts in texts.items():
-            cached: list[bytes | None] = [next(rows) for _ in parts]
-            packed = b"".join(row for row in cached if row is not None)
-            if None not in cached:
-                item = Vectors(name, self.replica.model, self.replica.vectors.dimensions, packed)
+            cached: list[bytes] = [row for _ in parts if len(row := next(rows) or b"") == size]
+            if len(cached) == len(parts):
+                item = Vectors(name, self.replica.model, self.replica.vectors.dimensions, b"".join(cached))
                 items.append((entries[name].terms, item))
             else:
                 to_embed.append(name)
-        for start in range(0, len(items), VECTORS_AT_ONCE):
-            await self.in_thread(self.replica.give_vectors, items[start : start + VECTORS_AT_ONCE])
+        while items:
+            await self.in_thread(_give_some, self.replica, items)
         if to_embed and self.queue:
             await self._queue(batch, documents, set(to_embed))
 
@@ -241,6 +242,19 @@ class _Work(NamedTuple):
         }
         if await live_generation(self.redis, self.partition) == self.keys.generation:
             await self.redis.zadd(self.keys.embed_queue, scores, nx=True)
+
+
+def _give_some(index: IndexReplica, items: deque[tuple[str, Vectors]]) -> None:
+    """Give vectors to documents and take them off, for SLICE_S: then searches have their turn."""
+    until = time.monotonic() + SLICE_S
+    while items and time.monotonic() < until:
+        index.give_vectors(*items.popleft())
+
+
+def _plan(found: Sequence[Place], up_to: Position) -> tuple[set[str], list[Place], dict[str, int]]:
+    """The ids of all that was found; what of it is up to a position; the order of that, by id."""
+    wanted = [place for place in found if place.position <= up_to]
+    return {place.id for place in found}, wanted, {place.id: rank for rank, place in enumerate(wanted)}
 
 
 def _entries(documents: Sequence[Document | None]) -> list[IndexEntry]:

@@ -119,12 +119,11 @@ class IndexReplica:
         self._settle()
         return Compared(inserted, without)
 
-    def give_vectors(self, items: Iterable[tuple[str, Vectors]]) -> None:
-        """Set vectors of documents that have none, if their terms are still those that come with them."""
-        for terms_then, item in items:
-            ordinal = self.ordinal_of.get(item.id)
-            if ordinal is not None and self.terms[ordinal] == terms_then.encode() and not self.vectors.has(ordinal):
-                self._set_vectors(item)
+    def give_vectors(self, terms_then: str, item: Vectors) -> None:
+        """Set the vectors of a document that has none, if its terms are still those that they were made of."""
+        ordinal = self.ordinal_of.get(item.id)
+        if ordinal is not None and self.terms[ordinal] == terms_then.encode() and not self.vectors.has(ordinal):
+            self._set_vectors(item)
 
     def names_beyond(self, partition: int, known: Container[str]) -> list[str]:
         """The documents of a partition that are not among the known."""

@@ -209,14 +209,18 @@ class ReplicaService:
     async def search(self, question: Question, allowed: Filter) -> list[Hit]:
         """Search the index as it stands.
 
-        Raises ProjectionBehind before the first load is done and while nothing is known of a partition, OtherModel when
-        its vectors are not of `question.model`.
+        Raises ProjectionBehind before the first load is done and, at the start, while nothing is known of a partition;
+        OtherModel when its vectors are not of `question.model`.
         """
-        if self._live is None or any(not one.complete and not one.base for one in self._live.comparisons.values()):
+        if self._live is None or (not self._was_ready and self._lacks_a_partition(self._live)):
             raise ProjectionBehind(0.0, await self.measure_lag())
         if question.vector is not None and question.model not in ("", self._live.index.model):
             raise OtherModel
         return await self.in_index_thread(search, self._live.index, question, allowed)
+
+    @staticmethod
+    def _lacks_a_partition(live: Loaded) -> bool:
+        return any(not one.complete and not one.base for one in live.comparisons.values())
 
     def partition_of(self, name: str) -> int | None:
         """In which partition a document is, as far as the index knows; a hint, since it may change meanwhile."""

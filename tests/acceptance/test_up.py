@@ -179,19 +179,19 @@ async def test_up_starts_without_the_snapshots_that_the_feeds_were_trimmed_behin
     with up(data, cache_dir, port) as one:
         await one.wait_ready()
         async with one.client() as http:
-            for n in range(5):
-                await remember(http, f"The heron said {n}")
+            for told in ("heron eats fish", "heron nests in tall trees by rivers", "every heron was grey in winter"):
+                await remember(http, told)
             assert (await http.post("/v1/admin/snapshots")).status_code == 202
             await wait_until(lambda: bool(list((data / "snapshots").glob("[!.]*"))))
-            await remember(http, "The heron said more")
+            await remember(http, "no heron crosses the sea at night")
         assert one.stop() == 0
     shutil.rmtree(data / "snapshots")
     with up(data, cache_dir, port) as again:
         await again.wait_ready()
         async with again.client() as http:
             answer = await http.post("/v1/recall", json={"query": "heron", "project": "atlas"})
-            assert len(answer.json()["results"]) == 6
-            assert (await http.get("/readyz")).json()["documents"] == 6
+            assert len(answer.json()["results"]) == 4
+            assert (await http.get("/readyz")).json()["documents"] == 4
 
 
 async def test_requests_come_before_projecting(short_path: Path, cache_dir: Path):
