@@ -113,6 +113,7 @@ def _watch(settings: Settings, redis: Client, replica: ReplicaService, stack: As
         replica,
         log_folder=valkey if embedded else settings.data_dir if settings.disk_floor else None,
         snapshots=settings.snapshots,
+        dimensions=lambda: replica.embedder.dimensions,
     )
     ceilings = Ceilings.parse(settings.memory_ceiling, settings.lag_ceiling, settings.disk_floor, embedded=embedded)
     watch = Watch(vitals, ceilings)

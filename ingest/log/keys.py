@@ -12,6 +12,8 @@ from here.)
 | {pNN}:erased | sorted set | stubs of erased entries, in the order of their positions, until the archive has them |
 | {pNN}:archived | hash | for ever: which manifest of the archive counts, its chain, up to where the log is in it |
 | {pNN}:dedup, {pNN}:dedup:previous | hash | TTL: one dedup window, two for the current one |
+| {pNN}:appended | counter | for ever: bytes of all events ever appended, for what projecting them will take |
+| {pNN}:applied | string | for ever: the same as of the checkpoint |
 | {pNN}:confirmed | string | TTL: a minute; what a write that waits for a disk or a replica waits behind |
 | {pNN}:lease | string | TTL: lease time, renewed |
 | {pNN}:fence | counter | for ever: fencing token of the newest lease |
@@ -236,6 +238,14 @@ class PartitionKeys(NamedTuple):
     @property
     def dedup_previous(self) -> str:
         return f"{self.tag}:dedup:previous"
+
+    @property
+    def appended(self) -> str:
+        return f"{self.tag}:appended"
+
+    @property
+    def applied(self) -> str:
+        return f"{self.tag}:applied"
 
     @property
     def confirmed(self) -> str:
