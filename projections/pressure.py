@@ -27,9 +27,9 @@ SHOWN = 1 << 19
 """Bytes that are a MiB when they are rounded."""
 
 
-BYTES_PER_EVENT, BYTES_PER_BYTE = 2_000, 8
-"""What projecting takes at most, but for vectors: measured at 1.0 to 2.3 KB for a small event, and for
-large ones at 2.5 (an observation) to 6.4 (a memory of rare words) bytes a byte, of which the change feed's part goes again."""
+BYTES_PER_EVENT, BYTES_PER_BYTE = 2_500, 14
+"""What projecting takes at most, but for vectors: measured at 0.8 to 2.3 KB for an event of 40 bytes, and for large
+ones at 2 to 4 (an observation) and 2 to 14 (a memory; most for short words that no other has) bytes a byte."""
 BYTES_PER_VECTOR = 250
 """Besides the numbers: keys, and their part of the feed. A vector is kept in the cache and, for a time, in the feed."""
 TEXT_PER_VECTOR = 800

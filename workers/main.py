@@ -174,7 +174,8 @@ class WorkerProcess:
                     if not is_out_of_memory(error):
                         raise
                     logger.warning("texts wait for their vectors: the log's server is at its maxmemory")
-                    break  # asked for again EMBED_AT_LEAST_EVERY_S later
+                    await asyncio.sleep(EMBED_AT_LEAST_EVERY_S)
+                    break
                 done += embedded
                 if not embedded:
                     break
