@@ -25,6 +25,7 @@ from here.)
 | {pNN}:discarded | sorted set | for ever, but for those that are redriven: dead letters that nobody wants applied |
 | {pNN}:letters | hash | for ever: how many dead letters were ever parked, applied after all, discarded |
 | {pNN}:purge, {pNN}:purging | set | members removed when what was made of forgotten texts is deleted |
+| {pNN}:imported | set | for ever: digests of imported tombstones and stubs, which no document tells of |
 | {pNN}:enriched | string | for ever: up to where a model was asked to compress |
 | {pNN}:gN:doc:ID | string | as long as the generation and the document |
 | row:{pNN}:gN:ID | hash (redis-om) | as long as the generation and the document |
@@ -297,6 +298,10 @@ class PartitionKeys(NamedTuple):
     def purging(self) -> str:
         """The notes that a purge works on; what is noted meanwhile waits for the next one."""
         return f"{self.tag}:purging"
+
+    @property
+    def imported(self) -> str:
+        return f"{self.tag}:imported"
 
     @property
     def enriched(self) -> str:
