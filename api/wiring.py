@@ -131,6 +131,7 @@ def _watch(settings: Settings, redis: Client, replica: ReplicaService, stack: As
         replica,
         log_folder=embedded or (settings.data_dir if settings.disk_floor else None),
         snapshots=settings.snapshots,
+        dimensions=lambda: replica.embedder.dimensions,
     )
     ceilings = Ceilings.parse(
         settings.memory_ceiling, settings.lag_ceiling, settings.disk_floor, embedded=embedded is not None

@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, cast
 
-from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio import BlockingConnectionPool
 from redis.backoff import ExponentialBackoff, NoBackoff
 from redis.retry import Retry
 
 from ingest.cluster import ClusterClient, SpreadPipeline
 from ingest.errors import InvalidSetting
+from ingest.memory_limit import Expected, Server
 from ingest.redis_url import FORMS, is_cluster
 
 
@@ -85,6 +86,7 @@ class Transaction(Commands, Protocol):
     ) -> None: ...
     async def watch(self, *names: str) -> Any: ...
     def multi(self) -> None: ...
+    def exceed_memory_limit(self, expected: Expected) -> None: ...
     def execute_command(self, *words: str | int) -> Any: ...
     async def execute(self, raise_on_error: bool = True) -> list[Any]: ...
 
@@ -136,7 +138,17 @@ def _client(url: str, connections: int, read_timeout_s: float, *, repeat: bool) 
         **tcp,
     )
     pool.make_connection()  # connects nobody, and says what an option of the URL is not
-    return cast(Client, cast(Any, Redis).from_pool(pool))
+    return cast(Client, cast(Any, Server).from_pool(pool))
+
+
+def past_memory_limit(client: Client) -> Transaction:
+    """A transaction without WATCH that is carried out also at the server's `maxmemory`: for what is small and must be.
+
+    A vector, a document of a rebuild and a new event wait there, or are refused.
+    """
+    pipe = client.pipeline(transaction=True)
+    pipe.exceed_memory_limit({})
+    return pipe
 
 
 def on_each_node(pipe: Transaction, *command: str | int) -> Callable[[Any], list[Any]]:

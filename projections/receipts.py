@@ -4,7 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct, json
 
-from ingest.connections import Client
+from ingest.connections import Client, past_memory_limit
 from ingest.events.subject import SubjectKind
 from ingest.log.keys import RECEIPTS
 
@@ -61,8 +61,10 @@ class Receipt(Struct, frozen=True, kw_only=True):
 
 
 async def save_receipt(redis: Client, receipt: Receipt) -> None:
-    """Write a receipt, in the place of the one it had."""
-    await redis.hset(RECEIPTS, receipt.id, json.encode(receipt))
+    """Write a receipt, in the place of the one it had; also where there is no memory left for anything else."""
+    async with past_memory_limit(redis) as pipe:
+        pipe.hset(RECEIPTS, receipt.id, json.encode(receipt))
+        await pipe.execute()
 
 
 async def load_receipt(redis: Client, name: str) -> Receipt | None:

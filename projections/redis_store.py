@@ -111,6 +111,8 @@ class RedisStore:
         watched = names if self._rebuilder else names[:2]  # a runner does not mind who rebuilds beside it
         await pipe.watch(*watched)
         fence, generation, rebuilder = await pipe.mget(*names)
+        if self._fence is not None:  # what was accepted; a rebuild can wait for memory
+            pipe.exceed_memory_limit({self._partition.fence: fence, self._partition.generation: generation})
         live = int(generation or 1)
         if self._fence is None:
             owned = live != self._generation and self._rebuilder in ("", (rebuilder or b"").decode())

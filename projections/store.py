@@ -62,3 +62,17 @@ async def project(store: StateStore, events: Sequence[Recorded]) -> Changes:
 
 def _listed(members: Mapping[str, Sequence[str]]) -> set[DocumentId]:
     return {DocumentId(one.rpartition("|")[2]) for listed in members.values() for one in listed}
+
+
+async def are_repeats(store: StateStore, events: Sequence[Recorded]) -> list[bool]:
+    """For each event, given a position behind all others, whether its document or its mark is there already.
+
+    Events that leave neither are never said to be.
+    """
+    wanted = documents_of(events)
+    loaded = await store.load(wanted)
+    while more := further_documents(events, loaded) - wanted:
+        wanted |= more
+        loaded |= await store.load(more)
+    each = (fold([event], loaded, {}) for event in events)
+    return [not made.documents and event.position in made.erased for event, made in zip(events, each, strict=True)]

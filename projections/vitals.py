@@ -7,7 +7,7 @@ a managed server that forbids INFO, a folder that is on another machine.
 import asyncio
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -16,27 +16,35 @@ from redis.exceptions import ResponseError
 
 from ingest.clock import Clock, system_clock, to_ms
 from ingest.connections import Client, info_of_nodes
-from ingest.log.keys import LEASE_TTL, WORKERS, GenerationKeys, PartitionKeys
+from ingest.log.keys import LEASE_TTL, REPLICAS, WORKERS, GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log_file import trouble
+from projections.index.presence import STALE_MS
 from projections.index.snapshots import FeedPosition
 from projections.lag import entries_behind
+
+QUESTIONS = 6
+"""About a partition, in one pipeline."""
 
 
 class Signs(Struct, frozen=True, kw_only=True):
     """How everything is at one moment. Sizes are in bytes, counts are of all partitions together.
 
-    `oldest_pending_s` is how long the first event waits that is not projected. `memory_limit` is `maxmemory`, 0 for
-    none; on a cluster both are of the fullest node. `index_partly`: the index is not ready, for some partitions alone.
-    `outdated_s` says for how long it has followed a generation that is no longer the live one, `lost_writes` which
-    acknowledged events the log's server came back without.
+    `oldest_pending_s` is how long the first event waits that is not projected, `pending_bytes` the size of all that are
+    not. `replicas` are API processes, `dimensions` those of the vectors that are made. `memory_limit` is `maxmemory`, 0
+    for none; on a cluster both are of the fullest node. `index_partly`: the index is not ready, for some partitions
+    alone. `outdated_s` says for how long it has followed a generation that is no longer the live one, `lost_writes`
+    which acknowledged events the log's server came back without.
     """
 
     oldest_pending_s: float = 0.0
     dead_letters: int = 0
+    pending_bytes: int = 0
     to_embed: int = 0
     feed_entries: int = 0
     workers: int = 0
+    replicas: int = 0
+    dimensions: int = 0
     memory_used: int | None = None
     memory_limit: int = 0
     machine_memory: int = 0
@@ -75,7 +83,8 @@ class Index(Protocol):
 
 
 class Vitals:
-    """Takes samples. `log_folder` is where the log's server writes, if that is on this machine."""
+    """Takes samples. `log_folder` is where the log's server writes, if that is on this machine; `dimensions` says how
+    long vectors are."""
 
     def __init__(
         self,
@@ -85,10 +94,11 @@ class Vitals:
         *,
         log_folder: Path | None = None,
         snapshots: Path | None = None,
+        dimensions: Callable[[], int] = lambda: 0,
         clock: Clock = system_clock,
     ) -> None:
         self._redis, self.partitions, self._index, self._clock = redis, partitions, index, clock
-        self._log_folder, self._snapshots = log_folder, snapshots
+        self._log_folder, self._snapshots, self._dimensions = log_folder, snapshots, dimensions
         self._generations = [1] * partitions
         """The live generations as of the last sample: a guess that is right but for the moment after a switch."""
         self._outdated_since: dict[int, float] = {}
@@ -100,20 +110,23 @@ class Vitals:
         what waits, and the first is repeated after a switch of generations.
         """
         now_ms = to_ms(self._clock())
-        lag, (partitions, workers), nodes, (disk_free, snapshot_age_s, lost_writes) = await asyncio.gather(
+        lag, (partitions, workers, replicas), (disk_free, snapshot_age_s, lost_writes) = await asyncio.gather(
             entries_behind(self._redis, self.partitions),
             self._partitions_and_workers(now_ms),
-            self._nodes(),
             asyncio.to_thread(_local, self._log_folder, self._snapshots),
         )
+        nodes = await self._nodes()  # behind the rest: what was applied meanwhile counts twice rather than not at all
         fullest = max(nodes, key=_fullness, default=_Node(None, 0, 0, None))
         return Sample(
             lag=lag,
             oldest_pending_s=await self._oldest_pending_s(lag, partitions, now_ms),
+            pending_bytes=sum(partitions[one].pending_bytes for one in lag),
             dead_letters=sum(one.dead for one in partitions),
             to_embed=sum(one.to_embed for one in partitions),
             feed_entries=sum(one.feed for one in partitions),
             workers=workers,
+            replicas=replicas,
+            dimensions=self._dimensions(),
             memory_used=fullest.used,
             memory_limit=fullest.limit,
             machine_memory=fullest.machine,
@@ -127,17 +140,19 @@ class Vitals:
             lost_writes=lost_writes,
         )
 
-    async def _partitions_and_workers(self, now_ms: int) -> tuple[list["_Partition"], int]:
+    async def _partitions_and_workers(self, now_ms: int) -> tuple[list["_Partition"], int, int]:
         while True:
             live = [PartitionKeys(one).of_generation(at) for one, at in enumerate(self._generations)]
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.zcount(WORKERS, now_ms - LEASE_TTL.total_seconds() * 1000, "+inf")
+                pipe.zcount(REPLICAS, now_ms - STALE_MS, "+inf")
                 for keys in live:
                     _ask(pipe, keys)
-                workers, *answers = await pipe.execute()
-            generations = [int(raw or 1) for raw in answers[::5]]
+                workers, replicas, *answers = await pipe.execute()
+            generations = [int(raw or 1) for raw in answers[::QUESTIONS]]
             if generations == self._generations:
-                return [_Partition.of(*answers[start + 1 : start + 5]) for start in range(0, len(answers), 5)], workers
+                rows = [answers[start + 1 : start + QUESTIONS] for start in range(0, len(answers), QUESTIONS)]
+                return [_Partition.of(*row) for row in rows], workers, replicas
             self._generations = generations
 
     async def _oldest_pending_s(self, lag: Mapping[int, int], partitions: Sequence["_Partition"], now_ms: int) -> float:
@@ -172,10 +187,15 @@ class _Partition(NamedTuple):
     to_embed: int
     feed: int
     dead: int
+    pending_bytes: int
 
     @classmethod
-    def of(cls, checkpoint: bytes | None, to_embed: int, feed: int, dead: int) -> "_Partition":
-        return cls(Position.parse(checkpoint) if checkpoint else START, to_embed, feed, dead)
+    def of(
+        cls, checkpoint: bytes | None, to_embed: int, feed: int, dead: int, sizes: Sequence[bytes | None]
+    ) -> "_Partition":
+        appended, applied = (int(size or 0) for size in sizes)
+        position = Position.parse(checkpoint) if checkpoint else START
+        return cls(position, to_embed, feed, dead, max(0, appended - applied))
 
 
 class _Node(NamedTuple):
@@ -196,13 +216,14 @@ class _Node(NamedTuple):
 
 
 def _ask(pipe: Any, keys: GenerationKeys) -> None:
-    """Queue the five questions about a partition."""
+    """Queue the QUESTIONS about a partition."""
     partition = PartitionKeys(keys.partition)
     pipe.get(partition.generation)
     pipe.get(keys.checkpoint)
     pipe.zcard(keys.embed_queue)
     pipe.xlen(keys.changes)
     pipe.zcard(keys.dead)
+    pipe.mget(partition.appended, partition.applied)
 
 
 def _fullness(node: _Node) -> float:

@@ -3,13 +3,15 @@
 import asyncio
 import logging
 import time
+from contextlib import AbstractContextManager
 
 from redis.exceptions import RedisError
 
 from ingest.errors import LogUnavailable, Overloaded
 from ingest.tasks import end
-from projections.pressure import Ceilings, Pressure, decide
+from projections.pressure import Ceilings, Pressure, decide, needed_to_write, room
 from projections.readiness import Readiness, readiness, unavailable
+from projections.room import Room
 from projections.vitals import Sample, Vitals
 
 logger = logging.getLogger(__name__)
@@ -34,6 +36,7 @@ class Watch:
         self._one_look = asyncio.Lock()
         self._looked_at = 0.0
         self._task: asyncio.Task[None] | None = None
+        self._room = Room()
         self.sample: Sample | None = None
         """The newest; None before the first, and after KEPT_S without one."""
         self.pressure: Pressure | None = None
@@ -56,6 +59,11 @@ class Watch:
         if held is not None:
             raise Overloaded(held.reason, held.retry_after_s, held.causes[0])
 
+    def taken(self, events: int, size: int) -> AbstractContextManager[None]:
+        """Count a write of so many bytes while it is under way. Raises Overloaded when there is no room for it."""
+        dimensions = self.sample.dimensions if self.sample is not None else 0
+        return self._room.taken(needed_to_write(events, size, dimensions))
+
     async def look(self) -> Sample:
         """Take a sample and act on it; looks at the same time share one. Raises LogUnavailable."""
         asked_at = time.monotonic()
@@ -66,7 +74,7 @@ class Watch:
             return self.sample
 
     async def _look(self) -> None:
-        started = time.monotonic()
+        started, began = time.monotonic(), self._room.begin_look()
         try:
             async with asyncio.timeout(WITHIN_S):
                 sample = await self._vitals.sample()
@@ -77,6 +85,7 @@ class Watch:
             self._lost(started, repr(error))
             raise
         self._looked_at, self.sample = started, sample
+        self._room.looked(began, room(sample, self.ceilings))
         self._hold(decide(sample, self.ceilings, self.pressure))
         self.readiness = readiness(sample, self.pressure)
 
@@ -84,6 +93,7 @@ class Watch:
         self.readiness = unavailable(why)
         if at - self._looked_at > self.kept_s:
             self.sample = self.pressure = None
+            self._room.forget()
 
     def _hold(self, pressure: Pressure | None) -> None:
         if pressure is not None and (self.pressure is None or pressure.causes != self.pressure.causes):

@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from redis.exceptions import RedisError, WatchError
+from redis.exceptions import RedisError
 
-from ingest.connections import Client, Transaction
+from ingest.connections import Client, past_memory_limit
+from ingest.log.scripts import release, renew
 from ingest.tasks import end
 
 logger = logging.getLogger(__name__)
@@ -32,14 +33,14 @@ async def lease(redis: Client, key: str, who: str, ttl: timedelta, *, wait_s: fl
     finally:
         await end(keeping)
         try:
-            await _if_own(redis, key, who, lambda pipe: pipe.delete(key))
+            await release(redis, key, who)
         except RedisError as error:
             logger.warning("%s was not given up, it runs out: %s", key, error)
 
 
 async def _taken(redis: Client, key: str, who: str, ttl: timedelta, wait_s: float) -> bool:
     until = asyncio.get_running_loop().time() + wait_s
-    while not await redis.set(key, who, nx=True, ex=ttl):
+    while not await _set(redis, key, who, ttl):
         if asyncio.get_running_loop().time() >= until:
             return False
         await asyncio.sleep(LOOK_AGAIN_S)
@@ -50,23 +51,14 @@ async def _keep(redis: Client, key: str, who: str, ttl: timedelta) -> None:
     while True:
         await asyncio.sleep(ttl.total_seconds() / 3)
         try:
-            if not await _if_own(redis, key, who, lambda pipe: pipe.expire(key, round(ttl.total_seconds()))):
+            if not await renew(redis, key, who, ttl):
                 logger.warning("%s was lost: another worker may do the same job", key)
                 return
         except RedisError as error:  # there is time for two more
             logger.warning("%s was not renewed: %s", key, error)
 
 
-async def _if_own(redis: Client, key: str, who: str, queue: Callable[[Transaction], object]) -> bool:
-    """Do something to the lease, unless it is no longer one's own."""
-    async with redis.pipeline(transaction=True) as pipe:
-        await pipe.watch(key)
-        if await pipe.get(key) != who.encode():
-            return False
-        pipe.multi()
-        queue(pipe)
-        try:
-            await pipe.execute()
-        except WatchError:
-            return False
-        return True
+async def _set(redis: Client, key: str, who: str, ttl: timedelta) -> bool:
+    async with past_memory_limit(redis) as pipe:  # forgetting and trimming are jobs, too
+        pipe.set(key, who, nx=True, ex=ttl)
+        return bool((await pipe.execute())[0])

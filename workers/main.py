@@ -12,6 +12,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from redis.exceptions import ResponseError
+
 from ingest.archive.archived_log import ArchivedLog
 from ingest.archive.opening import open_log
 from ingest.commands.handler import CommandHandler
@@ -25,6 +27,7 @@ from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import LEASE_TTL, WORKERS
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of
+from ingest.memory_limit import is_out_of_memory
 from ingest.settings import Settings
 from ingest.tasks import end
 from ingest.tuning import tune_interpreter
@@ -165,7 +168,14 @@ class WorkerProcess:
             until, done = asyncio.get_running_loop().time() + EMBED_SLICE_S, 0
             while asyncio.get_running_loop().time() < until:
                 await _let_projecting_go_first(host)
-                embedded = await waiting.work(partitions)
+                try:
+                    embedded = await waiting.work(partitions)
+                except ResponseError as error:
+                    if not is_out_of_memory(error):
+                        raise
+                    logger.warning("texts wait for their vectors: the log's server is at its maxmemory")
+                    await asyncio.sleep(EMBED_AT_LEAST_EVERY_S)
+                    break
                 done += embedded
                 if not embedded:
                     break

@@ -11,9 +11,10 @@ import msgspec
 from arq import ArqRedis, Worker, create_pool, cron
 from arq.connections import RedisSettings
 from arq.worker import func
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from ingest.errors import InvalidSetting
+from ingest.memory_limit import ServerPipeline, is_out_of_memory
 
 logger = logging.getLogger(__name__)
 
@@ -28,20 +29,64 @@ _decode = msgspec.msgpack.decode
 Job: TypeAlias = "Callable[..., CoroutineType[Any, Any, Any]]"
 
 
+class _Transaction(ServerPipeline):
+    """One of arq's, carried out past the memory limit, too: forgetting and trimming are jobs. arq watches a key only
+    where it goes on if the key is not there."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.exceed_memory_limit({})
+
+    async def watch(self, *names: str) -> Any:
+        self.exceed_memory_limit(dict.fromkeys(names))
+        return await super().watch(*names)
+
+
+class _Pool(ArqRedis):
+    """The job queue's client: what it writes is small, and goes past the memory limit."""
+
+    @classmethod
+    async def connect(cls, redis_url: str) -> "_Pool":
+        pool = await create_pool(_redis_settings(redis_url))
+        return cls(pool.connection_pool, _encode, _decode, QUEUE)
+
+    def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Any:
+        return _Transaction(self.connection_pool, self.response_callbacks, transaction, shard_hint)
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        try:
+            return await super().execute_command(*args, **options)
+        except ResponseError as error:
+            if not is_out_of_memory(error):
+                raise
+        async with self.pipeline() as pipe:
+            pipe.execute_command(*args, **options)
+            return (await pipe.execute())[0]
+
+
+class _Worker(Worker):
+    """arq's worker with a client of ours."""
+
+    def __init__(self, redis_url: str, **options: Any) -> None:
+        super().__init__(redis_settings=_redis_settings(redis_url), **options)
+        self._url = redis_url
+
+    async def main(self) -> None:
+        """Take jobs for ever."""
+        self._pool = await _Pool.connect(self._url)
+        await super().main()
+
+
 class JobQueue:
     """Puts jobs on the queue. A job id that is queued or running already is not queued again."""
 
-    def __init__(self, pool: ArqRedis) -> None:
+    def __init__(self, pool: _Pool) -> None:
         self._pool = pool
 
     @classmethod
     async def connect(cls, redis_url: str) -> "JobQueue":
         """A queue on a server (arq cannot use a cluster)."""
-        return cls(
-            await create_pool(
-                _redis_settings(redis_url), default_queue_name=QUEUE, job_serializer=_encode, job_deserializer=_decode
-            )
-        )
+        return cls(await _Pool.connect(redis_url))
 
     async def enqueue(self, name: str, *args: Any, job_id: str, delay: timedelta | None = None) -> bool:
         """Queue a job; false when one with this id is waiting or running."""
@@ -50,7 +95,7 @@ class JobQueue:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._pool.aclose()  # pyright: ignore[reportAttributeAccessIssue]
+        await self._pool.aclose(close_connection_pool=True)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def build_worker(redis_url: str, jobs: dict[str, Job], every: Sequence[tuple[Job, str, set[int]]]) -> Worker:
@@ -62,12 +107,12 @@ def build_worker(redis_url: str, jobs: dict[str, Job], every: Sequence[tuple[Job
         cron(job, name=name, second=seconds, unique=True, job_id=name, timeout=JOB_TIMEOUT_S)
         for job, name, seconds in every
     ]
-    return Worker(
+    return _Worker(
+        redis_url,
         functions=[
             func(job, name=name, keep_result=0, timeout=JOB_TIMEOUT_S, max_tries=5) for name, job in jobs.items()
         ],
         cron_jobs=crons,
-        redis_settings=_redis_settings(redis_url),
         queue_name=QUEUE,
         poll_delay=POLL_S,
         max_jobs=8,

@@ -29,6 +29,7 @@ from projections.dead_letters import (
 from projections.fold import Changes
 from projections.redis_store import RedisStore
 from projections.store import project
+from workers.attempts import Attempts
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ class MissingEntry(MnemologError):
 
 async def redrive(
     redis: Client,
+    attempts: Attempts,
     log: EventLog,
     keys: PartitionKeys,
     store: RedisStore,
@@ -63,12 +65,14 @@ async def redrive(
     if letter is None:
         await redis.zrem(keys.redrive, position.sort_key)
         return NOTHING
-    tries = int(await redis.hincrby(keys.attempts, str(position), 1))
+    tries = await attempts.begin(str(position))
     entry = await entry_at(log, keys.partition, position)
     error: tuple[str, str]
     try:
         if tries <= MAX_CRASHES:
-            return await _apply(keys, store, checkpoint, entry, position)
+            changes = await _apply(keys, store, checkpoint, entry, position)
+            attempts.end(str(position))
+            return changes
         error = "crashed", "the worker died each time it applied this event"
     except (LeaseLost, RedisError, OSError):
         raise
@@ -76,6 +80,7 @@ async def redrive(
         error = fault.code, str(fault)
     except Exception as fault:  # whatever a fold raises is the letter's new error
         error = type(fault).__name__, str(fault)
+    attempts.end(str(position))
     await _note(keys, store, checkpoint, letter, letter_of(entry or Stored(position, b""), *error, 1, clock()))
     return NOTHING
 

@@ -14,7 +14,7 @@ from typing import Any
 from redis.exceptions import ConnectionError, RedisError, ResponseError, TimeoutError
 
 from ingest.clock import system_clock
-from ingest.connections import Client, Transaction
+from ingest.connections import Client, Transaction, past_memory_limit
 from ingest.errors import LeaseLost, UnreadableEvent
 from ingest.events.envelope import decode
 from ingest.log.event_log import EventLog, Stored
@@ -24,6 +24,7 @@ from projections.dead_letters import letter_of, places_between, queue_count, que
 from projections.fold import Changes
 from projections.redis_store import RedisStore, acknowledge
 from projections.store import project
+from workers.attempts import Attempts
 from workers.redriving import REDRIVES, redrive
 
 logger = logging.getLogger(__name__)
@@ -55,6 +56,9 @@ class PartitionRunner:
         self._store = RedisStore(redis, self._keys, 1, fence)
         self._checkpoint = START
         self._discarded: set[Position] = set()
+        self._attempts = Attempts(redis, self._keys)
+        self._applied_bytes = self._appended_bytes = 0
+        """Of all events up to the checkpoint; and of all that were in the log before the last read."""
         self._stopping = False
         self.pressed = False
         """The last read found many entries waiting: other work of this process had better wait."""
@@ -73,10 +77,13 @@ class PartitionRunner:
                 while not self._stopping:
                     entries = await self._read(">", BATCH)
                     self.pressed = len(entries) >= PRESSED
-                    passed_over, wanted = await self._look(entries)
+                    passed_over, wanted, appended_bytes = await self._look(entries)
                     if passed_over:
                         await self._catch_up_pending()
                         continue
+                    if not entries:
+                        await self._correct_size()
+                    self._appended_bytes = appended_bytes
                     await self._apply(entries)
                     await self._redrive(wanted)
                     if 0 < len(entries) < BATCH:
@@ -95,8 +102,11 @@ class PartitionRunner:
         # of a log that was restored: in any other nothing is discarded that was not applied or parked before
         end = Position(10**14 - 1, 0)
         self._discarded = await places_between(self._redis, self._keys.discarded, self._checkpoint, end)
+        self._applied_bytes = self._appended_bytes = int(await self._redis.get(self._keys.applied) or 0)
         try:
-            await self._redis.xgroup_create(self._keys.log, CONSUMER_GROUP, id=str(self._checkpoint), mkstream=True)
+            async with past_memory_limit(self._redis) as pipe:
+                pipe.xgroup_create(self._keys.log, CONSUMER_GROUP, id=str(self._checkpoint), mkstream=True)
+                await pipe.execute()
         except ResponseError as error:
             if "BUSYGROUP" not in str(error):
                 raise
@@ -144,8 +154,9 @@ class PartitionRunner:
         entries: list[tuple[bytes, dict[bytes, bytes] | None]] = answer[0][1]
         return [Stored(Position.parse(position), (fields or {}).get(b"e", b"")) for position, fields in entries]
 
-    async def _look(self, entries: Sequence[Stored]) -> tuple[bool, list[Position]]:
-        """Whether older entries were delivered to somebody who never applied them; and which dead letters to try again.
+    async def _look(self, entries: Sequence[Stored]) -> tuple[bool, list[Position], int]:
+        """Whether older entries were delivered to somebody who never applied them; which dead letters to try again; and
+        how many bytes were ever appended.
 
         A reply can be lost with its connection, or reach a worker that was paused and has lost the lease since. Those
         entries are pending and must be applied before what came after them.
@@ -154,13 +165,27 @@ class PartitionRunner:
         async with self._redis.pipeline(transaction=False) as pipe:
             pipe.xpending_range(self._keys.log, CONSUMER_GROUP, min="-", max=before, count=1)
             pipe.zrange(self._keys.redrive, 0, REDRIVES - 1)
-            pending, wanted = await pipe.execute()
-        return bool(pending), [Position.parse(place) for place in wanted]
+            pipe.get(self._keys.appended)
+            pending, wanted, appended = await pipe.execute()
+        return bool(pending), [Position.parse(place) for place in wanted], int(appended or 0)
+
+    async def _correct_size(self) -> None:
+        """All that was in the log before the last read is applied: say so, where the count of its bytes says otherwise.
+
+        It does when something was erased before it was applied, and behind a roll back or a restore.
+        """
+        if self._applied_bytes != self._appended_bytes:
+            self._applied_bytes = self._appended_bytes
+            async with past_memory_limit(self._redis) as pipe:
+                pipe.set(self._keys.applied, str(self._applied_bytes))
+                await pipe.execute()
 
     async def _redrive(self, wanted: Sequence[Position]) -> None:
         """Try the dead letters that were asked for, in the order of the log."""
         for position in wanted:
-            changes = await redrive(self._redis, self._log, self._keys, self._store, self._checkpoint, position)
+            changes = await redrive(
+                self._redis, self._attempts, self._log, self._keys, self._store, self._checkpoint, position
+            )
             self._applied(self._partition, changes)
 
     async def _catch_up_pending(self) -> None:
@@ -185,14 +210,15 @@ class PartitionRunner:
     async def _apply_alone(self, entry: Stored) -> None:
         position, pause = str(entry.position), FIRST_PAUSE_S
         while not self._stopping:
-            attempts = int(await self._redis.hincrby(self._keys.attempts, position, 1))
+            attempts = await self._attempts.begin(position)
             if attempts > MAX_ATTEMPTS:
                 await self._park(entry, "crashed", "the worker died each time it applied this event", attempts - 1)
                 return
             try:
                 await self._save([entry], attempted=True)
+                self._attempts.end(position)
                 return
-            except (LeaseLost, RedisError, OSError):
+            except (LeaseLost, RedisError, OSError):  # says nothing about the event: this try is not over
                 raise
             except UnreadableEvent as error:  # no retry makes it readable: a newer release may
                 await self._park(entry, error.code, str(error), attempts)
@@ -202,6 +228,7 @@ class PartitionRunner:
                 if attempts == MAX_ATTEMPTS:
                     await self._park(entry, type(error).__name__, str(error), attempts)
                     return
+            self._attempts.end(position)
             await asyncio.sleep(pause)
             pause *= 2
 
@@ -211,28 +238,35 @@ class PartitionRunner:
         if self._discarded:
             fresh = [entry for entry in fresh if entry.position not in self._discarded]
         changes = await project(self._store, [decode(entry.payload, entry.position) for entry in fresh])
-        positions = [entry.position for entry in entries]
+        positions, applied_bytes = [entry.position for entry in entries], self._bytes_behind(entries)
 
         def also(pipe: Transaction) -> None:
             acknowledge(pipe, self._keys, positions)
+            pipe.set(self._keys.applied, str(applied_bytes))
             if attempted:
                 pipe.hdel(self._keys.attempts, *map(str, positions))
 
         await self._store.save_and(changes, max(self._checkpoint, positions[-1]), also)
-        self._checkpoint = max(self._checkpoint, positions[-1])
+        self._checkpoint, self._applied_bytes = max(self._checkpoint, positions[-1]), applied_bytes
         self._applied(self._partition, changes)
 
+    def _bytes_behind(self, entries: Sequence[Stored]) -> int:
+        """The size of all events up to the checkpoint, once these are applied."""
+        return self._applied_bytes + sum(len(one.payload) for one in entries if one.position > self._checkpoint)
+
     async def _park(self, entry: Stored, code: str, message: str, attempts: int) -> None:
-        letter = letter_of(entry, code, message, attempts, system_clock())
+        letter, applied_bytes = letter_of(entry, code, message, attempts, system_clock()), self._bytes_behind([entry])
 
         def also(pipe: Transaction) -> None:
             queue_letter(pipe, self._store.keys, letter)
             queue_count(pipe, self._keys, "parked")
             acknowledge(pipe, self._keys, [entry.position])
+            pipe.set(self._keys.applied, str(applied_bytes))
             pipe.hdel(self._keys.attempts, letter.position)
 
         await self._store.save_and(Changes({}, {}), max(self._checkpoint, entry.position), also)
-        self._checkpoint = max(self._checkpoint, entry.position)
+        self._checkpoint, self._applied_bytes = max(self._checkpoint, entry.position), applied_bytes
+        self._attempts.end(letter.position)
         logger.error("partition %d: parked %s: %s: %s", self._partition, entry.position, code, message)
 
 

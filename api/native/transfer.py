@@ -16,6 +16,7 @@ from api.services import operator, reader, services
 from ingest.log.event_log import EventLog
 from ingest.roles import ADMIN
 from projections.access import Reader
+from projections.operations.known_events import KnownEvents
 from projections.operations.transfer import Documents, Imported, Importer, export_events
 
 NDJSON = "application/x-ndjson"
@@ -49,7 +50,9 @@ async def post_import(request: Request) -> Response:
     """Append what an export wrote, line by line; 202 with what became of the lines."""
     at_hand = services(request)
     at_hand.reach.check_whole()
-    return Json(await Importer(at_hand.commands, at_hand.tenant).run(_lines_of(request)), 202)
+    known = KnownEvents(at_hand.redis, _at_hand(request).log)
+    importer = Importer(at_hand.commands, at_hand.tenant, known, at_hand.operations.current.settle)
+    return Json(await importer.run(_lines_of(request)), 202)
 
 
 async def _lines_of(request: Request) -> AsyncIterator[bytes]:

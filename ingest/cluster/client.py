@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio import BlockingConnectionPool
 from redis.asyncio.cluster import ClusterParser
 from redis.asyncio.connection import DefaultParser, parse_url  # pyright: ignore[reportAttributeAccessIssue]
 from redis.backoff import NoBackoff
@@ -21,6 +21,7 @@ from ingest.cluster.routing import Queued, Router
 from ingest.cluster.slots import keys_of, slot_of, slot_of_all
 from ingest.cluster.topology import Address, NodeClient, Topology
 from ingest.errors import InvalidSetting
+from ingest.memory_limit import Server
 
 if TYPE_CHECKING:  # redis-py's commands as methods that call execute_command; the stubs are of another version
 
@@ -66,7 +67,7 @@ class ClusterClient(AsyncCoreCommands):
                 parser_class=_Parser,
                 **given,
             )
-            return cast(Any, Redis).from_pool(pool)
+            return cast(Any, Server).from_pool(pool)
 
         self._router = Router(Topology(seeds, open_client), repeat=repeat)
 

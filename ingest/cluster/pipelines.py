@@ -10,6 +10,7 @@ from redis.exceptions import MovedError
 from ingest.cluster.routing import BROKEN, REDIRECTED, Queued, Router
 from ingest.cluster.slots import KeysApart, slot_of_all
 from ingest.cluster.topology import ClusterChanged, Place
+from ingest.memory_limit import Expected
 
 if TYPE_CHECKING:  # redis-py's commands as methods that call execute_command; the stubs are of another version
 
@@ -84,6 +85,7 @@ class SlotTransaction(AsyncCoreCommands):
         self._slot: int | None = None
         self._place: Place | None = None
         self._pipe: Any = None
+        self._expected: Expected | None = None
 
     async def __aenter__(self) -> Self:
         await self._router.topology.ready()
@@ -103,6 +105,12 @@ class SlotTransaction(AsyncCoreCommands):
     def multi(self) -> None:
         """Queue what follows, after WATCH."""
         self._bound().multi()
+
+    def exceed_memory_limit(self, expected: Expected) -> None:
+        """See ServerPipeline."""
+        self._expected = expected
+        if self._pipe is not None:
+            self._pipe.exceed_memory_limit(expected)
 
     async def watch(self, *names: str) -> Any:
         """WATCH, on the node of the keys."""
@@ -182,6 +190,8 @@ class SlotTransaction(AsyncCoreCommands):
         assert self._slot is not None
         self._place = self._router.topology.place_of(self._slot)
         self._pipe = self._place.client.pipeline(transaction=True)
+        if self._expected is not None:
+            self._pipe.exceed_memory_limit(self._expected)
 
     def _bound(self) -> Any:
         if self._pipe is None:

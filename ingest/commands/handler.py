@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -85,6 +86,10 @@ class Gate(Protocol):
         so it waits for nothing."""
         ...
 
+    def taken(self, events: int, size: int) -> AbstractContextManager[None]:
+        """Count a write of so many bytes while it is appended; raises Overloaded as `check` does."""
+        ...
+
 
 class CommandHandler:
     """Decides commands and appends what they become. One per process; safe for concurrent use on one event loop."""
@@ -113,7 +118,7 @@ class CommandHandler:
         if self.admission is not None and isinstance(command, Observe):
             appended = await self._admitted(command, caller, ready, self.admission)
         else:
-            (appended,) = await self._append([ready])
+            (appended,) = await self._append([ready], forgets=isinstance(command, ForgetSubject))
         return _accepted(ready, appended, await self._confirmed({ready.partition: appended.position}, caller))
 
     async def _check_durability(self, said: Sequence[AnyCommand | CommandRejected], caller: Caller) -> None:
@@ -167,7 +172,7 @@ class CommandHandler:
                     ready.append(made)
                 except CommandRejected as fault:
                     rejected.append((index, kept(fault)))
-            appended = await self._append(ready)
+            appended = await self._append(ready, forgets=any(isinstance(one, ForgetSubject) for one in commands))
         finally:
             for place, command in admitted.items():
                 if self.admission is not None and (not appended or appended[place].duplicate):
@@ -213,12 +218,21 @@ class CommandHandler:
             self.refused[fault.cause] += len(writes)
             raise
 
-    async def _append(self, ready: Sequence[_Ready]) -> list[Appended]:
+    async def _append(self, ready: Sequence[_Ready], *, forgets: bool = False) -> list[Appended]:
+        entries = [(item.partition, item.entry) for item in ready]
         try:
-            return await self._log.append([(item.partition, item.entry) for item in ready])
+            if forgets:
+                return await self._log.append(entries, past_limit=True)
+            with self._taken(entries):
+                return await self._log.append(entries)
         except (Overloaded, LogFull) as fault:
             self.refused[fault.cause] += len(ready)
             raise
+
+    def _taken(self, entries: Sequence[tuple[int, Entry]]) -> AbstractContextManager[None]:
+        if self.gate is None:
+            return nullcontext()
+        return self.gate.taken(len(entries), sum(len(entry.payload) for _, entry in entries))
 
     def _imported(self, event: Event) -> _Ready:
         route = route_of(*event)

@@ -57,6 +57,10 @@ class EventLog(Protocol):
         """
         ...
 
+    async def append_past_limit(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
+        """The same, also where the log's server has no memory left for others: for what frees memory."""
+        ...
+
     async def standing_durability(self) -> Durability:
         """What an answer of `append` means: what was appended has this durability, whatever happens next."""
         ...

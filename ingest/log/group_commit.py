@@ -9,7 +9,7 @@ bytes, over all queues: past the bound a write is refused with Overloaded and no
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ingest.errors import LogRefused, LogUnavailable, Overloaded
@@ -32,6 +32,7 @@ GIVE_UP_AFTER_S = 3.0
 
 Rows: TypeAlias = Mapping[int, Sequence[Appended]]
 """What became of the entries of each partition."""
+_Append: TypeAlias = Callable[[Mapping[int, Sequence[Entry]]], Awaitable[dict[int, list[Appended]]]]
 
 
 class _Write(NamedTuple):
@@ -48,8 +49,8 @@ class GroupCommit:
         self._log, self._appended = log, appended
         self.confirmations = Confirmations(log)
         """How durable what was appended is."""
-        self._queues: dict[str, _Queue] = {}
-        """By server; those with nothing to do are let go when another is made."""
+        self._queues: dict[tuple[str, bool], _Queue] = {}
+        """By server, and whether it is past the limit; those with nothing to do are let go when another is made."""
         self._events = self._bytes = 0
 
     @property
@@ -57,8 +58,8 @@ class GroupCommit:
         """Events accepted from callers and not acknowledged yet."""
         return self._events
 
-    async def append(self, entries: Sequence[tuple[int, Entry]]) -> list[Appended]:
-        """Append `(partition, entry)` pairs; answers in the same order.
+    async def append(self, entries: Sequence[tuple[int, Entry]], *, past_limit: bool = False) -> list[Appended]:
+        """Append `(partition, entry)` pairs; answers in the same order. With `past_limit` also at `maxmemory`.
 
         Raises Overloaded (nothing stored) or LogUnavailable (unknown: repeat with the same event ids). A caller that is
         cancelled leaves its entries to be written.
@@ -70,12 +71,12 @@ class GroupCommit:
             raise Overloaded(f"{self._events:,} events ({self._bytes >> 20} MiB) are waiting to be written")
         servers = {partition: self._log.server_of(partition) for partition in {partition for partition, _ in entries}}
         if len(set(servers.values())) == 1:
-            return await self._put(servers[entries[0][0]], entries, size)
+            return await self._put(servers[entries[0][0]], entries, size, past_limit)
         places: dict[str, list[int]] = {}
         for n, (partition, _) in enumerate(entries):
             places.setdefault(servers[partition], []).append(n)
         parts = {server: [entries[n] for n in part] for server, part in places.items()}
-        writes = [self._put(server, part, _size(part)) for server, part in parts.items()]
+        writes = [self._put(server, part, _size(part), past_limit) for server, part in parts.items()]
         answers = dict[int, Appended]()
         for part, answered in zip(places.values(), await asyncio.gather(*writes), strict=True):
             answers.update(zip(part, answered, strict=True))
@@ -86,14 +87,18 @@ class GroupCommit:
         while flushers := [flusher for queue in self._queues.values() for flusher in queue.flushers]:
             await asyncio.wait(flushers)
 
-    def _put(self, server: str, entries: Sequence[tuple[int, Entry]], size: int) -> "asyncio.Future[list[Appended]]":
-        if server not in self._queues:
+    def _put(
+        self, server: str, entries: Sequence[tuple[int, Entry]], size: int, past_limit: bool
+    ) -> "asyncio.Future[list[Appended]]":
+        name = (server, past_limit)
+        if name not in self._queues:
             self._queues = {name: queue for name, queue in self._queues.items() if queue.flushers}
-            self._queues[server] = _Queue(self._log, self._finished, self._appended)
+            append = self._log.append_past_limit if past_limit else self._log.append
+            self._queues[name] = _Queue(append, self._finished, self._appended)
         write = _Write(entries, size, asyncio.get_running_loop().create_future())
         self._events += len(entries)
         self._bytes += size
-        self._queues[server].put(write)
+        self._queues[name].put(write)
         return write.done
 
     def _finished(self, write: _Write) -> None:
@@ -108,9 +113,9 @@ def _size(entries: Sequence[tuple[int, Entry]]) -> int:
 class _Queue:
     """What waits to be appended to one server, and the appends under way."""
 
-    def __init__(self, log: EventLog, finished: Callable[[_Write], None], appended: Callable[[Rows], None]) -> None:
+    def __init__(self, append: _Append, finished: Callable[[_Write], None], appended: Callable[[Rows], None]) -> None:
         """`finished` is told of each write that is not waited for any more, whatever became of it."""
-        self._log, self._finished, self._appended = log, finished, appended
+        self._append, self._finished, self._appended = append, finished, appended
         self._waiting: deque[_Write] = deque()
         self._gathered = 0
         """Events in `_waiting`."""
@@ -169,7 +174,7 @@ class _Queue:
         pause = 0.02
         while True:
             try:
-                return await self._log.append(batches)
+                return await self._append(batches)
             except LogRefused:
                 raise
             except LogUnavailable as error:

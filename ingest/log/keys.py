@@ -12,6 +12,8 @@ from here.)
 | {pNN}:erased | sorted set | stubs of erased entries, in the order of their positions, until the archive has them |
 | {pNN}:archived | hash | for ever: which manifest of the archive counts, its chain, up to where the log is in it |
 | {pNN}:dedup, {pNN}:dedup:previous | hash | TTL: one dedup window, two for the current one |
+| {pNN}:appended | counter | for ever: bytes of all events ever appended, for what projecting them will take |
+| {pNN}:applied | string | for ever: the same as of the checkpoint |
 | {pNN}:confirmed | string | TTL: a minute; what a write that waits for a disk or a replica waits behind |
 | {pNN}:lease | string | TTL: lease time, renewed |
 | {pNN}:fence | counter | for ever: fencing token of the newest lease |
@@ -23,6 +25,7 @@ from here.)
 | {pNN}:discarded | sorted set | for ever, but for those that are redriven: dead letters that nobody wants applied |
 | {pNN}:letters | hash | for ever: how many dead letters were ever parked, applied after all, discarded |
 | {pNN}:purge, {pNN}:purging | set | members removed when what was made of forgotten texts is deleted |
+| {pNN}:imported | set | for ever: digests of imported tombstones and stubs, which no document tells of |
 | {pNN}:enriched | string | for ever: up to where a model was asked to compress |
 | {pNN}:gN:doc:ID | string | as long as the generation and the document |
 | row:{pNN}:gN:ID | hash (redis-om) | as long as the generation and the document |
@@ -238,6 +241,14 @@ class PartitionKeys(NamedTuple):
         return f"{self.tag}:dedup:previous"
 
     @property
+    def appended(self) -> str:
+        return f"{self.tag}:appended"
+
+    @property
+    def applied(self) -> str:
+        return f"{self.tag}:applied"
+
+    @property
     def confirmed(self) -> str:
         return f"{self.tag}:confirmed"
 
@@ -287,6 +298,10 @@ class PartitionKeys(NamedTuple):
     def purging(self) -> str:
         """The notes that a purge works on; what is noted meanwhile waits for the next one."""
         return f"{self.tag}:purging"
+
+    @property
+    def imported(self) -> str:
+        return f"{self.tag}:imported"
 
     @property
     def enriched(self) -> str:

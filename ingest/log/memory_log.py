@@ -29,6 +29,9 @@ class MemoryLog:
     async def append(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
         return {partition: [self._append(partition, entry) for entry in batch] for partition, batch in batches.items()}
 
+    async def append_past_limit(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
+        return await self.append(batches)
+
     async def standing_durability(self) -> Durability:
         return "memory"
 

@@ -27,7 +27,7 @@ from ingest.errors import (
 from ingest.log.event_log import Appended, Entry, Stored
 from ingest.log.keys import DEDUP_IDS, DEDUP_WINDOW, MANIFEST, RESTORING, PartitionKeys
 from ingest.log.position import START, Position
-from ingest.log.scripts import APPEND, append_arguments
+from ingest.log.scripts import APPEND, APPEND_PAST_LIMIT, Script, append_arguments
 
 ENTRIES_PER_CALL = 2_000
 """Lua hands at most about 8,000 values to one command; a call looks up each id once and stores two values for it."""
@@ -35,6 +35,8 @@ ENTRIES_PER_CALL = 2_000
 CONFIRM_WITHIN_S = 3.0
 """How long a write waits for a disk or a replica. Shorter than the time-out of a connection, which would be lost."""
 CONFIRM_KEY_TTL_S = 60
+CONFIRM = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '', 'EX', ARGV[1])"
+"""A write to wait behind, also where the server has no memory left: a forgetting is confirmed, too."""
 LOST_WITHIN_MS = 60_000
 """A server that takes another's place has what that one was told so long ago."""
 
@@ -77,23 +79,29 @@ class RedisLog:
 
     async def append(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
         """Append every batch in one round trip; see EventLog. A server that refuses writes raises LogUnavailable."""
+        return await self._append(APPEND, batches)
+
+    async def append_past_limit(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
+        return await self._append(APPEND_PAST_LIMIT, batches)
+
+    async def _append(self, script: Script, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
         calls = [
             (partition, batch[start : start + ENTRIES_PER_CALL])
             for partition, batch in batches.items()
             for start in range(0, len(batch), ENTRIES_PER_CALL)
         ]
         answered: dict[int, list[Appended]] = {partition: [] for partition in batches}
-        for (partition, _), answer in zip(calls, await self._evaluate(calls), strict=True):
+        for (partition, _), answer in zip(calls, await self._evaluate(script, calls), strict=True):
             answered[partition].extend(_parse(raw) for raw in answer)
         return answered
 
-    async def _evaluate(self, calls: Sequence[tuple[int, Sequence[Entry]]]) -> list[Any]:
+    async def _evaluate(self, script: Script, calls: Sequence[tuple[int, Sequence[Entry]]]) -> list[Any]:
         """The script's answers; runs again whatever a restarted server refused because it did not know the script."""
         try:
-            answers = await self._pipeline(calls, await APPEND.sha(self._redis))
+            answers = await self._pipeline(calls, await script.sha(self._redis))
             unknown = [n for n, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
             if unknown:
-                sha = await APPEND.sha(self._redis, reload=True)
+                sha = await script.sha(self._redis, reload=True)
                 for n, answer in zip(unknown, await self._pipeline([calls[n] for n in unknown], sha), strict=True):
                     answers[n] = answer
         except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
@@ -176,7 +184,7 @@ class RedisLog:
         async with self._redis.pipeline(transaction=False) as pipe:
             for partition, position in sorted(newest.items()):
                 keys, place = self._keys[partition], position.sort_key
-                pipe.set(keys.confirmed, b"", ex=CONFIRM_KEY_TTL_S)
+                pipe.execute_command("EVAL", CONFIRM, 1, keys.confirmed, CONFIRM_KEY_TTL_S)
                 pipe.xrange(keys.log, min=str(position), max=str(position), count=1)
                 pipe.zrange(keys.erased, f"[{place}|".encode(), f"[{place}~".encode(), bylex=True, offset=0, num=1)
             command = ("WAITAOF", 1, int(wanted == "replicated"), round(CONFIRM_WITHIN_S * 1000))

@@ -1,6 +1,7 @@
 """The Lua scripts, each as a typed async function whose signature names every key and argument."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,8 +19,10 @@ Call: TypeAlias = tuple[Sequence[str], Sequence[str | bytes | int]]
 class Script:
     """A Lua script; loads itself into a server that does not know it (a fresh one, or one that restarted)."""
 
-    def __init__(self, name: str) -> None:
-        self.source = (files("ingest.log") / "lua" / f"{name}.lua").read_text()
+    def __init__(self, name: str, *, past_limit: bool = False) -> None:
+        """With `past_limit` it may write although the server is at its `maxmemory`."""
+        source = (files("ingest.log") / "lua" / f"{name}.lua").read_text()
+        self.source = "#!lua flags=allow-oom\n" + source if past_limit else source
         self._sha: str | None = None
 
     async def sha(self, redis: Client, *, reload: bool = False) -> str:
@@ -70,16 +73,17 @@ PARTS_PER_CALL = 1_000
 """Short enough that Redis is not held for long (about 2 ms)."""
 
 APPEND = Script("append")
+APPEND_PAST_LIMIT = Script("append", past_limit=True)
 _RESTORE = Script("restore")
-_ACQUIRE_LEASE = Script("acquire_lease")
-_BEAT = Script("beat")
+_ACQUIRE_LEASE = Script("acquire_lease", past_limit=True)
+_BEAT = Script("beat", past_limit=True)
 _HEARD_OF = Script("heard_of")
 _RENEW_LEASE = Script("renew_lease")
 _FINISH_EMBEDDING = Script("finish_embedding")
 _LOOK_BACK = Script("look_back")
-_NUMBER = Script("number")
+_NUMBER = Script("number", past_limit=True)
 _MEMBERS_OF_PARTS = Script("members_of_parts")
-_TAKE_REQUESTS = Script("take_requests")
+_TAKE_REQUESTS = Script("take_requests", past_limit=True)
 
 
 def append_arguments(
@@ -90,7 +94,7 @@ def append_arguments(
     for dedup_id, payload in entries:
         args.append(dedup_id)
         args.append(payload)
-    return (keys.log, keys.dedup, keys.dedup_previous), args
+    return (keys.log, keys.dedup, keys.dedup_previous, keys.appended), args
 
 
 async def restore_entries(
@@ -103,7 +107,7 @@ async def restore_entries(
     args: list[str | bytes | int] = [window_ms, window_ids]
     for position, entry in entries:
         args += [str(position), entry.dedup_id, entry.payload]
-    return int(await _RESTORE.call(redis, (keys.log, keys.dedup, keys.dedup_previous), args))
+    return int(await _RESTORE.call(redis, (keys.log, keys.dedup, keys.dedup_previous, keys.appended), args))
 
 
 async def acquire_lease(redis: Client, keys: PartitionKeys, worker_id: str, ttl_ms: int) -> int:
@@ -125,7 +129,17 @@ async def renew_leases(
 
 async def release_lease(redis: Client, keys: PartitionKeys, worker_id: str) -> None:
     """Give the partition up, if it is still this worker's."""
-    await _RENEW_LEASE.call(redis, (keys.lease,), (worker_id, 0))
+    await release(redis, keys.lease, worker_id)
+
+
+async def renew(redis: Client, lease: str, who: str, ttl: timedelta) -> bool:
+    """Have a lease last `ttl` from now; false, and nothing is changed, when it is not `who`'s any more."""
+    return bool(await _RENEW_LEASE.call(redis, (lease,), (who, int(1000 * ttl.total_seconds()))))
+
+
+async def release(redis: Client, lease: str, who: str) -> None:
+    """Give a lease up, if it is still `who`'s."""
+    await _RENEW_LEASE.call(redis, (lease,), (who, 0))
 
 
 async def beat(redis: Client, registry: str, member: str, ttl_ms: int, earlier: str = "") -> list[str]:

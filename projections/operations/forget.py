@@ -1,10 +1,10 @@
 """Forgetting: what belongs to a subject, and the tombstones that make it go.
 
 A document goes with what was derived from it and nothing else says (see `derived`) and, for a condensed memory, with
-what that stands for. A session goes
-with its observations, its summary and the commits made in no other; a user with every document that names the user and
-every session of its own; a project with everything. What is recorded after a forgetting began stays. A slot that an
-observation was reflected into stays, without those lines.
+what that stands for. A memory that is forgotten by its id goes with every version before it: who deletes the newest
+deletes all of it. A session goes with its observations, its summary and the commits made in no other; a user with every
+document that names the user and every session of its own; a project with everything. What is recorded after a
+forgetting began stays. A slot that an observation was reflected into stays, without those lines.
 
 Names (of tenants, projects, sessions and agents) stay in the log's stubs, because a replay needs them; a user's does
 not.
@@ -128,7 +128,7 @@ class Forgetting:
         if isinstance(found, Session):
             await self._session(run, found, caller.tenant)
         else:
-            await self._documents(run, [found], caller.tenant)
+            await self._documents(run, [found, *await self._older([found], reader)], caller.tenant)
         await self._look_again(run, caller.tenant)
         await self._clean_slots(run, caller.tenant)
         return run.outcome()
@@ -143,7 +143,7 @@ class Forgetting:
         run = _Run(
             self._current, caller, kind, readable[0].id if readable else "", reason, "", until, self._watch, self._done
         )
-        await self._documents(run, readable, caller.tenant)
+        await self._documents(run, [*readable, *await self._older(readable, reader)], caller.tenant)
         await self._look_again(run, caller.tenant)
         await self._clean_slots(run, caller.tenant)
         return run.outcome()
@@ -239,6 +239,18 @@ class Forgetting:
         found: list[Document] = [one.document for one in await self._reader.find_all([*map(DocumentId, names)])]
         known = {one.id for one in found}
         return found + await self._retired.find([name for name in names if name not in known], tenant)
+
+    async def _older(self, found: Sequence[Document], reader: Reader) -> list[Memory]:
+        """The versions before these memories that this reader may forget, too."""
+        older: dict[DocumentId, Memory] = {}
+        for at in [one for one in found if isinstance(one, Memory)]:
+            home = partition_of(project_route(at.tenant, at.project), self._reader.partitions)
+            while at.parent_id and at.parent_id not in older:
+                (before,) = await self._reader.get([(home, DocumentId(at.parent_id))])
+                if not isinstance(before, Memory):
+                    break
+                older[before.id] = at = before
+        return [one for one in older.values() if may_forget(one, reader)]
 
     async def _retired_of(self, run: "_Run", ledger: Ledger, user_id: str, tenant: str) -> list[DocumentId]:
         """Forget a user's retired observations; returns what else the user's marks in the ledger are about."""

@@ -8,7 +8,7 @@ the order of the lines of each stream.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, cast
 
@@ -27,6 +27,7 @@ from ingest.errors import (
     MnemologError,
     NewerEventVersion,
     Overloaded,
+    ProjectionBehind,
     UnknownEventType,
     UnreadableEvent,
 )
@@ -39,6 +40,7 @@ from ingest.log.event_log import EventLog, Stored
 from ingest.log.position import START, Position
 from projections.access import Reader
 from projections.documents.document import Document
+from projections.operations.known_events import KnownEvents
 from projections.queries.log_events import Seen, Wanted
 
 FORMAT, FORMAT_VERSION = "mnemolog-export", 1
@@ -53,6 +55,7 @@ EVENTS_PER_APPEND, BYTES_PER_APPEND = 500, 4 << 20
 OVERLOADED_S = 60
 """How long an import stands back while others fill the queue of the log; less than a client waits for an answer."""
 
+Settle: TypeAlias = Callable[[], Awaitable[object]]
 Aware: TypeAlias = Annotated[datetime, Meta(tz=True)]
 
 
@@ -152,8 +155,13 @@ async def export_events(
 class Importer:
     """Reads what an export wrote. Lines are imported or rejected one by one; what is there already stays as it is."""
 
-    def __init__(self, commands: CommandHandler, tenant: str) -> None:
+    def __init__(
+        self, commands: CommandHandler, tenant: str, known: KnownEvents | None = None, settle: Settle | None = None
+    ) -> None:
+        """What is `known` is not appended; without it that is so within the window of duplicates only. `settle` waits
+        until what was acknowledged is projected; it may raise ProjectionBehind."""
         self._commands, self._tenant = commands, tenant
+        self._known, self._settle = known, settle
 
     async def run(self, body: AsyncIterable[bytes]) -> Imported:
         """Append the events of an export, in their order.
@@ -165,6 +173,7 @@ class Importer:
         lines = _lines(body)
         first = await anext(lines, None)
         read_header((first.text if first else None) or b"", self._tenant)
+        await self._settled()
         end: End | None = None
         seen, slices = 0, Slices()
         async for number, text in lines:
@@ -185,7 +194,26 @@ class Importer:
         await self._append(progress)
         return progress.report(complete=end is not None and end.events == seen)
 
+    async def _settled(self) -> None:
+        """Return once the documents tell of what was in the log when the import began."""
+        for waited in range(OVERLOADED_S + 1):
+            try:
+                if self._settle is not None:
+                    await self._settle()
+                return
+            except ProjectionBehind:
+                if waited == OVERLOADED_S:
+                    raise
+
     async def _append(self, progress: "_Progress") -> None:
+        if self._known is not None:
+            progress.pass_over(await self._known.known(progress.events))
+        events = progress.events
+        await self._append_events(progress)
+        if self._known is not None:
+            await self._known.note(events)
+
+    async def _append_events(self, progress: "_Progress") -> None:
         for waited in range(OVERLOADED_S + 1):
             try:
                 progress.stored(await self._commands.append_events(progress.events))
@@ -292,6 +320,11 @@ class _Progress:
             self._bytes += len(text)
         except MnemologError as fault:
             self.reject(number, fault)
+
+    def pass_over(self, known: Sequence[bool]) -> None:
+        """Count those of the gathered events that the log has already, and let them go."""
+        self._duplicates += sum(known)
+        self._gathered = [one for one, is_known in zip(self._gathered, known, strict=True) if not is_known]
 
     def reject(self, number: int, fault: MnemologError) -> None:
         self._rejected_lines += 1

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from redis.exceptions import RedisError, ResponseError
 
 from ingest.clock import Clock, system_clock, to_ms
-from ingest.connections import Client
+from ingest.connections import Client, past_memory_limit
 from ingest.ids import new_event_id
 from ingest.log.keys import JOB_LEASE_TTL, PURGE_LEASE, PartitionKeys, embedding
 from projections.embedding.cache import cache_key_of
@@ -138,7 +138,7 @@ class Purge:
         notes: dict[int, list[bytes]] = {}
         for partition in range(self._partitions):
             keys = PartitionKeys(partition)
-            async with self._redis.pipeline(transaction=True) as pipe:
+            async with past_memory_limit(self._redis) as pipe:
                 pipe.sunionstore(keys.purging, keys.purging, keys.purge)
                 pipe.delete(keys.purge)
                 pipe.smembers(keys.purging)

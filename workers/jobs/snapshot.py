@@ -12,7 +12,7 @@ from pathlib import Path
 
 from redis.exceptions import ResponseError
 
-from ingest.connections import Client
+from ingest.connections import Client, past_memory_limit
 from ingest.ids import new_event_id
 from ingest.log.keys import JOB_LEASE_TTL, PURGED, SNAPSHOT_LEASE, PartitionKeys
 from ingest.log.position import Position
@@ -78,7 +78,9 @@ class SnapshotJob:
             await self._trim(partition, position)
         await asyncio.to_thread(snapshots.prune, self._folder, 1 if compact else snapshots.KEPT)
         if compact:
-            await self._redis.set(PURGED, manifest.name)
+            async with past_memory_limit(self._redis) as pipe:
+                pipe.set(PURGED, manifest.name)
+                await pipe.execute()
         logger.info("snapshot %s: %d documents%s", manifest.name, manifest.documents, ", compacted" * compact)
         return manifest
 
@@ -133,7 +135,7 @@ class SnapshotJob:
         """Remove what the snapshot covers, and leave a note for followers that had not read it."""
         feed = PartitionKeys(partition).of_generation(at.generation)
         last = Position.parse(at.feed)
-        async with self._redis.pipeline(transaction=True) as pipe:
+        async with past_memory_limit(self._redis) as pipe:  # it frees memory
             pipe.xtrim(feed.changes, minid=str(Position(last.ms, last.seq + 1)), approximate=False)
             pipe.set(feed.trimmed, str(last))
             await pipe.execute()

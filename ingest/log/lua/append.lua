@@ -1,5 +1,5 @@
 -- Appends a batch to one partition, each dedup id at most once within the window.
--- KEYS: log stream, dedup hash, previous dedup hash
+-- KEYS: log stream, dedup hash, previous dedup hash, count of bytes appended
 -- ARGV: window in ms, ids remembered, then dedup id and payload of each entry (at most 2,000 entries)
 -- Returns one string an entry: "<ms>-<seq>", or "=<ms>-<seq>" when the id was there already.
 --
@@ -21,7 +21,7 @@ if now - started >= window or redis.call('HLEN', current) > most / 2 then
 end
 local in_previous = redis.call('HMGET', previous, unpack(ids))
 
-local answers, fresh, new = {}, {}, {}
+local answers, fresh, new, size = {}, {}, {}, 0
 for n = 2, #ids do
   local id = ids[n]
   local first = in_current[n] or in_previous[n] or fresh[id]
@@ -30,12 +30,14 @@ for n = 2, #ids do
   else
     local position = redis.call('XADD', log, '*', 'e', ARGV[2 * n])
     answers[n - 1] = position
+    size = size + #ARGV[2 * n]
     fresh[id] = position
     new[#new + 1] = id
     new[#new + 1] = position
   end
 end
 if #new > 0 then
+  redis.call('INCRBY', KEYS[4], size)
   redis.call('HSET', current, '', string.format('%.0f', started), unpack(new))
   if started == now then redis.call('PEXPIRE', current, 2 * window) end
 end

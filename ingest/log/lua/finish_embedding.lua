@@ -1,3 +1,4 @@
+#!lua
 -- Publishes vectors and takes their documents off the queue, unless one was queued again meanwhile (its text changed).
 -- KEYS: embedding queue, change feed    ARGV: feed items (may be empty), then document id and score of each
 -- Returns how many documents left the queue.

@@ -1,5 +1,5 @@
 -- Appends entries of a backup to one partition at the positions they had, behind all that is there.
--- KEYS: log stream, dedup hash, previous dedup hash
+-- KEYS: log stream, dedup hash, previous dedup hash, count of bytes appended
 -- ARGV: window in ms, ids remembered, then position, dedup id ('' for none) and payload of each entry
 -- Returns the number of entries. The ids are remembered, in the window that append.lua describes, as if just appended;
 -- of entries with one id the first is what a repeat will be told.
@@ -15,7 +15,7 @@ end
 if redis.call('HSETNX', current, '', string.format('%.0f', now)) == 1 then
   redis.call('PEXPIRE', current, 2 * window)
 end
-local count = 0
+local count, size = 0, 0
 for n = 3, #ARGV, 3 do
   local position, id = ARGV[n], ARGV[n + 1]
   redis.call('XADD', log, position, 'e', ARGV[n + 2])
@@ -23,5 +23,7 @@ for n = 3, #ARGV, 3 do
     redis.call('HSETNX', current, id, position)
   end
   count = count + 1
+  size = size + #ARGV[n + 2]
 end
+redis.call('INCRBY', KEYS[4], size)
 return count

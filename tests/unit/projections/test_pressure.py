@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
-from projections.pressure import EMBEDDED_DISK_FLOOR, Ceilings, Pressure, decide, memory_ceiling
+from projections.pressure import EMBEDDED_DISK_FLOOR, Ceilings, Pressure, decide, memory_ceiling, room
 from projections.vitals import Sample
 
 LAG = Ceilings(lag=1_000)
@@ -24,7 +25,7 @@ def used(share: float) -> Sample:
 
 def test_nothing_is_held_back_below_a_ceiling():
     everything = Ceilings(memory=0.85, lag=1_000, disk=1)
-    sample = Sample(lag={0: 999}, memory_used=84, memory_limit=100, disk_free=2)
+    sample = Sample(lag={0: 999}, memory_used=84 << 30, memory_limit=100 << 30, disk_free=2)
     assert decide(sample, everything) is None
 
 
@@ -126,3 +127,25 @@ def test_settings_become_ceilings():
     assert Ceilings.parse("85%", 0, "", embedded=False) == Ceilings(memory=0.85)
     assert Ceilings.parse("0", 0, "", embedded=True) == Ceilings(disk=EMBEDDED_DISK_FLOOR)
     assert Ceilings.parse("0", 0, "0", embedded=True) == Ceilings()
+
+
+def test_what_projecting_will_take_counts_against_the_ceiling_on_memory():
+    sample = Sample(memory_used=400 << 20, memory_limit=1 << 30, lag={0: 1_000}, pending_bytes=40 << 20, workers=1)
+    held = decide(sample, MEMORY)
+    assert held is not None
+    assert held.causes == ["memory"]
+    assert "uses 400 MiB of memory; the ceiling is 870 MiB, and what was accepted may take 56" in held.reason
+    assert decide(structs.replace(sample, lag={}, pending_bytes=0), MEMORY) is None
+
+
+def test_texts_that_wait_for_vectors_count_against_the_ceiling_on_memory():
+    sample = Sample(memory_used=800 << 20, memory_limit=1 << 30, to_embed=100_000, dimensions=384, workers=1)
+    assert decide(sample, MEMORY) is not None
+    assert decide(structs.replace(sample, dimensions=0), MEMORY) is None, "without an embedder there are no vectors"
+
+
+def test_the_room_between_two_samples_is_shared_by_the_processes():
+    sample = Sample(memory_used=600, memory_limit=1_000, replicas=2)
+    assert room(sample, MEMORY) == 125
+    assert room(sample, Ceilings()) is None
+    assert room(Sample(), MEMORY) is None, "what is not known holds nothing back"

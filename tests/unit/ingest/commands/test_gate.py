@@ -1,5 +1,7 @@
 """The gate is asked before every write but forgetting, and what it keeps out is counted."""
 
+from contextlib import AbstractContextManager, nullcontext
+
 import pytest
 from factories import ManualClock, event
 
@@ -25,6 +27,9 @@ class Ceiling:
     def check(self) -> None:
         if self.why:
             raise Overloaded(self.why, 7, "memory")
+
+    def taken(self, events: int, size: int) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 class Full(GroupCommit):

@@ -1,0 +1,57 @@
+"""Room for writes between two looks at the log's server: what was accepted since the last one counts at once.
+
+Every process sees the same room, and knows of its own writes alone; so each may take its share of the room, and all
+together never more than there is.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from ingest.errors import Overloaded
+from ingest.sizes import mib
+
+
+class Room:
+    """Bytes that writes of this process may still take, with what projecting them takes. One event loop."""
+
+    def __init__(self) -> None:
+        self._share: int | None = None
+        """As of the last look; None for any amount."""
+        self._under_way = 0
+        self._ended = 0
+        """Of all writes that ended, ever."""
+        self._ended_before = 0
+        """Of those that had ended when the last look began: it saw them."""
+
+    def begin_look(self) -> int:
+        """Note where writes stand before the server is looked at, for `looked`."""
+        return self._ended
+
+    def looked(self, began: int, share: int | None) -> None:
+        """The share of the room that a look found; `began` is what `begin_look` returned."""
+        self._ended_before, self._share = began, share
+
+    def forget(self) -> None:
+        """Nobody knows what room there is."""
+        self._share = None
+
+    @contextmanager
+    def taken(self, size: int) -> Generator[None]:
+        """Count a write while it is under way, and behind that until a look has seen it.
+
+        Raises Overloaded when it is too much.
+        """
+        used = self._under_way + self._ended - self._ended_before
+        if self._share is not None and used + size > self._share:
+            left = mib(max(0, self._share - used))
+            raise Overloaded(
+                f"writing and projecting it needs up to {mib(size)} of memory; the ceiling leaves {left} until the "
+                "log's server is looked at again",
+                cause="memory",
+            )
+        self._under_way += size
+        try:
+            yield
+        finally:
+            self._under_way -= size
+            self._ended += size
