@@ -216,13 +216,14 @@ def _keys(value: Any) -> Iterator[str]:
     """The names of a JSON value's fields, and of those in texts that look like JSON; not of the outermost object."""
     pending: list[Any] = list(cast(dict[str, Any], value).values())
     while pending:
-        match pending.pop():
-            case dict() as fields:
-                known = cast(dict[Any, Any], fields)
+        value = pending.pop()
+        match value:
+            case dict():
+                known = cast(dict[Any, Any], value)
                 yield from (key for key in known if isinstance(key, str))
                 pending += known.values()
-            case list() as items:
-                pending += cast(list[Any], items)
+            case list():
+                pending += cast(list[Any], value)
             case str() as text:
                 yield from _KEY.findall(text[:_SCANNED])
             case _:

@@ -292,7 +292,7 @@ class Forgetting:
 
     async def _kept_again(self, run: "_Run", tenant: str) -> bool:
         """Judge once more what stayed; returns whether some of it did not."""
-        kept = [one.document for one in await self._reader.find_all([*run.stayed])]
+        kept = [one.document for one in await self._reader.find_all([*map(DocumentId, run.stayed)])]
         going = await self._judged(run, [one for one in kept if isinstance(one, Derived)], tenant)
         await self._forget_all(run, going)
         return bool(going)
