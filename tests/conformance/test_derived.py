@@ -180,13 +180,13 @@ async def test_forgetting_one_observation_of_a_session_leaves_facts_that_others_
 
 
 async def test_a_crystal_loses_what_only_the_forgotten_action_said(shop: Workshop):
-    names = [
-        (await shop.say(WriteAction(project="atlas", title=title, status="done", result=result))).id
-        for title, result in (
-            ("Rotate zqxv", "It was rotated. Always rotate zqxv at dawn."),
-            ("Raise the pool", "It is fifty now. Never raise it above the limit."),
-        )
-    ]
+    done = {
+        "Rotate zqxv": "It was rotated. Always rotate zqxv at dawn.",
+        "Raise the pool": "It is fifty now. Never raise it above the limit.",
+    }
+    names = [(await shop.say(WriteAction(project="atlas", title=title))).id for title in done]
+    for name, result in zip(names, done.values(), strict=True):
+        await shop.say(WriteAction(project="atlas", action=name, status="done", result=result))
     await shop.project()
     made = await Condensing(shop.current, clock=shop.clock).crystallize(names, READER, CALLER)
     await shop.project()
@@ -286,12 +286,12 @@ async def test_an_insight_of_several_sessions_survives_one_of_them(shop: Worksho
     assert (await condensing.reflect(READER, "atlas", CALLER)).insights == 1
     await shop.project()
     (insight,) = await lessons_of(shop)
-    assert (insight.content, insight.sources) == (said, [one.id for one in kept_in])
+    assert (insight.content, insight.sources) == (said, [one.id for one in reversed(kept_in)])
     for n in range(2):
         await Forgetting(shop.another_current()).documents([kept_in[n].id], READER, CALLER)
         await shop.project()
         (insight,) = await lessons_of(shop)
-        assert (insight.content, insight.sources) == (said, [one.id for one in kept_in[n + 1 :]])
+        assert (insight.content, insight.sources) == (said, [one.id for one in reversed(kept_in[n + 1 :])])
     await Forgetting(shop.another_current()).documents([kept_in[2].id], READER, CALLER)
     await shop.project()
     assert await lessons_of(shop) == []
