@@ -1,15 +1,15 @@
 """Forgetting: what belongs to a subject, and the tombstones that make it go.
 
 A document goes with what was derived from it and nothing else says (see `derived`) and, for a condensed memory, with
-what that stands for. A session goes
-with its observations, its summary and the commits made in no other; a user with every document that names the user and
-every session of its own; a project with everything. What is recorded after a forgetting began stays. A slot that an
-observation was reflected into stays, without those lines.
+what that stands for. A session goes with its observations, its summary and the commits made in no other; a user with
+every document that names the user and every session of its own; a project with everything. What is recorded after a
+forgetting began stays. A slot that an observation was reflected into stays, without those lines.
 
 Names (of tenants, projects, sessions and agents) stay in the log's stubs, because a replay needs them; a user's does
 not.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from hashlib import blake2b
@@ -330,14 +330,13 @@ class Forgetting:
         names = list(dict.fromkeys(name for one in candidates for name in sources_of(one) if name not in run.gone))
         said = await Sources(self._reader, lambda names: self._found(names, tenant)).texts(names, run.is_gone)
         going: list[Document] = []
-        for one in candidates:
-            judged = verdict(one, said)
+        for judged in await asyncio.to_thread(lambda: [verdict(one, said) for one in candidates]):
             if judged.left is None:
-                going.append(one)
+                going.append(judged.document)
             elif judged.is_whole:
                 await run.keep(judged)
-            elif isinstance(one, Memory):
-                await run.cut(one, judged.left)
+            elif isinstance(judged.document, Memory):
+                await run.cut(judged.document, judged.left)
         return going
 
     async def _derived(self, sources: Sequence[Document | str]) -> list[Document]:
@@ -478,6 +477,8 @@ class _Run:
             concepts=old.concepts,
             references=[one for one in old.references if one not in self.gone],
             importance=old.importance,
+            visibility=old.visibility,
+            shared_with=old.shared_with,
             owner=old.owner,
             keep_duplicates=True,
             derived_from=list(left.sources),
