@@ -124,32 +124,46 @@ def is_plan(text: str) -> bool:
     return _PLAN.match(text) is not None
 
 
-def claim_groups(texts: Sequence[str], threshold: float) -> list[list[int]]:
-    """Returns the indices of texts that claim the same, in groups as `alike_groups` has them.
+class Claim(NamedTuple):
+    """What a text claims: its index terms, its words, those of them that name a number or a thing, its denials."""
 
-    Of two that are alike in words none says no where the other says yes, or names another number or thing.
-    """
+    terms: frozenset[str]
+    words: frozenset[str]
+    named: frozenset[str]
+    denials: int
+
+    @classmethod
+    def of(cls, text: str) -> "Claim":
+        """The claim of a text."""
+        tokens = [bare for token in text.replace("`", " ").split() if (bare := token.strip(_EDGES))]
+        words = [_lowered(token) for token in tokens]
+        named = {word for place, (token, word) in enumerate(zip(tokens, words, strict=True)) if _names(token, place)}
+        denials = sum(_DENIES.fullmatch(word) is not None for word in words)
+        return cls(term_set(text), frozenset(words), frozenset(named), denials)
+
+    def conflicts(self, other: "Claim") -> bool:
+        """Whether one denies what the other says, or each names a number or thing that the other does not."""
+        if self.denials % 2 != other.denials % 2:
+            return True
+        return bool(self.named - other.words) and bool(other.named - self.words)
+
+    def is_said_by(self, other: "Claim", threshold: float) -> bool:
+        """Whether both claim the same: alike in terms by their Jaccard similarity, and in no conflict."""
+        shared, all_terms = len(self.terms & other.terms), len(self.terms | other.terms)
+        return bool(shared) and shared >= threshold * all_terms and not self.conflicts(other)
+
+
+def claim_groups(texts: Sequence[str], threshold: float) -> list[list[int]]:
+    """Returns the indices of texts that claim the same, in groups as `alike_groups` has them."""
+    claims = [Claim.of(text) for text in texts]
     found: list[list[int]] = []
-    for group in alike_groups([term_set(text) for text in texts], threshold):
+    for group in alike_groups([claim.terms for claim in claims], threshold):
         waiting = group
         while waiting:
-            same = [index for index in waiting if not conflicting(texts[waiting[0]], texts[index])]
+            same = [index for index in waiting if not claims[waiting[0]].conflicts(claims[index])]
             found.append(same)
             waiting = sorted({*waiting} - {*same})
     return sorted(found)
-
-
-def same_claim(left: str, right: str, threshold: float) -> bool:
-    """Returns whether two texts claim the same."""
-    return len(claim_groups([left, right], threshold)) == 1
-
-
-def conflicting(left: str, right: str) -> bool:
-    """Returns whether one text denies what the other says, or each names a number or thing that the other does not."""
-    ours, theirs = _Specifics.of(left), _Specifics.of(right)
-    if ours.denials % 2 != theirs.denials % 2:
-        return True
-    return bool(ours.named - theirs.words) and bool(theirs.named - ours.words)
 
 
 def names_of(observations: Iterable[Observation]) -> frozenset[str]:
@@ -180,21 +194,6 @@ def mentions(text: str, concept: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(concept)}(?!\w)", text, re.IGNORECASE) is not None
 
 
-class _Specifics(NamedTuple):
-    """The words of a text, those that name a number or a thing, and how often it denies."""
-
-    words: frozenset[str]
-    named: frozenset[str]
-    denials: int
-
-    @classmethod
-    def of(cls, text: str) -> "_Specifics":
-        tokens = [bare for token in text.replace("`", " ").split() if (bare := token.strip(_EDGES))]
-        words = [_lowered(token) for token in tokens]
-        named = {word for place, (token, word) in enumerate(zip(tokens, words, strict=True)) if _names(token, place)}
-        return cls(frozenset(words), frozenset(named), sum(_DENIES.fullmatch(word) is not None for word in words))
-
-
 def _names(token: str, place: int) -> bool:
     """Whether a token is a number, an identifier, or a name in the middle of a sentence."""
     if any(character.isdigit() or character in "_/=" for character in token) or token.lower() in _NUMBERS:
@@ -216,13 +215,14 @@ def _keys(value: Any) -> Iterator[str]:
     """The names of a JSON value's fields, and of those in texts that look like JSON; not of the outermost object."""
     pending: list[Any] = list(cast(dict[str, Any], value).values())
     while pending:
-        match pending.pop():
-            case dict() as fields:
-                known = cast(dict[Any, Any], fields)
+        value = pending.pop()
+        match value:
+            case dict():
+                known = cast(dict[Any, Any], value)
                 yield from (key for key in known if isinstance(key, str))
                 pending += known.values()
-            case list() as items:
-                pending += cast(list[Any], items)
+            case list():
+                pending += cast(list[Any], value)
             case str() as text:
                 yield from _KEY.findall(text[:_SCANNED])
             case _:

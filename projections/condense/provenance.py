@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from projections.condense.claims import same_claim
+from projections.condense.claims import Claim
 from projections.condense.sentences import pieces, statements
 
 _MARKER = re.compile(r"\A(?:[-*+•]|\d{1,3}[.)])\s+")
@@ -72,9 +72,10 @@ def cut(content: str, texts: Mapping[str, str], *, heading: bool) -> Left | None
 
 def reworded(content: str, texts: Mapping[str, str], threshold: float) -> Left | None:
     """Returns what the first source that states nearly the same says instead, with those that say that."""
+    claim = Claim.of(content)
     for text in texts.values():
         for stated in statements(text):
-            if same_claim(stated, content, threshold):
+            if claim.is_said_by(Claim.of(stated), threshold):
                 return Left(stated, sayers(stated, texts))
     return None
 

@@ -81,7 +81,7 @@ def _left(document: Derived, texts: Mapping[str, str]) -> Left | None:
         return None
     if whole := confirmed(document.content, texts):
         return whole
-    if not isinstance(document, Memory) or not is_made(document) or not document.is_latest:
+    if not isinstance(document, Memory) or not is_made(document) or not document.is_latest or document.forget_after:
         return None
     if PROCEDURE in document.tags:  # steps that are missing make another procedure
         return None

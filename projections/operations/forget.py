@@ -10,6 +10,7 @@ Names (of tenants, projects, sessions and agents) stay in the log's stubs, becau
 not.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from hashlib import blake2b
@@ -304,7 +305,7 @@ class Forgetting:
 
     async def _kept_again(self, run: "_Run", tenant: str) -> bool:
         """Judge once more what stayed; returns whether some of it did not."""
-        kept = [one.document for one in await self._reader.find_all([*run.stayed])]
+        kept = [one.document for one in await self._reader.find_all([*map(DocumentId, run.stayed)])]
         going = await self._judged(run, [one for one in kept if isinstance(one, Derived)], tenant)
         await self._forget_all(run, going)
         return bool(going)
@@ -342,14 +343,13 @@ class Forgetting:
         names = list(dict.fromkeys(name for one in candidates for name in sources_of(one) if name not in run.gone))
         said = await Sources(self._reader, lambda names: self._found(names, tenant)).texts(names, run.is_gone)
         going: list[Document] = []
-        for one in candidates:
-            judged = verdict(one, said)
+        for judged in await asyncio.to_thread(lambda: [verdict(one, said) for one in candidates]):
             if judged.left is None:
-                going.append(one)
+                going.append(judged.document)
             elif judged.is_whole:
                 await run.keep(judged)
-            elif isinstance(one, Memory):
-                await run.cut(one, judged.left)
+            elif isinstance(judged.document, Memory):
+                await run.cut(judged.document, judged.left)
         return going
 
     async def _derived(self, sources: Sequence[Document | str]) -> list[Document]:
@@ -490,6 +490,8 @@ class _Run:
             concepts=old.concepts,
             references=[one for one in old.references if one not in self.gone],
             importance=old.importance,
+            visibility=old.visibility,
+            shared_with=old.shared_with,
             owner=old.owner,
             keep_duplicates=True,
             derived_from=list(left.sources),

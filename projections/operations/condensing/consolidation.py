@@ -12,7 +12,7 @@ from ingest.commands.requests import Remember, ReviseMemory
 from ingest.log.partitions import partition_of, project_route
 from projections.access import Reader, may_read
 from projections.condense import consolidate as rules
-from projections.condense.claims import CONSOLIDATED, FACT, PROCEDURE, same_claim
+from projections.condense.claims import CONSOLIDATED, FACT, PROCEDURE, Claim
 from projections.condense.sentences import ALIKE
 from projections.documents.document import derived, memories, summaries, timeline
 from projections.documents.memories import Memory
@@ -152,7 +152,8 @@ async def _write_procedures(told: Sequence[Memory], known: "_Known", project: st
 
 
 def _saying(content: str) -> Callable[[Memory], bool]:
-    return lambda one: same_claim(one.content, content, ALIKE)
+    claim = Claim.of(content)
+    return lambda one: one.content == content or claim.is_said_by(Claim.of(one.content), ALIKE)
 
 
 class _Known:
@@ -178,7 +179,7 @@ class _Known:
         if old.content == command.content and sorted(old.derived_from) == sorted(command.derived_from):
             return False
         revision = ReviseMemory(
-            event_id=command.event_id,
+            event_id=f"{command.event_id}:{old.id}",  # what it says may come back to what an older version said
             project=command.project,
             memory=old.id,
             content=command.content,

@@ -46,7 +46,8 @@ class Crystals:
     ) -> Crystallized:
         """A memory and lessons from a chain of finished actions; raises NotFound, CommandRejected if unfinished.
 
-        They are of the project that is named, else of the first action's; the memory is of the session that is named.
+        They are of the project that is named, else of the first that one of the actions has, else of that of the
+        session; the memory is of the session that is named.
         The same actions again in the same project are the same crystal.
         """
         chosen = await self._current.find_all(list(dict.fromkeys(action_ids)), Action, reader)
@@ -58,7 +59,10 @@ class Crystals:
             raise CommandRejected(f"actions are not finished: {', '.join(unfinished[:5])}", "action_ids")
         done = [done_action(one) for one in chosen]
         made = rules.crystallize(done)
-        project, ids = project or chosen[0].project, [one.id for one in chosen]
+        project = project or next((one.project for one in chosen if one.project), "")
+        if not project and (session := session_id or chosen[0].session_id):
+            project = await self._project_of(session, reader)
+        ids = [one.id for one in chosen]
         writing = Writing(self._current, caller)
         remembered = await writing.give(
             Remember(
@@ -102,6 +106,13 @@ class Crystals:
             created_at=self._clock(),
             position=writing.position,
         )
+
+    async def _project_of(self, session_id: str, reader: Reader) -> str:
+        """The project of a session; empty where there is none, or several projects have one of that id."""
+        try:
+            return (await self._current.session(session_id, None, reader)).project
+        except (CommandRejected, NotFound):
+            return ""
 
 
 def _told_in(content: str, done: Sequence[rules.DoneAction]) -> list[str]:

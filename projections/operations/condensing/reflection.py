@@ -9,7 +9,7 @@ from ingest.clock import Clock
 from ingest.commands.decide import Caller
 from ingest.commands.requests import RecordLesson
 from projections.access import Reader
-from projections.condense.claims import same_claim
+from projections.condense.claims import Claim
 from projections.condense.insights import Insight, Item, insights
 from projections.condense.sentences import ALIKE
 from projections.documents.document import lessons, memories
@@ -58,10 +58,9 @@ class Reflection:
             if not one.retired_ms and one.origin != REFLECTION
         ]
         live = [one for one in learned if not one.retired_ms]
-        found = await asyncio.to_thread(insights, items, max_clusters)
+        found = await asyncio.to_thread(lambda: _with_known(insights(items, max_clusters), live))
         writing, fresh = Writing(self._current, caller), 0
-        for insight in found:
-            known = _known(insight, live)
+        for insight, known in found:
             content = insight.content if known is None else known.content
             command = RecordLesson(
                 event_id=f"insight:{fingerprint(content, *sorted(insight.sources))}",
@@ -77,13 +76,16 @@ class Reflection:
         return Reflected(insights=fresh, reinforced=len(found) - fresh, items=len(items), position=writing.position)
 
 
-def _known(insight: Insight, live: Sequence[Lesson]) -> Lesson | None:
-    """The lesson that says the same or nearly so; of an overview, the one that is the overview of its concept."""
-    heading = f"{insight.concepts[0]}: "
+def _with_known(found: Sequence[Insight], live: Sequence[Lesson]) -> list[tuple[Insight, Lesson | None]]:
+    """Each insight, and the lesson that claims the same; of an overview, the one that is its concept's."""
+    claims = [(Claim.of(one.content), one) for one in live]
+    return [(insight, _known(insight, claims)) for insight in found]
+
+
+def _known(insight: Insight, claims: Sequence[tuple[Claim, Lesson]]) -> Lesson | None:
+    said, heading = Claim.of(insight.content), f"{insight.concepts[0]}: "
     overview = insight.content.startswith(heading)
-    for one in live:
-        if same_claim(one.content, insight.content, ALIKE):
-            return one
-        if overview and one.origin == REFLECTION and one.content.startswith(heading):
+    for claim, one in claims:
+        if said.is_said_by(claim, ALIKE) or (overview and one.origin == REFLECTION and one.content.startswith(heading)):
             return one
     return None
