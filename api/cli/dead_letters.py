@@ -62,7 +62,8 @@ def list_(
         row = (one["position"], one["code"], one["type"], str(one["attempts"]), (one["parked_at"] or "")[:19], said)
         table.add_row(*(one_line(cell, 100) for cell in row))
     output.show(table)
-    counts = ", ".join(f"{count} {plain(name).replace('_', ' ')}" for name, count in (page["counts"] or {}).items())
+    known: dict[str, int] = page["counts"] or {}
+    counts = ", ".join(f"{count} {plain(name).replace('_', ' ')}" for name, count in known.items())
     notes = [f"ever: {counts}"] if counts else []
     notes += [f"more: --cursor {page['next']}"] if page["next"] else []
     if notes:

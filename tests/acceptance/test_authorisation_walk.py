@@ -711,14 +711,14 @@ def _requests(client: httpx.AsyncClient, planted: Planted) -> Iterator[tuple[str
     """A request to every route: what it is called, what it declares to need, its answer."""
     for way, needs in declared().items():
         path = re.sub(r"\{\w+(:path)?\}", "nothing-of-that-name", way.path)
-        body = None if way.method in ("GET", "DELETE") else {}
+        body: dict[str, Any] | None = None if way.method in ("GET", "DELETE") else {}
         yield str(way), needs, heard(client, way.method, planted.urls[way.door] + path, {}, body)
 
 
 def _tool_calls(client: httpx.AsyncClient, planted: Planted) -> Iterator[tuple[str, Needs, Answering]]:
     """A call of every tool at every door that has it, and of every resource and prompt."""
     for tool in TOOLS.values():
-        asked = {"name": tool.name, "arguments": {}}
+        asked: dict[str, Any] = {"name": tool.name, "arguments": {}}
         yield f"tool {tool.name}", tool.needs, _said(rpc(client, planted.urls["native"], "tools/call", asked))
         if tool in PROFILES["agentmemory"]:
             for path in ("/agentmemory/mcp/call", "/agentmemory/mcp/tools"):

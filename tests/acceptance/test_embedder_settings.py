@@ -1,7 +1,7 @@
 """Texts and the embedder's key go to hosts that the settings name, and to no other, whoever asks for what."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -56,7 +56,7 @@ class Listener:
 
 
 @contextmanager
-def listening(sends_on_to: str = "") -> Iterator[Listener]:
+def listening(sends_on_to: str = "") -> Generator[Listener]:
     """A listener, until the context ends."""
     listener = Listener(sends_on_to)
     thread = threading.Thread(target=listener.http.serve_forever, kwargs={"poll_interval": 0.02})

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,7 +63,7 @@ class User(NamedTuple):
 
 
 @contextmanager
-def open_server(cache_dir: Path, home: Path) -> Iterator[User]:
+def open_server(cache_dir: Path, home: Path) -> Generator[User]:
     """A server without a secret and without any key."""
     home.mkdir(exist_ok=True)
     with running(cache_dir, secret=None, embedder="none", partitions=2, spool=home / "spool") as server:

@@ -91,7 +91,7 @@ def test_a_refused_export_says_why(run: Run, server: FakeServer, tmp_path: Path)
     server.answer = httpx.Response(401, json={"error": {"code": "unauthorized", "message": "send the secret"}})
     result = run("export", "--output", str(tmp_path / "all.ndjson"))
     assert (result.exit_code, list(tmp_path.iterdir())) == (1, [])
-    assert "send the secret" in result.stderr
+    assert "asks for a key" in result.stderr
 
 
 def test_a_file_that_cannot_be_written_is_a_wrong_command_line(run: Run, tmp_path: Path):
