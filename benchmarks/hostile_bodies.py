@@ -6,8 +6,8 @@
 Sends bodies that are within the accepted size and cost as much as bodies can: a million values, nesting, huge numbers
 and texts, lengths that lie, batches of 10,000 rejected items, observations of a hundred thousand values; to the native
 routes, other systems' APIs and MCP, several at a time. Meanwhile a process of its own asks for `/livez` every ten
-milliseconds. The memory is that of the process that listens on the port, read from /proc, so server and benchmark run on
-the same Linux machine: before anything, when one body of each kind was sent (what is loaded once is in it then), and
+milliseconds. The memory is that of the process that listens on the port, read from /proc, so both run on
+one Linux machine: before anything, when one body of each kind was sent (what is loaded once is in it then), and
 after the last. Ends with 1 where a bar is missed: /livez p99 100 ms, memory back within 20 % of the second of these.
 """
 
