@@ -426,7 +426,7 @@ WRITES_WITH_AGENT: dict[str, tuple[str, bytes]] = {
     "a batch": ("/v1/events", b'[{"type":"remember","content":"x"}]'),
     "a read": ("/v1/recall", b'{"query":"x"}'),
     "agentmemory": ("/agentmemory/remember", b'{"content":"x"}'),
-    "a tool of agentmemory": ("/agentmemory/mcp/tools", b'{"name":"memory_save","arguments":{"content":"x"}}'),
+    "a tool of agentmemory": ("/agentmemory/mcp/call", b'{"name":"memory_save","arguments":{"content":"x"}}'),
     "MCP": (
         "/mcp",
         b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"remember","arguments":{"content":"x"}}}',

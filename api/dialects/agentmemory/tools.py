@@ -13,7 +13,8 @@ from api.dialects.agentmemory.asking import SOURCE, TEXT, Properties, asked
 from api.dialects.agentmemory.shapes import CALLED, TOOL, fields, listed, record
 from api.endpoint import Endpoint
 from api.http import Json
-from api.services import READER_HEADER, tool_door
+from api.services import AGENT_HEADER, READER_HEADER, tool_door
+from ingest.commands.decide import stated_agent
 from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound, TooManyRequests
 from ingest.roles import ANY
 from mcp_gateway import lenient
@@ -61,6 +62,7 @@ async def call_for_status(request: Request) -> Response:
 
 
 async def _wanted(request: Request) -> tuple[Tool, dict[str, Any]]:
+    stated_agent(request.headers.get(READER_HEADER, ""), AGENT_HEADER)  # a fault of the request, not of the tool
     said = await asked(request, CALL, ("name",))
     tool = TOOLS.get(said["name"].strip())
     if tool is None:
