@@ -37,7 +37,8 @@ _LEFT_OUT = {
 }
 _CONTEXT = r"[\w.-]{0,50}?"
 """What gitleaks allows before a provider's name; a search that is not anchored needs none of it."""
-_RUN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+_RUN = re.compile(r"[A-Za-z0-9_-]*+")
+"""What goes on behind a secret of a fixed length: what was cut off would be known to nobody."""
 _BEFORE = "(?:^|[^A-Za-z0-9])"
 _COUNTED = re.compile(r"\{\d+,?\d*\}.*")
 _REST = r"[A-Za-z0-9_\-]*(?:[.+/=~][A-Za-z0-9_\-+/=~]+)*=*"
@@ -94,15 +95,17 @@ def finder(rule: Rule) -> Finder:
     whole_run = rule.check in _WHOLE_RUN
 
     def find(raw: bytes, text: str) -> Iterator[Span]:
+        consumed = 0
         for place in pattern.spans(raw):
+            if place[0] < consumed:
+                continue
             start, end = _secret(pattern.groups(raw, *place))
-            if whole_run:
-                end = _end_of_run(raw, end)
             quoted = text[start - 1 : start] in _QUOTES and text[end : end + 1] in _QUOTES
             if not whole_run and not quoted:
-                end -= len(text[start:end]) - len(text[start:end].rstrip(".,;:)]}"))
+                end = start + len(text[start:end].rstrip(".,;:)]}"))
             if check(text[start : min(end, start + _JUDGED)], quoted):
-                yield start, end
+                consumed = _RUN.match(text, end).end() if whole_run else end  # pyright: ignore[reportOptionalMemberAccess]
+                yield start, consumed
 
     return find
 
@@ -125,14 +128,6 @@ def _secret(found: Any) -> Span:
         if (start := found.start(group)) >= 0:
             return start, found.end(group)
     return found.span()
-
-
-def _end_of_run(raw: bytes, end: int) -> int:
-    """The end of the run of key characters that goes on behind a secret: what was cut off would be known to nobody."""
-    if end and raw[end - 1] in _RUN:
-        while end < len(raw) and raw[end] in _RUN:
-            end += 1
-    return end
 
 
 def _load(name: str) -> dict[str, Any]:

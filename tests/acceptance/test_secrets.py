@@ -1,0 +1,130 @@
+"""A secret that is sent through any door, in any place, is in no file of the server: not in the log, not in an index."""
+
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from api.dialects.agentmemory.routes import ENDPOINTS
+from tests.acceptance.test_authorisation_walk import DROP_IN
+from tests.acceptance.test_bad_input import everything_under
+from tests.support.ports import free_port
+
+TOKEN = "ghp_" + "Zq7" * 12
+PASSWORD = "kestrel-7741!"
+PROSE = f"deploy with {TOKEN}; password = '{PASSWORD}'"
+WHEN = "2026-01-31T12:00:00Z"
+TEXT = {"title": PROSE, "tags": [TOKEN], "concepts": [TOKEN], "files": [f"/tmp/{TOKEN}"], "metadata": {TOKEN: TOKEN}}
+PLACE = {"project": "shop", "session_id": "s1", "agent_id": "ada"}
+NATIVE: list[tuple[str, dict[str, Any]]] = [
+    ("/v1/observations", {"content": PROSE, "kind": TOKEN, "trace": TOKEN, "data": {TOKEN: [{"password": PASSWORD}]}}),
+    ("/v1/observations", {"content": "a", "metadata": {"note": PROSE, TOKEN: "b"}}),
+    ("/v1/memories", {"content": PROSE, **TEXT}),
+    ("/v1/lessons", {"content": PROSE, "context": PROSE, "trigger_tool": TOKEN, "trigger_pattern": TOKEN}),
+    ("/v1/sessions", {"status": "started", "cwd": f"/srv/{TOKEN}", "title": PROSE, "agent_type": TOKEN}),
+    ("/v1/sessions", {"status": "ended", "reason": PROSE}),
+    ("/v1/slots", {"label": "notes", "content": PROSE, "description": PROSE}),
+    ("/v1/actions", {"title": PROSE, "description": PROSE, "tags": [TOKEN], "status": TOKEN}),
+    ("/v1/commits", {"commit": "9f1c2d3e", "message": PROSE, "branch": TOKEN, "repo": f"https://{TOKEN}@git/a"}),
+]
+NAMES = ("project", "session_id", "agent_id", "user_id", "event_id")
+LINE = {"event_id": "i1", "type": "observation.recorded", "version": 1, "tenant": "default", "project": "shop",
+        "session_id": "s1", "recorded_at": WHEN}  # fmt: skip
+
+
+@pytest.fixture
+def ports() -> dict[str, int]:
+    return {name: free_port() for name in ("agentd", "agent_memory", "memex", "memex_mcp")}
+
+
+def _bodies(values: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the endpoints of agentmemory read: every field that any of them knows, with the secret in all texts."""
+    names = (
+        "content", "title", "project", "sessionId", "cwd", "context", "agentId", "description", "label", "text", "sha",
+        "message", "branch", "repo", "author", "type", "actionId", "sourceId", "targetId", "file", "name", "rule",
+        "narrative", "created_by", "user_id", "agent_id", "session_id", "fact", "hookType",
+    )  # fmt: skip
+    texts = dict.fromkeys(names, PROSE)
+    lists = dict.fromkeys(("concepts", "files", "tags", "facts"), [TOKEN])
+    plain = {"sessionId": "s1", "project": "shop", "hookType": "post_tool_use", "timestamp": WHEN, "type": "semantic"}
+    return [
+        {**texts, **lists, "data": {TOKEN: PROSE, "tool_name": TOKEN, "tool_input": {"command": PROSE}}, **values},
+        {**texts, **lists, "data": {"tool_input": {"password": PASSWORD}}, **plain, **values},
+    ]
+
+
+async def test_a_secret_is_in_no_file_whichever_door_it_came_through(private_server: Any, ports: dict[str, int]):
+    listening = {f"{name}_ports": (port,) for name, port in ports.items()}
+    server = private_server(drop_in=DROP_IN, **listening)
+    stored = 0
+    async with server.client("ada") as client:
+
+        async def send(url: str, body: Any, method: str = "POST") -> httpx.Response:
+            nonlocal stored
+            answer = await client.request(method, url, json=body)
+            assert answer.status_code < 500, f"{url}: {answer.text}"
+            stored += answer.is_success
+            return answer
+
+        for path, said in NATIVE:
+            answer = await send(path, {**PLACE, **said})
+            assert answer.status_code == 202, f"{path}: {answer.text}"
+            for name in NAMES:
+                refused = await send(path, {**PLACE, **said, name: TOKEN})
+                assert refused.status_code == 422, f"{path} {name}: {refused.text}"
+                assert name in refused.text
+                assert TOKEN not in refused.text
+        named = {"X-Agent-Id": TOKEN}
+        refused = await client.post("/v1/observations", json={"session_id": "s", "content": "a"}, headers=named)
+        assert refused.status_code == 422, refused.text
+        for end in ("source", "target", "relation"):
+            said = {"source": "a", "target": "b", "relation": "r", end: TOKEN}
+            assert (await send("/v1/relations", {"project": "shop", **said})).status_code == 422
+        for one in ENDPOINTS:
+            if one.method in ("POST", "PATCH") and "import-jsonl" not in one.path:
+                for body in _bodies({}):
+                    await send(one.path.replace("{id}", "x"), body, one.method)
+        for door, path in (
+            ("agentd", "/memories"),
+            ("agent_memory", "/api/lessons"),
+            ("agent_memory", "/api/observations"),
+            ("agent_memory", "/api/sessions"),
+            ("memex", "/v1/memories"),
+        ):
+            for body in _bodies({"importance": 1}):
+                for without in ((), ("type", "memory_type")):
+                    kept = {key: value for key, value in body.items() if key not in without}
+                    await send(f"http://127.0.0.1:{ports[door]}{path}", kept)
+        for url in (server.url, f"http://127.0.0.1:{ports['memex_mcp']}"):
+            for tool in ("remember", "observe", "lesson", "memory_save", "memory_observe", "add_memory"):
+                said = {"content": PROSE, "project": "shop", "session_id": "s1", "tags": [TOKEN], "title": PROSE}
+                request = {"name": tool, "arguments": said}
+                headers = {"Accept": "application/json, text/event-stream"}
+                await client.post(
+                    f"{url}/mcp",
+                    params={"profile": "all"},
+                    json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": request},
+                    headers=headers,
+                )
+        lines = [
+            {"format": "mnemolog-export", "version": 1, "tenant": "default", "project": None},
+            {**LINE, "trace": TOKEN, "metadata": {TOKEN: TOKEN}, "data": {"content": PROSE, "data": {TOKEN: PROSE}}},
+            *({**LINE, "event_id": f"i-{name}", "data": {"content": "a"}, name: TOKEN} for name in NAMES),
+            {"end": True, "events": 1 + len(NAMES)},
+        ]
+        answer = await client.post(
+            "/v1/admin/import",
+            content=b"\n".join(map(msgspec.json.encode, lines)),
+            headers={"content-type": "application/x-ndjson"},
+        )
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["events"] == 1
+        assert answer.json()["rejected_lines"] == len(NAMES)
+        assert TOKEN not in answer.text
+    assert stored > 40
+    kept = everything_under(server.data_dir)
+    assert b"[REDACTED_SECRET]" in kept
+    for secret in (TOKEN.encode(), PASSWORD.encode()):
+        at = kept.find(secret)
+        assert at < 0, kept[max(0, at - 300) : at + 100]
