@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from projections.embedding.factory import build_embedder
 from tests.acceptance.running import seed_cache
 from tests.support.isolated import looked_up
 from tests.support.ports import free_port
@@ -21,7 +22,9 @@ LONG_S = 8
 def home(short_path: Path) -> dict[str, str]:
     """The environment of a user who has set nothing, at home in an empty folder."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    seed_cache(short_path / ".cache" / "mnemolog")
+    cache = short_path / ".cache" / "mnemolog"
+    seed_cache(cache)
+    build_embedder("default", directory=cache / "models" / "default")  # on a busy machine longer than a start may take
     return {**kept, "HOME": str(short_path), "MNEMOLOG_PORT": str(free_port())}
 
 

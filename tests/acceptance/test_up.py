@@ -338,6 +338,7 @@ def cut_at_the_entry(folder: Path, position: str) -> int:
     return len(data) - at
 
 
+EVERY_COMMAND = ("redis://user:geheim@127.0.0.1:1/0", "localhost:6379")
 UNREACHABLE = [
     pytest.param("redis://127.0.0.1:1", "127.0.0.1:1", id="nobody listens"),
     pytest.param("redis://user:geheim@127.0.0.1:1/0", "127.0.0.1:1", id="with a password"),
@@ -366,7 +367,8 @@ def test_a_server_that_cannot_be_reached_is_one_line(short_path: Path, url: str,
         "MNEMOLOG_ARCHIVE": str(short_path / "archive"),
     }
     wrong = named == "REDIS_URL"
-    for command in ("up", "api", "worker", "worker --check", "keys list", "backup", "archive"):
+    every = ("up", "api", "worker", "worker --check", "keys list", "backup", "archive")
+    for command in every if url in EVERY_COMMAND else ("up", "keys list"):
         done = run(variables, *command.split())
         is_process = command.split()[0] in ("up", "api", "worker")
         assert done.returncode == (1 if is_process else 2 if wrong else 3), (command, done.stderr)
