@@ -228,9 +228,9 @@ class _Ended(Exception):
     """The process ended, or was ended, before it answered."""
 
 
-def newest_positions(redis: Redis) -> dict[int, Position]:
+def newest_positions(redis: Any) -> dict[int, Position]:
     """The position of the last event that each partition of a log was given; nothing where there is no log."""
-    partitions = range(int(redis.hget(MANIFEST, "partitions") or 0))  # pyright: ignore[reportArgumentType]
+    partitions = range(int(redis.hget(MANIFEST, "partitions") or 0))
     with redis.pipeline(transaction=False) as pipe:
         for partition in partitions:
             pipe.xinfo_stream(PartitionKeys(partition).log)

@@ -7,15 +7,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from waiting import wait_until
 
+from api.cli.commands import FIRST_PAGE
 from tests.acceptance.running import PATIENT_READ_S, SECRET, Server
+from tests.chaos.starting_together import start_together
 from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -282,6 +286,173 @@ async def test_an_up_that_was_killed_does_not_stop_the_next_one(short_path: Path
                 os.kill(pid, signal.SIGKILL)
 
 
+async def test_started_together_one_serves_and_the_others_say_who():
+    """On one data folder, two and three at once, and on one port; `tests.chaos.starting_together` does it often."""
+    assert await start_together(2) == []
+    assert await start_together(3) == []
+    assert await start_together(2, one_port=True) == []
+
+
+async def test_an_up_takes_over_at_once_from_one_that_was_killed(short_path: Path, cache_dir: Path):
+    """The next start waits for what the killed one left; at no time do two servers have the file."""
+    port = free_port()
+    with up(short_path / "data", cache_dir, port) as running:
+        await running.wait_ready()
+        async with running.client() as client:
+            kept = await remember(client, "kept over a crash")
+        left = list(running.children().values())
+        assert running.stop(signal.SIGKILL) == -signal.SIGKILL
+        try:
+            with up(short_path / "data", cache_dir, port) as again:
+                await again.wait_ready()
+                assert not any(map(is_running, left))
+                async with again.client() as client:
+                    assert await contents(client, kept["position"]) == ["kept over a crash"]
+        finally:
+            for pid in filter(is_running, left):
+                os.kill(pid, signal.SIGKILL)
+
+
+async def test_acknowledged_events_that_the_log_came_back_without_are_told_everywhere(
+    short_path: Path, cache_dir: Path
+):
+    """A file that was cut while nothing ran: on the console, in readiness, health and diagnosis, until it is noted."""
+    with up(short_path / "data", cache_dir, free_port()) as first:
+        await first.wait_ready()
+        async with first.client() as client:
+            await remember(client, "before")
+            lost = (await remember(client, "after"))["position"]
+        assert first.stop() == 0
+    partition, _, position = lost.partition(":")
+    assert cut_at_the_entry(short_path / "data" / "valkey", position)
+    with up(short_path / "data", cache_dir, free_port()) as second:
+        await second.wait_ready()
+        told = f"partition {partition} "
+        console = " ".join(second.errors.read_text().split())
+        assert "acknowledged events are not in the log any more" in console
+        assert told in console
+        assert position in console
+        async with second.client() as client:
+            ready = (await client.get("/readyz")).json()
+            (condition,) = [one for one in ready["degraded"] if one["code"] == "lost_writes"]
+            assert told in condition["message"]
+            assert position in condition["message"]
+            checks = (await client.get("/v1/diagnose")).json()["checks"]
+            assert [one["status"] for one in checks if one["name"] == "lost-writes"] == ["fail"]
+        variables = {**second.variables, "MNEMOLOG_URL": second.url}
+        assert position in run(variables, "health").stdout
+        shown = run(second.variables, "log-file")
+        assert (shown.returncode, position in shown.stdout) == (1, True)
+        in_use = run(second.variables, "log-file", "check")
+        assert (in_use.returncode, "in use by `mnemolog up`" in in_use.stderr) == (1, True)
+        assert run(second.variables, "log-file", "acknowledge").returncode == 0
+        assert run(second.variables, "log-file").returncode == 0
+        async with second.client() as client:
+            assert "lost_writes" not in (await client.get("/readyz")).text.replace('"lost_writes":""', "")
+
+
+def cut_at_the_entry(folder: Path, position: str) -> int:
+    """How much was cut off the log's file: from the middle of the entry at a position on."""
+    file = next((folder / "appendonlydir").glob("*.incr.aof"))
+    data = file.read_bytes()
+    at = data.index(f"\r\n{position}\r\n$1\r\ne\r\n".encode())
+    os.truncate(file, at + 12)
+    return len(data) - at
+
+
+EVERY_COMMAND = ("redis://user:geheim@127.0.0.1:1/0", "localhost:6379")
+UNREACHABLE = [
+    pytest.param("redis://127.0.0.1:1", "127.0.0.1:1", id="nobody listens"),
+    pytest.param("redis://user:geheim@127.0.0.1:1/0", "127.0.0.1:1", id="with a password"),
+    pytest.param("redis://nobody.invalid:6379", "nobody.invalid:6379", id="no such host"),
+    pytest.param("unix:///nowhere/valkey.sock", "/nowhere/valkey.sock", id="no such socket"),
+    pytest.param("redis+cluster://127.0.0.1:1", "127.0.0.1:1", id="no such cluster"),
+    pytest.param("localhost:6379", "REDIS_URL", id="no scheme"),
+    pytest.param("http://127.0.0.1:1", "REDIS_URL", id="another scheme"),
+    pytest.param("redis://127.0.0.1:port", "REDIS_URL", id="no port"),
+    pytest.param("redis://[::1", "REDIS_URL", id="half an address"),
+    pytest.param("redis+cluster://[::1", "REDIS_URL", id="half an address of a cluster"),
+    pytest.param("redis://127.0.0.1:1?nonsense=1", "REDIS_URL", id="an option that there is not"),
+]
+
+
+@pytest.mark.parametrize(("url", "named"), UNREACHABLE)
+def test_a_server_that_cannot_be_reached_is_one_line(short_path: Path, url: str, named: str):
+    """Every command that works on the log's server: what, where, and the exit code that docs/cli.md gives."""
+    variables = {
+        "REDIS_URL": url,
+        "MNEMOLOG_JOBS_REDIS_URL": "redis://127.0.0.1:1",
+        "MNEMOLOG_DATA_DIR": str(short_path),
+        "MNEMOLOG_CACHE_DIR": str(short_path / "cache"),
+        "MNEMOLOG_PORT": str(free_port()),
+        "MNEMOLOG_BACKUP": str(short_path / "backups"),
+        "MNEMOLOG_ARCHIVE": str(short_path / "archive"),
+    }
+    wrong = named == "REDIS_URL"
+    every = ("up", "api", "worker", "worker --check", "keys list", "backup", "archive")
+    for command in every if url in EVERY_COMMAND else ("up", "keys list"):
+        done = run(variables, *command.split())
+        is_process = command.split()[0] in ("up", "api", "worker")
+        assert done.returncode == (1 if is_process else 2 if wrong else 3), (command, done.stderr)
+        last = done.stderr.strip().splitlines()[-1]
+        assert last.startswith("error: "), (command, done.stderr)
+        assert named in last or not is_process
+        assert "Traceback" not in done.stderr
+        assert "geheim" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["up", "keys list"])
+@pytest.mark.parametrize("below", ["", "deeper"])
+def test_a_data_folder_that_cannot_be_written_is_one_line(short_path: Path, command: str, below: str):
+    file = short_path / "file"
+    file.touch()
+    done = run({"MNEMOLOG_DATA_DIR": str(file / below), "MNEMOLOG_PORT": str(free_port())}, *command.split())
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: {file}")
+    assert len(done.stderr.splitlines()) == 1
+    assert "MNEMOLOG_DATA_DIR" in done.stderr
+
+
+def test_a_child_that_never_starts_ends_up_with_its_reason_and_not_with_one_of_an_earlier_run(
+    short_path: Path, cache_dir: Path
+):
+    """The reason is one line of this run's log; what the child said before is not quoted."""
+    (short_path / "data" / "logs").mkdir(parents=True)
+    for name in ("api", "worker"):
+        (short_path / "data" / "logs" / f"{name}.log").write_text("error: of yesterday\n")
+    variables = {
+        "MNEMOLOG_DATA_DIR": str(short_path / "data"),
+        "MNEMOLOG_CACHE_DIR": str(cache_dir),
+        "MNEMOLOG_PORT": str(free_port()),
+        "MNEMOLOG_EMBEDDER": "none",
+        "MNEMOLOG_LLM": "nonsense",
+    }
+    done = run(variables, "up")
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("error: ")
+    assert "MNEMOLOG_LLM" in last
+    assert "yesterday" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+async def test_a_child_that_dies_once_in_start_up_is_started_again(short_path: Path, cache_dir: Path):
+    with up(short_path / "data", cache_dir, free_port()) as running:
+        victims: set[int] = set()
+
+        def found() -> bool:
+            children = running.children()
+            victims.update(pid for name, pid in children.items() if name in ("api", "worker"))
+            return len(victims) >= 2
+
+        await wait_until(found)
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        await running.wait_ready()
+        assert not victims & set(running.children().values())
+        assert running.stop() == 0
+
+
 # commands against a running server
 
 
@@ -340,6 +511,31 @@ def test_tail_prints_the_log_as_json_lines(server: Server, project: str):
     shown = run(commands_of(server), "tail", "--no-follow", "--session", session, "--json")
     assert shown.returncode == 0, shown.stderr
     assert [json.loads(line)["data"]["content"] for line in shown.stdout.splitlines()] == ["first"]
+
+
+async def test_a_log_that_is_printed_is_in_the_order_of_time(private_server: Callable[..., Server]):
+    """Whichever partitions and pages the events are in; each once, also from a position on."""
+    server = private_server(partitions=4)
+    count = 3 * FIRST_PAGE
+    async with server.client() as client:
+        for n in range(count):
+            body = {"content": f"note {n}", "session_id": f"s{n % 7}", "project": f"p{n % 5}"}
+            assert (await client.post("/v1/observations", json=body)).status_code == 202
+
+    def printed(*options: str) -> list[dict[str, Any]]:
+        shown = run(commands_of(server), "tail", "--no-follow", "--json", *options)
+        assert shown.returncode == 0, shown.stderr
+        return [json.loads(line) for line in shown.stdout.splitlines()]
+
+    events = printed("--type", "observation.recorded")
+    assert [one["data"]["content"] for one in events] == [f"note {n}" for n in range(count)]
+    assert len({one["position"].partition(":")[0] for one in events}) == 4
+    everything = printed()
+    times = [datetime.fromisoformat(one["recorded_at"]) for one in everything]
+    assert times == sorted(times)
+    behind = ",".join({one["position"].partition(":")[0]: one["position"] for one in everything[: count // 2]}.values())
+    rest = printed("--after", behind)
+    assert [one["position"] for one in rest] == [one["position"] for one in everything[count // 2 :]]
 
 
 def test_a_command_says_why_it_failed(server: Server):

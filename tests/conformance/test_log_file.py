@@ -1,10 +1,12 @@
 """The embedded server's file, damaged: what is set aside, what is told to be lost, and when it does not start."""
 
+import asyncio
 import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from redis import Redis
@@ -14,9 +16,10 @@ from ingest.errors import DamagedLogFile, InUse
 from ingest.log.acknowledged import FILE, Acknowledged
 from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
-from ingest.log.position import START, Position
+from ingest.log.keys import PartitionKeys
+from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
-from ingest.log_file import Incident, Lost, find_fault, load_incidents, take_note, trouble
+from ingest.log_file import Incident, cut_off, find_fault, load_incidents, record_incident, take_note, trouble
 from ingest.valkey import EmbeddedValkey
 
 PARTITIONS = 2
@@ -30,8 +33,12 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
-async def write(folder: Path, count: int, first: int = 0, *, kept: bool = True) -> list[tuple[int, Position]]:
+def write(folder: Path, count: int, first: int = 0, *, kept: bool = True) -> list[tuple[int, Position]]:
     """Partitions and positions of so many events, each acknowledged before the next is written."""
+    return asyncio.run(_write(folder, count, first, kept=kept))
+
+
+async def _write(folder: Path, count: int, first: int, *, kept: bool) -> list[tuple[int, Position]]:
     valkey = EmbeddedValkey(folder)
     valkey.start()
     acknowledged = Acknowledged(folder)
@@ -74,31 +81,130 @@ def start(folder: Path) -> tuple[Incident | None, list[bytes]]:
     valkey.start()
     try:
         with Redis(unix_socket_path=str(valkey.socket)) as redis:
-            found = [
-                fields[b"e"] for one in range(PARTITIONS) for _, fields in redis.xrange(f"mnemolog:{{p{one:02d}}}:log")
-            ]  # pyright: ignore
-        return valkey.incident, sorted(found)
+            rows: list[Any] = [
+                row for one in range(PARTITIONS) for row in cast(Any, redis).xrange(PartitionKeys(one).log)
+            ]
+        return valkey.incident, sorted(fields[b"e"] for _, fields in rows)
     finally:
         valkey.stop()
 
 
 @pytest.mark.parametrize("inside", [True, False], ids=["in a record", "between records"])
-async def test_acknowledged_events_that_are_gone_are_told_with_their_positions(folder: Path, inside: bool):
+def test_acknowledged_events_that_are_gone_are_told_with_their_positions(folder: Path, inside: bool):
     """Wherever the file was cut; the server starts without them, once, and health tells until somebody takes note."""
-    (_, _), (_, before), (partition, lost) = (await write(folder, 3))[0:1] + (await write(folder, 2, 1))
+    *_, (partition, lost) = write(folder, 3)
     file = newest_file(folder)
     begin = transactions(file)[-1]
-    cut(file, begin + 120 if inside else begin)
+    cut_bytes = cut(file, begin + 120 if inside else begin)
     incident, there = start(folder)
+    assert cut_bytes
     assert there == [b"event 0", b"event 1"]
     assert incident is not None
-    assert incident.lost == [Lost(partition=partition, after=str(START), until=str(lost))]
+    assert [one.until for one in incident.lost] == [str(lost)]
+    assert [one.partition for one in incident.lost] == [partition]
     assert incident.open
-    assert f"partition {partition} up to {lost}" in trouble(folder)
+    assert f"partition {partition} " in trouble(folder)
+    assert str(lost) in trouble(folder)
     assert str(folder) not in trouble(folder), "health is for people who have no business with the server's files"
     assert start(folder) == (None, there)
     assert load_incidents(folder) == [incident]
-    assert before
+    assert not inside or Path(incident.kept).read_bytes() == file_part(folder, incident)
     take_note(folder)
     assert trouble(folder) == ""
+    assert not incident.kept or not Path(incident.kept).exists()
+
+
+def file_part(folder: Path, incident: Incident) -> bytes:
+    """The bytes that were cut off, by what the incident says of them."""
+    kept = (folder / "set-aside").iterdir()
+    (only,) = [one.read_bytes() for one in kept]
+    assert len(only) == incident.cut_bytes
+    return only
+
+
+def test_a_torn_end_that_nobody_was_told_of_is_set_aside_and_needs_nobody(folder: Path):
+    """A crash in the middle of a write: what was not acknowledged may be gone, and health says nothing."""
+    write(folder, 2)
+    file = newest_file(folder)
+    whole = file.read_bytes()
+    torn = b"*1\r\n$5\r\nMULTI\r\n*5\r\n$4\r\nXADD\r\n$18\r\nmnemolog:{p01}:log\r\n$15\r\n9999999999999-0\r\n$1\r\ne"
+    file.write_bytes(whole + torn)
+    incident, there = start(folder)
+    assert there == [b"event 0", b"event 1"]
+    assert incident is not None
+    assert (incident.cut_bytes, incident.entries, incident.lost) == (len(torn), {1: ["9999999999999-0"]}, [])
+    assert Path(incident.kept).read_bytes() == torn
+    assert trouble(folder) == ""
     assert start(folder) == (None, there)
+    assert not Path(incident.kept).exists(), "it may say what is forgotten one day"
+
+
+def test_zeros_behind_the_last_record_are_set_aside(folder: Path):
+    """What a power cut leaves on some file systems."""
+    write(folder, 2)
+    with newest_file(folder).open("ab") as file:
+        file.write(bytes(4096))
+    incident, there = start(folder)
+    assert there == [b"event 0", b"event 1"]
+    assert incident is not None
+    assert (incident.cut_bytes, trouble(folder)) == (4096, "")
+
+
+def test_a_torn_end_of_a_log_that_kept_no_record_is_told_to_be_unknown(folder: Path):
+    """As the first start of this release on the data of one that kept none."""
+    write(folder, 2, kept=False)
+    *_, (partition, last) = write(folder, 1, 2, kept=False)
+    (folder / FILE).unlink()
+    file = newest_file(folder)
+    cut(file, file.stat().st_size - 5)
+    incident, _ = start(folder)
+    assert incident is not None
+    assert incident.open
+    assert incident.entries == {partition: [str(last)]}
+    assert "not known" in trouble(folder)
+
+
+@pytest.mark.parametrize("damage", [b"!", b"$99999999\r\n"], ids=["no command", "a length that passes the end"])
+def test_damage_in_the_middle_stops_the_start_and_changes_nothing(folder: Path, damage: bytes):
+    """The second kind would cut off all that is behind it, if the server were left to itself."""
+    written = write(folder, 4)
+    file = newest_file(folder)
+    data = bytearray(file.read_bytes())
+    at = data.index(b"$", transactions(file)[1] + 30)
+    data[at : at + len(damage)] = damage
+    file.write_bytes(data)
+    with pytest.raises(DamagedLogFile, match="mnemolog log-file repair") as stopped:
+        start(folder)
+    assert str(file) in str(stopped.value)
+    assert file.read_bytes() == bytes(data)
+    assert "check-aof" not in str(stopped.value), "that program is not installed"
+    fault = find_fault(folder)
+    assert fault is not None
+    record_incident(folder, cut_off(fault, folder))
+    incident, there = start(folder)
+    assert there == [b"event 0"]
+    assert incident is not None
+    assert {(one.partition, one.until) for one in incident.lost} == {(one, str(at)) for one, at in written[2:]} | (
+        {(1, str(written[3][1]))}
+    )
+    assert len(load_incidents(folder)) == 1
+
+
+def test_a_whole_file_has_no_fault(folder: Path):
+    write(folder, 2)
+    assert find_fault(folder) is None
+    assert start(folder) == (None, [b"event 0", b"event 1"])
+
+
+def test_a_second_server_on_the_folder_is_refused_and_takes_nothing_away(folder: Path):
+    first, second = EmbeddedValkey(folder, "mnemolog up", lasting=True), EmbeddedValkey(folder)
+    first.start()
+    try:
+        with pytest.raises(InUse, match="in use by `mnemolog up`"):
+            second.start()
+        second.stop()
+        assert first.serving
+    finally:
+        first.stop()
+    second.start()
+    second.stop()

@@ -78,5 +78,5 @@ def test_children_of_a_killed_holder_are_waited_for(tmp_path: Path):
 @pytest.mark.parametrize("below", ["file", "file/deeper"])
 def test_a_folder_that_is_a_file_is_told(tmp_path: Path, below: str):
     (tmp_path / "file").touch()
-    with pytest.raises(ServerStartFailed, match="cannot be written: .*; choose another"):
+    with pytest.raises(ServerStartFailed, match=r"cannot be written: .*; choose another"):
         Lock(tmp_path / below / "lock", "the data folder", "choose another").take("mnemolog up")
