@@ -115,7 +115,7 @@ _HOST = re.compile(
     re.IGNORECASE,
 )
 _PATTERN = re.compile(
-    r"[*^|]|\\[.*+?()\[\]{}^$|]|\\[wdsb][+*)]|\.[+]|\(\?|\?(?=[\w/.])|\{[^{}]{0,100},|\$\Z|\A[sy]/.*/.*/\w*\Z"
+    r"[*^|]|\\[.*+?()\[\]{}^$|]|\\[wdsb][+*)]|\.[+]|\(\?|\?(?=[\w/.])|\{[^{}]{0,100},|\$\Z|\A[sy]/[^/]*/[^/]*/\w*\Z"
 )
 """Signs of a glob, a regular expression or a substitution, which no file's name has."""
 TOOLS = _words(

@@ -11,7 +11,7 @@ from urllib.parse import unquote_to_bytes
 _TYPE = r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+*-]*"
 _URL = (
     rf"data:(?P<type>{_TYPE})?(?P<parameters>(?:;[a-z0-9.+-]+(?:=[^;,\s\"'<>()\\]{{0,100}})?)*),"
-    r"(?P<body>(?:<svg\b[^\0]{0,100000}?</svg>|(?:[^\s\"'<>()\[\]{}`|\\])*))"
+    r"(?P<body>[^\s\"'<>()\[\]{}`|\\]*)"
 )
 _EMBEDDED = re.compile(
     rf"(?P<markdown>!\[[^\]\n]{{0,200}}\]\(\s*<?)?(?P<html><img\b[^<>]{{0,500}}?\bsrc\s*=\s*\\?[\"']?)?"
@@ -19,6 +19,7 @@ _EMBEDDED = re.compile(
     r"(?(markdown)[^)\n]{0,200}\)?)(?(html)[^<>]{0,500}>?)",
     re.IGNORECASE,
 )
+_DRAWING = re.compile(r"\[image/svg\+xml, 0 bytes\]<svg")
 _MARKERS = re.compile(
     rf"\[(?:{_TYPE}|base64), [\d,]+ bytes\]"
     r"|\[image sha256-[^\]\n]{0,200}\]"
@@ -47,7 +48,7 @@ _UPPER_SHARE = 0.25
 def named(text: str) -> str:
     """The text with a marker in the place of each data URL and of what is base64: an image, or the whole text."""
     if "data:" in text.lower():
-        text = _EMBEDDED.sub(_marker, text)
+        text = _without_drawings(_EMBEDDED.sub(_marker, text))
     if any(map(text.__contains__, _SIGNATURES)):
         text = _BARE.sub(_bare_marker, text)
     return f"[base64, {_size(text.strip()):,} bytes]" if is_base64(text.strip()) else text
@@ -83,6 +84,19 @@ def _marker(found: re.Match[str]) -> str:
     body = found["body"]
     is_encoded = found["parameters"].lower().endswith(";base64")
     return f"[{kind}, {_size(body) if is_encoded else len(unquote_to_bytes(body)):,} bytes]"
+
+
+def _without_drawings(text: str) -> str:
+    """The text without the SVG, as it is written, that follows a marker which only knows how its data URL begins."""
+    kept: list[str] = []
+    at = 0
+    while found := _DRAWING.search(text, at):
+        start = found.end() - len("<svg")
+        end = text.find("</svg>", start)
+        end = len(text) if end < 0 else end + len("</svg>")
+        kept += [text[at : found.start()], f"[image/svg+xml, {end - start:,} bytes]"]
+        at = end
+    return "".join([*kept, text[at:]])
 
 
 def _bare_marker(found: re.Match[str]) -> str:
