@@ -18,6 +18,7 @@ import hashlib
 import http.server
 import json
 import multiprocessing
+import re
 import shutil
 import socket
 import tempfile
@@ -133,6 +134,12 @@ class Client:
             raise
 
 
+def kind(error: Exception) -> str:
+    """One word or two for an answer that is none: status and code of a refusal."""
+    found = re.search(r"HTTP/1.1 (\d+).*?\"code\":\"(\w+)", str(error))
+    return " ".join(found.groups()) if found else type(error).__name__
+
+
 async def ask_on(client: Client, asked: Asked, seed: int, known: list[int], stop: asyncio.Event) -> None:
     """Ask for known documents until told to stop."""
     dice = np.random.default_rng(seed)
@@ -141,11 +148,11 @@ async def ask_on(client: Client, asked: Asked, seed: int, known: list[int], stop
         try:
             answer = await client.post("/v1/recall", {"query": text_of(number), "project": "bench", "limit": 3})
         except Refused as refused:
-            asked.count(str(refused)[:200])
+            asked.count(kind(refused))
             await asyncio.sleep(ASK_EVERY_S)
             continue
         except (TimeoutError, OSError, asyncio.IncompleteReadError) as error:
-            asked.count(type(error).__name__)
+            asked.count(kind(error))
             continue
         if answer["degraded"]:
             asked.count("degraded: " + answer["degraded"][0][:60])
@@ -168,7 +175,7 @@ async def write_on(client: Client, asked: Asked, stop: asyncio.Event) -> None:
             body = {"query": word, "project": "bench", "limit": 1, "mode": "lexical", "after": after}
             answer = await client.post("/v1/recall", body)
         except (Refused, TimeoutError, OSError, asyncio.IncompleteReadError) as error:
-            asked.count(str(error)[:200] or type(error).__name__)
+            asked.count(kind(error))
             continue
         if answer["results"] and word in answer["results"][0]["content"]:
             asked.right()

@@ -156,6 +156,7 @@ class WorkerProcess:
         snapshots = self._snapshots = SnapshotJob(
             redis, settings.partitions, settings.snapshots, work, embedders, settings.snapshot_every
         )
+        stack.push_async_callback(snapshots.aclose)
         embeddings = EmbeddingRebuild(
             redis, settings.partitions, embedders, vectors, snapshots, settings.snapshots,
             work_folder(settings.cache_dir / "embeddings"), partial(_let_projecting_go_first, host),

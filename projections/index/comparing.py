@@ -44,6 +44,7 @@ logger = logging.getLogger(__name__)
 BATCH = 64
 """Documents read and compared at once."""
 NAMES_AT_ONCE = 500
+LONGEST_REST_S = 0.1
 
 
 @dataclass(eq=False)
@@ -110,8 +111,11 @@ async def compare(
     work = _Work(redis, keys, index, partition, comparison, in_thread, queue)
     inserted: list[str] = []
     for start in range(0, len(wanted), BATCH):
+        began = time.monotonic()
         inserted += await work.put(wanted[start : start + BATCH])
         comparison.done += len(wanted[start : start + BATCH])
+        if comparison.complete:  # nobody waits for it, so it takes half of a processor at most
+            await asyncio.sleep(min(LONGEST_REST_S, time.monotonic() - began))
     inserted += await work.remove_others(known)
     await work.sort_episodes(inserted, rank)
     logger.info("index: partition %d was compared with %d documents, %d were new", partition, len(found), len(inserted))

@@ -7,6 +7,7 @@ while its feed is followed on. Comparisons are made one after the other, those f
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from redis.exceptions import RedisError
 from ingest.connections import Client
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
-from projections.feed import Switched
+from projections.feed import FeedItem, Switched
 from projections.index.comparing import Comparison, begin, compare
 from projections.index.filters import facet
 from projections.index.loading import Loaded
@@ -160,7 +161,7 @@ class Followers:
 
     async def _apply(self, partition: int, read: Read) -> None:
         comparison = self._live.comparisons.get(partition)
-        steps = steps_of(read.entries)
+        steps: deque[list[FeedItem]] = await self._in_thread(steps_of, read.entries)
         switched: Switched | None = None
         while steps:
             changed = None if comparison is None else comparison.changed

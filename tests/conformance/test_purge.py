@@ -24,7 +24,6 @@ from ingest.commands.decide import Caller
 from ingest.commands.requests import SetSlot
 from ingest.connections import Client
 from ingest.log.keys import PURGE_LEASE, PURGED, PartitionKeys, embedding
-from ingest.log.position import Position
 from projections.access import Reader
 from projections.embedding.cache import cache_key
 from projections.index import snapshots as snapshots_module
@@ -321,13 +320,10 @@ async def test_a_purge_that_waits_for_another_in_vain_keeps_the_notes(
 async def test_a_purge_that_can_write_no_snapshot_keeps_its_notes(
     shop: Workshop, queue: EmbeddingQueue, caplog: pytest.LogCaptureFixture
 ):
-    """A feed was cut without a snapshot that covers it; the next run tries again."""
+    """Its folder cannot be made; the next run tries again."""
     secret = await shop.remember(SECRET)
     await settled(shop, queue)
-    for partition in range(PARTITIONS):
-        keys = PartitionKeys(partition).of_generation(1)
-        await shop.redis.xtrim(keys.changes, minid="9999999999999-0", approximate=False)
-        await shop.redis.set(keys.trimmed, str(Position(9_999_999_999_998, 0)))
+    shop.snapshots.write_text("in the way")
     await forget(shop, secret.id)
     removed = await shop.purge().run()
     assert removed.snapshot == ""

@@ -16,6 +16,7 @@ from ingest.connections import Client, past_memory_limit
 from ingest.ids import new_event_id
 from ingest.log.keys import JOB_LEASE_TTL, PURGED, SNAPSHOT_LEASE, PartitionKeys
 from ingest.log.position import Position
+from ingest.tasks import end
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import Embedders
 from projections.index import snapshots
@@ -43,6 +44,7 @@ class SnapshotJob:
         self._embedders, self._every = embedders, every
         self._id = str(new_event_id())
         self._checked: dict[Path, str | None] = {}
+        self._tasks: set[asyncio.Task[Manifest | None]] = set()
         self._one_at_a_time = asyncio.Lock()  # they work in the same folder
 
     async def run(self, *, force: bool = False, compact: bool = False) -> Manifest | None:
@@ -50,7 +52,27 @@ class SnapshotJob:
 
         With `compact` in any case, without what was removed, as the only one left; then PURGED names it. A crash at any
         point leaves the snapshots before it and the feeds as they were, or less of them: running again does the rest.
+
+        Who is cancelled waits no more, and the snapshot is written all the same: making the index of a million
+        documents takes longer than a job may. Until it is, there is none to write but by `force`.
         """
+        if self._one_at_a_time.locked() and not force and not compact:
+            return None
+        task = asyncio.create_task(self._run(force=force, compact=compact), name="snapshot")
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
+    async def aclose(self) -> None:
+        """Leave what is being written."""
+        await end(*self._tasks)
+
+    def _ended(self, task: asyncio.Task[Manifest | None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.warning("no snapshot was written: %r", error)
+
+    async def _run(self, *, force: bool, compact: bool) -> Manifest | None:
         async with self._one_at_a_time:
             if not force and not compact and not await self._worthwhile():
                 return None

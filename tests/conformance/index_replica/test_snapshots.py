@@ -20,6 +20,7 @@ from projections.index import comparing as comparing_module
 from projections.index import following as following_module
 from projections.index.search import Question
 from projections.index.service import ReplicaService
+from workers.jobs import snapshot as snapshot_module
 from workers.jobs.embed import EmbeddingQueue
 from workers.jobs.snapshot import SnapshotJob
 
@@ -263,3 +264,47 @@ async def test_a_folder_that_cannot_be_written_leaves_the_feeds_whole(
     assert "is not writable" in caplog.text
     async with open_replica("a") as replica:
         assert replica.documents == 6 + 6 + 6
+
+
+async def test_a_snapshot_whose_job_ran_out_of_time_is_written_all_the_same(
+    pen: Pen, snapshots: SnapshotJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A first index of many documents takes longer than a job may, and no later job would have more time."""
+    go_on, begun = asyncio.Event(), asyncio.Event()
+    caught_up = snapshot_module.catch_up
+
+    async def held_up(*args: Any) -> Any:
+        begun.set()
+        await go_on.wait()
+        return await caught_up(*args)
+
+    monkeypatch.setattr(snapshot_module, "catch_up", held_up)
+    await pen.write_some(3)
+    await pen.project()
+    job = asyncio.create_task(snapshots.run(force=True))
+    await begun.wait()
+    job.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await job
+    assert await snapshots.run() is None, "it is being written"
+    go_on.set()
+    await wait_until(lambda: len(list((tmp_path / "snapshots").glob("[!.]*"))) == 1)
+    await snapshots.aclose()
+
+
+async def test_closing_ends_a_snapshot_that_is_being_written(
+    pen: Pen, snapshots: SnapshotJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    begun = asyncio.Event()
+
+    async def held_up(*args: Any) -> Any:
+        begun.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(snapshot_module, "catch_up", held_up)
+    job = asyncio.create_task(snapshots.run(force=True))
+    await begun.wait()
+    await snapshots.aclose()
+    with pytest.raises(asyncio.CancelledError):
+        await job
+    assert not list((tmp_path / "snapshots").glob("[!.]*"))
