@@ -1,5 +1,6 @@
 """What an index that starts now would know of a partition: the newest snapshot, then the change feed."""
 
+import asyncio
 from collections.abc import Container
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +11,7 @@ import zstandard
 
 from ingest.connections import Client
 from projections.feed import Put, Remove, Vectors, read_entry
-from projections.index.reading import live_generation, read_feed
+from projections.index.reading import ahead_of_feeds, live_generation, read_feed
 from projections.index.snapshots import FeedPosition, names_of, newest
 
 
@@ -49,6 +50,25 @@ def snapshot_names(folder: Path, model: str, without: Container[str]) -> Snapsho
             if ordinal < len(counts) and counts[ordinal]:
                 known.embedded.add(name)
     return SnapshotNames(dict(manifest.partitions), by_partition)
+
+
+class Newest:
+    """The ids of the newest snapshot that can be followed, read when they are first asked for."""
+
+    def __init__(self, redis: Client, folder: Path, model: str) -> None:
+        self._redis, self._folder, self._model = redis, folder, model
+        self._names: SnapshotNames | None = None
+
+    async def names(self) -> SnapshotNames:
+        """Those of the snapshot that was the newest when they were read."""
+        if self._names is None:
+            ahead = await ahead_of_feeds(self._redis, self._folder, self._model)
+            self._names = await asyncio.to_thread(snapshot_names, self._folder, self._model, ahead)
+        return self._names
+
+    def forget(self) -> None:
+        """Read them again when they are next asked for: a newer snapshot may be there."""
+        self._names = None
 
 
 async def known_to_index(redis: Client, partition: int, snapshot: SnapshotNames, model: str) -> Known:
