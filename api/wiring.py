@@ -14,7 +14,7 @@ from api.services import Services
 from api.vital_metrics import VitalMetrics
 from ingest.archive.opening import open_log
 from ingest.commands.handler import CommandHandler
-from ingest.connections import Client, connect
+from ingest.connections import Client, connect, once_reachable
 from ingest.errors import InvalidSetting
 from ingest.log.acknowledged import Acknowledged
 from ingest.log.group_commit import GroupCommit, Rows
@@ -77,13 +77,14 @@ async def wire(settings: Settings, stack: AsyncExitStack) -> Wired:
     jobs_url = settings.jobs_url  # a fault of it is told before anything is opened
     redis = connect(settings.redis_url)
     stack.push_async_callback(redis.aclose)
-    log = await open_log(settings, redis)
-    if (durability := await log.standing_durability()) != "fsync" and settings.durability in (None, "memory"):
-        logger.warning("an acknowledged write may not be on disk yet: the server's durability is %s", durability)
+    log = await once_reachable(redis, "to open the log", lambda: open_log(settings, redis))
     appends = GroupCommit(log, _witness(settings, stack))
+    durability = await appends.confirmations.standing()
+    if durability != "fsync" and settings.durability in (None, "memory"):
+        logger.warning("an acknowledged write may not be on disk yet: the server's durability is %s", durability)
     stack.push_async_callback(appends.aclose)
     embedders = LiveEmbedder(redis, partial(_build_embedder, settings), settings.named_embedders)
-    await embedders.start(settings.embedder)
+    await once_reachable(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
     replica = _replica(settings, settings.redis_url, embedders, stack)
     documents = DocumentReader(redis, settings.partitions, replica.partition_of)
     watch = _watch(settings, redis, replica, stack)

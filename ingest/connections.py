@@ -4,18 +4,27 @@
 (The published type stubs describe another major version of redis-py.)
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self, cast
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast
 
 from redis.asyncio import BlockingConnectionPool
 from redis.backoff import ExponentialBackoff, NoBackoff
+from redis.exceptions import ConnectionError, TimeoutError
 from redis.retry import Retry
 
 from ingest.cluster import ClusterClient, SpreadPipeline
-from ingest.errors import InvalidSetting
+from ingest.errors import InvalidSetting, LogUnavailable
 from ingest.memory_limit import Expected, Server
 from ingest.redis_url import FORMS, is_cluster
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+AGAIN_AFTER_S = 1.0
+"""Between tries to start while a node of a cluster is away."""
 
 
 class Commands(Protocol):
@@ -163,6 +172,21 @@ def on_each_node(pipe: Transaction, *command: str | int) -> Callable[[Any], list
         return list
     queue.execute_command(*command)
     return lambda answer: [answer]
+
+
+async def once_reachable(client: Client, what: str, step: Callable[[], Awaitable[T]]) -> T:
+    """What a step of starting returns, which is tried again while a node of the cluster that it needs is away.
+
+    Raises what the step raises where there is no cluster, or none of its nodes answers.
+    """
+    while True:
+        try:
+            return await step()
+        except (ConnectionError, TimeoutError, LogUnavailable, OSError) as error:
+            if not isinstance(client, ClusterClient) or not client.is_known:
+                raise
+            logger.warning("a node of the cluster is away; waiting for it %s: %s", what, error)
+            await asyncio.sleep(AGAIN_AFTER_S)
 
 
 class PoolSize(NamedTuple):

@@ -17,7 +17,7 @@ from redis.exceptions import ResponseError
 from ingest.archive.archived_log import ArchivedLog
 from ingest.archive.opening import open_log
 from ingest.commands.handler import CommandHandler
-from ingest.connections import Client, connect
+from ingest.connections import Client, connect, once_reachable
 from ingest.errors import InvalidSetting, MnemologError
 from ingest.events.envelope import Event, encode
 from ingest.events.routing import route_of
@@ -98,11 +98,11 @@ class WorkerProcess:
             stack.push_async_callback(redis.aclose)
             blocking = connect(self._redis_url, connections=2 * settings.partitions + 4, repeat=False)
             stack.push_async_callback(blocking.aclose)
-            log = await open_log(settings, redis)
+            log = await once_reachable(redis, "to open the log", lambda: open_log(settings, redis))
             queue = await JobQueue.connect(self._jobs_url)
             stack.push_async_callback(queue.aclose)
             embedders = LiveEmbedder(redis, partial(_build_embedder, settings), settings.named_embedders)
-            await embedders.start(settings.embedder)
+            await once_reachable(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
             rebuilds = Rebuilds(redis)
             host = RunnerHost(redis, blocking, log, self._id, self._applied)
             jobs = {

@@ -2,7 +2,7 @@
 
 from api.access.registry import Registry
 from api.listening import LOOPBACK
-from ingest.connections import connect
+from ingest.connections import connect, once_reachable
 from ingest.errors import InvalidSetting
 from ingest.settings import Settings
 
@@ -24,7 +24,7 @@ async def check_before_start(settings: Settings) -> str:
         return ""
     redis = connect(settings.redis_url, connections=2)
     try:
-        keys = await Registry(redis).version() > 0
+        keys = await once_reachable(redis, "to see whether there are keys", Registry(redis).version) > 0
     finally:
         await redis.aclose()
     check_binding(settings, keys=keys)

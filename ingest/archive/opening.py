@@ -1,15 +1,21 @@
 """How every process opens the log: with its archive where one is configured, and never without one that it needs."""
 
+import logging
+
+from redis.exceptions import ConnectionError, TimeoutError
+
 from ingest.archive.archive import Archive
 from ingest.archive.archived_log import ArchivedLog
 from ingest.archive.errors import ArchiveNotConfigured
 from ingest.archive.state import load_archived
 from ingest.archive.store import store_of
-from ingest.connections import Client
+from ingest.connections import Client, server_of
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START
 from ingest.log.redis_log import RedisLog
 from ingest.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 
 async def open_log(settings: Settings, redis: Client, partitions: int | None = None) -> RedisLog:
@@ -27,7 +33,14 @@ async def open_log(settings: Settings, redis: Client, partitions: int | None = N
     log = RedisLog(redis, count, window_ms=window_ms, window_ids=settings.dedup_ids)
     await log.create_or_check()
     for partition in range(count):
-        archived = await load_archived(redis, PartitionKeys(partition))
+        try:
+            archived = await load_archived(redis, PartitionKeys(partition))
+        except (ConnectionError, TimeoutError, OSError) as error:
+            if not server_of(redis, PartitionKeys(partition).log):
+                raise
+            # the other partitions of the cluster are served; this one has no reader before its node is back
+            logger.warning("partition %d: its node is away: %s", partition, error)
+            continue
         if archived.trimmed > START:
             raise ArchiveNotConfigured(partition, str(archived.trimmed))
     return log

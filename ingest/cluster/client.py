@@ -72,6 +72,11 @@ class ClusterClient(AsyncCoreCommands):
         self._router = Router(Topology(seeds, open_client), repeat=repeat)
 
     @property
+    def is_known(self) -> bool:
+        """Whether any node of the cluster has answered yet."""
+        return self._router.topology.is_known
+
+    @property
     def pools(self) -> list[Any]:
         """The pool of each node that was connected to."""
         return [client.connection_pool for client in self._router.topology.clients]

@@ -61,6 +61,11 @@ class Topology:
         """Every client that is open."""
         return list(self._clients.values())
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the cluster was asked at least once."""
+        return bool(self._slots)
+
     async def ready(self) -> None:
         """Return when the cluster was asked at least once; raises ConnectionError when no node answers."""
         if not self._slots or self._doubted is not None:

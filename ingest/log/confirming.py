@@ -10,8 +10,8 @@ import logging
 import time
 from collections.abc import Mapping
 
-from ingest.durability import Durability, reaches, weakest
-from ingest.errors import DurabilityUnavailable
+from ingest.durability import LEVELS, Durability, reaches, weakest
+from ingest.errors import DurabilityUnavailable, LogUnavailable
 from ingest.log.event_log import EventLog
 from ingest.log.position import Position
 
@@ -48,10 +48,13 @@ class Confirmations:
     async def standing(self) -> Durability:
         """What every acknowledged write has without waiting; learned from the server now and again.
 
-        Nobody waits for that once it is known. Raises LogUnavailable as long as it is not.
+        Nobody waits for that once it is known. As long as a server does not say, it is the least there is.
         """
         if self._standing is None:
-            return await asyncio.shield(self._looking or self._look_again())
+            try:
+                return await asyncio.shield(self._looking or self._look_again())
+            except LogUnavailable:
+                self._standing = LEVELS[0]
         if self._looking is None and time.monotonic() - self._looked_at >= LOOK_AGAIN_S:
             self._look_again()
         return self._standing

@@ -4,6 +4,7 @@ Documents and listings are read while the partition goes on, so a first look may
 transaction confirms is counted. Memory: DOCUMENTS_PER_READ documents, and the ids of the partition's searchable ones.
 """
 
+import asyncio
 import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from projections.dead_letters import dead_letter, discarded_letter
 from projections.documents.document import Searched, index_entry, listings
 from projections.fold import documents_of
 from projections.index.reading import Unfollowable
-from projections.reconciling.known import SnapshotNames, known_to_index
+from projections.reconciling.known import Known, Newest, known_to_index
 from projections.reconciling.repairs import Repairs
 from projections.reconciling.report import Findings
 from projections.redis_store import RedisStore
@@ -33,6 +34,8 @@ MEMBERS_PER_READ = 500
 SAMPLES = 20
 """Places in the log whose next event is looked at in a run."""
 PENDING_PER_READ = 100
+PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0)
+"""Between looks for the snapshot up to which a feed was trimmed."""
 
 
 class Searchable(NamedTuple):
@@ -46,9 +49,9 @@ class PartitionCheck:
     """Looks at one partition's live generation."""
 
     def __init__(
-        self, redis: Client, log: EventLog, partition: int, model: str, dimensions: int, snapshot: SnapshotNames
+        self, redis: Client, log: EventLog, partition: int, model: str, dimensions: int, snapshot: Newest
     ) -> None:
-        self._redis, self._log, self._snapshot = redis, log, snapshot
+        self._redis, self._log, self._newest = redis, log, snapshot
         self._model, self._dimensions = model, dimensions
         self._partition = PartitionKeys(partition)
 
@@ -124,7 +127,7 @@ class PartitionCheck:
         """What is searchable is in the index of a replica that starts now, with its vectors, and nothing else is."""
         waiting = {raw.decode() for raw in await self._redis.zrange(self._keys.embed_queue, 0, -1)}
         try:
-            known = await known_to_index(self._redis, self._partition.partition, self._snapshot, self._model)
+            known = await self._known()
         except Unfollowable as error:
             found.not_compared = str(error)
             return
@@ -140,6 +143,21 @@ class PartitionCheck:
             for name in sorted(searchable.with_text - known.embedded - waiting):
                 if await self._repairs.embed(DocumentId(name), now_ms):
                     found.note("vector_missing", name)
+
+    async def _known(self) -> Known:
+        """What the newest snapshot and the feed amount to; a snapshot that is written meanwhile is read instead.
+
+        Raises Unfollowable where feed and snapshots do not meet for longer than it takes to put one in place.
+        """
+        for pause_s in PAUSES_S:
+            try:
+                return await known_to_index(
+                    self._redis, self._partition.partition, await self._newest.names(), self._model
+                )
+            except Unfollowable:
+                self._newest.forget()
+                await asyncio.sleep(pause_s)
+        return await known_to_index(self._redis, self._partition.partition, await self._newest.names(), self._model)
 
     async def _embed_queue(self, found: Findings) -> None:
         start = 0

@@ -1,5 +1,6 @@
 """What an index that starts now would know of a partition: the newest snapshot, then the change feed."""
 
+import asyncio
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,6 +47,24 @@ def snapshot_names(folder: Path, model: str) -> SnapshotNames:
             if ordinal < len(counts) and counts[ordinal]:
                 known.embedded.add(name)
     return SnapshotNames(dict(manifest.partitions), by_partition)
+
+
+class Newest:
+    """The ids of the newest snapshot, read when they are first asked for."""
+
+    def __init__(self, folder: Path, model: str) -> None:
+        self._folder, self._model = folder, model
+        self._names: SnapshotNames | None = None
+
+    async def names(self) -> SnapshotNames:
+        """Those of the snapshot that was the newest when they were read."""
+        if self._names is None:
+            self._names = await asyncio.to_thread(snapshot_names, self._folder, self._model)
+        return self._names
+
+    def forget(self) -> None:
+        """Read them again when they are next asked for: a newer snapshot may be there."""
+        self._names = None
 
 
 async def known_to_index(redis: Client, partition: int, snapshot: SnapshotNames, model: str) -> Known:

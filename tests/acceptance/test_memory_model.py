@@ -183,3 +183,29 @@ async def test_recall_as_of_a_time_answers_with_the_version_of_then(ada: Client,
     assert ids(await recall(ada, "what is the flag called", **asked)) == [second["id"]]
     assert ids(await recall(ada, "what is the flag called", as_of=recorded, **asked)) == [first["id"]]
     assert ids(await recall(ada, "what is the flag called", as_of="2020-01-01T00:00:00Z", **asked)) == []
+
+
+async def test_deleting_the_newest_version_deletes_every_version_of_a_memory(ada: Client, project: str):
+    first = await write(ada, "/v1/memories", project=project, content="The safe opens with 4711")
+    second = await change(ada, f"/v1/memories/{first['id']}", content="The safe opens with 0815")
+    third = await change(ada, f"/v1/memories/{first['id']}", content="The safe opens with 1234")
+    other = await write(ada, "/v1/memories", project=project, content="The garden is behind the house")
+    told = (await ada.delete(f"/v1/memories/{third['id']}")).json()
+    for one in (first, second, third):
+        assert (await ada.get(f"/v1/memories/{one['id']}", params={"after": told["position"]})).status_code == 404
+        assert (await ada.get(f"/v1/memories/{one['id']}/history")).status_code == 404
+    assert ids(await read(ada, "/v1/memories", project=project)) == [other["id"]]
+    for path in ("/v1/events", "/v1/export"):
+        text = (await ada.get(path, params={"project": project})).text
+        assert "The garden" in text
+        assert "The safe" not in text, path
+
+
+async def test_deleting_an_older_version_keeps_the_newer_ones(ada: Client, project: str):
+    first = await write(ada, "/v1/memories", project=project, content="The key is under the mat")
+    second = await change(ada, f"/v1/memories/{first['id']}", content="The key is in the drawer")
+    third = await change(ada, f"/v1/memories/{first['id']}", content="The key is at the neighbour's")
+    told = (await ada.delete(f"/v1/memories/{second['id']}")).json()
+    await read(ada, f"/v1/memories/{third['id']}", after=told["position"])
+    assert ids(await read(ada, "/v1/memories", project=project)) == [third["id"]]
+    assert (await read(ada, f"/v1/memories/{third['id']}"))["content"] == "The key is at the neighbour's"

@@ -13,8 +13,9 @@ from workshop import DIMENSIONS, PARTITIONS, TENANT, HashEmbedder, Workshop
 from ingest.commands.decide import Caller
 from ingest.connections import Client
 from ingest.ids import DocumentId
+from ingest.log.event_log import Stored
 from ingest.log.keys import CONSUMER, CONSUMER_GROUP, GenerationKeys, PartitionKeys
-from ingest.log.position import Token
+from ingest.log.position import Position, Token
 from projections.access import Reader
 from projections.documents.document import listings
 from projections.documents.observations import Observation
@@ -201,3 +202,31 @@ async def test_it_runs_once_a_day(store: Store):
     assert await store.job().run() is None
     store.shop.clock.advance(EVERY + timedelta(minutes=1))
     assert await store.job().run() is not None
+
+
+class SnapshotMeanwhile:
+    """The log of a store where a snapshot is written, and the feeds trimmed, while the first partition is checked."""
+
+    def __init__(self, shop: Workshop) -> None:
+        self._shop, self.written = shop, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._shop.log, name)
+
+    async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
+        if not self.written:
+            self.written = True
+            assert await self._shop.snapshot_job().run(force=True) is not None
+        return await self._shop.log.read(partition, after, limit)
+
+
+async def test_every_partition_is_compared_though_a_snapshot_trims_the_feeds_meanwhile(store: Store):
+    log = SnapshotMeanwhile(store.shop)
+    job = ReconcileJob(
+        store.redis, cast(Any, log), store.shop.folder / "snapshots", StandingEmbedder(Sized(0)), store.shop.clock, 60
+    )
+    report = await job.run(force=True)
+    assert report is not None
+    assert log.written
+    assert [one.not_compared for one in report.partitions] == [""] * PARTITIONS
+    assert not any(report.found.values())

@@ -4,7 +4,6 @@ One worker at a time, some partitions at a time: what is written down after each
 it again is harmless; of a clean store it changes nothing but the report.
 """
 
-import asyncio
 import logging
 import time
 from datetime import datetime, timedelta
@@ -17,7 +16,7 @@ from ingest.log.event_log import EventLog
 from ingest.log.keys import JOB_LEASE_TTL, MANIFEST, RECONCILE_LEASE
 from projections.embedding.live import Embedders
 from projections.reconciling.checks import PartitionCheck
-from projections.reconciling.known import snapshot_names
+from projections.reconciling.known import Newest
 from projections.reconciling.report import Report, load_report, save_report
 from workers.lease import lease
 
@@ -67,7 +66,7 @@ class ReconcileJob:
     async def _go_on(self, report: Report) -> Report:
         until = time.monotonic() + self._slice_s
         embedder = await self._embedders.refresh()
-        snapshot = await asyncio.to_thread(snapshot_names, self._snapshots, embedder.model)
+        snapshot = Newest(self._snapshots, embedder.model)
         for partition in range(report.next or 0, self._log.partitions):
             check = PartitionCheck(self._redis, self._log, partition, embedder.model, embedder.dimensions, snapshot)
             found = await check.run(to_ms(self._clock()))

@@ -1,0 +1,136 @@
+"""A node of a cluster without replicas is away: what starts meanwhile serves the partitions of the other nodes."""
+
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+from redis.crc import key_slot
+from servers import Cluster, Process
+from waiting import wait_until
+
+from api.cli.supervisor import Supervisor
+from ingest.log.keys import ACCESS_KEYS, EMBEDDER, MANIFEST, WORKERS
+from ingest.log.partitions import partition_of, session_route
+from ingest.valkey import EmbeddedValkey
+from tests.acceptance.running import Server, settings
+
+PARTITIONS = 12
+PATIENCE_S = 60.0
+OF_THE_SERVER = (MANIFEST, EMBEDDER, ACCESS_KEYS, WORKERS)
+"""Keys without which nothing starts; they are in fixed slots."""
+
+
+class Stack(NamedTuple):
+    """What runs."""
+
+    cluster: Cluster
+    server: Server
+
+    def node_of(self, key: str) -> Process:
+        """The primary of a key, of three that share the slots evenly."""
+        return self.cluster.nodes[int(key_slot(key.encode())) * 3 // 16384]
+
+    def partitions_of(self, node: Process) -> set[int]:
+        """The partitions on a node; every node is up."""
+        return {one for one in range(PARTITIONS) if self.cluster.primary_of(one) is node}
+
+
+@contextmanager
+def stack_in(folder: Path, cache_dir: Path) -> Generator[Stack]:
+    """A cluster of three primaries and one of each process."""
+    cluster, jobs = Cluster(folder / "cluster"), EmbeddedValkey(folder / "jobs")
+    with ExitStack() as opened:
+        opened.callback(cluster.stop)
+        cluster.start()
+        opened.callback(jobs.stop)
+        jobs.start()
+        chosen = settings(
+            folder / "data", cache_dir, redis_url=cluster.url, jobs_redis_url=jobs.url, embedder="none",
+            partitions=PARTITIONS,
+        )  # fmt: skip
+        server = Server.of(Supervisor(chosen, worker_niceness=0))
+        opened.callback(server.stop)
+        server.supervisor.start()
+        yield Stack(cluster, server)
+
+
+@pytest.fixture
+def stack(tmp_path: Path, cache_dir: Path) -> Generator[Stack]:
+    """An installation of its own: its nodes are killed."""
+    with stack_in(tmp_path, cache_dir) as stack:
+        yield stack
+
+
+async def answered(client: httpx.AsyncClient, partition: int) -> httpx.Response:
+    """What a write to a partition is answered."""
+    session = next(
+        name
+        for name in (f"s{n}" for n in range(10_000))
+        if partition_of(session_route("default", "atlas", name), PARTITIONS) == partition
+    )
+    return await client.post(
+        "/v1/observations", json={"session_id": session, "project": "atlas", "content": f"to {partition}"}
+    )
+
+
+def restart(stack: Stack) -> None:
+    """End the API and the worker, and start them anew."""
+    for child in (stack.server.supervisor.api, stack.server.supervisor.worker):
+        child.stop()
+        child.start()
+
+
+async def listening(client: httpx.AsyncClient) -> bool:
+    """Whether the API answers."""
+    try:
+        return (await client.get("/livez")).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def words(stack: Stack) -> str:
+    """What the processes that were started last have written."""
+    return stack.server.supervisor.api.last_words() + stack.server.supervisor.worker.last_words()
+
+
+async def test_processes_that_start_while_a_node_is_away_serve_the_partitions_of_the_others(stack: Stack):
+    needed = [stack.node_of(key) for key in OF_THE_SERVER]
+    away = next((node for node in stack.cluster.nodes if node not in needed), None)
+    assert away is not None, "every node has a key of the server"
+    lost = stack.partitions_of(away)
+    away.kill()
+    restart(stack)
+    async with stack.server.client() as client:
+        await wait_until(lambda: listening(client), PATIENCE_S)
+        for partition in sorted(set(range(PARTITIONS)) - lost):
+            answer = await answered(client, partition)
+            assert answer.status_code == 202, (partition, answer.text)
+            assert answer.json()["durability"] == "memory"
+        assert (await answered(client, min(lost))).status_code == 503
+    assert "Traceback" not in words(stack)
+
+
+async def test_processes_that_start_while_the_node_of_the_servers_own_keys_is_away_wait_for_it(stack: Stack):
+    away = stack.node_of(MANIFEST)
+    away.kill()
+    restart(stack)
+
+    def waits() -> bool:
+        return words(stack).count("a node of the cluster is away; waiting for it") >= 2
+
+    await wait_until(waits, PATIENCE_S)
+    assert stack.server.supervisor.api.pid is not None
+    assert stack.server.supervisor.worker.pid is not None
+    away.launch()
+    away.wait()
+    async with stack.server.client() as client:
+        await wait_until(lambda: listening(client), PATIENCE_S)
+
+        async def all_taken() -> bool:
+            return all([(await answered(client, one)).status_code == 202 for one in range(PARTITIONS)])
+
+        await wait_until(all_taken, PATIENCE_S)
+    assert "Traceback" not in words(stack)
