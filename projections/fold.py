@@ -26,7 +26,7 @@ __all__ = [
     "further_listings",
 ]
 
-NAME, VERSION = "documents", 3
+NAME, VERSION = "documents", 4
 """A change to what the fold makes of an event raises the version; a rebuild then brings old logs up to it."""
 
 _RULES: Mapping[type[EventData], Rule] = {

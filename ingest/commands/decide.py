@@ -393,7 +393,9 @@ def _forget(command: ForgetSubject, place: _Place) -> Decision:
 
     A caller that lists documents says which stream that is; of a single subject, its kind says it.
     """
-    if not command.documents and command.kind == "observation":
+    if command.kept and not command.documents:
+        command = replace(command, session_id="")
+    elif not command.documents and command.kind == "observation":
         _need_session(command)
     elif not command.documents and command.kind in _OF_A_PROJECT:
         command = replace(command, session_id="")
@@ -402,6 +404,8 @@ def _forget(command: ForgetSubject, place: _Place) -> Decision:
         subject=command.subject,
         reason=scrub_text(command.reason),
         documents=command.documents,
+        kept=command.kept,
+        sources=command.sources,
     )
     return _about(command.subject, command, place, data, causation=command.causation)
 

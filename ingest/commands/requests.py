@@ -260,12 +260,17 @@ class RetireSession(Command, frozen=True, kw_only=True, tag="retire_session"):
 
 
 class ForgetSubject(Command, frozen=True, kw_only=True, tag="forget"):
-    """Forget a subject that the caller has looked up: its place (project, session) and its documents are known."""
+    """Forget a subject that the caller has looked up: its place (project, session) and its documents are known.
+
+    `kept` and `sources`: see SubjectForgotten.
+    """
 
     kind: SubjectKind
     subject: Name
     reason: Annotated[str, Meta(max_length=512)] = ""
     documents: Annotated[list[Name], Meta(max_length=MAX_FORGOTTEN)] = []
+    kept: Annotated[list[Name], Meta(max_length=MAX_FORGOTTEN)] = []
+    sources: list[Name] = []
     causation: Name = ""
 
 

@@ -17,6 +17,9 @@ class SubjectForgotten(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `documents` are those of the event's own stream (a project, or one of its sessions); without any, the subject is the
     one document. A user, a project or a big session takes several of these events, in each of the streams concerned.
+
+    `kept` are documents of the stream that were derived from what is forgotten, and stay because something else says
+    the same; `sources` are what they are derived from no more.
     """
 
     TYPE: ClassVar[str] = "subject.forgotten"
@@ -26,6 +29,8 @@ class SubjectForgotten(Struct, frozen=True, kw_only=True, omit_defaults=True):
     subject: str
     reason: str = ""
     documents: list[str] = []
+    kept: list[str] = []
+    sources: list[str] = []
 
 
 class EventErased(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -75,7 +75,9 @@ def evolve(lesson: Lesson | None, recorded: Recorded, said: LessonEvent) -> Less
         case LessonRecorded():
             if lesson is None or lesson.retired_ms:
                 return _new(recorded, said)
-            return _reinforced(lesson, recorded).model_copy(update={"context": lesson.context or said.context})
+            sources = [*lesson.sources, *said.derived_from] if lesson.sources and said.derived_from else lesson.sources
+            changes = {"context": lesson.context or said.context, "derived_from": joined(dict.fromkeys(sources))}
+            return _reinforced(lesson, recorded).model_copy(update=changes)
         case _ if lesson is None:
             return None
         case LessonReinforced():

@@ -4,7 +4,7 @@ Whatever a document gave to others is taken back: a session loses what it took f
 summary; memories that were condensed together with a forgotten one are current again, and their summary goes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import cast
 
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from projections.documents import memories, sessions
 from projections.documents.actions import Action
 from projections.documents.commits import Commit
 from projections.documents.document import Mark, Tombstone, entries
+from projections.documents.joined import joined
 from projections.documents.ledgers import Entry, Ledger, ledger_id
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
@@ -34,15 +35,32 @@ from projections.folds.ledgers import erased_envelope, further_parts
 
 def named(said: SubjectForgotten) -> list[str]:
     """The ids of the documents that an event forgets."""
-    return said.documents or ([] if said.kind in ("session", "user", "project") else [said.subject])
+    if said.documents or said.kept or said.kind in ("session", "user", "project"):
+        return said.documents
+    return [said.subject]
 
 
 def _forgotten(batch: Batch, event: Recorded) -> None:
     """Observations before their session: what is left of it depends on them."""
-    names = named(cast(SubjectForgotten, event.data))
+    said = cast(SubjectForgotten, event.data)
+    names = named(said)
     before = batch.session(event)
     for name in sorted(names, key=lambda one: one.partition("_")[0] == SESSION):
         _forget(batch, event, DocumentId(name), names, before)
+    for name in said.kept:
+        _keep(batch, name, said.sources)
+
+
+def _keep(batch: Batch, name: str, gone: Collection[str]) -> None:
+    """A document that stays is not derived from what is forgotten any more."""
+    match known := batch.get(name):
+        case Memory(derived_from=sources):
+            batch.put(replace(known, derived_from=[one for one in sources if one not in gone]))
+        case Lesson(sources=sources) | Relation(sources=sources):
+            left = joined(one for one in sources if one not in gone)
+            batch.put(known.model_copy(update={"derived_from": left}))
+        case _:
+            pass
 
 
 def _forget(
@@ -225,7 +243,8 @@ def _erase_document(batch: Batch, document: Observation | Memory, stub: EventEra
 
 
 def _forgotten_reads(event: Recorded) -> set[str]:
-    found = set(named(cast(SubjectForgotten, event.data)))
+    said = cast(SubjectForgotten, event.data)
+    found = {*named(said), *said.kept}
     if event.envelope.session_id:
         found |= {session_of(event), summary_id(session_of(event)), ledger_id(session_of(event))}
     return found

@@ -187,7 +187,7 @@ def _targets(recorded: Recorded) -> list[str]:
     """The documents that an event is about, the one it makes first."""
     match recorded.data:
         case SubjectForgotten() as said:
-            return list(said.documents) or [said.subject]
+            return list(said.documents or said.kept) or [said.subject]
         case EventErased() as said:
             return [said.document]
         case ObservationRecorded():

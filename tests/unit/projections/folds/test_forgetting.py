@@ -1,14 +1,16 @@
 """Forgetting by marks, and the stubs that a replay folds."""
 
+from collections.abc import Sequence
+
 import pytest
-from factories import forgotten, learned, observed, place, remembered, said
+from factories import forgotten, learned, observed, place, recorded, remembered, said
 from given import given, id_of, later
 
 from ingest.events.envelope import Recorded
 from ingest.events.memory import MemoryVisibilityChanged
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
-from ingest.events.subject import EventErased
-from projections.documents.document import entries, marks, of_user
+from ingest.events.subject import EventErased, SubjectForgotten
+from projections.documents.document import derived, entries, marks, of_user
 from projections.documents.memories import memory_id
 from projections.documents.slots import Slot, slot_id
 from projections.folds.batch import mark_of
@@ -96,6 +98,45 @@ class TestSeveralDocuments:
         events = [SET, learned(2), forgotten(3, "project", "atlas", documents=[NOTES, id_of(learned(2))])]
         behind = [said(4, SlotSet(label="notes", content="b")), learned(5)]
         given(*events, *behind).when(*events).then_nothing()
+
+
+class TestKeptDocuments:
+    """What was derived from the forgotten and stays, because something else says the same."""
+
+    MADE = remembered(1, "redis needs a restart", derived_from=["sum_1", "sum_2", "sum_3"])
+    RULE = learned(2, derived_from=["act_1", "act_2"])
+
+    def kept(self, n: int, *names: str, sources: Sequence[str]) -> Recorded:
+        said = SubjectForgotten(kind="session", subject="s1", kept=list(names), sources=list(sources))
+        return recorded(said, place(n), event_id=f"k{n}", session_id="")
+
+    def test_a_memory_is_derived_from_what_is_left(self):
+        name = memory_id(self.MADE)
+        found = given(self.MADE).when(self.kept(3, name, sources=["sum_1", "sum_9"]))
+        memory = found.memory(self.MADE)
+        assert (memory.derived_from, memory.is_latest, found.erased()) == (["sum_2", "sum_3"], True, [])
+        assert name not in found.store.listings.get(derived("sum_1"), ())
+        assert name in found.store.listings[derived("sum_2")]
+        found.then_replay_is_the_same()
+
+    def test_a_lesson_is_derived_from_what_is_left(self):
+        found = given(self.RULE).when(self.kept(3, id_of(self.RULE), sources=["act_1"]))
+        assert found.lesson(self.RULE).sources == ["act_2"]
+        found.then_replay_is_the_same()
+
+    def test_it_can_be_forgotten_later(self):
+        names = [memory_id(self.MADE), id_of(self.RULE)]
+        found = given(self.MADE, self.RULE, self.kept(3, *names, sources=["sum_1", "act_1"]))
+        found.when(forgotten(4, "project", "atlas", documents=names))
+        assert found.erased() == [place(1), place(2)]
+        found.then_replay_is_the_same()
+
+    def test_what_is_not_there_is_not_made(self):
+        given(self.kept(3, memory_id(self.MADE), id_of(self.RULE), sources=["sum_1"])).then_nothing()
+
+    def test_applied_again_it_changes_nothing(self):
+        event = self.kept(3, memory_id(self.MADE), sources=["sum_1"])
+        given(self.MADE, event).when(event).then_nothing()
 
 
 @pytest.mark.parametrize("event", [observed(1), remembered(1, "likes tea"), learned(1), SET], ids=str)

@@ -160,3 +160,16 @@ class TestForgetting:
 
     def test_a_stored_severity_of_other_days_is_kept(self):
         assert given(learned(1, severity="high")).lesson(FIRST).severity == "high"
+
+
+class TestSources:
+    def test_a_derived_lesson_that_is_derived_again_names_all_its_sources(self):
+        again = learned(2, derived_from=["mem_2", "mem_1"])
+        found = given(learned(1, derived_from=["mem_1"])).when(again)
+        assert found.lesson(again).sources == ["mem_1", "mem_2"]
+        found.then_replay_is_the_same()
+
+    def test_a_lesson_that_somebody_stated_is_derived_from_nothing(self):
+        """It would go with sources that it does not need."""
+        again = learned(2, derived_from=["mem_1"])
+        assert given(learned(1)).when(again).lesson(again).sources == []
