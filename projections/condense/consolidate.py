@@ -1,7 +1,8 @@
 """Consolidation: what many observations, sessions or memories have in common, by agentmemory's rules.
 
-Guarantee: pure and extractive. The same members give the same text, so that consolidating again changes nothing; the
-title depends on the concept alone, so that new members give a new version of the same memory.
+Guarantee: pure and extractive: of sentences that somebody said, each with the sources that say it. The same members
+give the same text, so that consolidating again changes nothing; the title depends on the concept alone, so that new
+members give a new version of the same memory.
 """
 
 import re
@@ -11,11 +12,13 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from ingest.log.position import Position
-from projections.condense.accounts import account, in_time, is_bare_call
+from projections.condense.accounts import account, in_time
+from projections.condense.claims import claim_groups, is_claim, is_plan, is_sentence, is_topic, mentions, names_of
+from projections.condense.provenance import says
 from projections.condense.sentences import (
+    ALIKE,
     alike_groups,
     best,
-    distinct,
     fitting,
     leading,
     shortened,
@@ -42,6 +45,7 @@ PATTERN = "pattern"
 _LINE_CHARS = 240
 _FEWEST_TERMS = 3
 """A statement of fewer is in every session ("All tests pass.") and tells nothing."""
+_ADDRESSED = re.compile(r"\b(?:you|your|yours|please)\b|\A\W*(?:yes|no|sure|thanks?),", re.IGNORECASE)
 _STEP = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?P<step>.*\S)", re.MULTILINE)
 
 
@@ -50,6 +54,21 @@ class Group(Struct, frozen=True):
 
     concept: str
     members: list[Observation]
+
+
+class Topic(Struct, frozen=True):
+    """The memory that stands for a group; `sources` are the members whose words it has."""
+
+    title: str
+    content: str
+    sources: list[str]
+
+
+class Fact(Struct, frozen=True):
+    """A sentence, and the digests that state it, or nearly the same, by their place among those given."""
+
+    content: str
+    sources: list[int]
 
 
 class Procedure(Struct, frozen=True):
@@ -67,34 +86,41 @@ def groups(
     max_groups: int = 10,
     top: int = 8,
 ) -> list[Group]:
-    """Returns the largest groups of important observations that share a concept, ties by concept.
+    """Returns the largest groups of important observations that say something of a concept, ties by concept.
 
-    Of each only the `top` most important members, the newest of equals. An observation may be in several groups.
+    An observation says something of a concept in a sentence with it. Names of tools and keys, paths and tags of the
+    server are no concepts. Of each group only the `top` most important members, the newest of equals. An observation
+    may be in several groups.
     """
+    seen = sorted((one for one in observations if one.importance >= min_importance), key=in_time)
+    names = names_of(seen)
     by_concept: defaultdict[str, list[Observation]] = defaultdict(list)
-    for observation in sorted(observations, key=in_time):
-        if observation.importance >= min_importance:
-            for concept in {concept.strip().lower() for concept in observation.concepts} - {""}:
+    for observation in seen:
+        said = _sentences(observation)
+        for concept in {concept.strip().lower() for concept in observation.concepts}:
+            if is_topic(concept, names) and any(mentions(one, concept) for one in said):
                 by_concept[concept].append(observation)
     large = [(concept, members) for concept, members in by_concept.items() if len(members) >= min_members]
     large.sort(key=lambda one: (-len(one[1]), one[0]))
     return [Group(concept, _top(members, top)) for concept, members in large[:max_groups]]
 
 
-def memory_of(group: Group) -> tuple[str, str]:
-    """Returns the title and the content of the memory that stands for a group; the content begins with the title.
+def memory_of(group: Group) -> Topic:
+    """Returns the memory that stands for a group; its content begins with its title.
 
-    Each member gives its most central statement, in time order, said once.
+    Each member gives its most central sentence about the concept, in time order, said once.
     """
     title = shortened(f"About {group.concept}", TITLE_CHARS)
-    said = [statements(account(member)) or [shortened(account(member), _LINE_CHARS)] for member in group.members]
-    leads = [lead for _, lead in leading(said)]
-    different = [leads[index] for index in distinct([term_set(lead) for lead in leads])]
-    lines = [f"- {shortened(lead, _LINE_CHARS)}" for lead in different if lead]
-    return title, "\n".join(fitting([title, *lines], CONTENT_CHARS, "\n"))
+    said = [[one for one in _sentences(member) if mentions(one, group.concept)] for member in group.members]
+    leads = [shortened(lead, _LINE_CHARS) for _, lead in leading(said)]
+    different = [f"- {leads[group[0]]}" for group in claim_groups(leads, ALIKE)]
+    content = "\n".join(fitting([title, *different], CONTENT_CHARS, "\n"))
+    return Topic(
+        title, content, [one.id for one, lead in zip(group.members, leads, strict=True) if says(content, lead)]
+    )
 
 
-def facts(summaries: Sequence[Digest]) -> list[str]:
+def facts(summaries: Sequence[Digest]) -> list[Fact]:
     """Returns what holds across sessions: what at least two digests state, and what was decided; the surest first.
 
     `summaries` are in time order; the newest 20 count, fewer than five give nothing. A fact is in its newest wording.
@@ -102,23 +128,23 @@ def facts(summaries: Sequence[Digest]) -> list[str]:
     if len(summaries) < FEWEST_SESSIONS:
         return []
     said: list[tuple[int, bool, str]] = []
-    for age, one in enumerate(reversed(summaries[-NEWEST_SESSIONS:])):
-        said += [(age, True, decision) for decision in one.decisions]
-        said += [(age, False, stated) for stated in statements_of(one.narrative)]
+    for place in range(len(summaries) - 1, max(-1, len(summaries) - 1 - NEWEST_SESSIONS), -1):
+        one = summaries[place]
+        said += [(place, True, decision) for decision in one.decisions if _is_fact(decision)]
+        said += [(place, False, stated) for stated in statements_of(one.narrative)]
     sets = [term_set(text) for *_, text in said]
-    ranked: list[tuple[int, str]] = []
-    for group in alike_groups(sets, RECURS_FROM):
-        sessions = {said[index][0] for index in group}
+    ranked: list[Fact] = []
+    for group in claim_groups([text for *_, text in said], RECURS_FROM):
+        sessions = sorted({said[index][0] for index in group})
         decided = any(said[index][1] for index in group)
         if len(sets[group[0]]) >= _FEWEST_TERMS and (len(sessions) > 1 or decided):
-            ranked.append((len(sessions), said[group[0]][2]))
-    chosen = sorted(range(len(ranked)), key=lambda index: -ranked[index][0])[:FACTS]
-    return [ranked[index][1] for index in chosen]
+            ranked.append(Fact(said[group[0]][2], sessions))
+    return sorted(ranked, key=lambda fact: -len(fact.sources))[:FACTS]
 
 
 def statements_of(narrative: str) -> list[str]:
-    """Returns what a digest's narrative states, without tool calls that only name their target."""
-    return [said for said in statements(narrative) if not is_bare_call(said)]
+    """Returns the sentences of a digest's narrative that claim something: no tool calls, output or next steps."""
+    return [said for said in statements(narrative) if _is_fact(said)]
 
 
 def procedures(memories: Iterable[Memory]) -> list[Procedure]:
@@ -140,6 +166,15 @@ def procedures(memories: Iterable[Memory]) -> list[Procedure]:
         if len(sessions) > 1 and latest is not None:
             found.append((len(sessions), _procedure(latest, members)))
     return [procedure for _, procedure in sorted(found, key=lambda one: -one[0])]
+
+
+def _sentences(observation: Observation) -> list[str]:
+    return [said for said in statements(account(observation)) if is_sentence(said) and not is_plan(said)]
+
+
+def _is_fact(said: str) -> bool:
+    """A claim that is not told to somebody: what holds for whom one talks to is no fact of the project."""
+    return is_claim(said) and _ADDRESSED.search(said) is None
 
 
 def _top(members: Sequence[Observation], count: int) -> list[Observation]:

@@ -5,12 +5,20 @@ to check.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
 from projections.condense.accounts import MODIFYING
-from projections.condense.sentences import closed, distinct_texts, fitting, pieces, shortened, statements
+from projections.condense.claims import claim_groups, is_claim
+from projections.condense.sentences import (
+    ALIKE,
+    closed,
+    fitting,
+    pieces,
+    shortened,
+    statements,
+)
 from projections.condense.sessions import digest
 from projections.documents.observations import Observation
 from projections.frontier import is_finished
@@ -42,13 +50,20 @@ class DoneAction(Struct, frozen=True):
     files: list[str] = []
 
 
+class Taught(Struct, frozen=True):
+    """A rule that a chain of actions teaches, and the actions that say so."""
+
+    content: str
+    sources: list[str]
+
+
 class Crystal(Struct, frozen=True):
     """What a chain of actions came to."""
 
     narrative: str
     key_outcomes: list[str]
     files_affected: list[str]
-    lessons: list[str]
+    lessons: list[Taught]
 
 
 def crystallize(actions: Sequence[DoneAction], observations: Sequence[Observation] = ()) -> Crystal:
@@ -66,14 +81,7 @@ def crystallize(actions: Sequence[DoneAction], observations: Sequence[Observatio
 
 def _narrative(actions: Sequence[DoneAction], observations: Sequence[Observation]) -> str:
     """What became of each action, then what the observations tell."""
-    lines = [
-        closed(
-            _outcome(action)
-            if is_finished(action.status)
-            else f"{shortened(action.title, _TITLE_CHARS)}: {action.status}"
-        )
-        for action in actions
-    ]
+    lines = [closed(line) for action in actions for line in told(action)]
     seen = digest(observations)
     return " ".join(fitting(lines + (pieces(seen.narrative) if seen else []), NARRATIVE_CHARS, " "))
 
@@ -92,6 +100,21 @@ def _files(actions: Iterable[DoneAction], observations: Iterable[Observation]) -
     return list(dict.fromkeys(named + modified))[:FILES]
 
 
-def _lessons(actions: Iterable[DoneAction]) -> list[str]:
-    said = [said for action in actions for text in (action.result, action.description) for said in statements(text)]
-    return distinct_texts([rule for rule in said if _RULE.search(rule)])[:LESSONS]
+def told(action: DoneAction) -> list[str]:
+    """Returns what a crystal tells of an action: its outcome, or what became of it instead."""
+    if is_finished(action.status):
+        return [_outcome(action)]
+    return [f"{shortened(action.title, _TITLE_CHARS)}: {action.status}"]
+
+
+def _lessons(actions: Iterable[DoneAction]) -> list[Taught]:
+    said = [(action.id, rule) for action in actions for rule in _rules(action)]
+    groups = claim_groups([rule for _, rule in said], ALIKE)
+    return [Taught(said[group[0]][1], list(dict.fromkeys(said[index][0] for index in group))) for group in groups][
+        :LESSONS
+    ]
+
+
+def _rules(action: DoneAction) -> Iterator[str]:
+    for text in (action.result, action.description):
+        yield from (said for said in statements(text) if _RULE.search(said) and is_claim(said))

@@ -62,7 +62,9 @@ def crystal(kept: View, lessons: Iterable[View] = ()) -> Record:
         "narrative": narrative,
         "keyOutcomes": outcomes.split("\n- ") if outcomes else [],
         "filesAffected": list(kept["files"]),
-        "lessons": [one["content"] for one in lessons if actions and actions == set(one["derived_from"])],
+        "lessons": [
+            one["content"] for one in lessons if one["derived_from"] and actions.issuperset(one["derived_from"])
+        ],
         "sourceActionIds": list(kept["references"]),
         "project": kept["project"],
         "createdAt": iso(kept["recorded_at"]),

@@ -45,8 +45,8 @@ from mcp_gateway.tools.agentmemory import condense, recall, sessions
 from mcp_gateway.tools.agentmemory.answers import failed
 from mcp_gateway.tools.agentmemory.asking import MAX_LIMIT, Arguments, chosen, count, needed
 from mcp_gateway.tools.tool import Door
+from projections.condense import claims
 from projections.dialects import agentmemory_knowledge as dialect
-from projections.operations.condensing.consolidation import CONSOLIDATED
 from projections.queries import near
 from projections.queries.views import view
 
@@ -118,21 +118,23 @@ async def build_graph(request: Request) -> Response:
 async def semantic(request: Request) -> Response:
     """Facts that several sessions agree on."""
     said = asked_in_query(request, LISTED)
-    found = [dialect.fact(one) for one in await _tagged(door(request), said, "fact", CONSOLIDATED)]
+    found = [dialect.fact(one) for one in await _tagged(door(request), said, claims.FACT, claims.CONSOLIDATED)]
     return Json({"semantic": found, "items": found, "total": len(found)})
 
 
 async def procedural(request: Request) -> Response:
     """How things are done, as several memories say."""
     said = asked_in_query(request, LISTED)
-    found = [dialect.procedure(one) for one in await _tagged(door(request), said, "procedure", CONSOLIDATED)]
+    found = [
+        dialect.procedure(one) for one in await _tagged(door(request), said, claims.PROCEDURE, claims.CONSOLIDATED)
+    ]
     return Json({"procedural": found, "items": found, "total": len(found)})
 
 
 async def crystals(request: Request) -> Response:
     """What chains of finished actions came to; of a session, its own and those it has actions of."""
     said, through = asked_in_query(request, CRYSTALS_FIELDS), door(request)
-    kept = await _tagged(through, {**said, "limit": MAX_LISTED}, "crystal")
+    kept = await _tagged(through, {**said, "limit": MAX_LISTED}, claims.CRYSTAL)
     learned = await through.queries.lessons.surest(
         through.reader(), None, system_clock(), source="crystal", limit=MAX_LISTED
     )

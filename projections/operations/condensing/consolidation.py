@@ -1,28 +1,29 @@
 """Consolidating a project: memories about what its observations have in common, facts, procedures."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Literal, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ingest.commands.decide import Caller
 from ingest.commands.requests import Remember, ReviseMemory
-from projections.access import Reader
+from ingest.log.partitions import partition_of, project_route
+from projections.access import Reader, may_read
 from projections.condense import consolidate as rules
-from projections.documents.document import memories, summaries, timeline
+from projections.condense.claims import CONSOLIDATED, FACT, PROCEDURE, Claim
+from projections.condense.sentences import ALIKE
+from projections.documents.document import derived, memories, summaries, timeline
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.summaries import Summary
-from projections.operations.condensing.evidence import PROJECT_MEMORIES, digest_of, fingerprint, newest
+from projections.operations.condensing.evidence import PROJECT_MEMORIES, digest_of, fingerprint, is_made, newest
 from projections.operations.condensing.writing import Writing
 from projections.operations.current import Current
 
 PROJECT_OBSERVATIONS = 1_000
 SUMMARIES_READ = 20
-CONSOLIDATED = "consolidated"
-"""Tag of memories that consolidating made."""
-MAX_SOURCES = 200
 Part = Literal["memories", "facts", "procedures"]
 PARTS: tuple[Part, ...] = get_args(Part)
 """What one consolidation makes."""
@@ -62,12 +63,13 @@ class Consolidation:
         kept = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
         public = [one for one in kept if one.visibility == "public"]
         important = [one for one in seen if one.importance >= rules.MIN_IMPORTANCE]
+        known = _Known(await self._made(public, [*important, *told], reader, project))
         writing, made = Writing(self._current, caller), 0
         if "memories" in parts and len(important) >= fewest_observations:
             groups = await asyncio.to_thread(rules.groups, important)
-            made = await _write_groups(groups, public, project, writing)
-        facts = await _write_facts(told, project, writing) if "facts" in parts else 0
-        procedures = await _write_procedures(public, project, writing) if "procedures" in parts else 0
+            made = await _write_groups(groups, known, project, writing)
+        facts = await _write_facts(told, known, project, writing) if "facts" in parts else 0
+        procedures = await _write_procedures(public, known, project, writing) if "procedures" in parts else 0
         return Consolidated(
             memories=made,
             facts=facts,
@@ -77,68 +79,63 @@ class Consolidation:
             position=writing.position,
         )
 
+    async def _made(
+        self, newest_kept: Sequence[Memory], sources: Sequence[Observation | Summary], reader: Reader, project: str
+    ) -> list[Memory]:
+        """The project's consolidated memories that this may revise: the newest, and those made of these sources."""
+        documents = self._current.documents
+        home = [partition_of(project_route(reader.tenant, project), documents.partitions)]
+        names = await documents.members_of([derived(one.id) for one in sources], home)
+        found = [one.document for one in await documents.find_all(list(dict.fromkeys(names)))]
+        by_id = {one.id: one for one in (*newest_kept, *found) if isinstance(one, Memory) and may_read(one, reader)}
+        return [
+            one
+            for one in by_id.values()
+            if one.is_latest and one.visibility == "public" and one.project == project and is_made(one)
+        ]
 
-async def _write_groups(groups: Sequence[rules.Group], known: Sequence[Memory], project: str, writing: Writing) -> int:
+
+async def _write_groups(groups: Sequence[rules.Group], known: "_Known", project: str, writing: Writing) -> int:
     """One memory a group; a new version of the one about the same concept, if there is one."""
-    current = {one.title: one for one in known if one.is_latest and CONSOLIDATED in one.tags}
     written = 0
     for group in groups:
-        title, content = rules.memory_of(group)
-        sources = [one.id for one in group.members]
-        old = current.get(title)
-        if old is not None and old.content == content:
-            continue
-        event_id = f"consolidated:{fingerprint(content, *sorted(sources))}"
-        command: Remember | ReviseMemory
-        if old is None:
-            command = Remember(
-                event_id=event_id,
+        topic = rules.memory_of(group)
+        written += await known.write(
+            Remember(
+                event_id=f"consolidated:{fingerprint(topic.content, *sorted(topic.sources))}",
                 project=project,
-                content=content,
-                title=title,
+                content=topic.content,
+                title=topic.title,
                 tags=[CONSOLIDATED],
                 concepts=[group.concept],
-                derived_from=list(sources),
-            )
-        else:
-            command = ReviseMemory(
-                event_id=event_id,
-                project=project,
-                memory=old.id,
-                content=content,
-                memory_type=old.memory_type,
-                purpose=old.purpose,
-                title=title,
-                tags=old.tags,
-                concepts=old.concepts,
-                importance=old.importance,
-                owner=old.owner,
-                derived_from=list(dict.fromkeys([*old.derived_from, *sources]))[-MAX_SOURCES:],
-            )
-        await writing.give(command)
-        written += 1
+                derived_from=topic.sources,
+            ),
+            known.find([CONSOLIDATED], lambda one, concept=group.concept: one.concepts[:1] == [concept]),
+            writing,
+        )
     return written
 
 
-async def _write_facts(told: Sequence[Summary], project: str, writing: Writing) -> int:
-    """One memory a fact."""
-    evidence = sorted(one.position for one in told)
-    facts = rules.facts([digest_of(one) for one in reversed(told)])
+async def _write_facts(told: Sequence[Summary], known: "_Known", project: str, writing: Writing) -> int:
+    """One memory a fact; a new version of the one that says the same or nearly so, if there is one."""
+    in_time = list(reversed(told))
+    facts = rules.facts([digest_of(one) for one in in_time])
     for fact in facts:
+        sources = [in_time[place].id for place in fact.sources]
         command = Remember(
-            event_id=f"fact:{fingerprint(fact, *evidence)}",
+            event_id=f"fact:{fingerprint(fact.content, *sorted(sources))}",
             project=project,
-            content=fact,
-            tags=["fact", CONSOLIDATED],
-            derived_from=[one.id for one in told],
+            content=fact.content,
+            tags=[FACT, CONSOLIDATED],
+            derived_from=list(sources),
         )
-        await writing.give(command)
+        await known.write(command, known.find(command.tags, _saying(fact.content)), writing)
     return len(facts)
 
 
-async def _write_procedures(known: Sequence[Memory], project: str, writing: Writing) -> int:
-    """One memory a procedure."""
-    procedures = rules.procedures([one for one in known if CONSOLIDATED not in one.tags])
+async def _write_procedures(told: Sequence[Memory], known: "_Known", project: str, writing: Writing) -> int:
+    """One memory a procedure; a new version of the one of the same name, if there is one."""
+    procedures = rules.procedures([one for one in told if not is_made(one)])
     for procedure in procedures:
         command = Remember(
             event_id=f"procedure:{fingerprint(procedure.name, *procedure.steps, *sorted(procedure.sources))}",
@@ -146,8 +143,55 @@ async def _write_procedures(known: Sequence[Memory], project: str, writing: Writ
             content="\n".join([procedure.name, *(f"{n}. {step}" for n, step in enumerate(procedure.steps, 1))]),
             title=procedure.name[:80],
             memory_type="procedural",
-            tags=["procedure", CONSOLIDATED],
+            tags=[PROCEDURE, CONSOLIDATED],
             derived_from=list(procedure.sources),
         )
-        await writing.give(command)
+        named = known.find(command.tags, lambda one, title=command.title: one.title == title)
+        await known.write(command, named, writing)
     return len(procedures)
+
+
+def _saying(content: str) -> Callable[[Memory], bool]:
+    claim = Claim.of(content)
+    return lambda one: one.content == content or claim.is_said_by(Claim.of(one.content), ALIKE)
+
+
+class _Known:
+    """The consolidated memories that a run may make new versions of, each of them once.
+
+    Which one that is, is told by what it is about and never by how alike texts are as a whole: two topics may be in
+    nearly the same words. So none of them takes the place of another, nor of what somebody wrote.
+    """
+
+    def __init__(self, made: Iterable[Memory]) -> None:
+        self._made = {one.id: one for one in made}
+
+    def find(self, tags: Sequence[str], wanted: Callable[[Memory], bool]) -> Memory | None:
+        """The first that has just these tags and is wanted."""
+        return next((one for one in self._made.values() if sorted(one.tags) == sorted(tags) and wanted(one)), None)
+
+    async def write(self, command: Remember, old: Memory | None, writing: Writing) -> bool:
+        """Write a memory, as the next version of `old` if there is one; False where that says it all already."""
+        if old is None:
+            await writing.give(replace(command, keep_duplicates=True))
+            return True
+        del self._made[old.id]
+        if old.content == command.content and sorted(old.derived_from) == sorted(command.derived_from):
+            return False
+        revision = ReviseMemory(
+            event_id=f"{command.event_id}:{old.id}",  # what it says may come back to what an older version said
+            project=command.project,
+            memory=old.id,
+            content=command.content,
+            memory_type=old.memory_type,
+            purpose=old.purpose,
+            title=command.title,
+            tags=old.tags,
+            concepts=old.concepts,
+            importance=old.importance,
+            owner=old.owner,
+            keep_duplicates=True,
+            derived_from=command.derived_from,
+        )
+        await writing.give(revision)
+        return True

@@ -11,6 +11,8 @@ from ingest.commands.requests import RecordLesson, Remember, WriteAction
 from ingest.errors import CommandRejected, NotFound
 from projections.access import Reader
 from projections.condense import crystal as rules
+from projections.condense.claims import CRYSTAL
+from projections.condense.provenance import says
 from projections.documents.actions import Action
 from projections.operations.condensing.evidence import fingerprint
 from projections.operations.condensing.writing import Writing
@@ -44,7 +46,8 @@ class Crystals:
     ) -> Crystallized:
         """A memory and lessons from a chain of finished actions; raises NotFound, CommandRejected if unfinished.
 
-        They are of the project that is named, else of the first action's; the memory is of the session that is named.
+        They are of the project that is named, else of the first that one of the actions has, else of that of the
+        session; the memory is of the session that is named.
         The same actions again in the same project are the same crystal.
         """
         chosen = await self._current.find_all(list(dict.fromkeys(action_ids)), Action, reader)
@@ -54,31 +57,35 @@ class Crystals:
         unfinished = [one.id for one in chosen if one.is_open]
         if unfinished:
             raise CommandRejected(f"actions are not finished: {', '.join(unfinished[:5])}", "action_ids")
-        made = rules.crystallize([_done(one) for one in chosen])
-        project, ids = project or chosen[0].project, [one.id for one in chosen]
+        done = [done_action(one) for one in chosen]
+        made = rules.crystallize(done)
+        project = project or next((one.project for one in chosen if one.project), "")
+        if not project and (session := session_id or chosen[0].session_id):
+            project = await self._project_of(session, reader)
+        ids = [one.id for one in chosen]
         writing = Writing(self._current, caller)
         remembered = await writing.give(
             Remember(
                 event_id=f"crystal:{fingerprint(*sorted(ids))}",
                 project=project,
                 session_id=session_id,
-                content="\n".join([made.narrative, *(f"- {one}" for one in made.key_outcomes)]),
+                content=(content := "\n".join([made.narrative, *(f"- {one}" for one in made.key_outcomes)])),
                 memory_type="procedural",
-                tags=["crystal"],
+                tags=[CRYSTAL],
                 files=made.files_affected,
                 references=ids,
-                derived_from=ids,
+                derived_from=_told_in(content, done) or ids,
                 keep_duplicates=True,
             )
         )
-        for text in made.lessons:
+        for taught in made.lessons:
             lesson = RecordLesson(
-                event_id=f"crystal:{fingerprint(text, *sorted(ids))}",
+                event_id=f"crystal:{fingerprint(taught.content, *sorted(ids))}",
                 project=project,
-                content=text,
+                content=taught.content,
                 confidence=CRYSTAL_CONFIDENCE,
-                origin="crystal",
-                derived_from=ids,
+                origin=CRYSTAL,
+                derived_from=list(taught.sources),
             )
             await writing.give(lesson)
         for one in chosen:
@@ -94,14 +101,27 @@ class Crystals:
             narrative=made.narrative,
             key_outcomes=made.key_outcomes,
             files_affected=made.files_affected,
-            lessons=made.lessons,
+            lessons=[one.content for one in made.lessons],
             source_action_ids=ids,
             created_at=self._clock(),
             position=writing.position,
         )
 
+    async def _project_of(self, session_id: str, reader: Reader) -> str:
+        """The project of a session; empty where there is none, or several projects have one of that id."""
+        try:
+            return (await self._current.session(session_id, None, reader)).project
+        except (CommandRejected, NotFound):
+            return ""
 
-def _done(action: Action) -> rules.DoneAction:
+
+def _told_in(content: str, done: Sequence[rules.DoneAction]) -> list[str]:
+    """The actions that a crystal's text tells of: of a long chain not all find room."""
+    return [one.id for one in done if any(says(content, line) for line in rules.told(one))]
+
+
+def done_action(action: Action) -> rules.DoneAction:
+    """A finished action as the rules know it."""
     return rules.DoneAction(
         id=action.id,
         title=action.title,

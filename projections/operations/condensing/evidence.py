@@ -6,8 +6,10 @@ from typing import TypeVar
 
 from ingest.log.partitions import partition_of, session_route
 from projections.access import Reader, may_read
+from projections.condense.claims import MADE_TAGS
 from projections.condense.sessions import Digest
 from projections.documents.document import session_observations
+from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session
 from projections.documents.summaries import Summary
@@ -29,6 +31,11 @@ def fingerprint(*parts: str) -> str:
 def digest_of(told: Summary) -> Digest:
     """A summary as the rules make it."""
     return Digest(told.title, told.narrative, told.decisions, told.files, told.concepts, told.observation_count)
+
+
+def is_made(kept: Memory) -> bool:
+    """Whether the server made a memory of other documents: it says nothing that those do not."""
+    return bool(kept.condensed) or bool(kept.derived_from and MADE_TAGS.intersection(kept.tags))
 
 
 def readable(found: Sequence[Observation], reader: Reader | None) -> list[Observation]:

@@ -1,6 +1,7 @@
 """Reflecting on a project: insights from what its memories and lessons have in common."""
 
 import asyncio
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -8,13 +9,20 @@ from ingest.clock import Clock
 from ingest.commands.decide import Caller
 from ingest.commands.requests import RecordLesson
 from projections.access import Reader
-from projections.condense.insights import Item, insights
+from projections.condense.claims import Claim
+from projections.condense.insights import Insight, Item, insights
+from projections.condense.sentences import ALIKE
 from projections.documents.document import lessons, memories
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
-from projections.operations.condensing.evidence import PROJECT_MEMORIES, fingerprint, newest
+from projections.operations.condensing.evidence import PROJECT_MEMORIES, fingerprint, is_made, newest
 from projections.operations.condensing.writing import Writing
 from projections.operations.current import Current
+
+REFLECTION = "reflection"
+"""The origin of lessons that reflecting made."""
+MEMORY_CONFIDENCE = 0.5
+"""Of what a memory says: that it was said, as a lesson that nobody confirmed."""
 
 
 class Reflected(Struct, frozen=True, kw_only=True):
@@ -40,28 +48,44 @@ class Reflection:
         learned = await newest(documents, lessons(tenant, project), Lesson, PROJECT_MEMORIES, reader)
         now = self._clock()
         items = [
-            Item(one.id, [*one.concepts, *one.tags], one.content, one.importance / 10)
+            Item(one.id, [*one.concepts, *one.tags], one.content, MEMORY_CONFIDENCE, one.session_id)
             for one in kept
-            if one.is_latest and one.visibility == "public"
+            if one.is_latest and one.visibility == "public" and not is_made(one)
         ]
         items += [
-            Item(one.id, one.tag_list, one.content, one.confidence_at(now))
+            Item(one.id, one.tag_list, one.content, one.confidence_at(now), one.derived_from)
             for one in learned
-            if not one.retired_ms and one.origin != "reflection"
+            if not one.retired_ms and one.origin != REFLECTION
         ]
-        known = {one.content.strip().lower() for one in learned if not one.retired_ms}
-        found = await asyncio.to_thread(insights, items, max_clusters)
+        live = [one for one in learned if not one.retired_ms]
+        found = await asyncio.to_thread(lambda: _with_known(insights(items, max_clusters), live))
         writing, fresh = Writing(self._current, caller), 0
-        for insight in found:
+        for insight, known in found:
+            content = insight.content if known is None else known.content
             command = RecordLesson(
-                event_id=f"insight:{fingerprint(insight.content, *sorted(insight.sources))}",
+                event_id=f"insight:{fingerprint(content, *sorted(insight.sources))}",
                 project=project,
-                content=insight.content,
+                content=content,
                 confidence=insight.confidence,
                 tags=list(insight.concepts),
-                origin="reflection",
+                origin=REFLECTION,
                 derived_from=list(insight.sources),
             )
             await writing.give(command)
-            fresh += insight.content.strip().lower() not in known
+            fresh += known is None
         return Reflected(insights=fresh, reinforced=len(found) - fresh, items=len(items), position=writing.position)
+
+
+def _with_known(found: Sequence[Insight], live: Sequence[Lesson]) -> list[tuple[Insight, Lesson | None]]:
+    """Each insight, and the lesson that claims the same; of an overview, the one that is its concept's."""
+    claims = [(Claim.of(one.content), one) for one in live]
+    return [(insight, _known(insight, claims)) for insight in found]
+
+
+def _known(insight: Insight, claims: Sequence[tuple[Claim, Lesson]]) -> Lesson | None:
+    said, heading = Claim.of(insight.content), f"{insight.concepts[0]}: "
+    overview = insight.content.startswith(heading)
+    for claim, one in claims:
+        if said.is_said_by(claim, ALIKE) or (overview and one.origin == REFLECTION and one.content.startswith(heading)):
+            return one
+    return None

@@ -3,7 +3,7 @@
 import pytest
 from condensing import called, saw
 
-from projections.condense.crystal import LESSONS, NARRATIVE_CHARS, DoneAction, crystallize
+from projections.condense.crystal import LESSONS, NARRATIVE_CHARS, DoneAction, Taught, crystallize
 
 CHAIN = [
     DoneAction("a1", "Rotate the token", result="The token was rotated. Always rotate before the deploy window."),
@@ -19,7 +19,15 @@ def test_the_narrative_tells_each_action_and_the_outcomes_only_the_done_ones():
 
 
 def test_sentences_that_state_a_rule_become_lessons():
-    assert crystallize(CHAIN).lessons == ["Always rotate before the deploy window.", "Don't raise it above fifty."]
+    assert crystallize(CHAIN).lessons == [
+        Taught("Always rotate before the deploy window.", ["a1"]),
+        Taught("Don't raise it above fifty.", ["a2"]),
+    ]
+
+
+@pytest.mark.parametrize("text", ["Edit `src/always/exceptions.py`.", '{"always": "never"}', "always/never.py"])
+def test_what_is_no_sentence_teaches_nothing(text: str):
+    assert crystallize([DoneAction("a", "t", result=text)]).lessons == []
 
 
 @pytest.mark.parametrize(
@@ -41,7 +49,7 @@ def test_a_rule_says_what_to_do(text: str, is_rule: bool):
 
 def test_a_rule_said_twice_is_one_lesson_and_there_are_few():
     twice = [DoneAction(f"a{n}", "t", result="Always rotate the token first.") for n in range(2)]
-    assert len(crystallize(twice).lessons) == 1
+    assert crystallize(twice).lessons == [Taught("Always rotate the token first.", ["a0", "a1"])]
     many = [DoneAction(f"a{n}", "t", result=f"Never run job{n} on host{n}.") for n in range(9)]
     assert len(crystallize(many).lessons) == LESSONS
 
