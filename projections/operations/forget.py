@@ -1,14 +1,15 @@
 """Forgetting: what belongs to a subject, and the tombstones that make it go.
 
-A document goes with what was derived from it and, for a condensed memory, with what that stands for. A session goes
-with its observations, its summary and the commits made in no other; a user with every document that names the user and
-every session of its own; a project with everything. What is recorded after a forgetting began stays. A slot that an
-observation was reflected into stays, without those lines.
+A document goes with what was derived from it and nothing else says (see `derived`) and, for a condensed memory, with
+what that stands for. A session goes with its observations, its summary and the commits made in no other; a user with
+every document that names the user and every session of its own; a project with everything. What is recorded after a
+forgetting began stays. A slot that an observation was reflected into stays, without those lines.
 
 Names (of tenants, projects, sessions and agents) stay in the log's stubs, because a replay needs them; a user's does
 not.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from hashlib import blake2b
@@ -17,15 +18,16 @@ from typing import NamedTuple, TypeAlias
 from msgspec import Struct
 
 from ingest.commands.decide import Caller
-from ingest.commands.requests import ForgetSubject, SetSlot
+from ingest.commands.requests import ForgetSubject, Remember, SetSlot, WriteAction
 from ingest.durability import Durability, weakest
 from ingest.errors import Forbidden, NotFound
 from ingest.events.routing import SESSION_TYPES
 from ingest.events.subject import MAX_FORGOTTEN, SubjectKind
-from ingest.ids import DocumentId, new_event_id
+from ingest.ids import MEMORY, DocumentId, document_id, new_event_id
 from ingest.log.partitions import partition_of, project_route, session_route
 from ingest.log.position import START, Position, Token
 from projections.access import Reader, may_forget, may_read
+from projections.condense.provenance import Left
 from projections.condense.slots import contributed, without
 from projections.documents.actions import Action
 from projections.documents.commits import Commit
@@ -55,6 +57,7 @@ from projections.documents.sessions import SESSION, Session
 from projections.documents.slots import Slot, slot_id
 from projections.documents.summaries import Summary, summary_id
 from projections.operations.current import Current
+from projections.operations.derived import Derived, Sources, Verdict, is_derived_by_server, sources_of, verdict
 from projections.operations.retired import Retired
 
 KINDS: dict[type[Document], SubjectKind] = {
@@ -69,6 +72,8 @@ KINDS: dict[type[Document], SubjectKind] = {
 }
 _PAGE = 100
 """Members of a listing looked at in one round trip."""
+_LOOKS = 5
+"""How often a forgetting looks again before it leaves what others derive meanwhile to them."""
 
 
 Watch: TypeAlias = Callable[[Iterable[Document]], None]
@@ -124,6 +129,7 @@ class Forgetting:
             await self._session(run, found, caller.tenant)
         else:
             await self._documents(run, [found], caller.tenant)
+        await self._look_again(run, caller.tenant)
         await self._clean_slots(run, caller.tenant)
         return run.outcome()
 
@@ -138,6 +144,7 @@ class Forgetting:
             self._current, caller, kind, readable[0].id if readable else "", reason, "", until, self._watch, self._done
         )
         await self._documents(run, readable, caller.tenant)
+        await self._look_again(run, caller.tenant)
         await self._clean_slots(run, caller.tenant)
         return run.outcome()
 
@@ -151,6 +158,7 @@ class Forgetting:
             self._current, caller, "session", session.session_id, reason, event_id, until, self._watch, self._done
         )
         await self._session(run, session, caller.tenant)
+        await self._look_again(run, caller.tenant)
         await self._clean_slots(run, caller.tenant)
         return run.outcome()
 
@@ -164,6 +172,7 @@ class Forgetting:
             self._current, caller, "user", user_digest(caller.tenant, user_id), reason, event_id, until, self._watch,
             self._done,
         )  # fmt: skip
+        run.covers = lambda one: getattr(one, "user_id", "") == user_id
         for partition in range(self._reader.partitions):
             async for page in self._pages(of_user(caller.tenant, user_id), [partition]):
                 about = [DocumentId(one.subject) for one in page if isinstance(one, Mark)]
@@ -185,6 +194,7 @@ class Forgetting:
         now = await self._current.settle()
         until = now if until is None else until
         run = _Run(self._current, caller, "project", project, reason, event_id, until, self._watch, self._done)
+        run.covers = lambda one: getattr(one, "project", None) == project
         everywhere = range(self._reader.partitions)
         async for page in self._pages(sessions(tenant, project), everywhere):
             for session in page:
@@ -203,16 +213,14 @@ class Forgetting:
         """Forget what was made of documents that are forgotten by now: by someone who had read them before."""
         until = await self._current.settle()
         run = _Run(self._current, caller, kind, subject, reason, event_id, until, self._watch, self._done)
-        sources = [*names, *(summary_id(DocumentId(name)) for name in names if name.startswith(f"{SESSION}_"))]
-        for start in range(0, len(sources), _PAGE):
-            listings = [derived(name) for name in sources[start : start + _PAGE]]
-            made = await self._reader.members_of(listings, range(self._reader.partitions))
-            found = [one.document for one in await self._reader.find_all(made)]
-            await self._documents(run, [one for one in found if type(one) in KINDS], caller.tenant)
+        run.passed_over(names)
+        for start in range(0, len(names), _PAGE):
+            await self._settle_derived(run, names[start : start + _PAGE], caller.tenant)
         return run.outcome()
 
     async def _session(self, run: "_Run", session: Session, tenant: str) -> None:
-        """Its observations, then what was derived from them, then the session itself."""
+        """Its observations with what was derived from them, then the session itself."""
+        run.sessions.add(DocumentId(session.id))
         where = _Stream(session.project, session.session_id)
         home = [partition_of(session_route(tenant, *where), self._reader.partitions)]
         async for page in self._pages(session_observations(session.id), home):
@@ -249,30 +257,99 @@ class Forgetting:
                         await run.rewrite(slot, left)
 
     async def _documents(self, run: "_Run", found: Sequence[Document], tenant: str) -> None:
-        """Documents with what was derived from them, each in its stream."""
-        known = {one.id: one for one in found}
-        waiting = [one for one in known.values() if type(one) in KINDS]
-        while waiting:
-            further = await self._derived(waiting)
-            waiting = [one for one in further if one.id not in known]
-            known |= {one.id: one for one in waiting}
-        streams: dict[_Stream, list[Document]] = {}
-        for one in known.values():
-            stream = _stream_of(one)
-            if stream is not None and not run.came_later(one, stream):
-                streams.setdefault(stream, []).append(one)
-        for where, documents in streams.items():
-            for start in range(0, len(documents), MAX_FORGOTTEN):
-                await run.forget(where, documents[start : start + MAX_FORGOTTEN])
+        """Documents with what becomes of those derived from them, each in its stream.
 
-    async def _derived(self, sources: Sequence[Document]) -> list[Document]:
-        """What was made of these: memories and lessons derived from them, and what a condensed memory stands for."""
+        The derived ones first: who is interrupted in between finds them again by what they are derived from.
+        """
+        going = [one for one in found if type(one) in KINDS and not run.is_late(one)]
+        marks = [one for one in found if type(one) not in KINDS and not run.is_late(one)]
+        run.gone.update(one.id for one in going)
+        run.touched.update(name for one in going if (name := _session_of(one)) is not None)
+        derived_too = await self._fates(run, going, tenant)
+        await self._forget_all(run, [*derived_too, *going, *marks])
+
+    async def _settle_derived(self, run: "_Run", names: Sequence[str], tenant: str) -> bool:
+        """See to what is derived from documents that are gone; returns whether there was anything to do."""
+        before = len(run.gone), len(run.changed)
+        await self._forget_all(run, await self._fates(run, list(names), tenant))
+        return before != (len(run.gone), len(run.changed))
+
+    async def _look_again(self, run: "_Run", tenant: str) -> None:
+        """Look once more at what was derived while this went on, as by another forgetting that left some of it.
+
+        Whichever of two that go on at once looks last, sees what both have forgotten.
+        """
+        if not run.gone:
+            return
+        for _ in range(_LOOKS):
+            await self._current.settle()
+            names = [*run.gone, *map(summary_id, run.touched)]
+            changed = False
+            for start in range(0, len(names), _PAGE):
+                changed |= await self._settle_derived(run, names[start : start + _PAGE], tenant)
+            if not changed and not await self._kept_again(run, tenant):
+                return
+
+    async def _kept_again(self, run: "_Run", tenant: str) -> bool:
+        """Judge once more what stayed; returns whether some of it did not."""
+        kept = [one.document for one in await self._reader.find_all([*map(DocumentId, run.stayed)])]
+        going = await self._judged(run, [one for one in kept if isinstance(one, Derived)], tenant)
+        await self._forget_all(run, going)
+        return bool(going)
+
+    async def _forget_all(self, run: "_Run", documents: Iterable[Document]) -> None:
+        streams: dict[_Stream, list[Document]] = {}
+        for one in documents:
+            if (stream := _stream_of(one)) is not None:
+                streams.setdefault(stream, []).append(one)
+        for where, found in streams.items():
+            for start in range(0, len(found), MAX_FORGOTTEN):
+                await run.forget(where, found[start : start + MAX_FORGOTTEN])
+
+    async def _fates(self, run: "_Run", sources: Sequence[Document] | Sequence[str], tenant: str) -> list[Document]:
+        """See to what was derived from these; returns what of it goes, with what was derived from that in turn."""
+        going: dict[str, Document] = {}
+        waiting: Sequence[Document | str] = sources
+        while waiting:
+            changed = len(run.changed)
+            condensed = {name for one in waiting if isinstance(one, Memory) for name in one.condensed}
+            made = [one for one in await self._derived(waiting) if one.id not in run.gone]
+            further = [one for one in made if one.id in condensed]
+            judged = [one for one in made if isinstance(one, Derived) and one.id not in condensed]
+            further += await self._judged(run, judged, tenant)
+            going |= {one.id: one for one in further}
+            run.gone.update(going)
+            waiting = [*further, *list(run.changed)[changed:]]
+        return list(going.values())
+
+    async def _judged(self, run: "_Run", candidates: Sequence[Derived], tenant: str) -> list[Document]:
+        """Keep, or cut down, those of which something is left; returns the others."""
+        candidates = [one for one in candidates if is_derived_by_server(one) or not run.is_late(one)]
+        if not candidates:
+            return []
+        names = list(dict.fromkeys(name for one in candidates for name in sources_of(one) if name not in run.gone))
+        said = await Sources(self._reader, lambda names: self._found(names, tenant)).said(names, run.is_gone)
+        going: list[Document] = []
+        for judged in await asyncio.to_thread(lambda: [verdict(one, said) for one in candidates]):
+            if judged.left is None:
+                going.append(judged.document)
+            elif judged.is_whole:
+                await run.keep(judged)
+            elif isinstance(judged.document, Memory):
+                await run.cut(judged.document, judged.left)
+        return going
+
+    async def _derived(self, sources: Sequence[Document | str]) -> list[Document]:
+        """What names these, and what a condensed memory stands for."""
         everywhere = range(self._reader.partitions)
-        listings = [derived(one.id) for one in sources]
-        listings += {derived(summary_id(name)) for one in sources if (name := _session_of(one)) is not None}
-        names = await self._reader.members_of(listings, everywhere)
-        names += [DocumentId(name) for one in sources if isinstance(one, Memory) for name in one.condensed]
-        return [one.document for one in await self._reader.find_all(list(dict.fromkeys(names)))]
+        names: list[str] = []
+        for one in sources:
+            name = one if isinstance(one, str) else one.id
+            session = name if name.startswith(f"{SESSION}_") else None if isinstance(one, str) else _session_of(one)
+            names += [name] if session is None else [name, summary_id(DocumentId(session))]
+        made = await self._reader.members_of([derived(name) for name in dict.fromkeys(names)], everywhere)
+        made += [DocumentId(name) for one in sources if isinstance(one, Memory) for name in one.condensed]
+        return [one.document for one in await self._reader.find_all(list(dict.fromkeys(made)))]
 
     async def _pages(self, listing: str, partitions: Sequence[int]) -> AsyncIterator[list[Document]]:
         """All documents of a listing, a page at a time, as they stand when the page is read."""
@@ -314,6 +391,116 @@ class _Run:
         self._counts: Counter[str] = Counter()
         self.said: dict[str, dict[str, set[str]]] = {}
         """Lines that the forgotten observations may have put into slots, by project and label."""
+        self.covers: Callable[[Document], bool] = lambda document: False
+        """Whether a document is of the subject, and so no source of anything any more."""
+        self.gone: set[str] = set(done)
+        """Ids of what is forgotten, or is about to be."""
+        self.changed: dict[str, None] = {}
+        """Ids of memories in whose place there is one that says less."""
+        self.stayed: dict[str, None] = {}
+        """Ids of what was derived from the forgotten and stays."""
+        self.sessions: set[DocumentId] = set()
+        self.touched: set[DocumentId] = set()
+        """Sessions that go, and those that lose something."""
+
+    def passed_over(self, names: Iterable[str]) -> None:
+        """These are forgotten already."""
+        for name in names:
+            self.gone.add(name)
+            if name.startswith(f"{SESSION}_"):
+                self.sessions.add(DocumentId(name))
+
+    def is_gone(self, document: Document) -> bool:
+        """Whether nothing can be derived from a document any more."""
+        if document.id in self.gone or self.covers(document) or isinstance(document, Tombstone):
+            return True
+        match document:
+            case Observation(session=session):
+                return session in self.sessions
+            case Summary(session=session):
+                return session in self.sessions or session in self.touched
+            case Session(id=name):
+                return name in self.sessions
+            case _:
+                return False
+
+    def is_late(self, document: Document) -> bool:
+        """Whether a document was recorded after the forgetting began."""
+        where = _stream_of(document)
+        return where is not None and self.came_later(document, where)
+
+    async def keep(self, judged: Verdict) -> None:
+        """Note that a document stays, and of what it is derived no more."""
+        one = judged.document
+        if not judged.taken:
+            return
+        digest = blake2b("\0".join((one.id, *sorted(judged.taken))).encode(), digest_size=8).hexdigest()
+        command = ForgetSubject(
+            event_id=f"{self._event_id}:{digest}:stays",
+            kind=self._kind,
+            subject=self._subject,
+            reason=self._reason,
+            kept=[one.id],
+            sources=judged.taken,
+            project=one.project,
+            causation=self._event_id,
+        )
+        self._token.include_all(Token.parse((await self._current.give(command, self._caller)).position))
+        self.stayed[one.id] = None
+
+    async def cut(self, old: Memory, left: Left) -> None:
+        """Forget a memory, and put what others say of it in its place; at once, or a crash could lose that, too."""
+        if old.id in self._seen:
+            return
+        digest = blake2b("\0".join((old.id, left.content)).encode(), digest_size=8).hexdigest()
+        forget = ForgetSubject(
+            event_id=f"{self._event_id}:{digest}",
+            kind=self._kind,
+            subject=self._subject,
+            reason=self._reason,
+            documents=[old.id],
+            project=old.project,
+            causation=self._event_id,
+        )
+        remember = Remember(
+            event_id=f"{self._event_id}:{digest}:left",
+            project=old.project,
+            session_id=old.session_id,
+            agent_id=old.agent_id,
+            user_id=old.user_id,
+            occurred_at=old.occurred_at,
+            content=left.content,
+            title=old.title if left.content.startswith(old.title) else "",
+            memory_type=old.memory_type,
+            purpose=old.purpose,
+            tags=old.tags,
+            concepts=old.concepts,
+            references=[one for one in old.references if one not in self.gone],
+            importance=old.importance,
+            visibility=old.visibility,
+            shared_with=old.shared_with,
+            owner=old.owner,
+            keep_duplicates=True,
+            derived_from=list(left.sources),
+        )
+        home = project_route(self._caller.tenant, old.project)
+        new = document_id(MEMORY, home, remember.event_id)
+        pointing = [
+            WriteAction(
+                event_id=f"{self._event_id}:{digest}:{name}", project=project, action=name, crystallized_into=new
+            )
+            for name, project in await self._actions(remember.references)
+        ]
+        self._token.include_all(await self._current.give_together([forget, remember, *pointing], self._caller))
+        self._seen.add(old.id)
+        self.gone.add(old.id)
+        self.changed[old.id] = None
+        self.stayed[new] = None
+
+    async def _actions(self, names: Sequence[str]) -> list[tuple[str, str]]:
+        """Those of the documents that are actions, with their projects."""
+        found = await self._current.documents.find_all([*map(DocumentId, names)])
+        return [(one.document.id, one.document.project) for one in found if isinstance(one.document, Action)]
 
     def came_later(self, document: Document, where: _Stream) -> bool:
         """Whether a document was recorded after the forgetting began."""
@@ -353,6 +540,7 @@ class _Run:
         self._token.include_all(Token.parse(accepted.position))
         self._reached.add(accepted.durability)
         self._seen.update(fresh)
+        self.gone.update(fresh)
         for one in fresh.values():
             if isinstance(one, Observation):
                 slots_of = self.said.setdefault(one.project, {})

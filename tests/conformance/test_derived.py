@@ -1,0 +1,335 @@
+"""What was made of several documents, when some of them are forgotten: against a real Valkey."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from workshop import TENANT, Workshop
+
+from ingest.commands.decide import Caller
+from ingest.commands.requests import ChangeVisibility, TrackSession, WriteAction
+from ingest.connections import Client
+from ingest.log.position import START
+from projections.access import Reader
+from projections.documents.actions import Action
+from projections.documents.document import lessons
+from projections.documents.lessons import Lesson
+from projections.documents.memories import Memory
+from projections.documents.sessions import session_document_id
+from projections.documents.summaries import summary_id
+from projections.operations import Condensing, Forgetting
+
+READER = Reader(TENANT)
+CALLER = Caller(TENANT, agent_id="ada")
+SHARED = "We decided that the gateway is restarted after every deploy."
+
+
+@pytest.fixture
+async def shop(redis: Client, tmp_path: Path) -> Workshop:
+    made = Workshop(redis, tmp_path)
+    await made.log.create_or_check()
+    return made
+
+
+def summary_of(session: str) -> str:
+    return summary_id(session_document_id(TENANT, "atlas", session))
+
+
+async def sessions(shop: Workshop, said: Mapping[str, Sequence[str]]) -> None:
+    """Ended sessions with their summaries."""
+    for session, texts in said.items():
+        for text in texts:
+            await shop.observe(text, session, kind="decision")
+        await shop.say(TrackSession(project="atlas", session_id=session, status="ended"))
+    await shop.project()
+    assert await shop.upkeep().summarise() == len(said)
+    await shop.project()
+
+
+async def consolidate(shop: Workshop) -> None:
+    await Condensing(shop.current, clock=shop.clock).consolidate(READER, "atlas", CALLER, fewest_observations=1)
+    await shop.project()
+
+
+async def forget(shop: Workshop, session: str) -> None:
+    current = shop.another_current()
+    await Forgetting(current).session(await shop.session(session), CALLER)
+    await shop.project()
+
+
+async def kept(shop: Workshop, tag: str) -> dict[str, Memory]:
+    return {one.content: one for one in await shop.memories() if tag in one.tags}
+
+
+async def stored(shop: Workshop, mark: str) -> list[str]:
+    """Documents and log entries that have a text."""
+    found = [repr(one) for one in await shop.everything() if mark in repr(one)]
+    for partition in range(shop.log.partitions):
+        found += [repr(row) for row in await shop.log.read(partition, START, 10_000) if mark.encode() in row.payload]
+    return found
+
+
+OWN = {
+    "s1": "We decided that invoices are rounded to cents.",
+    "s2": "We decided that pictures are kept in the bucket.",
+    "s3": "We decided that passwords are hashed with argon.",
+    "s4": "We decided that backups are written at midnight.",
+    "s5": "We decided that searches are cached for a minute.",
+}
+
+
+async def test_facts_name_the_sessions_that_state_them_and_survive_the_others(shop: Workshop):
+    await sessions(shop, {name: [said, SHARED] if name < "s4" else [said] for name, said in OWN.items()})
+    await consolidate(shop)
+    before = await kept(shop, "fact")
+    assert sorted(before[SHARED].derived_from) == sorted(map(summary_of, ("s1", "s2", "s3")))
+    assert {said: before[said].derived_from for said in OWN.values()} == {
+        said: [summary_of(name)] for name, said in OWN.items()
+    }
+    await forget(shop, "s1")
+    after = await kept(shop, "fact")
+    assert after.keys() == before.keys() - {OWN["s1"]}
+    assert after[SHARED].id == before[SHARED].id
+    assert sorted(after[SHARED].derived_from) == sorted(map(summary_of, ("s2", "s3")))
+    assert [after[said] for name, said in OWN.items() if name != "s1"] == [
+        before[said] for name, said in OWN.items() if name != "s1"
+    ]
+    assert await stored(shop, "invoices") == []
+    for session in ("s2", "s3"):
+        await forget(shop, session)
+    assert SHARED not in await kept(shop, "fact")
+    assert await stored(shop, "gateway") == []
+
+
+async def test_a_fact_in_words_of_the_forgotten_alone_is_said_in_those_of_another(shop: Workshop):
+    worded = {
+        "s6": "We decided that the zqxv gateway is restarted after every deploy.",
+        "s7": "We decided that the qvzx gateway is restarted after every deploy.",
+    }
+    await sessions(shop, {name: [said] for name, said in (OWN | worded).items()})
+    await consolidate(shop)
+    (before,) = [one for one in (await kept(shop, "fact")).values() if "gateway" in one.content]
+    assert sorted(before.derived_from) == sorted(map(summary_of, worded))
+    gone, left = sorted(worded, key=lambda name: worded[name] != before.content)
+    await forget(shop, gone)
+    assert (await kept(shop, "fact"))[worded[left]].derived_from == [summary_of(left)]
+    assert await stored(shop, "zqxv" if gone == "s6" else "qvzx") == []
+
+
+async def test_facts_of_an_earlier_release_that_name_every_summary_stay_where_another_says_them(shop: Workshop):
+    await sessions(shop, {name: [said, SHARED] if name < "s3" else [said] for name, said in OWN.items()})
+    everything = [summary_of(name) for name in OWN]
+    facts = [*OWN.values(), SHARED]
+    for fact in facts:
+        await shop.remember(fact, tags=["fact", "consolidated"], derived_from=everything)
+    await shop.project()
+    await forget(shop, "s1")
+    after = await kept(shop, "fact")
+    assert after.keys() == {*facts} - {OWN["s1"]}
+    assert after[SHARED].derived_from == [summary_of("s2")]
+    assert after[OWN["s5"]].derived_from == [summary_of("s5")]
+
+
+ABOUT = {
+    "s1": "The `redis` host lost the zqxv volume at noon.",
+    "s2": "We decided that `redis` runs with appendfsync always.",
+    "s3": "Every client of `redis` must reconnect after a failover.",
+    "s4": "A slow script in `redis` blocked all clients for a second.",
+}
+
+
+async def test_a_consolidated_memory_loses_what_only_the_forgotten_said(shop: Workshop):
+    await sessions(shop, {name: [said] for name, said in ABOUT.items()})
+    await consolidate(shop)
+    (before,) = (await kept(shop, "consolidated")).values()
+    assert before.title == "About redis"
+    await forget(shop, "s1")
+    (after,) = (await kept(shop, "consolidated")).values()
+    assert after.content.splitlines() == [before.title, *(f"- {ABOUT[name]}" for name in ("s2", "s3", "s4"))]
+    assert len(after.derived_from) == 3
+    assert await shop.gone(before.id)
+    assert await stored(shop, "zqxv") == []
+    for session in ("s2", "s3", "s4"):
+        await forget(shop, session)
+    assert await kept(shop, "consolidated") == {}
+
+
+async def test_what_is_left_of_a_memory_has_its_readers(shop: Workshop):
+    await sessions(shop, {name: [said] for name, said in ABOUT.items()})
+    await consolidate(shop)
+    (made,) = [one for one in await shop.memories() if one.title == "About redis"]
+    await shop.say(ChangeVisibility(project="atlas", memory=made.id, visibility="shared", shared_with=["bob"]))
+    await shop.project()
+    await forget(shop, "s1")
+    (left,) = [one for one in await shop.memories() if one.title == "About redis"]
+    assert (left.visibility, left.shared_with, left.agent_id) == ("shared", ["bob"], "ada")
+
+
+async def test_forgettings_at_the_same_time_leave_nothing_of_what_any_of_them_forgot(shop: Workshop):
+    await sessions(shop, {name: [said] for name, said in ABOUT.items()} | {name + "f": [SHARED] for name in OWN})
+    await consolidate(shop)
+    found = [await shop.session(name) for name in ("s1", "s2", "s3", "s1f", "s2f", "s3f", "s4f", "s5f")]
+    await asyncio.gather(*(Forgetting(shop.another_current()).session(one, CALLER) for one in found))
+    await shop.project()
+    assert {one.content for one in await shop.memories()} == {ABOUT["s4"], f"About redis\n- {ABOUT['s4']}"}
+    for mark in ("zqxv", "appendfsync", "failover", "gateway"):
+        assert await stored(shop, mark) == []
+
+
+async def test_forgetting_one_observation_of_a_session_leaves_facts_that_others_of_it_state(shop: Workshop):
+    await sessions(shop, {name: [said, f"The zqxv{name} note is here."] for name, said in OWN.items()})
+    await consolidate(shop)
+    before = await kept(shop, "fact")
+    noted = next(one.id for one in await shop.everything() if "zqxvs1" in repr(one) and one.id.startswith("obs_"))
+    await Forgetting(shop.another_current()).documents([noted], READER, CALLER)
+    await shop.project()
+    after = await kept(shop, "fact")
+    assert OWN["s1"] in before
+    assert after.keys() == {said for said in before if "zqxvs1" not in said}
+    assert await stored(shop, "zqxvs1") == []
+
+
+async def test_a_crystal_loses_what_only_the_forgotten_action_said(shop: Workshop):
+    done = {
+        "Rotate zqxv": "It was rotated. Always rotate zqxv at dawn.",
+        "Raise the pool": "It is fifty now. Never raise it above the limit.",
+    }
+    names = [(await shop.say(WriteAction(project="atlas", title=title))).id for title in done]
+    for name, result in zip(names, done.values(), strict=True):
+        await shop.say(WriteAction(project="atlas", action=name, status="done", result=result))
+    await shop.project()
+    made = await Condensing(shop.current, clock=shop.clock).crystallize(names, READER, CALLER)
+    await shop.project()
+    assert {one.content: one.sources for one in await lessons_of(shop)} == {
+        "Always rotate zqxv at dawn.": [names[0]],
+        "Never raise it above the limit.": [names[1]],
+    }
+    await Forgetting(shop.another_current()).documents([names[0]], READER, CALLER)
+    await shop.project()
+    (left,) = (await kept(shop, "crystal")).values()
+    assert left.content == "Raise the pool: It is fifty now.\n- Raise the pool: It is fifty now."
+    assert (left.derived_from, left.references) == ([names[1]], [names[1]])
+    assert await shop.gone(made.id)
+    assert (await shop.document(names[1], Action)).crystallized_into == left.id
+    assert [one.content for one in await lessons_of(shop)] == ["Never raise it above the limit."]
+    assert await stored(shop, "zqxv") == []
+
+
+async def lessons_of(shop: Workshop) -> list[Lesson]:
+    everywhere = range(shop.documents.partitions)
+    page = await shop.documents.page(lessons(TENANT, "atlas"), everywhere, cursor=None, limit=100, newest_first=False)
+    return [one.document for one in page.documents if isinstance(one.document, Lesson)]
+
+
+async def test_what_somebody_wrote_stays_only_if_another_source_says_all_of_it(shop: Workshop):
+    sources = [await shop.observe("The pool is at fifty.", "s1"), await shop.observe("The pool is at fifty!", "s2")]
+    own = {"derived_from": [one.id for one in sources]}
+    said = await shop.remember("The pool is at fifty.", **own)
+    more = await shop.remember("The pool is at fifty. Its password is swordfish.", **own)
+    tagged = await shop.remember("The pool is at fifty.", tags=["swordfish"], **own)
+    await shop.project()
+    await Forgetting(shop.another_current()).documents([sources[0].id], READER, CALLER)
+    await shop.project()
+    assert (await shop.document(said.id, Memory)).derived_from == [sources[1].id]
+    assert [await shop.gone(one.id) for one in (more, tagged)] == [True, True]
+
+
+# topics of one run
+
+
+TOPICS = ("redis", "kafka", "nginx", "vault", "gitea", "minio", "loki")
+
+
+async def test_topics_of_one_run_are_memories_of_their_own_however_alike_they_are(shop: Workshop):
+    for topic in TOPICS:
+        for place in ("first", "second", "third"):
+            said = f"The `{topic}` service must be restarted by hand in the {place} data centre after a power cut."
+            await shop.observe(said, "s1", kind="decision")
+    for n in range(3):
+        await shop.observe(f"All of {', '.join(f'`{one}`' for one in TOPICS)} are restarted in week {n} of a month.")
+    await shop.project()
+    await consolidate(shop)
+    assert {one.title for one in await shop.memories()} == {f"About {topic}" for topic in TOPICS}
+    again = {one.id for one in await shop.memories()}
+    await consolidate(shop)
+    assert {one.id for one in await shop.memories()} == again
+
+
+async def test_new_evidence_revises_the_memory_of_its_topic(shop: Workshop):
+    """Also where many newer memories are between."""
+    for n in range(3):
+        await shop.observe(f"The `redis` host {n} must be restarted by hand.", "s1", kind="decision")
+    await shop.project()
+    await consolidate(shop)
+    for n in range(520):
+        await shop.remember(f"note {n} of somebody")
+    await shop.observe("The `redis` host 3 is switched off.", "s1", kind="decision")
+    await shop.project()
+    await consolidate(shop)
+    (made,) = (await kept(shop, "consolidated")).values()
+    assert (made.version, "switched off" in made.content) == (2, True)
+
+
+async def test_what_somebody_wrote_does_not_take_the_place_of_a_consolidated_memory(shop: Workshop):
+    for n in range(3):
+        await shop.observe(f"The `redis` host {n} must be restarted by hand.", "s1", kind="decision")
+    await shop.project()
+    await consolidate(shop)
+    (made,) = await shop.memories()
+    own = await shop.remember(made.content, keep_duplicates=False)
+    await shop.project()
+    await consolidate(shop)
+    assert {one.id for one in await shop.memories()} == {made.id, own.id}
+
+
+# insights
+
+
+async def test_an_insight_of_several_sessions_survives_one_of_them(shop: Workshop):
+    said = "Backups need a restore test every month."
+    kept_in = [
+        await shop.remember(f"{said} Host number {n} keeps them.", session_id=f"s{n}", concepts=["backups"])
+        for n in range(3)
+    ]
+    await shop.project()
+    condensing = Condensing(shop.current, clock=shop.clock)
+    assert (await condensing.reflect(READER, "atlas", CALLER)).insights == 1
+    await shop.project()
+    (insight,) = await lessons_of(shop)
+    assert (insight.content, insight.sources) == (said, [one.id for one in reversed(kept_in)])
+    for n in range(2):
+        await Forgetting(shop.another_current()).documents([kept_in[n].id], READER, CALLER)
+        await shop.project()
+        (insight,) = await lessons_of(shop)
+        assert (insight.content, insight.sources) == (said, [one.id for one in reversed(kept_in[n + 1 :])])
+    await Forgetting(shop.another_current()).documents([kept_in[2].id], READER, CALLER)
+    await shop.project()
+    assert await lessons_of(shop) == []
+
+
+async def test_reflecting_makes_nothing_of_what_the_server_made(shop: Workshop):
+    for n in range(3):
+        await shop.observe(f"The `redis` host {n} must be restarted by hand.", "s1", kind="decision")
+    await shop.project()
+    await consolidate(shop)
+    for n in range(3):
+        await shop.remember("Edit `src/exceptions.py`.", session_id=f"s{n}", tags=["consolidated", "redis"])
+    await shop.project()
+    made = await Condensing(shop.current, clock=shop.clock).reflect(READER, "atlas", CALLER)
+    assert (made.items, made.insights, made.reinforced) == (3, 0, 0)
+
+
+async def test_reflecting_again_on_new_evidence_says_nothing_nearly_the_same(shop: Workshop):
+    condensing = Condensing(shop.current, clock=shop.clock)
+    for n, word in enumerate(("every", "each", "every single")):
+        await shop.remember(f"Backups need a restore test {word} month.", session_id=f"s{n}", concepts=["backups"])
+    await shop.project()
+    await condensing.reflect(READER, "atlas", CALLER)
+    await shop.remember("Backups really need a restore test every month.", session_id="s9", concepts=["backups"])
+    await shop.project()
+    made = await condensing.reflect(READER, "atlas", CALLER)
+    assert (made.insights, made.reinforced) == (0, 1)
+    await shop.project()
+    (insight,) = await lessons_of(shop)
+    assert (insight.reinforcements, len(insight.sources)) == (1, 4)
