@@ -64,6 +64,7 @@ RETIRED = (
 )
 MAX_VERSIONS = 1_000
 """Of one memory's history."""
+MAX_SLOT_PROJECTS = 1_000
 MAX_SLOTS = 1_000
 SAME_MOMENT = 20
 """Observations of one moment that may stand between an observation and what happened before or after it."""
@@ -222,6 +223,18 @@ class Browse:
             page = await self._of_project(slots(reader.tenant, place), reader.tenant, place, None, MAX_SLOTS, False)
             found |= {one.document.label: one.document for one in page.documents if isinstance(one.document, Slot)}
         return [found[label] for label in sorted(found)]
+
+    async def all_slots(self, reader: Reader) -> list[Slot]:
+        """The nameless project's slots, and those of every other that hold something, by label.
+
+        Of a tenant with more than MAX_SLOT_PROJECTS projects only the first by name.
+        """
+        projects = [one for one in await self.projects(reader) if one][:MAX_SLOT_PROJECTS]
+        listings = [slots(reader.tenant, project) for project in projects]
+        names = await self._documents.members_of(listings, range(self._documents.partitions))
+        found = [one.document for one in await self._documents.find_all(names)]
+        held = [one for one in found if isinstance(one, Slot) and one.content.strip() and may_read(one, reader)]
+        return sorted([*await self.slots(reader, ""), *held], key=lambda one: (one.label, one.project))
 
     async def actions(
         self, reader: Reader, project: str, cursor: str | None, limit: int, *, open_only: bool = False

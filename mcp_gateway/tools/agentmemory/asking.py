@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from ingest.commands.parse import parse_object
-from ingest.errors import ReaderUnknown
+from ingest.errors import CommandRejected, NotFound, ReaderUnknown
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Door
 from projections.documents.document import Document
@@ -49,6 +49,16 @@ async def one_session(door: Door, arguments: Arguments) -> Located:
     return await door.queries.browse.session(
         door.reader(agent), needed(arguments, "sessionId"), chosen(arguments, "project")
     )
+
+
+async def project_of(door: Door, session: str, agent: str) -> str:
+    """The project of a session that the caller may see; empty for none, or where several have one of that id."""
+    try:
+        await door.caught_up(agent)
+        located = await door.queries.browse.session(door.reader(agent), session, None)
+    except (CommandRejected, NotFound, ReaderUnknown):
+        return ""
+    return session_of(located).project
 
 
 def session_of(located: Located) -> Session:

@@ -78,9 +78,9 @@ async def reflect(door: Door, arguments: Arguments) -> Answer:
 
 
 async def reflected(door: Door, session: Session, newest: int) -> dict[str, Any]:
-    """What reflecting on a session changed in the slots that these tools show."""
+    """What reflecting on a session changed in the slots of its project: of no other, whose agents would see it, too."""
     caller = door.caller()
-    made = await door.operations.condensing.reflect_slots(session, caller, newest, project="", reader=door.reader())
+    made = await door.operations.condensing.reflect_slots(session, caller, newest, reader=door.reader())
     door.wrote(caller.agent_id, made.position)
     reason = {} if made.observations else {"reason": "no_observations"}
     return {"applied": made.slots_changed, "observationsReviewed": made.observations, **reason}

@@ -12,6 +12,7 @@ from mcp_gateway.tools.agentmemory.asking import (
     command,
     needed,
     one_session,
+    project_of,
     session_of,
     written_document,
 )
@@ -25,15 +26,19 @@ SAVED = "memory_save"
 
 
 async def save(door: Door, arguments: Arguments) -> Answer:
-    """memory_save, agent_remember: keep a memory, and say which one it resembles."""
+    """memory_save, agent_remember: keep a memory, and say which one it resembles.
+
+    One of a session is of the session's project unless another is named.
+    """
     content = needed(arguments, "content")
     agent, session = arguments["agentId"] or "", chosen(arguments, "sessionId") or ""
     kind = dialect.kind_of(arguments["type"])
+    project = chosen(arguments, "project") or (await project_of(door, session, agent) if session else "")
     remember = command(
         Remember,
         content=content,
         agent_id=agent,
-        project=arguments["project"],
+        project=project,
         session_id=session,
         concepts=arguments["concepts"],
         files=arguments["files"],

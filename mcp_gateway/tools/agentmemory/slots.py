@@ -1,4 +1,4 @@
-"""Slots. agentmemory knows one set of them: without a project named, those that every project sees."""
+"""Slots. Without a project named, one is written to and read of those that every project sees; all are listed."""
 
 from typing import Any
 
@@ -12,9 +12,10 @@ from projections.queries.views import view
 
 
 async def slots(door: Door, arguments: Arguments) -> Answer:
-    """memory_slot_list: all of them, by label."""
+    """memory_slot_list: a project's, by label; without a project named, what every project holds, each saying whose."""
     await door.caught_up()
-    found = await door.queries.browse.slots(door.reader(), chosen(arguments, "project") or "")
+    browse, project = door.queries.browse, chosen(arguments, "project")
+    found = await (browse.slots(door.reader(), project) if project else browse.all_slots(door.reader()))
     return succeeded(slots=[dialect.slot(view(one)) for one in found])
 
 

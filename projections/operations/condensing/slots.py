@@ -37,14 +37,13 @@ class SlotReflection:
         caller: Caller,
         newest: int = 50,
         *,
-        project: str | None = None,
         reader: Reader | None = None,
     ) -> SlotsReflected:
-        """Bring the slots that follow the work up to date with a session.
+        """Bring the slots of its project that follow the work up to date with a session.
 
-        The slots are those of `project`, without one of the session's; a reader's are made of what it may see.
+        A reader's are made of what it may see.
         """
-        place = session.project if project is None else project
+        place = session.project
         seen = readable(await observations_of(self._current.documents, session), reader)[-newest:]
         route = project_route(caller.tenant, place)
         known: dict[str, Slot] = default_slots(caller.tenant, place)

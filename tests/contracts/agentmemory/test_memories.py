@@ -518,3 +518,26 @@ def test_the_audit_looks_like_commits_too(api: Api, name: str):
         assert commit.keys() >= {"sha", "shortSha", "agent", "email", "date", "message"}
         assert len(commit["sha"]) == 40
         assert commit["shortSha"] in commit["sha"]
+
+
+@pytest.mark.covers("POST /agentmemory/remember", "MCP memory_save")
+@pytest.mark.parametrize("way", ["remember", "memory_save"])
+def test_a_memory_of_a_session_is_of_the_sessions_project(api: Api, name: str, way: str):
+    """Unless another is named; then, and without a session, as it says."""
+    api.observe(name, tool_name="Bash", tool_input="make")
+
+    def saved(**said: Any) -> Json:
+        return api.tool(way, **said) if way == "memory_save" else ok(api.post(way, **said), 201)
+
+    made = {
+        content: saved(content=f"{name} {content}", sessionId=session, project=project)["memory"].get("project", "")
+        for content, session, project in (
+            ("alpha bravo", name, None),
+            ("charlie delta", name, f"other-{name}"),
+            ("echo foxtrot", f"nobody-{name}", None),
+            ("golf hotel", None, None),
+        )
+    }
+    assert made == {
+        "alpha bravo": f"p-{name}", "charlie delta": f"other-{name}", "echo foxtrot": "", "golf hotel": "",
+    }  # fmt: skip
