@@ -15,6 +15,7 @@ from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route
 from projections.access import Reader, may_read
 from projections.backup.state import load_status, trouble
+from projections.condense.claims import MADE_TAGS
 from projections.diagnosis import Diagnosis, Findings, diagnose
 from projections.documents.actions import Action
 from projections.documents.document import OPEN_SESSIONS, Document, open_actions, relations, slots
@@ -25,7 +26,7 @@ from projections.documents.sessions import Session
 from projections.documents.slots import Slot
 from projections.documents.summaries import Summary
 from projections.frontier import cycles
-from projections.index.filters import facet, ordinals
+from projections.index.filters import BitMap, facet, ordinals
 from projections.index.replica import IndexReplica
 from projections.index.search import Filter, matches
 from projections.index.service import ReplicaService
@@ -91,7 +92,10 @@ class Diagnose:
         )
 
     async def _written(self, reader: Reader) -> tuple[list[Place], int]:
-        """The newest documents of each kind and how many memories have no project; nothing without an index."""
+        """The newest documents of each kind, and how many memories that somebody wrote have no project.
+
+        Nothing without an index.
+        """
         now_ms = to_ms(self._clock())
         try:
             index = self._replica.index
@@ -140,7 +144,8 @@ class Diagnose:
 def _newest_of_each(index: IndexReplica, allowed: Filter, now_ms: int) -> tuple[list[Place], int]:
     matching = matches(index, allowed, now_ms)
     of_kind = [matching & index.facets.of(facet("kind", kind)) for kind in ("memory", "lesson", "summary")]
-    unscoped = of_kind[0].intersection_cardinality(index.facets.of(facet("project", "")))
+    made = BitMap.union(*(index.facets.of(facet("tag", tag)) for tag in MADE_TAGS))
+    unscoped = (of_kind[0] - made).intersection_cardinality(index.facets.of(facet("project", "")))
     return [place for one in of_kind for place in places(index, newest(index, ordinals(one), NEWEST))], unscoped
 
 

@@ -141,6 +141,19 @@ async def test_circles_of_actions_summaries_without_a_title_and_full_slots_are_n
     assert "notes" in found["slots/over-limit"]
 
 
+async def test_memories_that_the_server_made_are_not_counted_among_those_without_a_project(
+    desk: Desk, diagnose: Diagnose
+):
+    """A crystal, or what was consolidated, of work without a project is nobody's fault."""
+    for tags in (["crystal"], ["consolidated"], ["fact", "consolidated"], ["procedure", "consolidated"]):
+        await desk.remember(f"made of {tags}", project="", tags=tags)
+    await desk.settle()
+    assert await troubles(diagnose) == {}
+    await desk.remember("a fact that somebody saved", project="", tags=["fact"])
+    await desk.settle()
+    assert (await troubles(diagnose))["memories/unscoped"].startswith("1 memories")
+
+
 async def test_memories_without_a_project_are_counted_for_those_who_may_see_them(desk: Desk, diagnose: Diagnose):
     await desk.remember("tea", project="")
     await desk.remember("the safe", project="", visibility="private")
