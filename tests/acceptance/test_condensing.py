@@ -239,6 +239,54 @@ async def test_reflecting_gives_insights_and_confirms_them(client: Client, proje
     assert (await read(client, "/v1/lessons", project=project))["items"] == page["items"]
 
 
+async def test_what_other_sessions_state_survives_the_forgetting_of_one(client: Client, project: str):
+    """Facts and consolidated memories keep what the others said, and name them alone."""
+    shared = "We decided that the `gateway` is restarted after every deploy."
+    texts = {f"s{n}": f"We decided that {what} every night." for n, what in enumerate(DECIDED)}
+    for session, text in texts.items():
+        for content in (text, shared) if session < "s3" else (text,):
+            await write(
+                client, "/v1/observations", project=project, session_id=session, kind="decision", content=content
+            )
+        await write(client, f"/v1/sessions/{session}/summary", project=project)
+    made = await write(client, "/v1/consolidate", project=project, min_observations=3)
+    before = await by_content(client, project, made["position"])
+    assert before.keys() >= {shared, *texts.values(), f"About gateway\n- {shared}"}
+    assert [len(before[one]["derived_from"]) for one in (shared, texts["s0"])] == [3, 1]
+    gone = await remove(client, "/v1/sessions/s0", project=project)
+    after = await by_content(client, project, gone["position"])
+    assert after.keys() == before.keys() - {texts["s0"]}
+    assert after[shared]["id"] == before[shared]["id"]
+    assert set(after[shared]["derived_from"]) < set(before[shared]["derived_from"])
+    assert len(after[f"About gateway\n- {shared}"]["derived_from"]) == 2
+    for session in ("s1", "s2"):
+        gone = await remove(client, f"/v1/sessions/{session}", project=project)
+    assert (await by_content(client, project, gone["position"])).keys() == {texts["s3"], texts["s4"]}
+
+
+DECIDED = (
+    "invoices are rounded",
+    "pictures are copied",
+    "passwords are rotated",
+    "backups are tested",
+    "caches are cleared",
+)
+
+
+async def by_content(client: Client, project: str, after: str) -> dict[str, dict[str, Any]]:
+    page = await read(client, "/v1/memories", project=project, latest=True, limit=100, after=after)
+    return {one["content"]: one for one in page["items"]}
+
+
+async def test_a_crystal_of_work_without_a_project_leaves_the_server_healthy(client: Client):
+    before = (await read(client, "/v1/diagnose", categories="memories"))["checks"]
+    told = await write(client, "/v1/actions", title="Rotate the token")
+    await change(client, f"/v1/actions/{told['id']}", status="done", result="It was rotated.")
+    made = await write(client, "/v1/crystals", action_ids=[told["id"]])
+    assert (await read(client, f"/v1/memories/{made['id']}", after=made["position"]))["project"] == ""
+    assert (await read(client, "/v1/diagnose", categories="memories", after=made["position"]))["checks"] == before
+
+
 @pytest.mark.parametrize("path", ["/v1/consolidate", "/v1/reflect"])
 async def test_an_empty_project_gives_nothing(client: Client, project: str, path: str):
     assert (await write(client, path, project=project))["position"] == ""
