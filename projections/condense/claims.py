@@ -71,7 +71,7 @@ _VERB_STEMS = frozenset(
     for stem in terms(verb)
 )
 _ELSEWHERE = _words(
-    "der das den dem ein eine ist sind und nicht wird werden muss soll le les une est sont pas avec doit el los las "
+    "der das den dem ein eine ist sind und nicht wird werden muss soll le les une sont pas avec doit el los las "
     "una esta están está debe il che sono non deve het een zijn niet moet uma são não deve och är inte jest nie"
 )
 """Words by which prose of other languages is told; its verbs are not looked for."""

@@ -1,7 +1,7 @@
 """agentmemory's records of what is made of documents: facts, procedures, crystals, insights, graph, replays. Pure."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from projections.dialects.agentmemory import Record, View, iso
@@ -70,10 +70,6 @@ def crystal(kept: View, lessons: Iterable[View] = ()) -> Record:
         "createdAt": iso(kept["recorded_at"]),
         **({"sessionId": kept["session_id"]} if kept["session_id"] else {}),
     }
-
-
-def _is_of(sources: Collection[str], actions: Set[str]) -> bool:
-    return bool(sources) and actions.issuperset(sources)
 
 
 def insight(learned: View, confidence: float, score: float | None = None) -> Record:

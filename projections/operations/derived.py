@@ -14,7 +14,7 @@ from projections.condense import consolidate
 from projections.condense.accounts import account
 from projections.condense.claims import CRYSTAL, FACT, PROCEDURE, SERVER_TAGS
 from projections.condense.crystal import told
-from projections.condense.provenance import Left, confirmed, cut, reworded, sayers
+from projections.condense.provenance import Left, confirmed, cut, reworded, sayers, says
 from projections.documents.actions import Action
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson
@@ -67,16 +67,29 @@ def is_derived_by_server(document: Document) -> bool:
     return isinstance(document, Memory) and is_made(document)
 
 
-def verdict(document: Derived, texts: Mapping[str, str]) -> Verdict:
+class Said(Struct, frozen=True):
+    """What sources say; `reduced` are those that do not say all that they did."""
+
+    texts: dict[str, str]
+    reduced: frozenset[str]
+
+
+def verdict(document: Derived, said: Said) -> Verdict:
     """What is left of a document, given what those of its sources say that are there."""
-    return Verdict(document, _left(document, {one: texts[one] for one in sources_of(document) if one in texts}))
+    texts = {one: said.texts[one] for one in sources_of(document) if one in said.texts}
+    if isinstance(document, Relation):  # a model read it out of all that a source said
+        return Verdict(document, _left_of_relation(document, {one: texts[one] for one in texts.keys() - said.reduced}))
+    return Verdict(document, _left(document, texts))
 
 
-def _left(document: Derived, texts: Mapping[str, str]) -> Left | None:
-    if isinstance(document, Relation):
-        ends = [end.partition(":")[2] for end in (document.source, document.target)]
-        both = [one for one in texts if all(sayers(end, {one: texts[one]}) for end in ends)]
-        return Left("", both) if both else None
+def _left_of_relation(relation: Relation, texts: Mapping[str, str]) -> Left | None:
+    """A relation stays with the sources that name both of its ends."""
+    ends = [end.partition(":")[2] for end in (relation.source, relation.target)]
+    both = [one for one in relation.sources if one in texts and all(says(texts[one], end) for end in ends)]
+    return Left("", both) if both else None
+
+
+def _left(document: Memory | Lesson, texts: Mapping[str, str]) -> Left | None:
     if not all(sayers(label, texts) for label in _labels(document)):
         return None
     if whole := confirmed(document.content, texts):
@@ -111,7 +124,7 @@ class Sources:
         """`find` also finds what is retired."""
         self._documents, self._find = documents, find
 
-    async def texts(self, names: Sequence[str], is_gone: Callable[[Document], bool]) -> dict[str, str]:
+    async def said(self, names: Sequence[str], is_gone: Callable[[Document], bool]) -> Said:
         """What the documents of these names say; nothing of those that are not there, or are gone.
 
         A summary that tells of something that is gone says what is left of its session.
@@ -121,21 +134,24 @@ class Sources:
         for one in await self._find([name for name in names if name not in summaries]):
             if not is_gone(one) and (said := _said_by(one)):
                 found[one.id] = said
+        reduced: set[str] = set()
         for name in summaries:
-            if said := await self._of_session(DocumentId(f"{SESSION}_{name.partition('_')[2]}"), name, is_gone):
-                found[name] = said
-        return found
+            found[name], whole = await self._of_session(name, is_gone)
+            reduced |= {name} if not whole else set()
+        return Said({name: said for name, said in found.items() if said}, frozenset(reduced))
 
-    async def _of_session(self, session_name: DocumentId, name: str, is_gone: Callable[[Document], bool]) -> str:
+    async def _of_session(self, name: str, is_gone: Callable[[Document], bool]) -> tuple[str, bool]:
+        """What a session's summary says, or else what is left of the session; and whether it is the summary."""
+        session_name = DocumentId(f"{SESSION}_{name.partition('_')[2]}")
         located = await self._documents.find_all([session_name, DocumentId(name)])
         session = next((one.document for one in located if isinstance(one.document, Session)), None)
         summary = next((one.document for one in located if isinstance(one.document, Summary)), None)
         if session is None or is_gone(session):
-            return ""
+            return "", False
         if summary is not None and not is_gone(summary):
-            return _said_by(summary)
+            return _said_by(summary), True
         left = [one for one in await observations_of(self._documents, session) if not is_gone(one)]
-        return "\n".join(_said_by(one) for one in left)
+        return "\n".join(_said_by(one) for one in left), False
 
 
 def _said_by(document: Document) -> str:

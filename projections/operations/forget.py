@@ -341,7 +341,7 @@ class Forgetting:
         if not candidates:
             return []
         names = list(dict.fromkeys(name for one in candidates for name in sources_of(one) if name not in run.gone))
-        said = await Sources(self._reader, lambda names: self._found(names, tenant)).texts(names, run.is_gone)
+        said = await Sources(self._reader, lambda names: self._found(names, tenant)).said(names, run.is_gone)
         going: list[Document] = []
         for judged in await asyncio.to_thread(lambda: [verdict(one, said) for one in candidates]):
             if judged.left is None:

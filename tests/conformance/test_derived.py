@@ -1,14 +1,14 @@
 """What was made of several documents, when some of them are forgotten: against a real Valkey."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from workshop import TENANT, Workshop
 
 from ingest.commands.decide import Caller
-from ingest.commands.requests import TrackSession, WriteAction
+from ingest.commands.requests import ChangeVisibility, TrackSession, WriteAction
 from ingest.connections import Client
 from ingest.log.position import START
 from projections.access import Reader
@@ -36,7 +36,7 @@ def summary_of(session: str) -> str:
     return summary_id(session_document_id(TENANT, "atlas", session))
 
 
-async def sessions(shop: Workshop, said: dict[str, Sequence[str]]) -> None:
+async def sessions(shop: Workshop, said: Mapping[str, Sequence[str]]) -> None:
     """Ended sessions with their summaries."""
     for session, texts in said.items():
         for text in texts:
@@ -153,6 +153,17 @@ async def test_a_consolidated_memory_loses_what_only_the_forgotten_said(shop: Wo
     for session in ("s2", "s3", "s4"):
         await forget(shop, session)
     assert await kept(shop, "consolidated") == {}
+
+
+async def test_what_is_left_of_a_memory_has_its_readers(shop: Workshop):
+    await sessions(shop, {name: [said] for name, said in ABOUT.items()})
+    await consolidate(shop)
+    (made,) = [one for one in await shop.memories() if one.title == "About redis"]
+    await shop.say(ChangeVisibility(project="atlas", memory=made.id, visibility="shared", shared_with=["bob"]))
+    await shop.project()
+    await forget(shop, "s1")
+    (left,) = [one for one in await shop.memories() if one.title == "About redis"]
+    assert (left.visibility, left.shared_with, left.agent_id) == ("shared", ["bob"], "ada")
 
 
 async def test_forgettings_at_the_same_time_leave_nothing_of_what_any_of_them_forgot(shop: Workshop):

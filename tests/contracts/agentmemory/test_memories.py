@@ -525,9 +525,12 @@ def test_the_audit_looks_like_commits_too(api: Api, name: str):
 def test_a_memory_of_a_session_is_of_the_sessions_project(api: Api, name: str, way: str):
     """Unless another is named; then, and without a session, as it says."""
     api.observe(name, tool_name="Bash", tool_input="make")
-    save = api.tool if way == "memory_save" else lambda way, **said: ok(api.post(way, **said), 201)
+
+    def saved(**said: Any) -> Json:
+        return api.tool(way, **said) if way == "memory_save" else ok(api.post(way, **said), 201)
+
     made = {
-        content: save(way, content=f"{name} {content}", sessionId=session, project=project)["memory"].get("project", "")
+        content: saved(content=f"{name} {content}", sessionId=session, project=project)["memory"].get("project", "")
         for content, session, project in (
             ("alpha bravo", name, None),
             ("charlie delta", name, f"other-{name}"),

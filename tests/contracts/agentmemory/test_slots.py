@@ -231,15 +231,16 @@ def test_a_session_is_reflected_in_the_slots_of_its_project_alone(trusted: Api, 
     """Of no other project's, and not of those that every project sees: no other context tells of it."""
     trusted.hook(name, "prompt_submit", data={"prompt": f"todo: fix {name}"})
     trusted.observe(name, tool_name="Edit", tool_input={"file_path": f"src/{name}.py"})
-    reflect = trusted.tool if way == "memory_reflect" else lambda way, **said: ok(trusted.post(way, **said))
-    assert reflect(way, sessionId=name)["applied"] >= 2
+    told = trusted.tool(way, sessionId=name) if way == "memory_reflect" else ok(trusted.post(way, sessionId=name))
+    assert told["applied"] >= 2
     own = {one["label"]: one for one in ok(trusted.get("slots", project=f"p-{name}"))["slots"]}
     assert (own["project_context"]["project"], own["project_context"]["scope"]) == (f"p-{name}", "project")
     assert f"src/{name}.py" in own["project_context"]["content"]
     assert f"src/{name}.py" not in str(ok(trusted.get("slots", project=f"other-{name}")))
     assert f"src/{name}.py" not in str(ok(trusted.get("slot", label="project_context")))
-    told = ok(trusted.post("context", sessionId=f"{name}-2", project=f"other-{name}"))["context"]
-    assert f"src/{name}.py" not in told
+    assert (
+        f"src/{name}.py" not in ok(trusted.post("context", sessionId=f"{name}-2", project=f"other-{name}"))["context"]
+    )
     assert f"src/{name}.py" in ok(trusted.post("context", sessionId=f"{name}-3", project=f"p-{name}"))["context"]
 
 

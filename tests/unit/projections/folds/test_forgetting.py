@@ -115,7 +115,7 @@ class TestKeptDocuments:
         found = given(self.MADE).when(self.kept(3, name, sources=["sum_1", "sum_9"]))
         memory = found.memory(self.MADE)
         assert (memory.derived_from, memory.is_latest, found.erased()) == (["sum_2", "sum_3"], True, [])
-        assert name not in found.store.listings.get(derived("sum_1"), {})
+        assert name not in found.store.listings.get(derived("sum_1"), ())
         assert name in found.store.listings[derived("sum_2")]
         found.then_replay_is_the_same()
 
