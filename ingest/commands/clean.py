@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-from ingest.commands.scrub import may_hold_secrets, scrub, scrub_text
+from ingest.commands.scrub import gather, is_clean, scrub, scrub_text
 from ingest.errors import CommandRejected
 
 Names: TypeAlias = Literal["refuse", "replace", "keep"]
@@ -39,21 +39,19 @@ def cleaned(said: S, names: Names, field: str = "") -> S:
     Raises CommandRejected with the field at fault: for a name that holds a secret, unless `names` says otherwise, and
     for data that cannot be stored.
     """
-    texts, values = _parts(said)
+    texts: list[str] = []
+    if _gather(said, texts) and is_clean(texts):
+        return said
     found: dict[str, Any] = {}
-    if texts and may_hold_secrets("\n".join(texts)):
-        for name in _field_names(type(said)):
-            value = getattr(said, name)
-            policy = "replace" if name in _REPLACED else names
-            new = _clean(value, name, policy, field) if name in NAMES else _clean_text(value)
-            if new is not value and new != value:
-                found[name] = new
-    for name, value in values:
-        try:
-            new = scrub(value)
-        except ValueError as fault:
-            raise CommandRejected(str(fault), name) from None
-        if new is not value:
+    for name in _field_names(type(said)):
+        value = getattr(said, name)
+        if isinstance(value, dict):
+            new = _scrubbed(value, name)
+        elif name in NAMES:
+            new = _clean(value, name, "replace" if name in _REPLACED else names, field)
+        else:
+            new = _clean_text(value)
+        if new is not value and new != value:
             found[name] = new
     return replace(said, **found) if found else said
 
@@ -92,25 +90,32 @@ def _clean_text(value: Any) -> Any:
     return value
 
 
-def _parts(said: Struct) -> tuple[list[str], list[tuple[str, Any]]]:
-    """The texts of a struct and of the structs in it; and its free values, which are walked."""
-    texts: list[str] = []
-    values: list[tuple[str, Any]] = []
+def _scrubbed(value: Any, name: str) -> Any:
+    try:
+        return scrub(value)
+    except ValueError as fault:
+        raise CommandRejected(str(fault), name) from None
+
+
+def _gather(said: Struct, texts: list[str]) -> bool:
+    """Collect the texts of a struct and of what is in it; False when some of it asks for a closer look."""
+    plain = True
     for name in _field_names(type(said)):
         value = getattr(said, name)
         if not value:
             continue
-        if isinstance(value, str):
+        kind = cast("type[Any]", type(value))
+        if kind is str:
             texts.append(value)
-        elif isinstance(value, list):
+        elif kind is dict:
+            plain = gather(value, texts) and plain
+        elif kind is list:
             for one in cast("list[Any]", value):
                 if isinstance(one, str):
                     texts.append(one)
                 elif isinstance(one, Struct):
-                    texts += _parts(one)[0]
-        elif isinstance(value, dict):
-            values.append((name, value))
-    return texts, values
+                    plain = _gather(one, texts) and plain
+    return plain
 
 
 @lru_cache

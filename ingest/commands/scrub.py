@@ -96,9 +96,10 @@ def families_of(text: str) -> list[tuple[str, tuple[int, int]]]:
     return [(family.name, span) for family in chosen for span in family.find(raw, raw.decode())]
 
 
-def may_hold_secrets(text: str) -> bool:
-    """Whether scrubbing `text`, or any line of it, could change it; for asking once about many texts, a line each."""
-    return bool(_families()[1](text.encode("ascii", "replace")))
+def is_clean(texts: list[str]) -> bool:
+    """Whether scrubbing changes none of the texts: one question about all of them together."""
+    joined = "\n".join(texts)
+    return not _families()[1](joined.encode("ascii", "replace")) and repair_text(joined) is joined
 
 
 def scrub(value: Any) -> Any:
@@ -110,7 +111,7 @@ def scrub(value: Any) -> Any:
     `KeyIsNoText`.
     """
     texts: list[str] = []
-    if _gather(value, texts, 0) and not may_hold_secrets(joined := "\n".join(texts)) and repair_text(joined) is joined:
+    if gather(value, texts) and is_clean(texts):
         return value
     return _walk(value, name="", depth=0)
 
@@ -140,8 +141,8 @@ def _pieces(text: str) -> Iterator[str]:
         start = end
 
 
-def _gather(value: Any, texts: list[str], depth: int) -> bool:
-    """Collect all texts of a value; False when names in it, or its shape, ask for a closer look."""
+def gather(value: Any, texts: list[str], depth: int = 0) -> bool:
+    """Collect all texts of a value in `texts`; False when names in it, or its shape, ask for a closer look."""
     if isinstance(value, str):
         texts.append(value)
         return True
@@ -152,7 +153,7 @@ def _gather(value: Any, texts: list[str], depth: int) -> bool:
             if not isinstance(key, str) or key == "value" or assignments.kind_of(key) is not None:
                 return False
             texts.append(key)
-            if not _gather(item, texts, depth + 1):
+            if not gather(item, texts, depth + 1):
                 return False
         return True
     if not isinstance(value, list | tuple):
@@ -160,7 +161,7 @@ def _gather(value: Any, texts: list[str], depth: int) -> bool:
     items = cast(list[Any] | tuple[Any, ...], value)
     if depth == MAX_DEPTH or any(isinstance(one, str) and (len(items) == 2 or one[:1] == "-") for one in items):
         return False
-    return all(_gather(one, texts, depth + 1) for one in items)
+    return all(gather(one, texts, depth + 1) for one in items)
 
 
 def _walk(value: Any, *, name: str, depth: int) -> Any:
