@@ -93,10 +93,11 @@ class ServerPipeline(Pipeline):
         answers = [_whole([next(rest) for _ in parts]) for parts in portions]
         if raise_on_error:
             self.raise_first_error(commands, answers)
-        return [self._converted(*command, answer) for command, answer in zip(commands, answers, strict=True)]
+        return [self._converted(command, answer) for command, answer in zip(commands, answers, strict=True)]
 
-    def _converted(self, words: Words, options: dict[str, Any], answer: Any) -> Any:
+    def _converted(self, command: Any, answer: Any) -> Any:
         """An answer as redis-py hands it out."""
+        words, options = command
         options.pop("keys", None)
         convert = self.response_callbacks.get(words[0])
         return answer if convert is None or isinstance(answer, Exception) else convert(answer, **options)

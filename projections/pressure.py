@@ -137,10 +137,8 @@ def _measures(sample: Sample, ceilings: Ceilings) -> Iterator[_Measure]:
     """Every figure that is known and has a ceiling."""
     most = memory_ceiling(sample, ceilings)
     if most and sample.memory_used is not None:
-        more = promised(sample)
-        told = f"the log's server uses {mib(sample.memory_used)} of memory; the ceiling is {mib(most)}"
-        told += f", and what was accepted may take {mib(more)} more" if more >= SHOWN else ""
-        yield _Measure("memory", (sample.memory_used + more) / most, told)
+        level = (sample.memory_used + promised(sample)) / most
+        yield _Measure("memory", level, memory_told(sample, ceilings))
     if ceilings.lag:
         told = f"{sample.behind:,} events are not projected yet; the ceiling is {ceilings.lag:,}"
         told += "" if sample.workers else "; no worker is alive"
@@ -148,6 +146,14 @@ def _measures(sample: Sample, ceilings: Ceilings) -> Iterator[_Measure]:
     if ceilings.disk and sample.disk_free is not None:
         told = f"the disk of the log has {mib(sample.disk_free)} left; the floor is {mib(ceilings.disk)}"
         yield _Measure("disk", ceilings.disk / sample.disk_free if sample.disk_free else inf, told)
+
+
+def memory_told(sample: Sample, ceilings: Ceilings) -> str:
+    """How much memory is used and promised, and the ceiling, in words."""
+    more = promised(sample)
+    told = f"the log's server uses {mib(sample.memory_used or 0)} of memory; the ceiling is "
+    told += mib(memory_ceiling(sample, ceilings))
+    return told + (f", and what was accepted may take {mib(more)} more" if more >= SHOWN else "")
 
 
 def memory_ceiling(sample: Sample, ceilings: Ceilings) -> int:

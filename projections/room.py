@@ -17,6 +17,7 @@ class Room:
     def __init__(self) -> None:
         self._share: int | None = None
         """As of the last look; None for any amount."""
+        self._why = ""
         self._under_way = 0
         self._ended = 0
         """Of all writes that ended, ever."""
@@ -27,9 +28,12 @@ class Room:
         """Note where writes stand before the server is looked at, for `looked`."""
         return self._ended
 
-    def looked(self, began: int, share: int | None) -> None:
-        """The share of the room that a look found; `began` is what `begin_look` returned."""
-        self._ended_before, self._share = began, share
+    def looked(self, began: int, share: int | None, why: str = "") -> None:
+        """The share of the room that a look found, and how it comes about in words.
+
+        `began` is what `begin_look` returned.
+        """
+        self._ended_before, self._share, self._why = began, share, why
 
     def forget(self) -> None:
         """Nobody knows what room there is."""
@@ -45,8 +49,8 @@ class Room:
         if self._share is not None and used + size > self._share:
             left = mib(max(0, self._share - used))
             raise Overloaded(
-                f"writing and projecting it needs up to {mib(size)} of memory; the ceiling leaves {left} until the "
-                "log's server is looked at again",
+                f"{self._why}; this write, with projecting it, may take {mib(size)}, and {left} are left until the "
+                "server is looked at again",
                 cause="memory",
             )
         self._under_way += size

@@ -9,7 +9,7 @@ from redis.exceptions import RedisError
 
 from ingest.errors import LogUnavailable, Overloaded
 from ingest.tasks import end
-from projections.pressure import Ceilings, Pressure, decide, needed_to_write, room
+from projections.pressure import Ceilings, Pressure, decide, memory_told, needed_to_write, room
 from projections.readiness import Readiness, readiness, unavailable
 from projections.room import Room
 from projections.vitals import Sample, Vitals
@@ -85,7 +85,7 @@ class Watch:
             self._lost(started, repr(error))
             raise
         self._looked_at, self.sample = started, sample
-        self._room.looked(began, room(sample, self.ceilings))
+        self._room.looked(began, room(sample, self.ceilings), memory_told(sample, self.ceilings))
         self._hold(decide(sample, self.ceilings, self.pressure))
         self.readiness = readiness(sample, self.pressure)
 

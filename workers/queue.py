@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from types import CoroutineType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import msgspec
 from arq import ArqRedis, Worker, create_pool, cron
@@ -55,7 +55,7 @@ class _Pool(ArqRedis):
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         try:
-            return await super().execute_command(*args, **options)
+            return cast(Any, await super().execute_command(*args, **options))
         except ResponseError as error:
             if not is_out_of_memory(error):
                 raise

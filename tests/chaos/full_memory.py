@@ -7,7 +7,7 @@ with a ceiling or without any, with a worker at work, paused, or killed meanwhil
 fills the rest. While the server is full a memory is deleted and a project forgotten. Then there is memory again.
 
 A run is wrong when: a dead letter was made; with a ceiling, what was accepted did not fit in below the limit; DELETE or
-POST /v1/forget was refused or had no effect while the server was full; an acknowledged memory is not there at the end.
+POST /v1/forget was refused or had no effect while the server was full; an acknowledged observation is lost.
 """
 
 import argparse
@@ -27,13 +27,13 @@ from msgspec import Struct, field
 
 from ingest.connections import connect
 from ingest.ids import document_id
-from ingest.log.partitions import project_route
+from ingest.log.partitions import session_route
 from tests.acceptance.running import Server, running
 from tests.support.waiting import wait_until
 
 Worker = Literal["running", "paused", "killed"]
 PATIENCE_S = 120.0
-TENANT = "default"
+TENANT, SESSION = "default", "s"
 KEPT, FORGOTTEN = "kept", "forgotten"
 SIZES = (40, 400, 4_000)
 FILLER = "filler"
@@ -92,7 +92,7 @@ async def _play(run: Run, dice: random.Random, server: Server, client: httpx.Asy
     vitals = (await client.get("/readyz")).json()["vitals"]
     _check(run, vitals["dead_letters"] == 0, f"{vitals['dead_letters']} dead letters")
     missing = [one for one in run.acknowledged if not await _is_there(client, one)]
-    _check(run, not missing, f"{len(missing)} acknowledged memories are not there")
+    _check(run, not missing, f"{len(missing)} acknowledged observations are not there")
     _check(run, await _takes_writes(client), "writes are refused though there is memory")
 
 
@@ -103,7 +103,14 @@ async def _write(run: Run, client: httpx.AsyncClient, dice: random.Random, write
         size, project = dice.choice(SIZES), KEPT if dice.random() < 0.7 else FORGOTTEN
         ids = [f"{writer}-{number}-{n}" for n in range(dice.choice((1, 5, 40)))]
         batch = [
-            {"type": "remember", "event_id": one, "project": project, "content": _text(dice, one, size)} for one in ids
+            {
+                "type": "observe",
+                "event_id": one,
+                "session_id": SESSION,
+                "project": project,
+                "content": _text(dice, one, size),
+            }
+            for one in ids
         ]
         answer = await client.post("/v1/events", json=batch)
         if answer.status_code == 202:
@@ -147,8 +154,9 @@ async def _forget_while_full(run: Run, client: httpx.AsyncClient, redis: Any, do
         return (await client.get(f"/v1/forget/{asked.json()['id']}")).json()["status"] == "done"
 
     await wait_until(done, PATIENCE_S)
-    left = (await client.get("/v1/memories", params={"project": FORGOTTEN})).json()["items"]
-    _check(run, not left, f"{len(left)} documents of the forgotten project are left")
+    left = await client.get(f"/v1/sessions/{SESSION}/observations", params={"project": FORGOTTEN})
+    gone = left.status_code == 404 or not left.json()["items"]
+    _check(run, gone, f"documents of the forgotten project are left: {left.text[:200]}")
     info = await redis.info("memory")
     if info["used_memory"] < info["maxmemory"]:
         await redis.config_set("maxmemory", info["used_memory"] - (1 << 20))
@@ -164,8 +172,8 @@ async def _projected(server: Server, client: httpx.AsyncClient) -> None:
 
 
 async def _is_there(client: httpx.AsyncClient, event_id: str) -> bool:
-    name = document_id("mem", project_route(TENANT, KEPT), event_id)
-    return (await client.get(f"/v1/memories/{name}")).status_code == 200
+    name = document_id("obs", session_route(TENANT, KEPT, SESSION), event_id)
+    return (await client.get(f"/v1/observations/{name}")).status_code == 200
 
 
 async def _takes_writes(client: httpx.AsyncClient) -> bool:
