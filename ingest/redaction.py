@@ -1,4 +1,5 @@
-"""Secrets out of logs: what looks like a key or a bearer, what addresses carry as one, and the server's own secrets.
+"""Secrets out of logs: what looks like a key or a bearer, what addresses carry as one, the server's own secrets, and
+whatever is taken out of writes.
 
 A formatter, so that it also covers tracebacks and what other packages log. It is the last net, not the first: nothing
 here logs a secret on purpose.
@@ -9,6 +10,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from ingest.commands.scrub import scrub_text
 from ingest.settings import Settings
 
 HIDDEN = "[redacted]"
@@ -47,4 +49,4 @@ class RedactingFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record, traceback and all, without secrets."""
-        return redacted(super().format(record), self._secrets)
+        return scrub_text(redacted(super().format(record), self._secrets))

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Literal
 
+from ingest.commands.clean import clean_name
 from ingest.connections import Client
 from ingest.log.keys import NumberKeys
 from ingest.log.scripts import number
@@ -33,7 +34,8 @@ class Numbers:
         missing = [name for name in dict.fromkeys(ids) if name not in found]
         for start in range(0, len(missing), AT_ONCE):
             asked = missing[start : start + AT_ONCE]
-            found |= zip(asked, await number(self._redis, self._keys, asked), strict=True)
+            clean = [clean_name(name, "replace", "name") for name in asked]  # as events have it
+            found |= zip(asked, await number(self._redis, self._keys, clean), strict=True)
         self._known.update((name, found[name]) for name in missing)
         while len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)

@@ -100,6 +100,8 @@ def finder(rule: Rule) -> Finder:
             if place[0] < consumed:
                 continue
             start, end = _secret(pattern.groups(raw, *place))
+            if start == place[0] and text[start - 1 : start].isalnum() and text[start].isalnum():
+                continue  # in the middle of a word: another word
             quoted = text[start - 1 : start] in _QUOTES and text[end : end + 1] in _QUOTES
             if not whole_run and not quoted:
                 end = start + len(text[start:end].rstrip(".,;:)]}"))

@@ -289,6 +289,7 @@ def test_a_secret_is_not_kept(api: Api, name: str, secret: str):
         ("a <private>x</private> b", "a [REDACTED] b"),
         ("a <PRIVATE>x\ny</Private> b", "a [REDACTED] b"),
         ("<private>x</private> b <private>y</private>", "[REDACTED] b [REDACTED]"),
+        ("a <private>never closed", "a [REDACTED]"),
     ],
 )
 def test_a_private_block_is_not_kept(api: Api, name: str, text: str, kept: str):
@@ -303,7 +304,6 @@ def test_a_private_block_is_not_kept(api: Api, name: str, text: str, kept: str):
         "task-management-system-overview-doc",
         "ask-me-anything-about-the-system-2",
         "xghp_" + "a" * 36,
-        "<private>never closed",
         "the token is in the safe",
         "",
     ],

@@ -61,3 +61,9 @@ def test_a_traceback_is_redacted_too():
     told = formatter.format(record)
     assert "Traceback" in told
     assert "of the server" not in told
+
+
+def test_a_line_holds_no_secret_that_a_write_may_not_hold():
+    token = "ghp_" + "aZ9" * 12
+    record = logging.LogRecord("api", logging.ERROR, __file__, 1, "rejected: %s", (f"use {token}",), None)
+    assert RedactingFormatter("%(message)s").format(record) == "rejected: use [REDACTED_SECRET]"
