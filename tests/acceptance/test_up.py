@@ -17,7 +17,7 @@ import httpx
 import pytest
 from waiting import wait_until
 
-from api.cli.commands import FIRST_PAGE
+from api.cli.commands import PAGE
 from tests.acceptance.running import PATIENT_READ_S, SECRET, Server
 from tests.chaos.starting_together import start_together
 from tests.support.ports import free_port
@@ -515,12 +515,12 @@ def test_tail_prints_the_log_as_json_lines(server: Server, project: str):
 
 async def test_a_log_that_is_printed_is_in_the_order_of_time(private_server: Callable[..., Server]):
     """Whichever partitions and pages the events are in; each once, also from a position on."""
-    server = private_server(partitions=4)
-    count = 3 * FIRST_PAGE
+    server, batches, each = private_server(partitions=4), 12, PAGE // 5
     async with server.client() as client:
-        for n in range(count):
-            body = {"content": f"note {n}", "session_id": f"s{n % 7}", "project": f"p{n % 5}"}
-            assert (await client.post("/v1/observations", json=body)).status_code == 202
+        for batch in range(batches):
+            commands = [{"type": "observe", "content": f"note {batch}.{n}", "session_id": f"s{n}"} for n in range(each)]
+            answer = await client.post("/v1/events", json=commands)
+            assert answer.status_code == 202, answer.text
 
     def printed(*options: str) -> list[dict[str, Any]]:
         shown = run(commands_of(server), "tail", "--no-follow", "--json", *options)
@@ -528,14 +528,15 @@ async def test_a_log_that_is_printed_is_in_the_order_of_time(private_server: Cal
         return [json.loads(line) for line in shown.stdout.splitlines()]
 
     events = printed("--type", "observation.recorded")
-    assert [one["data"]["content"] for one in events] == [f"note {n}" for n in range(count)]
+    assert len({one["position"] for one in events}) == len(events) == batches * each > 2 * PAGE
     assert len({one["position"].partition(":")[0] for one in events}) == 4
-    everything = printed()
-    times = [datetime.fromisoformat(one["recorded_at"]) for one in everything]
+    times = [datetime.fromisoformat(one["recorded_at"]) for one in events]
     assert times == sorted(times)
-    behind = ",".join({one["position"].partition(":")[0]: one["position"] for one in everything[: count // 2]}.values())
+    everything = printed()
+    half = len(everything) // 2
+    behind = ",".join({one["position"].partition(":")[0]: one["position"] for one in everything[:half]}.values())
     rest = printed("--after", behind)
-    assert [one["position"] for one in rest] == [one["position"] for one in everything[count // 2 :]]
+    assert [one["position"] for one in rest] == [one["position"] for one in everything[half:]]
 
 
 def test_a_command_says_why_it_failed(server: Server):
