@@ -81,7 +81,7 @@ class KnownEvents:
         """The events among the entries of the milliseconds in which these were recorded."""
         head = await self._log.head(partition)
         moments = {to_ms(one.envelope.recorded_at) for one in events if one.envelope.recorded_at is not None}
-        read = await asyncio.gather(*(self._entries_of(partition, ms) for ms in sorted(moments) if ms <= head.ms))
+        read = await asyncio.gather(*(self._entries_of(partition, ms) for ms in sorted(moments) if 0 < ms <= head.ms))
         return {one for found in read for one in found}
 
     async def _entries_of(self, partition: int, ms: int) -> set[_Identity]:

@@ -28,6 +28,7 @@ from msgspec import Struct, field
 from ingest.connections import connect
 from ingest.ids import document_id
 from ingest.log.partitions import session_route
+from ingest.tasks import end
 from tests.acceptance.running import Server, running
 from tests.support.waiting import wait_until
 
@@ -60,7 +61,11 @@ async def play(run: Run, cache_dir: Path) -> Run:
     changes: dict[str, Any] = {"secret": None, "embedder": "none", "partitions": 2, "memory_ceiling": run.ceiling}
     with running(cache_dir, **changes) as server:
         async with server.client() as client, _redis(server) as redis:
-            await _play(run, dice, server, client, redis)
+            watching = asyncio.create_task(_watch(server))
+            try:
+                await _play(run, dice, server, client, redis)
+            finally:
+                await end(watching)
     return run
 
 
@@ -79,14 +84,13 @@ async def _play(run: Run, dice: random.Random, server: Server, client: httpx.Asy
         os.kill(worker, signal.SIGCONT)
     elif run.worker == "killed":
         os.kill(worker, signal.SIGKILL)
-        server.supervisor.watch()
     if run.ceiling != "0":
-        await _projected(server, client)
+        await _projected(client)
         run.highest = (await redis.info("memory"))["used_memory"] / limit
         _check(run, run.highest <= 1.0, f"what was accepted needs {run.highest:.0%} of the limit")
     await _fill(redis, limit)
     await _forget_while_full(run, client, redis, doomed.json()["id"])
-    await _projected(server, client)
+    await _projected(client)
     await redis.delete(FILLER)
     await redis.config_set("maxmemory", 4 * limit)
     vitals = (await client.get("/readyz")).json()["vitals"]
@@ -94,6 +98,13 @@ async def _play(run: Run, dice: random.Random, server: Server, client: httpx.Asy
     missing = [one for one in run.acknowledged if not await _is_there(client, one)]
     _check(run, not missing, f"{len(missing)} acknowledged observations are not there")
     _check(run, await _takes_writes(client), "writes are refused though there is memory")
+
+
+async def _watch(server: Server) -> None:
+    """Start what has ended again, as `mnemolog up` does."""
+    while True:
+        server.supervisor.watch()
+        await asyncio.sleep(0.5)
 
 
 async def _write(run: Run, client: httpx.AsyncClient, dice: random.Random, writer: int) -> None:
@@ -162,9 +173,8 @@ async def _forget_while_full(run: Run, client: httpx.AsyncClient, redis: Any, do
         await redis.config_set("maxmemory", info["used_memory"] - (1 << 20))
 
 
-async def _projected(server: Server, client: httpx.AsyncClient) -> None:
+async def _projected(client: httpx.AsyncClient) -> None:
     async def projected() -> bool:
-        server.supervisor.watch()
         answer = (await client.get("/readyz")).json()
         return answer.get("lag") == {}
 

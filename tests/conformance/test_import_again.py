@@ -1,5 +1,6 @@
 """An import of what the log has already changes nothing, however long ago the log took it."""
 
+import json
 from collections.abc import AsyncIterator, Sequence
 
 from factories import ManualClock
@@ -146,3 +147,21 @@ async def test_an_import_brings_back_nothing_that_was_forgotten_since(redis: Cli
     assert report.events == 0
     assert await entries(log) == before
     assert b"unlike all others" not in await exported(redis, log)
+
+
+async def test_events_recorded_at_any_time_are_imported_once(redis: Client, clock: ManualClock):
+    log, handler = await written(redis, clock)
+    (line,) = [one for one in (await exported(redis, log)).split(b"\n") if b"a secret" in one]
+    event = json.loads(line)
+    others = [
+        {**event, "event_id": when, "recorded_at": when, "data": {**event["data"], "content": f"unlike {when}"}}
+        for when in ("0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "1970-01-01T00:00:00Z", "9999-12-31T00:00:00Z")
+    ]
+    header = {"format": "mnemolog-export", "version": 1, "tenant": "default", "project": None}
+    rows = [header, *others, {"end": True, "events": len(others)}]
+    export = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    first = await imported(redis, log, handler, export)
+    assert (first.events, first.rejected_lines) == (2, 2), "nothing was recorded before 1970"
+    await forget_window(redis)
+    again = await imported(redis, log, handler, export)
+    assert (again.events, again.duplicates) == (0, 2)
