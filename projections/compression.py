@@ -352,6 +352,8 @@ def _looks_like_path(word: str) -> bool:
     stem, dot, extension = name.rpartition(".")
     if dot and extension.lower() in _EXTENSIONS and (stem or name in _DOT_FILES):
         return True
+    if "//" in word:
+        return False
     rooted = word.startswith(("/", "./", "../", "~/"))
     if not (rooted and len(word.strip("./~")) > 1) and not (word.count("/") > 1 and word[0].isalpha()):
         return False
