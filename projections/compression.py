@@ -162,7 +162,8 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
     hook = _hook(kind, data)
     parts = (hook.prompt, hook.input, hook.output) if hook else ()
     narrative = _cut(" | ".join(filter(None, (_as_text(part, NARRATIVE_CHARS) for part in parts))), NARRATIVE_CHARS)
-    narrative = narrative or _cut(named(content.strip()) or _as_text(data, NARRATIVE_CHARS), NARRATIVE_CHARS)
+    shown = named(content.strip())
+    narrative = narrative or _cut(shown or _as_text(data, NARRATIVE_CHARS), NARRATIVE_CHARS)
     reading = Reading(is_tool_use=hook is not None)
     beside = reading.value(data, SCAN_CHARS) if data else ""
     text = reading.text(content[:SCAN_CHARS]).strip() if content.strip() else beside
@@ -170,7 +171,10 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
     tokens = dict.fromkeys(text.translate(_PUNCTUATION).split())
     found_type = _type(kind, hook)
     input_ = hook.input if hook else None
-    title = (hook.tool or hook.kind or "observation") if hook else _headline(_native(content, text)) or kind
+    if hook:
+        title = hook.tool or hook.kind or "observation"
+    else:
+        title = _headline(text if shown.startswith(("{", "[", '"')) else shown) or kind
     return Compressed(
         title=_cut(title, TITLE_CHARS) or "observation",
         subtitle=_cut(_as_text(input_, SUBTITLE_CHARS), SUBTITLE_CHARS) or None,
@@ -191,11 +195,6 @@ def spoken(text: str) -> str:
 def told_by(value: Any) -> str:
     """What the texts of a JSON value say, or of JSON text, as far as SCAN_CHARS go; "" for nothing."""
     return Reading(is_tool_use=True).value(value, SCAN_CHARS).strip() if value else ""
-
-
-def _native(content: str, text: str) -> str:
-    """What a native observation is titled by: its content, or the values of JSON text."""
-    return text if content.lstrip().startswith(("{", "[", '"')) else named(content[:SCAN_CHARS])
 
 
 def _hook(kind: str, data: dict[str, Any]) -> _Hook | None:
@@ -353,6 +352,8 @@ def _looks_like_path(word: str) -> bool:
     stem, dot, extension = name.rpartition(".")
     if dot and extension.lower() in _EXTENSIONS and (stem or name in _DOT_FILES):
         return True
+    if "//" in word:
+        return False
     rooted = word.startswith(("/", "./", "../", "~/"))
     if not (rooted and len(word.strip("./~")) > 1) and not (word.count("/") > 1 and word[0].isalpha()):
         return False

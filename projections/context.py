@@ -108,7 +108,9 @@ def _by_need(offered: Sequence[Part]) -> Iterator[tuple[int, Sequence[int]]]:
     alternating = [unit for unit in chain.from_iterable(zip_longest(*best)) if unit is not None]
     first = [(place, lines) for place, lines in alternating if lines[0] < FIRST_LINES]
     yield from first
-    yield from ((place, range(len(offered[place].lines))) for place in places["session"])
+    for place in places["session"]:
+        lines = range(len(offered[place].lines))
+        yield from ((place, [line]) for line in lines) if offered[place].by_line else [(place, lines)]
     yield from (unit for unit in alternating if unit not in first)
     yield from ((place, [line]) for place in places["profile"] for line in range(len(offered[place].lines)))
 
@@ -197,7 +199,7 @@ def session_block(session_id: str, observations: Iterable[Observation]) -> Part 
         key=lambda seen: (-seen.importance, seen.position),
     )[:SESSION_OBSERVATIONS]
     shown = sorted(important, key=lambda seen: (seen.occurred_at, seen.position))
-    return part("session", f"Session {session_id}", map(_line, shown), [seen.id for seen in shown])
+    return part("session", f"Session {session_id}", map(_line, shown), [seen.id for seen in shown], by_line=True)
 
 
 def recall_block(query: str, results: Iterable[tuple[str, str]], token_budget: int) -> Part | None:
@@ -226,5 +228,5 @@ def _listed(name: str, values: Sequence[str]) -> str:
 def _line(seen: Observation) -> str:
     """Title and narrative, without saying the same twice."""
     if not seen.narrative or seen.narrative.startswith(seen.title.rstrip("…")):
-        return f"- {seen.narrative or seen.title}"
-    return f"- {seen.title}: {seen.narrative}"
+        return _short(f"- {seen.narrative or seen.title}")
+    return _short(f"- {seen.title}: {seen.narrative}")

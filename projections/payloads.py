@@ -88,7 +88,7 @@ class Reading:
                 pending.append(zip(repeat(field), cast(Iterable[Any], node)))
 
     def _read(self, text: str, depth: int) -> str:
-        if depth > MAX_NESTED:
+        if depth > MAX_NESTED or ('"' not in text and "{" not in text and "[" not in text):
             return self._without_keys(text)
         whole = _STRING.match(text.strip())
         if whole and whole.end() == len(text.strip()):

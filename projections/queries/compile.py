@@ -1,4 +1,4 @@
-"""Compile a context for an agent: pinned slots, memories, lessons, past sessions, profile; what its query finds."""
+"""Compile a context for an agent: pinned slots, memories, lessons, profile, past sessions; what its query finds."""
 
 import asyncio
 from collections.abc import Sequence
@@ -88,7 +88,7 @@ class Compile:
             self._profile(request, reader),
             self._recalled(request, reader),
         )
-        parts = [*slots, memories, lessons, *past, profile, recalled]
+        parts = [*slots, memories, lessons, profile, *past, recalled]
         return compile_context(request.project, parts, request.token_budget)
 
     async def _slots(self, request: ContextRequest, reader: Reader) -> list[Part | None]:

@@ -171,7 +171,7 @@ def test_the_narrative_is_prompt_input_and_output(api: Api, name: str, hook: str
 @pytest.mark.parametrize(
     ("given", "files"),
     [
-        ({"file_path": "a", "filepath": "b", "path": "c", "filePath": "d", "file": "e", "pattern": "f"}, set("abcdef")),
+        ({"file_path": "a", "filepath": "b", "path": "c", "filePath": "d", "file": "e", "pattern": "f"}, set("abcde")),
         ({"file_path": "a", "path": "a"}, {"a"}),
         ({"file_path": "", "path": "x" * 512, "file": 7}, set[str]()),
         ({"path": "x" * 511}, {"x" * 511}),

@@ -347,6 +347,7 @@ def test_patterns_flags_and_urls_are_no_files(tool_input: dict[str, Any]):
         "image/png application/json text/html",
         "Read/Write/Edit",
         "<div><b>x</b></div></my-tag>",
+        "-//W3C//DTD XHTML 1.0 Transitional//EN ///DONE///",
         f"/9j/4AAQSkZJRgABAQ{'A' * 40}",
     ],
 )
