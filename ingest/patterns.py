@@ -1,11 +1,14 @@
-"""Patterns that callers write (a lesson's trigger), matched in time linear in the text: no pattern can hang a reader.
+"""Patterns of callers (a lesson's trigger) and our own (shapes of secrets), matched in time linear in the text.
+
+No pattern that a caller writes can hang a reader.
 
 The syntax is RE2's (github.com/google/re2/wiki/Syntax): no look-around, no back-references; `\\d`, `\\w`, `\\s` and
 `\\b` know ASCII only. Case is ignored. The worst a pattern within these bounds was seen to do is 40 microseconds a
 character, so callers also bound the text.
 """
 
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import cached_property, lru_cache
 from typing import Any, Protocol, cast
 
 import re2
@@ -19,6 +22,8 @@ MAX_PROGRAM = 2_000
 """Instructions a pattern may compile to: each may cost a step at every character. Five hundred letters come to 500
 (1,500 outside ASCII), `.{0,200}` to 1,800; beyond are mostly repetitions of repetitions."""
 CACHED_PATTERNS = 1024
+SET_MEMORY, SHAPE_MEMORY = 64 << 20, 16 << 20
+"""Bytes our own patterns may take, all together for asking which match, and each for the places."""
 FIELD = "trigger_pattern"
 
 _Refused = cast(type[Exception], re2.error)
@@ -85,4 +90,54 @@ def _options() -> Any:
     options.log_errors = False  # RE2 itself writes to stderr
     options.never_capture = True
     options.max_mem = MAX_PATTERN_MEMORY
+    return options
+
+
+class Shape:
+    """One pattern of ours, compiled when first needed.
+
+    Finds places without groups, which RE2 does several hundred times faster, and groups in those places alone.
+    """
+
+    def __init__(self, regex: str) -> None:
+        self._regex = regex.encode()
+
+    def spans(self, raw: bytes) -> Iterator[tuple[int, int]]:
+        """The places of all matches, from left to right; none overlaps another."""
+        for found in self._places.finditer(raw):
+            yield found.span()
+
+    def groups(self, raw: bytes, start: int, end: int) -> Any:
+        """The match in one of those places, with its groups."""
+        found = self._groups.match(raw, start, end)
+        return self._groups.match(raw, start) if found is None else found
+
+    def end(self, raw: bytes, start: int) -> int:
+        """Where a match that begins at `start` ends; 0 for none."""
+        found = self._places.match(raw, start)
+        return 0 if found is None else found.end()
+
+    @cached_property
+    def _places(self) -> Any:
+        return re2.compile(self._regex, _shape_options(SHAPE_MEMORY, groups=False))
+
+    @cached_property
+    def _groups(self) -> Any:
+        return re2.compile(self._regex, _shape_options(SHAPE_MEMORY, groups=True))
+
+
+def which_match(patterns: list[str]) -> Callable[[bytes], "list[int] | None"]:
+    """What says in one pass which of the patterns match anywhere; None for none."""
+    made = re2.Set.SearchSet(_shape_options(SET_MEMORY, groups=False))
+    for pattern in patterns:
+        made.Add(pattern.encode())
+    made.Compile()
+    return cast("Callable[[bytes], list[int] | None]", made.Match)
+
+
+def _shape_options(memory: int, *, groups: bool) -> Any:
+    options = re2.Options()
+    options.max_mem = memory
+    options.log_errors = False
+    options.never_capture = not groups
     return options

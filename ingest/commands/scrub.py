@@ -14,8 +14,9 @@ from functools import cache
 from operator import is_
 from typing import Any, NamedTuple, TypeAlias, cast
 
+from ingest.patterns import which_match
 from ingest.secrets import assignments, blocks
-from ingest.secrets.rules import Finder, finder, rules, tokens, trigger
+from ingest.secrets.rules import Finder, finder, rules, tokens
 
 Trigger: TypeAlias = Callable[[bytes], "list[int] | None"]
 PRIVATE = "[REDACTED]"
@@ -68,7 +69,7 @@ def _families() -> tuple[list[_Family], Trigger]:
         _Family("provider-token", *tokens()),
         *(_Family(rule.name, rule.regex, finder(rule)) for rule in rules()),
     ]
-    return families, trigger([family.trigger for family in families])
+    return families, which_match([family.trigger for family in families])
 
 
 def scrub_text(text: str) -> str:

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from ingest.patterns import Shape
 from ingest.secrets import plausible
-from ingest.secrets.pattern import Pattern
 
 _PASSWORD = (
     r"passwords?|passwd|passwort|passphrase|passcode|pwd|[_.\-]pass|\bpass|[_.\-]pw|\bpw|secrets?"
@@ -36,7 +36,7 @@ TRIGGER = (
     rf"(?i)(?:(?P<password>{_PASSWORD})|{_TOKEN}){_SUFFIX}(?:{_SEPARATOR})"
     rf"(?:[brf@]{{0,2}}(?P<quote>{_QUOTE})[^\"'`\r\n]{{4}}|(?P<bare>{_BARE}))"
 )
-_PATTERN = Pattern(TRIGGER)
+_PATTERN = Shape(TRIGGER)
 _SAYS_PASSWORD, _OPENS, _IS_BARE = 1, 2, 3
 """Groups: the name says password; the opening quote; where a value without quotes begins."""
 

@@ -7,18 +7,15 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-import re2
-
+from ingest.patterns import Shape
 from ingest.secrets import plausible
-from ingest.secrets.pattern import Pattern
 
 Span = tuple[int, int]
 Finder = Callable[[bytes, str], Iterator[Span]]
 """The places of secrets in a text, given as ASCII bytes and as text with equal offsets."""
 
-SET_MEMORY = 64 << 20
 _JUDGED = 80
 """How much of a value is looked at: enough to tell, and not so much that many long ones cost more than their length."""
 _ALPHANUMERIC = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
@@ -71,9 +68,9 @@ def tokens() -> tuple[str, Finder]:
     a token. So their beginnings are looked for, and each alternative is matched forwards from there.
     """
     alternatives: list[str] = _load("rules.toml")["tokens"]
-    beginnings = Pattern(_BEFORE + f"(?:{'|'.join(_COUNTED.sub('', one) for one in alternatives)})")
+    beginnings = Shape(_BEFORE + f"(?:{'|'.join(_COUNTED.sub('', one) for one in alternatives)})")
     token = f"(?:{'|'.join(alternatives)}){_REST}"
-    whole = Pattern(token)
+    whole = Shape(token)
 
     def find(raw: bytes, text: str) -> Iterator[Span]:
         end = 0
@@ -90,7 +87,7 @@ def tokens() -> tuple[str, Finder]:
 
 def finder(rule: Rule) -> Finder:
     """What finds the secrets of one rule."""
-    pattern = Pattern(rule.regex)
+    pattern = Shape(rule.regex)
     check = _CHECKS[rule.check]
     whole_run = rule.check in _WHOLE_RUN
 
@@ -110,19 +107,6 @@ def finder(rule: Rule) -> Finder:
                 yield start, consumed
 
     return find
-
-
-def trigger(patterns: list[str]) -> Callable[[bytes], "list[int] | None"]:
-    """What says in one pass which of the patterns match anywhere; None for none."""
-    options = re2.Options()
-    options.max_mem = SET_MEMORY
-    options.log_errors = False
-    options.never_capture = True
-    made = re2.Set.SearchSet(options)
-    for pattern in patterns:
-        made.Add(pattern.encode())
-    made.Compile()
-    return cast("Callable[[bytes], list[int] | None]", made.Match)
 
 
 def _secret(found: Any) -> Span:
