@@ -14,7 +14,7 @@ from redis.exceptions import (
 )
 
 from ingest.clock import Clock, system_clock, to_ms
-from ingest.connections import Client, Commands, info_of_nodes, on_each_node, server_of
+from ingest.connections import Client, Commands, info_of_nodes, on_each_node, past_memory_limit, server_of
 from ingest.durability import Durability, weakest
 from ingest.errors import (
     DurabilityUnavailable,
@@ -71,9 +71,11 @@ class RedisLog:
         """
         if unfinished := await self._redis.hget(MANIFEST, RESTORING):
             raise RestoreUnfinished(_text(unfinished))
-        await self._redis.hsetnx(MANIFEST, "partitions", str(self.partitions))
-        await self._redis.hsetnx(MANIFEST, "created_at", clock().isoformat())
-        recorded = int(await self._redis.hget(MANIFEST, "partitions") or 0)
+        async with past_memory_limit(self._redis) as pipe:  # a process also starts where there is no memory left
+            pipe.hsetnx(MANIFEST, "partitions", str(self.partitions))
+            pipe.hsetnx(MANIFEST, "created_at", clock().isoformat())
+            pipe.hget(MANIFEST, "partitions")
+            recorded = int((await pipe.execute())[-1] or 0)
         if recorded != self.partitions:
             raise PartitionCountMismatch(recorded, self.partitions)
 

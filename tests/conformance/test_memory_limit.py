@@ -95,3 +95,8 @@ def test_a_long_command_is_divided_with_its_first_words_repeated():
     assert all(part[:2] == ("ZADD", "z") and len(part) <= MOST_WORDS and len(part) % 2 == 0 for part in parts)
     assert [word for part in parts for word in part[2:]] == list(range(2 * MOST_WORDS + 2))
     assert portioned(("XGROUP CREATE", "k")) == [("XGROUP", "CREATE", "k")]
+
+
+async def test_a_log_is_opened_past_the_limit(full: Client):
+    for _ in range(2):
+        await RedisLog(full, 1).create_or_check()

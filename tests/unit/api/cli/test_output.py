@@ -7,6 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 import typer
@@ -66,8 +67,10 @@ class FakeServer:
             case "/v1/recall":
                 return 200, {"results": self.recalled, "took_ms": 1.5, "lag": {}, "degraded": []}
             case "/v1/events" if method == "GET":
-                fresh = "after=" not in query
-                return 200, {"events": [EVENT] if fresh else [], "next": "0:5-0"}
+                asked = parse_qs(query)
+                if asked.get("partition", ["0"]) != ["0"]:
+                    return 422, {"error": {"code": "invalid", "message": "there is one", "field": "partition"}}
+                return 200, {"events": [] if "after" in asked else [EVENT], "next": "0:5-0"}
             case _:
                 missing = {"error": {"code": "not_found", "message": "no such route"}}
                 return self.answers.get(f"{method} {path}", (404, missing))
