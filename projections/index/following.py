@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 from ingest.connections import Client
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
-from projections.feed import FeedItem, Switched
+from projections.feed import FeedItem, Switched, Vectors
 from projections.index.comparing import Comparison, begin, compare
 from projections.index.filters import facet
 from projections.index.loading import Loaded
@@ -48,6 +48,8 @@ class Superseded(Exception):
 class Followers:
     """What follows the feeds for one loaded index. `changed` is awaited when its positions have moved.
 
+    `in_background` runs what nobody waits for in the index thread, behind what `in_thread` is to run there.
+
     `caught_up` gathers the partitions that have been read up to where their feed stood at first, and are complete.
     """
 
@@ -57,10 +59,11 @@ class Followers:
         live: Loaded,
         caught_up: set[int],
         in_thread: InThread,
+        in_background: InThread,
         changed: Callable[[], Awaitable[None]],
     ) -> None:
         self._redis, self._live, self._caught_up = redis, live, caught_up
-        self._in_thread, self._changed = in_thread, changed
+        self._in_thread, self._in_background, self._changed = in_thread, in_background, changed
         self._committed_at = time.monotonic()
         self._wanted = asyncio.Event()
         self._reached: set[int] = set()
@@ -118,7 +121,7 @@ class Followers:
 
     async def _compare(self, partition: int, comparison: Comparison) -> None:
         generation = self._live.at[partition].generation
-        in_thread = partial(self._in_thread, self._if_current, partition, comparison)
+        in_thread = partial(self._in_background, self._if_current, partition, comparison)
         await compare(self._redis, self._live.index, partition, generation, comparison, in_thread)
         if self._live.comparisons.get(partition) is comparison:
             del self._live.comparisons[partition]
@@ -165,7 +168,8 @@ class Followers:
         switched: Switched | None = None
         while steps:
             changed = None if comparison is None else comparison.changed
-            switched = await self._in_thread(apply_steps, self._live.index, partition, steps, changed)
+            in_thread = self._in_background if isinstance(steps[0][0], Vectors) else self._in_thread
+            switched = await in_thread(apply_steps, self._live.index, partition, steps, changed)
         if switched is not None:
             await self._go_on_in(partition, switched, read.then)
             return

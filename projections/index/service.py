@@ -76,6 +76,8 @@ class ReplicaService:
         self._thread = ThreadPoolExecutor(1, "index")
         self._one_change = asyncio.Lock()
         """Of all that change the index, one waits for its thread at a time: a search waits for no more than that."""
+        self._one_in_background = asyncio.Lock()
+        """Of comparisons and vectors, one waits for its turn among the changes: what was written goes first."""
         self._live: Loaded | None = None
         self._changed = asyncio.Condition()
         self._caught_up: set[int] = set()
@@ -239,6 +241,10 @@ class ReplicaService:
         async with self._one_change:
             return await self.in_index_thread(work, *args)
 
+    async def _change_in_background(self, work: Callable[..., Result], *args: Any) -> Result:
+        async with self._one_in_background:
+            return await self._change_index(work, *args)
+
     @property
     def index(self) -> IndexReplica:
         """The index; touch it in the index thread only."""
@@ -289,7 +295,9 @@ class ReplicaService:
         """Follow every feed until something goes wrong, or until what takes its place is loaded, which is returned."""
         live = self._live
         assert live is not None
-        feeds = Followers(self._redis, live, self._caught_up, self._change_index, self._notify)
+        feeds = Followers(
+            self._redis, live, self._caught_up, self._change_index, self._change_in_background, self._notify
+        )
         followers = [
             asyncio.create_task(feeds.follow(partition), name=f"feed-{partition}")
             for partition in range(self._partitions)
