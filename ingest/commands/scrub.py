@@ -9,6 +9,7 @@ shapes: which of them match at all? Ordinary text has none. Everything takes tim
 rest because its repetitions are possessive or bounded and no failed attempt can rescan what another one read.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from operator import is_
@@ -183,6 +184,7 @@ def _walk(value: Any, *, name: str, depth: int) -> Any:
 
 def _walk_dict(value: dict[Any, Any], *, depth: int) -> dict[Any, Any]:
     fresh: dict[Any, Any] = {}
+    numbers = Counter[str]()
     changed = False
     said = value.get("name") or value.get("key")
     for key, item in value.items():
@@ -192,18 +194,22 @@ def _walk_dict(value: dict[Any, Any], *, depth: int) -> dict[Any, Any]:
         new = _walk(item, name=said if key == "value" and isinstance(said, str) else key, depth=depth)
         if new_key is not key:
             changed = True
-            new_key = new_key if new_key == repair_text(key) else _free(new_key, value, fresh)
+            new_key = new_key if new_key == repair_text(key) else _free(new_key, numbers, value, fresh)
         changed = changed or new is not item
         fresh[new_key] = new
     return fresh if changed else value
 
 
-def _free(key: str, *taken: dict[str, Any]) -> str:
-    """The key, numbered where others are called so: two keys that held secrets keep a value each."""
-    number, name = 1, key
+def _free(key: str, numbers: Counter[str], *taken: dict[str, Any]) -> str:
+    """The key, numbered where others are called so: two keys that held secrets keep a value each.
+
+    `numbers` has the highest number given to each key, so that many such keys take linear time.
+    """
+    name = key if not numbers[key] else f"{key} ({numbers[key] + 1})"
+    numbers[key] += 1
     while any(name in one for one in taken):
-        number += 1
-        name = f"{key} ({number})"
+        numbers[key] += 1
+        name = f"{key} ({numbers[key]})"
     return name
 
 
