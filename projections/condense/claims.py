@@ -202,7 +202,7 @@ def _names(token: str, place: int) -> bool:
 
 
 def _lowered(token: str) -> str:
-    return token if token == "May" else token.lower().replace("’", "'")
+    return token if token in ("May", "AM") else token.lower().replace("’", "'")
 
 
 def _is_verb(word: str) -> bool:

@@ -38,6 +38,7 @@ def test_what_somebody_said_is_a_sentence(text: str):
         '"Unable to convert the pixel data as the following required "',
         "**Payment Method:** Credit Card ending in 5018",
         "Departure: 07:00 PM EST on May 20",
+        "Arrival: 03:00 AM EST (next day)",
         "name: shop, status: is open, count: 3",
         "required_elements.append('PixelRepresentation') is done",
         "The steps that are needed are these:",
