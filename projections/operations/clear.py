@@ -45,7 +45,7 @@ class Clear:
                     await self._forget(listing, [partition], kept, reader, caller, token)
                     async for seen in self._retired.of_session(session):
                         names = [one.id for one in seen if one.id not in kept]
-                        await self._forget_names(names, reader, caller, token)
+                        await self._forget_names(names, kept, reader, caller, token)
                 else:
                     gone = await self._forgetting.session(session, caller, reason=REASON)
                     token.include_all(Token.parse(gone.position))
@@ -64,11 +64,13 @@ class Clear:
         while True:
             page = await self._documents.page(listing, list(partitions), cursor=cursor, limit=PAGE, newest_first=False)
             names = [one.document.id for one in page.documents if one.document.id not in kept]
-            await self._forget_names(names, reader, caller, token)
+            await self._forget_names(names, kept, reader, caller, token)
             if (cursor := page.next) is None:
                 return
 
-    async def _forget_names(self, names: Sequence[str], reader: Reader, caller: Caller, token: Token) -> None:
+    async def _forget_names(
+        self, names: Sequence[str], kept: Collection[str], reader: Reader, caller: Caller, token: Token
+    ) -> None:
         if names:
-            gone = await self._forgetting.documents(names, reader, caller, reason=REASON)
+            gone = await self._forgetting.documents(names, reader, caller, reason=REASON, kept=kept)
             token.include_all(Token.parse(gone.position) if gone.position else {})

@@ -134,8 +134,13 @@ class Forgetting:
         await self._clean_slots(run, caller.tenant)
         return run.outcome()
 
-    async def documents(self, names: Sequence[str], reader: Reader, caller: Caller, *, reason: str = "") -> Forgotten:
-        """Forget those of these documents that are there, and that this reader may forget."""
+    async def documents(
+        self, names: Sequence[str], reader: Reader, caller: Caller, *, reason: str = "", kept: Collection[str] = ()
+    ) -> Forgotten:
+        """Forget those of these documents that are there, and that this reader may forget.
+
+        Of memories also the versions before them, but for those `kept`.
+        """
         until = await self._current.settle()
         found = await self._found(list(dict.fromkeys(names)), caller.tenant)
         readable = [one for one in found if may_read(one, reader) and type(one) in KINDS]
@@ -144,7 +149,8 @@ class Forgetting:
         run = _Run(
             self._current, caller, kind, readable[0].id if readable else "", reason, "", until, self._watch, self._done
         )
-        await self._documents(run, [*readable, *await self._older(readable, reader)], caller.tenant)
+        older = [one for one in await self._older(readable, reader) if one.id not in kept]
+        await self._documents(run, [*readable, *older], caller.tenant)
         await self._look_again(run, caller.tenant)
         await self._clean_slots(run, caller.tenant)
         return run.outcome()

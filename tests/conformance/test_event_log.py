@@ -429,6 +429,9 @@ class NothingLog:
     async def append(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
         return {}
 
+    async def append_past_limit(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
+        return {}
+
     async def standing_durability(self) -> Durability:
         return "memory"
 

@@ -49,8 +49,14 @@ class WatchedLog:
             raise failure
         return await self._log.append(batches)
 
+    async def append_past_limit(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
+        return await self.append(batches)
+
     async def standing_durability(self) -> Durability:
         return await self._log.standing_durability()
+
+    async def why_never(self, wanted: Durability) -> str:
+        return await self._log.why_never(wanted)
 
     async def confirm(self, newest: Mapping[int, Position], wanted: Durability) -> Durability:
         return await self._log.confirm(newest, wanted)
