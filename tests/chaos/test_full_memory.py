@@ -9,9 +9,9 @@ from tests.chaos.full_memory import Run, Worker, play
 
 @pytest.mark.parametrize(("ceiling", "worker"), [("85%", "paused"), ("0", "running")])
 async def test_what_was_accepted_is_projected_and_forgetting_goes_through_at_maxmemory(
-    cache_dir: Path, ceiling: str, worker: Worker
+    tmp_path: Path, ceiling: str, worker: Worker
 ):
-    run = await play(Run(seed=7, ceiling=ceiling, worker=worker), cache_dir)
+    run = await play(Run(seed=7, ceiling=ceiling, worker=worker), tmp_path)
     assert run.faults == []
     assert run.refusals
     assert run.acknowledged
