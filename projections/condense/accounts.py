@@ -37,7 +37,10 @@ def user_prompt(observation: Observation) -> str:
 
 
 def prose(observation: Observation) -> str:
-    """Returns what was said in words: a model's narrative, the content, a prompt, a message; "" for a tool call."""
+    """Returns what was said in words: a model's narrative, the content, a prompt, a message; "" for a tool call.
+
+    A tool whose output is its input did nothing but say it.
+    """
     if observation.model and observation.narrative.strip():
         return observation.narrative.strip()
     if observation.content.strip():
@@ -46,7 +49,10 @@ def prose(observation: Observation) -> str:
     if data.get("tool_name") == "conversation":
         return "\n".join(filter(None, (_text(data.get("tool_input")), _text(data.get("tool_output")))))
     if data.get("tool_name"):
-        return ""
+        said = _text(data.get("tool_input"))
+        return (
+            said if said == _text(data.get("tool_output")) else ""
+        )  # agent_observe keeps what an agent says like this
     return next((said for field in _PROSE_FIELDS if (said := _text(data.get(field)))), "")
 
 

@@ -329,7 +329,8 @@ async def _export(agent: Agent) -> None:
     assert {one["id"] for one in whole["sessions"]} == {"s1", SYNCED}
     assert len(whole["observations"]["s1"]) == 13
     assert {one["content"] for one in whole["memories"]} >= {"Totals are kept in cents."}
-    assert [one["label"] for one in whole["slots"]].count("pending_items") == 1
+    pending = [one["project"] for one in whole["slots"] if one["label"] == "pending_items"]
+    assert sorted(pending) == ["/home/ada/shop", "shop"]  # each filled from sessions of its project
     assert whole.keys() >= {"version", "exportedAt", "summaries", "lessons", "actions", "actionEdges"}
     assert "pagination" not in whole
     page = await agent("memory_export", maxSessions="1", offset=1)

@@ -29,7 +29,7 @@ READS: tuple[Read, ...] = (
     post(f"{A}/smart-search", query="{word}", limit=100),
     post(f"{A}/smart-search", how="in full", expandIds=["{id}"]),
     post(f"{A}/smart-search", how="in full, as objects", expandIds=[{"obsId": "{id}", "sessionId": "{session}"}]),
-    post(f"{A}/context", shows="public text", sessionId="another", project="{project}", budget=BIG),
+    post(f"{A}/context", sessionId="another", project="{project}", budget=BIG),
     post(f"{A}/enrich", sessionId="another", files=["src/heron.py"], terms=[], project="{project}"),
     post(f"{A}/enrich", how="by words", sessionId="another", files=["o.py"], terms=["{word}"], project="{project}"),
     get(f"{A}/memories"),

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from workshop import PARTITIONS, TENANT, Workshop
 
 from ingest.commands.decide import Caller
-from ingest.commands.requests import Remember
+from ingest.commands.requests import ForgetSubject, Remember
 from ingest.connections import Client
 from ingest.errors import PartitionCountMismatch, RestoreUnfinished
 from ingest.log.event_log import Entry, Stored
@@ -227,7 +227,7 @@ async def test_one_that_was_made_between_the_tombstone_and_the_fold_goes_too(
 ):
     gone = await shop.remember(SECRET)
     await shop.project()
-    await Forgetting(shop.current).documents([gone.id], ADMIN, Caller(TENANT))
+    await shop.say(ForgetSubject(kind="memory", subject=gone.id, project="atlas", documents=[gone.id]))
     assert await job.run() is not None
     assert MARK.encode() in held(tmp_path / "backups")
     await shop.project()

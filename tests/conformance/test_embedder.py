@@ -414,7 +414,9 @@ async def test_a_live_embedder_that_the_settings_do_not_name_is_sent_nothing(ser
         await embedders.built(live.spec)
     assert service.headers == []
     named = await LiveEmbedder(redis, build_embedder, frozenset({"none", live.spec})).start("none")
+    assert isinstance(named, OpenAICompatibleEmbedder)
     await asyncio.to_thread(named.embed, ["a"])
+    named.close()
     assert len(service.headers) == 1
 
 

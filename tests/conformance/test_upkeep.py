@@ -19,7 +19,7 @@ from workshop import IDLE_AFTER, PARTITIONS, TENANT, Workshop
 from ingest.clock import from_ms, to_ms
 from ingest.commands.decide import Caller
 from ingest.commands.handler import Accepted
-from ingest.commands.requests import AnyCommand, EndIdleSession, ReinforceLesson, TrackSession
+from ingest.commands.requests import AnyCommand, EndIdleSession, ForgetSubject, ReinforceLesson, TrackSession
 from ingest.connections import Client
 from ingest.events.lesson import LessonRetired
 from ingest.events.memory import MemoryCondensed
@@ -462,7 +462,7 @@ async def test_a_crash_between_append_and_fold_does_not_condense_twice(shop: Wor
 async def test_a_summary_whose_originals_changed_meanwhile_is_void(shop: Workshop):
     """An original was forgotten between the look and the fold: nobody stands for it, and what it said is erased."""
     ids = await live(shop)
-    await Forgetting(shop.current).documents([ids[7]], Reader(TENANT, operator=True), Caller(TENANT))
+    await shop.say(ForgetSubject(kind="memory", subject=ids[7], project="atlas", documents=[ids[7]]))
     assert await shop.upkeep().condense() == 50, "not folded yet, so seen as it was"
     await shop.project()
     assert len(await shop.memories()) == 100

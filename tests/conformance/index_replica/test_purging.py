@@ -23,6 +23,7 @@ from projections.index import snapshots as snapshots_module
 from projections.index.presence import STALE_MS, replicas
 from projections.index.replica import IndexReplica
 from projections.index.service import ReplicaService
+from workers.jobs import snapshot as snapshot_job
 from workers.jobs.embed import EmbeddingQueue
 from workers.jobs.snapshot import SnapshotJob
 
@@ -184,7 +185,7 @@ async def test_a_purge_that_was_interrupted_is_repaired_by_running_again(
     pen: Pen, open_replica: OpenReplica, snapshots: SnapshotJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Wherever it stops: while writing, trimming, pruning, or before it tells the replicas."""
-    for step in ("save", "_trim", "prune", "set"):
+    for step in ("save", "_trim", "prune", "past_memory_limit"):
         secret = await pen.remember(MARK)
         await pen.project()
         assert await snapshots.run(force=True) is not None
@@ -192,14 +193,11 @@ async def test_a_purge_that_was_interrupted_is_repaired_by_running_again(
             await pen.forget(secret.id)
             await pen.project()
             with monkeypatch.context() as patch:
-                whole: Any = snapshots._redis.set  # pyright: ignore
 
-                def killed(*args: Any, step: str = step, whole: Any = whole, **options: Any) -> Any:
-                    if step == "set" and args[0] != PURGED:
-                        return whole(*args, **options)
+                def killed(*_: Any, **__: Any) -> Any:
                     raise ConnectionResetError("the worker was killed")
 
-                at: Any = {"_trim": snapshots, "set": snapshots._redis}.get(step, snapshots_module)  # pyright: ignore
+                at: Any = {"_trim": snapshots, "past_memory_limit": snapshot_job}.get(step, snapshots_module)
                 patch.setattr(at, step, killed)
                 with pytest.raises(ConnectionResetError):
                     await snapshots.run(compact=True)

@@ -134,7 +134,7 @@ async def test_rejected_items_are_freed_with_their_batch(handler: CommandHandler
     try:
         assert len((await handler.handle_batch(commands, ADA)).rejected) == 60
         del commands
-        assert [one for one in gc.get_objects() if isinstance(one, CommandRejected)] == []
+        assert [one for one in gc.get_objects() if type(one) is CommandRejected] == []
     finally:
         gc.enable()
 
