@@ -108,7 +108,8 @@ class Agent:
     async def _forget(self) -> None:
         """Write something to forget, then something behind it, then forget the first."""
         collection, command = self._random.choice([
-            ("memories", {**self._common("remember"), **self._similar_memory()}),
+            # one that superseded others would take them along as its older versions
+            ("memories", {**self._common("remember"), **self._similar_memory(), "keep_duplicates": True}),
             ("memories", {**self._common("remember"), "project": "secrets", "content": f"{self._word()} secret word"}),
             ("lessons", {**self._common("lesson"), "project": "secrets", "content": f"never say {self._word()}"}),
             ("observations", self._observation(f"a secret {self._word()}")),
