@@ -107,13 +107,14 @@ class Agent:
 
     async def _forget(self) -> None:
         """Write something to forget, then something behind it, then forget the first."""
-        collection, command = self._random.choice([
+        forgettable: list[tuple[str, dict[str, Any]]] = [
             # one that superseded others would take them along as its older versions
             ("memories", {**self._common("remember"), **self._similar_memory(), "keep_duplicates": True}),
             ("memories", {**self._common("remember"), "project": "secrets", "content": f"{self._word()} secret word"}),
             ("lessons", {**self._common("lesson"), "project": "secrets", "content": f"never say {self._word()}"}),
             ("observations", self._observation(f"a secret {self._word()}")),
-        ])  # fmt: skip
+        ]  # fmt: skip
+        collection, command = self._random.choice(forgettable)
         answer = await self._one(command)
         if collection == "observations":
             await self._one(self._observation(f"then {self._word()}"))
