@@ -296,9 +296,6 @@ def test_a_setting_that_names_no_model_stops_the_start_and_is_named(cache_dir: P
     told = run(variables, "up")
     assert told.returncode == 1
     said = " ".join(told.stderr.split())
-    assert (
-        "error: the worker does not start: MNEMOLOG_LLM takes a base URL only; a key belongs in MNEMOLOG_LLM_KEY"
-        in said
-    )
+    assert " does not start: MNEMOLOG_LLM takes a base URL only; a key belongs in MNEMOLOG_LLM_KEY" in said
     assert "Traceback" not in said
     assert "s3cret" not in said
