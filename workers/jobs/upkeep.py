@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Awaitable
 from datetime import timedelta
 from typing import NamedTuple
 
+from redis.exceptions import RedisError
+
 from ingest.clock import Clock, system_clock, to_ms
 from ingest.commands.decide import Caller
 from ingest.commands.requests import EndIdleSession, RetireLesson
@@ -179,7 +181,7 @@ async def _guarded(what: str, done: str, step: Awaitable[int]) -> int:
     """How much a step did. A fault of one, even of ours, must not hold up the others."""
     try:
         return await step
-    except MnemologError as error:
+    except (MnemologError, RedisError) as error:
         logger.warning("%s: not %s: %s", what, done, error)
     except Exception:
         logger.exception("%s: not %s", what, done)
