@@ -7,7 +7,6 @@ while its feed is followed on. Comparisons are made one after the other, those f
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -17,7 +16,7 @@ from redis.exceptions import RedisError
 from ingest.connections import Client
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
-from projections.feed import FeedItem, Switched, Vectors
+from projections.feed import Switched, Vectors
 from projections.index.comparing import Comparison, begin, compare
 from projections.index.filters import facet
 from projections.index.loading import Loaded
@@ -25,11 +24,11 @@ from projections.index.reading import (
     InThread,
     Read,
     Unfollowable,
+    apply_entries,
     apply_steps,
     end_of_feed,
     live_generation,
     read_feed,
-    steps_of,
 )
 from projections.index.snapshots import FeedPosition
 
@@ -164,8 +163,8 @@ class Followers:
 
     async def _apply(self, partition: int, read: Read) -> None:
         comparison = self._live.comparisons.get(partition)
-        steps: deque[list[FeedItem]] = await self._in_thread(steps_of, read.entries)
-        switched: Switched | None = None
+        changed = None if comparison is None else comparison.changed
+        steps, switched = await self._in_thread(apply_entries, self._live.index, partition, read.entries, changed)
         while steps:
             changed = None if comparison is None else comparison.changed
             in_thread = self._in_background if isinstance(steps[0][0], Vectors) else self._in_thread
