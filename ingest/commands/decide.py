@@ -99,14 +99,16 @@ def stated_agent(name: str, header: str) -> str:
     return name
 
 
-def decide(command: AnyCommand, caller: Caller, event_id: EventId, now: datetime) -> Decision:
+def decide(
+    command: AnyCommand, caller: Caller, event_id: EventId, now: datetime, *, is_clean: bool = False
+) -> Decision:
     """The decision on one command; raises CommandRejected with the field at fault, OutOfReach for another project or
-    agent than those of the caller's key.
+    agent than those of the caller's key. `is_clean`: `are_clean` has found that it holds no secret.
 
     The same command with the same event id decides the same subject, so a repeat acknowledges the same document.
     """
     names = _names_of(command, caller)
-    said, command = command, cleaned(command, names)
+    said, command = command, command if is_clean else cleaned(command, names)
     if said.event_id == event_id:
         event_id = EventId(command.event_id or event_id)
     if caller.agent_id and not command.agent_id:
