@@ -104,6 +104,14 @@ def test_more_values_than_allowed_are_refused():
         check_msgpack(msgspec.msgpack.encode([1, 1, 1]), 3)
 
 
+@given(values)
+def test_a_value_more_than_allowed_is_refused_however_short_the_body_is(value: Any):
+    body, count = msgspec.json.encode(value), counted(value)
+    check_values(body, count)
+    with pytest.raises(RequestTooLarge):
+        check_values(body, count - 1)
+
+
 def test_commas_and_brackets_in_a_text_are_no_values():
     check_values(json.dumps(["[{,"] * 2 + [",[{" * 1_000]).encode(), 8)
 
