@@ -36,10 +36,10 @@ from api.spooling import Spooling
 from api.wiring import wire
 from ingest.commands.decide import Caller, writer
 from ingest.errors import InvalidSetting
+from ingest.log.spool import Spool
+from ingest.platform.settings import Settings
+from ingest.platform.tuning import tune_interpreter
 from ingest.roles import ANY
-from ingest.settings import Settings
-from ingest.spool import Spool
-from ingest.tuning import tune_interpreter
 from mcp_gateway.server import Gateway
 from projections.llm.config import check as check_llm
 

@@ -4,9 +4,9 @@ import asyncio
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ingest.aside import aside
 from ingest.errors import Overloaded
-from ingest.memory import give_back
+from ingest.platform.aside import aside
+from ingest.platform.resident_memory import give_back
 
 MAX_HELD_BYTES = 96 << 20
 SMALL_BYTES = 64 << 10

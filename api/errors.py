@@ -9,7 +9,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from api.http import Json
-from ingest.archive.errors import ArchiveUnavailable
 from ingest.errors import (
     AccessDenied,
     AlreadyThere,
@@ -29,6 +28,7 @@ from ingest.errors import (
     SlotFull,
     WrongRebuildState,
 )
+from ingest.log.archive.errors import ArchiveUnavailable
 
 logger = logging.getLogger(__name__)
 

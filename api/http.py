@@ -9,9 +9,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ingest.aside import INLINE_BYTES, aside
 from ingest.commands.parse import parse_json, rejected
 from ingest.errors import RequestTooLarge
+from ingest.platform.aside import INLINE_BYTES, aside
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from ingest.connections import Client
 from ingest.log.keys import PartitionKeys
+from ingest.platform.connections import Client
 from projections.dead_letters import OUTCOMES, letter_counts, live_keys
 
 

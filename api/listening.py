@@ -4,7 +4,7 @@ import errno
 import socket
 
 from ingest.errors import InvalidSetting, ServerStartFailed
-from ingest.settings import Settings
+from ingest.platform.settings import Settings
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 DOOR_NAMES = {

@@ -12,8 +12,8 @@ from api.access.admission import admit
 from api.access.principal import Principal, principal_of
 from ingest.commands.decide import Caller, stated_agent, writer
 from ingest.commands.handler import CommandHandler
-from ingest.connections import Client
 from ingest.durability import Durability, parse_durability
+from ingest.platform.connections import Client
 from ingest.reach import ANYWHERE, Reach
 from ingest.roles import READ
 from mcp_gateway.last_writes import LastWrites

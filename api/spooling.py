@@ -12,8 +12,8 @@ from typing import Self
 from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
 from ingest.errors import LogUnavailable, Overloaded
-from ingest.spool import Spool, Spooled
-from ingest.tasks import end
+from ingest.log.spool import Spool, Spooled
+from ingest.platform.tasks import end
 
 EVERY_S = 3.0
 BATCH_FILES = 200

@@ -12,15 +12,15 @@ from api.native.transfer import Transfer
 from api.ops import Metrics
 from api.services import Services
 from api.vital_metrics import VitalMetrics
-from ingest.archive.opening import open_log
 from ingest.commands.handler import CommandHandler
-from ingest.connections import Client, connect, once_reachable
+from ingest.embedded.acknowledged import Acknowledged
+from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import InvalidSetting
-from ingest.log.acknowledged import Acknowledged
+from ingest.log.archive.opening import open_log
 from ingest.log.group_commit import GroupCommit, Rows
 from ingest.log.redis_log import RedisLog
-from ingest.settings import Settings
-from ingest.valkey import EmbeddedValkey
+from ingest.platform.connections import Client, connect, once_reachable
+from ingest.platform.settings import Settings
 from mcp_gateway.last_writes import LastWrites
 from projections.embedding.embedder import Embedder
 from projections.embedding.factory import build_embedder

@@ -31,8 +31,8 @@ from typing import Any, NamedTuple
 from api.cli.supervisor import Supervisor, local_url
 from benchmarks.key_families import Family, families, show
 from benchmarks.wire import Http
-from ingest.connections import Client, connect
-from ingest.settings import VARIABLES, from_environment
+from ingest.platform.connections import Client, connect
+from ingest.platform.settings import VARIABLES, from_environment
 
 SEED = 20261121
 BAR = 1.2

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ingest.connections import Client, connect
+from ingest.platform.connections import Client, connect
 
 _PLACE = re.compile(r"^mnemolog:(?:row:)?\{p\d+\}:(?:g\d+:)?|^(?:row:)?mnemolog:row:\{p\d+\}:g\d+:")
 

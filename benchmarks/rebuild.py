@@ -302,7 +302,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=3, help="readers of each API process; one writer comes to them")
     options = parser.parse_args()
     from api.cli.supervisor import Child, Supervisor, local_url  # takes a second, and --help need not wait for it
-    from ingest.settings import Settings
+    from ingest.platform.settings import Settings
 
     folder = Path(tempfile.mkdtemp(prefix="mnemo-"))
     embeddings = free_port()

@@ -30,21 +30,21 @@ from rich.progress import Progress
 from rich.table import Table
 
 from benchmarks.load import SEED, mixed
-from ingest.archive.archive import Archive
-from ingest.archive.archived_log import ArchivedLog
-from ingest.archive.checking import look
-from ingest.archive.sealing import Sealing
-from ingest.archive.store import store_of
 from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
 from ingest.commands.requests import WriteCommand
-from ingest.connections import Client, connect
+from ingest.embedded.valkey import EmbeddedValkey
 from ingest.ids import MEMORY, document_id, new_event_id
+from ingest.log.archive.archive import Archive
+from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.checking import look
+from ingest.log.archive.sealing import Sealing
+from ingest.log.archive.store import store_of
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
 from ingest.log.partitions import project_route
 from ingest.log.position import START, Position, Token
-from ingest.valkey import EmbeddedValkey
+from ingest.platform.connections import Client, connect
 from projections.access import Reader
 from projections.lag import wait_projected
 from projections.manifests import differences, manifest_of

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from ingest.commands.scrub import families_of, scrub_text
+from ingest.secrets.scrub import families_of, scrub_text
 from tests.support.secret_held_out import HELD_OUT
 from tests.support.secret_shapes import SHAPES, samples
 

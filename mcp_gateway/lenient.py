@@ -8,8 +8,8 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, cast
 
-from ingest.commands.scrub import repair_text
 from ingest.errors import CommandRejected
+from ingest.secrets.scrub import repair_text
 
 EXACT = 2**53
 """Up to here a float that is whole is taken for the whole number it says."""

@@ -26,12 +26,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ingest.aside import INLINE_BYTES, aside
 from ingest.commands.decide import stated_agent
 from ingest.commands.parse import parse_object
 from ingest.commands.sizing import check_values
 from ingest.errors import CommandRejected, InvalidSetting, MnemologError, RequestTooLarge
 from ingest.ids import new_event_id
+from ingest.platform.aside import INLINE_BYTES, aside
 from mcp_gateway import lenient
 from mcp_gateway.attachments import attachments_of
 from mcp_gateway.profiles import Offer, UnknownProfile, every_choice, offer, profiles_of

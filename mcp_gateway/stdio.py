@@ -24,9 +24,9 @@ from mcp.shared.exceptions import MCPError
 from mcp.types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, ValidationError
 
-from ingest.client_key import client_key
-from ingest.redaction import RedactingFormatter, secrets_of
-from ingest.settings import InvalidSetting, from_environment
+from ingest.platform.client_key import client_key
+from ingest.platform.settings import InvalidSetting, from_environment
+from ingest.secrets.redaction import RedactingFormatter, secrets_of
 from mcp_gateway.attachments import attachments_of
 from mcp_gateway.profiles import Offer, UnknownProfile, offer, profiles_of
 from mcp_gateway.surrogates import repaired_json

@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from ingest.commands.scrub import repair_text
+from ingest.secrets.scrub import repair_text
 
 _ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]")
 

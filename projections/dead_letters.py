@@ -11,12 +11,12 @@ from typing import Literal, NamedTuple, TypeVar
 
 from msgspec import Struct, msgpack
 
-from ingest.connections import Client, Transaction
 from ingest.events.envelope import as_json_object
 from ingest.log.event_log import Stored
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
-from ingest.release import release
+from ingest.platform.connections import Client, Transaction
+from ingest.platform.release import release
 
 LETTERS_PER_READ = 200
 MAX_MESSAGE = 2_000

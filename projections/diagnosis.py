@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from ingest.sizes import mib
+from ingest.platform.sizes import mib
 from projections.vitals import Sample
 
 CheckStatus = Literal["pass", "warn", "fail"]

@@ -7,10 +7,10 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from ingest.connections import Client
 from ingest.errors import ProjectionBehind
 from ingest.log.keys import CONSUMER_GROUP, PartitionKeys
 from ingest.log.position import START, Position, Token
+from ingest.platform.connections import Client
 
 ASK_EVERY_S = 0.1
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, msgpack
 
-from ingest.connections import Client
 from ingest.errors import MnemologError
 from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
+from ingest.platform.connections import Client
 from projections.documents.codec import decode, encode
 from projections.documents.document import Document
 from projections.documents.rows import Row

@@ -9,10 +9,10 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Literal
 
-from ingest.commands.clean import clean_name
-from ingest.connections import Client
 from ingest.log.keys import NumberKeys
 from ingest.log.scripts import number
+from ingest.platform.connections import Client
+from ingest.secrets.clean import clean_name
 
 Noun = Literal["observation", "lesson", "session", "project"]
 MAX_KNOWN = 50_000

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from ingest.sizes import mib, parse_bytes, parse_bytes_or_share
+from ingest.platform.sizes import mib, parse_bytes, parse_bytes_or_share
 from projections.vitals import Sample
 
 Cause = Literal["memory", "lag", "disk"]

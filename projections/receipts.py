@@ -4,9 +4,9 @@ from datetime import datetime
 
 from msgspec import Struct, json
 
-from ingest.connections import Client, past_memory_limit
 from ingest.events.subject import SubjectKind
 from ingest.log.keys import RECEIPTS
+from ingest.platform.connections import Client, past_memory_limit
 
 
 class Probe(Struct, frozen=True, kw_only=True):

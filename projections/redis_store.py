@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from redis.exceptions import WatchError
 
-from ingest.connections import Client, Transaction
 from ingest.errors import LeaseLost
 from ingest.events.envelope import encode as encode_event
 from ingest.ids import DocumentId
@@ -13,6 +12,7 @@ from ingest.log.keys import CONSUMER_GROUP, GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.redis_log import stub_member
 from ingest.log.scripts import members_of_parts
+from ingest.platform.connections import Client, Transaction
 from projections.documents.codec import decode, encode, key_of, row_type
 from projections.documents.document import Document, Searched, listings, part_of, whole_of
 from projections.documents.lessons import Lesson

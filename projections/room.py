@@ -5,7 +5,7 @@ together never more than there is.
 """
 
 from ingest.errors import Overloaded
-from ingest.sizes import mib
+from ingest.platform.sizes import mib
 
 
 class Room:

@@ -5,10 +5,10 @@ from heapq import merge
 from itertools import groupby
 from typing import NamedTuple
 
-from ingest.connections import Client
 from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys
 from ingest.log.position import START, Position
+from ingest.platform.connections import Client
 from projections.documents.codec import decode, key_of, row_type
 from projections.documents.document import Document, Searched
 

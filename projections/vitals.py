@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, Protocol
 from msgspec import Struct
 from redis.exceptions import ResponseError
 
-from ingest.clock import Clock, system_clock, to_ms
-from ingest.connections import Client, info_of_nodes
+from ingest.embedded.log_file import trouble
 from ingest.log.keys import LEASE_TTL, REPLICAS, WORKERS, GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
-from ingest.log_file import trouble
+from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.connections import Client, info_of_nodes
 from projections.index.presence import STALE_MS
 from projections.index.snapshots import FeedPosition
 from projections.lag import entries_behind

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from redis.exceptions import RedisError
 
 from ingest.errors import LogUnavailable, Overloaded
-from ingest.tasks import end
+from ingest.platform.tasks import end
 from projections.pressure import Ceilings, Pressure, decide, memory_told, needed_to_write, room
 from projections.readiness import Readiness, readiness, unavailable
 from projections.room import Room

@@ -1,6 +1,6 @@
 """Actions as the frontier sees them. Pure."""
 
-from ingest.clock import from_ms
+from ingest.platform.clock import from_ms
 from projections.documents.actions import Action
 from projections.frontier import WorkItem
 

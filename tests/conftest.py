@@ -7,8 +7,8 @@ from factories import ManualClock
 from hypothesis import HealthCheck, settings
 from key_leaks import KeyLeaks
 
-from ingest.connections import Client, connect
-from ingest.valkey import EmbeddedValkey
+from ingest.embedded.valkey import EmbeddedValkey
+from ingest.platform.connections import Client, connect
 
 # The same examples every time: what is drawn anew is looked for by `make fuzz`, not by a run that must land.
 settings.register_profile(

@@ -4,8 +4,8 @@ A try that was broken off because the log's server was away or had no memory say
 when the server answers again, and is not counted a second time.
 """
 
-from ingest.connections import Client, past_memory_limit
 from ingest.log.keys import PartitionKeys
+from ingest.platform.connections import Client, past_memory_limit
 
 
 class Attempts:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.connections import Client
 from ingest.ids import DocumentId
 from ingest.log.keys import EMBEDDING_CACHE_TTL, PartitionKeys, embedding
+from ingest.platform.connections import Client
 from projections.documents.codec import decode, key_of, row_type
 from projections.documents.document import Document, Searched
 from projections.embedding.cache import cache_key, pack

@@ -10,12 +10,12 @@ import logging
 
 from redis.exceptions import RedisError
 
-from ingest.connections import Client
 from ingest.errors import LeaseLost
 from ingest.log.event_log import EventLog
 from ingest.log.keys import LEASE_TTL, WORKERS, PartitionKeys
 from ingest.log.scripts import acquire_lease, beat, release_lease, renew_leases
-from ingest.tasks import end
+from ingest.platform.connections import Client
+from ingest.platform.tasks import end
 from workers.runner import Applied, PartitionRunner
 from workers.sharing import share_of
 

@@ -8,9 +8,9 @@ from datetime import timedelta
 
 from redis.exceptions import RedisError
 
-from ingest.connections import Client, past_memory_limit
 from ingest.log.scripts import release, renew
-from ingest.tasks import end
+from ingest.platform.connections import Client, past_memory_limit
+from ingest.platform.tasks import end
 
 logger = logging.getLogger(__name__)
 

@@ -14,23 +14,23 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from ingest.archive.archived_log import ArchivedLog
-from ingest.archive.opening import open_log
 from ingest.commands.handler import CommandHandler
-from ingest.connections import Client, connect, once_reachable
 from ingest.errors import InvalidSetting, MnemologError
 from ingest.events.envelope import Event, encode
 from ingest.events.routing import route_of
 from ingest.ids import dedup_id, new_event_id
+from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.opening import open_log
 from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import LEASE_TTL, WORKERS
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of
-from ingest.memory_limit import is_out_of_memory
-from ingest.settings import Settings
-from ingest.tasks import end
-from ingest.tuning import tune_interpreter
+from ingest.platform.connections import Client, connect, once_reachable
+from ingest.platform.memory_limit import is_out_of_memory
+from ingest.platform.settings import Settings
+from ingest.platform.tasks import end
+from ingest.platform.tuning import tune_interpreter
 from projections.backup.target import Target, target_of
 from projections.embedding.embedder import Embedder
 from projections.embedding.factory import build_embedder

@@ -10,13 +10,13 @@ import logging
 from msgspec.structs import replace
 from redis.exceptions import RedisError
 
-from ingest.clock import Clock, system_clock
-from ingest.connections import Client, Transaction
 from ingest.errors import LeaseLost, MnemologError, UnreadableEvent
 from ingest.events.envelope import decode
 from ingest.log.event_log import EventLog, Stored, entry_at
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
+from ingest.platform.clock import Clock, system_clock
+from ingest.platform.connections import Client, Transaction
 from projections.dead_letters import (
     DeadLetter,
     dead_letter,

@@ -13,13 +13,13 @@ from typing import Any
 
 from redis.exceptions import ConnectionError, RedisError, ResponseError, TimeoutError
 
-from ingest.clock import system_clock
-from ingest.connections import Client, Transaction, past_memory_limit
 from ingest.errors import LeaseLost, UnreadableEvent
 from ingest.events.envelope import decode
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import CONSUMER, CONSUMER_GROUP, PartitionKeys
 from ingest.log.position import START, Position
+from ingest.platform.clock import system_clock
+from ingest.platform.connections import Client, Transaction, past_memory_limit
 from projections.dead_letters import letter_of, places_between, queue_count, queue_letter
 from projections.fold import Changes
 from projections.redis_store import RedisStore, acknowledge

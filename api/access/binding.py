@@ -2,9 +2,9 @@
 
 from api.access.registry import Registry
 from api.listening import LOOPBACK
-from ingest.connections import connect, once_reachable
 from ingest.errors import InvalidSetting
-from ingest.settings import Settings
+from ingest.platform.connections import connect, once_reachable
+from ingest.platform.settings import Settings
 
 
 def check_binding(settings: Settings, *, keys: bool) -> None:

@@ -19,7 +19,7 @@ from api.errors import answer
 from api.http import Json
 from api.listening import LOOPBACK
 from ingest.errors import LogUnavailable
-from ingest.settings import Settings
+from ingest.platform.settings import Settings
 
 _MESSAGE = "send `Authorization: Bearer <key>`: an API key (`mnemolog keys create`), or the server's MNEMOLOG_SECRET"
 UNAUTHORIZED = Json({"error": {"code": "unauthorized", "message": _MESSAGE}}, 401, {"WWW-Authenticate": "Bearer"})

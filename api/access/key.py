@@ -7,9 +7,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from api.access.principal import Principal, Rates
-from ingest.clock import from_ms
 from ingest.commands.requests import Name
 from ingest.errors import CommandRejected
+from ingest.platform.clock import from_ms
 from ingest.reach import Reach
 from ingest.roles import OF_THE_SERVER, ROLES, Role
 from projections.documents.rows import Row

@@ -19,8 +19,8 @@ from api.access.key import Key
 from api.access.principal import Principal, anybody, principal_of, root
 from api.access.registry import Registry
 from api.access.token import parse
-from ingest.clock import Clock, system_clock, to_ms
 from ingest.errors import LogUnavailable
+from ingest.platform.clock import Clock, system_clock, to_ms
 
 logger = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ from typing import Literal
 
 from redis.exceptions import RedisError
 
-from ingest.connections import Client
 from ingest.errors import TooManyRequests
 from ingest.log.keys import access_bucket
 from ingest.log.scripts import take_requests
+from ingest.platform.connections import Client
 
 logger = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from api.access.key import Grant, Key, key_of
 from api.access.token import Token, mint
-from ingest.clock import Clock, system_clock, to_ms
-from ingest.connections import Client
 from ingest.errors import CommandRejected, NotFound
 from ingest.log.keys import ACCESS_KEYS, ACCESS_VERSION, access_row_pk, row_key
+from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.connections import Client
 from projections.documents.rows import read_row, save_row
 
 MAX_KEYS = 10_000

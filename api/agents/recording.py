@@ -241,7 +241,7 @@ def project_of(folder: str, environ: Mapping[str, str]) -> str:
 
 
 def spool_of(url: str, environ: Mapping[str, str]) -> str:
-    """The spool folder: MNEMOLOG_SPOOL, else one for the port of the server, as `ingest.settings` says."""
+    """The spool folder: MNEMOLOG_SPOOL, else one for the port of the server, as `ingest.platform.settings` says."""
     if chosen := environ.get("MNEMOLOG_SPOOL"):
         return os.path.expanduser(chosen)
     state = environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
@@ -253,7 +253,7 @@ def spool_of(url: str, environ: Mapping[str, str]) -> str:
 
 
 def key_of(url: str, environ: Mapping[str, str]) -> str:
-    """The key to send: MNEMOLOG_SECRET, else the stored one, which `ingest.client_key` finds by the same rule."""
+    """The key to send: MNEMOLOG_SECRET, else the stored one, found as `ingest.platform.client_key` does."""
     if given := environ.get("MNEMOLOG_SECRET"):
         return given
     folder = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")

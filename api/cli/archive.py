@@ -18,14 +18,14 @@ from rich.text import Text
 from api.cli.commands import AsJson
 from api.cli.direct import connected, server, telling
 from api.cli.output import FAILED, Output, plain
-from ingest.archive.archived_log import ArchivedLog
-from ingest.archive.checking import PartitionArchive, look, verify
-from ingest.archive.errors import DamagedArchive, MissingFile
-from ingest.archive.opening import open_log
-from ingest.connections import Client
 from ingest.errors import InvalidSetting, NotFound
+from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.checking import PartitionArchive, look, verify
+from ingest.log.archive.errors import DamagedArchive, MissingFile
+from ingest.log.archive.opening import open_log
 from ingest.log.keys import MANIFEST
-from ingest.settings import Settings, from_environment
+from ingest.platform.connections import Client
+from ingest.platform.settings import Settings, from_environment
 from workers.jobs.archive import Archived, ArchiveJob
 
 KIB = 1 << 10

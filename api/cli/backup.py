@@ -22,10 +22,10 @@ from rich.text import Text
 from api.cli.commands import AsJson
 from api.cli.direct import connected, server, telling
 from api.cli.output import FAILED, Output, plain
-from ingest.archive.opening import open_log
 from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
+from ingest.log.archive.opening import open_log
 from ingest.log.keys import MANIFEST, PartitionKeys
-from ingest.settings import Settings, from_environment
+from ingest.platform.settings import Settings, from_environment
 from projections.backup.choosing import choose
 from projections.backup.manifest import BackupFailed, DamagedBackup, Manifest
 from projections.backup.points import point_of

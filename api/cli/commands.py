@@ -16,8 +16,8 @@ from rich.text import Text
 
 from api.cli.client import Client, ClientError
 from api.cli.output import FAILED, Output, answering, one_line, plain
-from ingest.client_key import client_key
-from ingest.settings import from_environment
+from ingest.platform.client_key import client_key
+from ingest.platform.settings import from_environment
 
 POLL_S = 1.0
 """Between two looks at the head of the log; a look reads every partition."""

@@ -9,11 +9,11 @@ import typer
 from redis.exceptions import RedisError
 
 from api.cli.output import FAILED, UNREACHABLE, USAGE, Output
-from ingest.connections import Client, connect
+from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import InUse, InvalidSetting, LogUnavailable, MnemologError
-from ingest.locking import Holder
-from ingest.settings import Settings
-from ingest.valkey import EmbeddedValkey
+from ingest.platform.connections import Client, connect
+from ingest.platform.locking import Holder
+from ingest.platform.settings import Settings
 
 SERVING_WITHIN_S = 30.0
 

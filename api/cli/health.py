@@ -10,7 +10,7 @@ from rich.text import Text
 from api.cli.client import Client, ClientError
 from api.cli.commands import AsJson, Url, connect
 from api.cli.output import FAILED, Output, answering, plain
-from ingest.sizes import mib
+from ingest.platform.sizes import mib
 
 _COLOURS = {"ready": "green", "degraded": "yellow"}
 

@@ -15,8 +15,8 @@ from api.agents.files import Change, UnusableSettings, apply, backup_of, install
 from api.agents.hosts import Host, Scope, Setup, System, setups
 from api.cli.commands import AsJson
 from api.cli.output import FAILED, USAGE, Output, answering, plain
-from ingest.client_key import client_key
-from ingest.settings import Settings, from_environment
+from ingest.platform.client_key import client_key
+from ingest.platform.settings import Settings, from_environment
 
 USUAL_URL = "http://127.0.0.1:3111"
 """Hooks and bridge go there when nothing names another."""

@@ -26,12 +26,12 @@ from api.agents.hosts import System
 from api.cli.commands import AsJson, Url
 from api.cli.direct import server, telling
 from api.cli.output import FAILED, Output, plain
-from ingest.client_key import client_key, store_key
-from ingest.clock import system_clock, to_ms
 from ingest.commands.parse import rejected
-from ingest.connections import connect
 from ingest.errors import CommandRejected
-from ingest.settings import from_environment
+from ingest.platform.client_key import client_key, store_key
+from ingest.platform.clock import system_clock, to_ms
+from ingest.platform.connections import connect
+from ingest.platform.settings import from_environment
 
 T = TypeVar("T")
 

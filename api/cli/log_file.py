@@ -16,10 +16,18 @@ from rich.text import Text
 from api.cli.commands import AsJson
 from api.cli.direct import telling
 from api.cli.output import FAILED, Output, plain
+from ingest.embedded.log_file import (
+    Incident,
+    cut_off,
+    find_fault,
+    is_newest,
+    load_incidents,
+    record_incident,
+    take_note,
+)
+from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import InvalidSetting
-from ingest.log_file import Incident, cut_off, find_fault, is_newest, load_incidents, record_incident, take_note
-from ingest.settings import from_environment
-from ingest.valkey import EmbeddedValkey
+from ingest.platform.settings import from_environment
 
 
 class What(StrEnum):

@@ -24,9 +24,9 @@ from rich.text import Text
 
 from api.cli.output import FAILED, USAGE, plain
 from api.listening import LOOPBACK
-from ingest.client_key import client_key
 from ingest.errors import InvalidSetting
-from ingest.settings import Settings, from_environment
+from ingest.platform.client_key import client_key
+from ingest.platform.settings import Settings, from_environment
 
 T = TypeVar("T")
 

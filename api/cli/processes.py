@@ -15,12 +15,12 @@ import uvloop
 from rich.console import Console
 from rich.text import Text
 
-from ingest.client_key import client_key
 from ingest.errors import LogUnavailable
-from ingest.redaction import RedactingFormatter, secrets_of
-from ingest.redis_url import place_of
-from ingest.settings import Settings, from_environment
-from ingest.tuning import load_without_collecting
+from ingest.platform.client_key import client_key
+from ingest.platform.redis_url import place_of
+from ingest.platform.settings import Settings, from_environment
+from ingest.platform.tuning import load_without_collecting
+from ingest.secrets.redaction import RedactingFormatter, secrets_of
 
 
 def register(app: typer.Typer) -> None:

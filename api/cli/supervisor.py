@@ -22,14 +22,14 @@ from msgspec.structs import replace
 from api.access.binding import check_before_start
 from api.cli.backup import restore_at_start
 from api.listening import bind, ports_of
-from ingest.connections import connect
+from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import ServerStartFailed
-from ingest.files import private_folder
-from ingest.locking import Lock
 from ingest.log.keys import MANIFEST
-from ingest.processes import prepare_child, reason_in
-from ingest.settings import Settings, to_environment
-from ingest.valkey import EmbeddedValkey
+from ingest.platform.connections import connect
+from ingest.platform.files import private_folder
+from ingest.platform.locking import Lock
+from ingest.platform.processes import prepare_child, reason_in
+from ingest.platform.settings import Settings, to_environment
 
 logger = logging.getLogger(__name__)
 

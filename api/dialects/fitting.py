@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from ingest.commands.scrub import MAX_DEPTH, scrub_text
+from ingest.secrets.scrub import MAX_DEPTH, scrub_text
 
 MAX_BYTES = 900 << 10
 """Of the data as JSON; an event has 1 MiB, with everything around it."""

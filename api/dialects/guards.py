@@ -7,7 +7,7 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp
 
 from api.access.gate import Gate
-from ingest.settings import Settings
+from ingest.platform.settings import Settings
 
 
 def guard(

@@ -13,14 +13,14 @@ from api.native.common import PageLimit
 from api.native.reads import PREFIXES
 from api.native.shapes import Page, Queued
 from api.services import Services, caller, reader, services
-from ingest.clock import system_clock
-from ingest.commands.clean import clean_agent
 from ingest.commands.handler import Accepted
 from ingest.commands.requests import EventName, Name
-from ingest.commands.scrub import scrub_text
 from ingest.errors import CommandRejected, NotFound, OutOfReach
 from ingest.ids import new_event_id
+from ingest.platform.clock import system_clock
 from ingest.roles import ADMIN, OPERATOR, WRITE
+from ingest.secrets.clean import clean_agent
+from ingest.secrets.scrub import scrub_text
 from projections.operations.forget import Forgotten, user_digest
 from projections.queries.browse import PageView
 from projections.receipts import Receipt, all_receipts, load_receipt, save_receipt

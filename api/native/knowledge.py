@@ -12,8 +12,8 @@ from api.native import shapes
 from api.native.common import After, AnyProjectRequest, InProject, asked
 from api.native.shapes import Items
 from api.services import reader, services
-from ingest.clock import system_clock
 from ingest.commands.requests import Confidence, Name, Names
+from ingest.platform.clock import system_clock
 from ingest.roles import ADMIN, READ
 from projections.diagnosis import Diagnosis
 from projections.enrichment import Enriched

@@ -13,12 +13,12 @@ from api.endpoint import JSON, Endpoint
 from api.errors import answer
 from api.http import Json, body, parsed, read_body, send_json
 from api.services import DURABILITY_HEADER, READER_HEADER, caller, services, services_of
-from ingest.aside import aside
 from ingest.commands.handler import Accepted
 from ingest.commands.parse import parse_batch, parse_batch_at_once, parse_json
 from ingest.commands.requests import Observe, RecordLesson, Remember, TrackSession, WriteCommand
 from ingest.durability import Durability, parse_durability
 from ingest.errors import MnemologError
+from ingest.platform.aside import aside
 from ingest.roles import WRITE
 
 READER_HEADER_BYTES, DURABILITY_HEADER_BYTES = READER_HEADER.encode(), DURABILITY_HEADER.lower().encode()

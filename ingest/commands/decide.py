@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from ingest.commands.clean import Names, clean_agent, cleaned
 from ingest.commands.requests import (
     MAX_NAME_CHARS,
     AnyCommand,
@@ -53,6 +52,7 @@ from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, SLOT, EventI
 from ingest.lesson_fingerprint import fingerprint
 from ingest.patterns import compiled
 from ingest.reach import ANYWHERE, Reach
+from ingest.secrets.clean import Names, clean_agent, cleaned
 
 MAX_METADATA_BYTES = 4096
 _OF_A_PROJECT = ("memory", "lesson", "slot", "action", "relation", "commit")

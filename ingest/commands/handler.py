@@ -9,9 +9,6 @@ from typing import Any, NamedTuple, Protocol, cast
 import msgspec
 from msgspec import Struct
 
-from ingest.aside import Slices, aside
-from ingest.clock import Clock, system_clock
-from ingest.commands.clean import are_clean
 from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import AnyCommand, ForgetSubject, Observe
 from ingest.durability import Durability, reaches
@@ -23,6 +20,9 @@ from ingest.log.event_log import MAX_ENTRY_BYTES, Appended, Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.partitions import partition_of
 from ingest.log.position import Position, Token
+from ingest.platform.aside import Slices, aside
+from ingest.platform.clock import Clock, system_clock
+from ingest.secrets.clean import are_clean
 
 BIG_CHARS = 64 << 10
 BIG_VALUES = 2_000

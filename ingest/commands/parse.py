@@ -11,7 +11,6 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from ingest.commands.requests import WRITE_TYPES, WriteCommand
-from ingest.commands.scrub import repair_text
 from ingest.commands.sizing import (
     MAX_BATCH_VALUES,
     array_items,
@@ -20,6 +19,7 @@ from ingest.commands.sizing import (
     msgpack_length,
 )
 from ingest.errors import CommandRejected, MalformedRequest, RequestTooLarge, kept
+from ingest.secrets.scrub import repair_text
 
 T = TypeVar("T")
 

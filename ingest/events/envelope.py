@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
-from ingest.clock import to_ms
 from ingest.errors import NewerEventVersion, UnknownEventType, UnreadableEvent
 from ingest.events.registry import EVENT_TYPES, EventData
 from ingest.events.upcasters import upcast
 from ingest.log.position import Position
+from ingest.platform.clock import to_ms
 
 UNCLAIMED = datetime(1970, 1, 1, tzinfo=UTC)
 

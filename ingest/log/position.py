@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from ingest.clock import from_ms
 from ingest.errors import CommandRejected
+from ingest.platform.clock import from_ms
 
 _POSITION = re.compile(r"([0-9]{1,18})-([0-9]{1,18})", re.ASCII)
 _PARTITION = re.compile(r"[0-9]{1,4}", re.ASCII)

@@ -13,8 +13,6 @@ from redis.exceptions import (
     TimeoutError,
 )
 
-from ingest.clock import Clock, system_clock, to_ms
-from ingest.connections import Client, Commands, info_of_nodes, on_each_node, past_memory_limit, server_of
 from ingest.durability import Durability, weakest
 from ingest.errors import (
     DurabilityUnavailable,
@@ -28,6 +26,8 @@ from ingest.log.event_log import Appended, Entry, Stored
 from ingest.log.keys import DEDUP_IDS, DEDUP_WINDOW, MANIFEST, RESTORING, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.scripts import APPEND, APPEND_PAST_LIMIT, Script, append_arguments
+from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.connections import Client, Commands, info_of_nodes, on_each_node, past_memory_limit, server_of
 
 ENTRIES_PER_CALL = 2_000
 """Lua hands at most about 8,000 values to one command; a call looks up each id once and stores two values for it."""

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from redis.exceptions import NoScriptError
 
-from ingest.connections import Client
 from ingest.log.event_log import Entry
 from ingest.log.keys import RATE_TTL, GenerationKeys, NumberKeys, PartitionKeys
 from ingest.log.position import START, Position
+from ingest.platform.connections import Client
 
 Call: TypeAlias = tuple[Sequence[str], Sequence[str | bytes | int]]
 """Keys and arguments."""

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from ingest.archive.errors import ArchiveUnavailable
 from ingest.errors import (
     CommandRejected,
     LogFull,
@@ -12,6 +11,7 @@ from ingest.errors import (
     Overloaded,
     ProjectionBehind,
 )
+from ingest.log.archive.errors import ArchiveUnavailable
 from mcp_gateway.tools.tool import Tool
 
 

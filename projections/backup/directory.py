@@ -5,7 +5,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ingest.files import sync
+from ingest.platform.files import sync
 from projections.backup.manifest import MANIFEST, BackupFailed, MissingFile
 
 _WRITING = ".writing-"

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from ingest.clock import to_ms
 from ingest.errors import CommandRejected
 from ingest.events.envelope import as_json_object
 from ingest.events.subject import SubjectForgotten
 from ingest.log.position import START, Position, Token
+from ingest.platform.clock import to_ms
 from projections.backup.manifest import Manifest, RestoreRefused
 from projections.backup.records import LogEntry
 

@@ -15,13 +15,11 @@ import msgspec
 from msgspec import Struct
 from redis.exceptions import ResponseError
 
-from ingest.archive.state import forget_archive
-from ingest.clock import system_clock
-from ingest.connections import Client
 from ingest.errors import PartitionCountMismatch, UnreadableEvent
 from ingest.events.envelope import decode
 from ingest.events.routing import route_of
 from ingest.ids import dedup_id, imported_dedup_id
+from ingest.log.archive.state import forget_archive
 from ingest.log.event_log import Entry
 from ingest.log.keys import (
     DEDUP_IDS,
@@ -39,6 +37,8 @@ from ingest.log.keys import (
 from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of, restore_entries
+from ingest.platform.clock import system_clock
+from ingest.platform.connections import Client
 from projections.backup.choosing import Checked
 from projections.backup.manifest import RECORDS, DamagedBackup, RestoreRefused, behind
 from projections.backup.points import Point

@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 import msgspec
 from msgspec import Struct
 
-from ingest.archive.state import count_erased
-from ingest.connections import Client
+from ingest.log.archive.state import count_erased
 from ingest.log.event_log import EventLog
 from ingest.log.keys import BACKUP_STATUS, FORGOTTEN_BEFORE, MANIFEST
+from ingest.platform.connections import Client
 from projections.backup.manifest import Manifest, State
 from projections.receipts import all_receipts
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import msgspec
 
-from ingest.clock import Clock
-from ingest.connections import Client
 from ingest.log.event_log import EventLog
 from ingest.log.keys import NUMBERS, RECEIPTS, PartitionKeys
 from ingest.log.position import START, Position
-from ingest.release import release
+from ingest.platform.clock import Clock
+from ingest.platform.connections import Client
+from ingest.platform.release import release
 from projections.backup.manifest import MANIFEST, RECORDS, BackupFailed, Manifest, behind, name_of
 from projections.backup.records import HashField, LogEntry, Member, Record, Text, Writer, encode
 from projections.backup.state import measure

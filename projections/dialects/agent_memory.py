@@ -27,8 +27,8 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from ingest.clock import from_ms
 from ingest.commands.requests import Observe, RecordLesson, ReinforceLesson, ReviseLesson
+from ingest.platform.clock import from_ms
 from projections.compression import TITLE_CHARS, VALID_TYPES
 from projections.data_urls import named
 from projections.documents.lessons import Lesson

@@ -10,13 +10,13 @@ from datetime import datetime
 
 from msgspec import UNSET, Struct, UnsetType
 
-from ingest.clock import from_ms, to_ms
 from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import Remember
 from ingest.events.envelope import Recorded
 from ingest.events.memory import MemoryRecorded, Purpose, Visibility
 from ingest.ids import DocumentId, EventId
 from ingest.log.position import Token
+from ingest.platform.clock import from_ms, to_ms
 from projections.documents.memories import Memory, memory
 from projections.imports import agentd as imports
 

@@ -11,9 +11,9 @@ from uuid import UUID
 from msgspec import Struct
 
 from ingest.commands.requests import Remember
-from ingest.commands.scrub import scrub_text
 from ingest.events.memory import MemoryType
 from ingest.ids import MEMORY, DocumentId
+from ingest.secrets.scrub import scrub_text
 from projections.documents.memories import Memory
 
 PROJECT = "memex"

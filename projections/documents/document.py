@@ -5,9 +5,9 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from ingest.clock import from_ms, to_ms
 from ingest.ids import DocumentId
 from ingest.log.position import Position
+from ingest.platform.clock import from_ms, to_ms
 from projections.access import audience_of
 from projections.documents.actions import Action
 from projections.documents.commits import Commit

@@ -2,12 +2,12 @@
 
 from datetime import datetime
 
-from ingest.clock import from_ms, to_ms
 from ingest.events.envelope import Recorded
 from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
 from ingest.ids import LESSON, DocumentId, content_id
 from ingest.lesson_fingerprint import fingerprint
 from ingest.log.partitions import project_route
+from ingest.platform.clock import from_ms, to_ms
 from projections.documents.joined import joined, split
 from projections.documents.rows import Row
 from projections.lesson_rules import DECAY_RATE, decayed, is_retired, strengthened, weeks_since

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ingest.connections import Transaction
 from ingest.log.keys import row_key
+from ingest.platform.connections import Transaction
 
 if TYPE_CHECKING:  # what of redis-om is used here; its own annotations leave type checkers guessing
     from pydantic import BaseModel

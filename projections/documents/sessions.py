@@ -2,13 +2,13 @@
 
 from typing import Any, Literal
 
-from ingest.clock import to_ms
 from ingest.events.envelope import Recorded
 from ingest.events.observation import ObservationRecorded
 from ingest.events.session import SessionEnded, SessionStarted
 from ingest.ids import DocumentId, document_id
 from ingest.log.partitions import session_route
 from ingest.log.position import Position
+from ingest.platform.clock import to_ms
 from projections.documents.rows import Row
 
 SESSION = "ses"

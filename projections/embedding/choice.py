@@ -10,9 +10,9 @@ from msgspec import Struct, json
 from msgspec.structs import replace
 from redis.exceptions import WatchError
 
-from ingest.connections import Client
 from ingest.errors import LeaseLost, WrongRebuildState
 from ingest.log.keys import EMBEDDER, SNAPSHOT_LEASE
+from ingest.platform.connections import Client
 from projections.embedding.embedder import Embedder
 
 MODELS = 16

@@ -1,7 +1,7 @@
 """What can go wrong while making vectors: one class per decision a caller can make."""
 
 from ingest.errors import MnemologError
-from ingest.redaction import redacted
+from ingest.secrets.redaction import redacted
 
 
 class EmbeddingError(MnemologError):

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.connections import Client
+from ingest.platform.connections import Client
 from projections.embedding.choice import Choice, choice_of, chosen, declare
 from projections.embedding.embedder import Embedder
 from projections.embedding.errors import EmbedderNotNamed, ModelUnavailable

@@ -10,10 +10,10 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from ingest.clock import from_ms, to_ms
 from ingest.events.envelope import Envelope, Recorded
 from ingest.ids import DocumentId
 from ingest.log.position import Position
+from ingest.platform.clock import from_ms, to_ms
 from projections.documents.document import Document, Mark
 from projections.documents.ledgers import ID_BYTES, TYPES, Entry, Ledger, holds, ledger_id, packed, unpacked
 from projections.documents.observations import Observation

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from ingest.clock import to_ms
-from ingest.commands.clean import cleaned
 from ingest.commands.decide import Caller, decide
 from ingest.commands.parse import rejected
 from ingest.commands.requests import AnyCommand, Command
-from ingest.commands.scrub import repair_text
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Envelope, Event
 from ingest.events.observation import ObservationCompressed
 from ingest.ids import EventId
+from ingest.platform.clock import to_ms
+from ingest.secrets.clean import cleaned
+from ingest.secrets.scrub import repair_text
 
 SOURCE = "import"
 """Of every imported event."""

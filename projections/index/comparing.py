@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ingest.connections import Client
 from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys, PartitionKeys, embedding
 from ingest.log.position import START, Position
+from ingest.platform.connections import Client
 from projections.documents.document import Document, IndexEntry, Searched, index_entry
 from projections.documents.observations import Observation
 from projections.embedding.cache import BYTES_PER_DIMENSION, cache_key

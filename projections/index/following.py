@@ -13,9 +13,9 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from ingest.connections import Client
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
+from ingest.platform.connections import Client
 from projections.feed import Switched, Vectors
 from projections.index.comparing import Comparison, begin, compare
 from projections.index.filters import facet

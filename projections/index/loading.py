@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ingest.connections import Client
+from ingest.platform.connections import Client
 from projections.embedding.embedder import Embedder
 from projections.index import snapshots
 from projections.index.comparing import Comparison, catch_up

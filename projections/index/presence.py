@@ -3,9 +3,9 @@
 By the clock of the server, which all of them share.
 """
 
-from ingest.connections import Client
 from ingest.log.keys import REPLICAS
 from ingest.log.scripts import beat, heard_of
+from ingest.platform.connections import Client
 
 STALE_MS = 10_000
 """A replica that was not heard of for so long is gone; a live one beats its heart twenty times in it."""

@@ -5,11 +5,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from ingest.connections import Client, Transaction
 from ingest.errors import MnemologError
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.scripts import look_back
+from ingest.platform.connections import Client, Transaction
 from projections.feed import FeedItem, Put, Remove, Switched, Vectors, read_entry
 from projections.index.replica import IndexReplica
 from projections.index.snapshots import FeedPosition

@@ -22,11 +22,11 @@ from typing import Any, TypeVar
 
 from redis.exceptions import RedisError
 
-from ingest.connections import Client
 from ingest.errors import ProjectionBehind
 from ingest.log.keys import PURGED
 from ingest.log.position import START, Position, Token
-from ingest.tasks import end
+from ingest.platform.connections import Client
+from ingest.platform.tasks import end
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import Embedders
 from projections.index import presence

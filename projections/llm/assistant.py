@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from ingest.clock import Clock, system_clock
+from ingest.platform.clock import Clock, system_clock
 from projections.documents.observations import Observation
 from projections.llm import answers
 from projections.llm.answers import Compression, CompressionReply, Graph, GraphReply, Summary, SummaryReply

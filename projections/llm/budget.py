@@ -8,10 +8,10 @@ the two leaves its estimate counted.
 from datetime import timedelta
 from typing import NamedTuple
 
-from ingest.clock import Clock, system_clock
-from ingest.connections import Client
 from ingest.log.keys import llm_budget
 from ingest.log.scripts import Script
+from ingest.platform.clock import Clock, system_clock
+from ingest.platform.connections import Client
 
 BUDGET_TTL = timedelta(days=2)
 """A day, and time for calls that began in it to be settled."""

@@ -10,9 +10,9 @@
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from ingest.clock import Clock, system_clock
-from ingest.connections import Client
 from ingest.errors import InvalidSetting
+from ingest.platform.clock import Clock, system_clock
+from ingest.platform.connections import Client
 from projections.llm.assistant import Assistant
 from projections.llm.budget import DailyBudget
 from projections.llm.client import LlmClient

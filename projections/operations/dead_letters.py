@@ -13,10 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from redis.exceptions import WatchError
 
-from ingest.clock import Clock, system_clock
-from ingest.commands.clean import clean_agent
-from ingest.commands.scrub import scrub_text
-from ingest.connections import Client, Transaction
 from ingest.errors import BeingRebuilt, CommandRejected, NotFound, Overloaded
 from ingest.events.envelope import Envelope, Event, as_json_object, encode
 from ingest.events.subject import EventErased
@@ -24,6 +20,10 @@ from ingest.log.event_log import EventLog, Stored, entry_at
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position, Token
 from ingest.log.redis_log import stub_member
+from ingest.platform.clock import Clock, system_clock
+from ingest.platform.connections import Client, Transaction
+from ingest.secrets.clean import clean_agent
+from ingest.secrets.scrub import scrub_text
 from projections.access import Reader
 from projections.dead_letters import (
     DeadLetter,

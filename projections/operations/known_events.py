@@ -9,8 +9,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ingest.clock import to_ms
-from ingest.connections import Client
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Event, Recorded, decode, encode
 from ingest.events.registry import EventData
@@ -21,6 +19,8 @@ from ingest.log.event_log import EventLog
 from ingest.log.keys import PartitionKeys
 from ingest.log.partitions import partition_of
 from ingest.log.position import Position
+from ingest.platform.clock import to_ms
+from ingest.platform.connections import Client
 from projections.redis_store import RedisStore
 from projections.store import are_repeats
 

@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from redis.exceptions import RedisError
 
-from ingest.connections import Client
 from ingest.errors import MnemologError
 from ingest.log.keys import PartitionKeys
+from ingest.platform.connections import Client
 from projections.access import Reader
 from projections.queries.listed import Listed
 from projections.queries.reach import Place

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
-from ingest.clock import from_ms
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Recorded, decode
 from ingest.events.observation import ObservationCompressed, ObservationRecorded
@@ -11,6 +10,7 @@ from ingest.ids import OBSERVATION, DocumentId
 from ingest.log.event_log import EventLog
 from ingest.log.partitions import partition_of, session_route
 from ingest.log.position import Position
+from ingest.platform.clock import from_ms
 from projections.documents import observations
 from projections.documents.document import ledgers
 from projections.documents.ledgers import Entry, Ledger, holds, ledger_id, unpacked

@@ -7,9 +7,9 @@ does that, so a sweep finds none.
 from datetime import timedelta
 from typing import NamedTuple
 
-from ingest.clock import Clock, system_clock, to_ms
 from ingest.commands.decide import Caller
 from ingest.log.position import Token
+from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.access import Reader
 from projections.documents.document import derived
 from projections.documents.observations import Observation

@@ -15,9 +15,6 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias, cas
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from ingest.aside import INLINE_BYTES, Slices, aside
-from ingest.clock import to_ms
-from ingest.commands.clean import cleaned
 from ingest.commands.handler import BatchOutcome, CommandHandler
 from ingest.commands.parse import rejected
 from ingest.commands.sizing import check_values
@@ -38,6 +35,9 @@ from ingest.events.upcasters import upcast
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.position import START, Position
+from ingest.platform.aside import INLINE_BYTES, Slices, aside
+from ingest.platform.clock import to_ms
+from ingest.secrets.clean import cleaned
 from projections.access import Reader
 from projections.documents.document import Document
 from projections.operations.known_events import KnownEvents

@@ -2,7 +2,6 @@
 
 from msgspec.structs import replace
 
-from ingest.clock import Clock, from_ms, system_clock
 from ingest.commands.decide import Caller
 from ingest.commands.handler import Accepted
 from ingest.commands.requests import (
@@ -15,6 +14,7 @@ from ingest.commands.requests import (
 )
 from ingest.errors import CommandRejected, NotFound
 from ingest.ids import DocumentId
+from ingest.platform.clock import Clock, from_ms, system_clock
 from projections.access import Reader, may_read
 from projections.documents.actions import Action
 from projections.documents.document import session_name

@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
-from ingest.clock import Clock, system_clock, to_ms
 from ingest.errors import MnemologError
 from ingest.ids import OBSERVATION
+from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from ingest.clock import Clock, from_ms, system_clock, to_ms
-from ingest.connections import Client
 from ingest.errors import CommandRejected, NotFound
 from ingest.ids import OBSERVATION, DocumentId, document_id
 from ingest.log.event_log import EventLog
 from ingest.log.keys import PartitionKeys
 from ingest.log.partitions import partition_of, project_route, session_route
 from ingest.log.position import START, Position, Token
+from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
+from ingest.platform.connections import Client
 from ingest.reach import ANYWHERE, Reach
 from projections.access import Reader, may_read
 from projections.documents.actions import Action

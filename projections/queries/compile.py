@@ -6,10 +6,10 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from ingest.clock import Clock, system_clock, to_ms
 from ingest.commands.requests import Name
 from ingest.ids import DocumentId
 from ingest.log.position import Token
+from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.access import Reader, may_read
 from projections.context import (
     LESSONS,

@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from ingest.connections import Client
 from ingest.errors import CommandRejected, NotFound
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, entry_at
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
+from ingest.platform.connections import Client
 from projections.access import Reader
 from projections.dead_letters import (
     LETTERS_PER_READ,

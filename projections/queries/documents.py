@@ -5,10 +5,10 @@ import heapq
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ingest.connections import Client
 from ingest.errors import CommandRejected
 from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys, PartitionKeys
+from ingest.platform.connections import Client
 from projections.documents.codec import decode, row_type
 from projections.documents.document import Document
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from ingest.clock import Clock, system_clock, to_ms
+from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.access import Reader, may_read
 from projections.documents.document import Document, Mark
 from projections.documents.memories import Memory

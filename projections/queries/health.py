@@ -8,11 +8,11 @@ not see is not named.
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from ingest.clock import Clock, system_clock, to_ms
-from ingest.connections import Client
 from ingest.errors import ProjectionBehind
 from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route
+from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.connections import Client
 from projections.access import Reader, may_read
 from projections.backup.state import load_status, trouble
 from projections.condense.claims import MADE_TAGS

@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import datetime
 
-from ingest.clock import from_ms, to_ms
 from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route
+from ingest.platform.clock import from_ms, to_ms
 from projections.access import Reader, may_read
 from projections.documents.document import rules
 from projections.documents.lessons import Lesson

@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.clock import Clock, system_clock, to_ms
 from ingest.ids import DocumentId
+from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.access import Reader, may_read
 from projections.documents.document import Document, sessions
 from projections.documents.lessons import Lesson

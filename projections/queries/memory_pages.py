@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from ingest.clock import Clock, system_clock, to_ms
+from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.access import Reader, may_read
 from projections.documents.memories import Memory
 from projections.index.by_time import Window, window

@@ -4,8 +4,8 @@ import time
 from collections import OrderedDict
 from typing import NamedTuple, TypeAlias
 
-from ingest.clock import Clock, system_clock, to_ms
 from ingest.ids import DocumentId
+from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.access import Reader, may_read
 from projections.documents.document import session_observations, sessions
 from projections.documents.memories import Memory

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
-from ingest.clock import Clock, system_clock, to_ms
 from ingest.commands.requests import Name, Names
 from ingest.errors import CommandRejected
 from ingest.ids import DocumentId
 from ingest.log.position import Token
+from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from ingest.clock import from_ms
+from ingest.platform.clock import from_ms
 from projections.documents.actions import Action
 from projections.documents.commits import Commit
 from projections.documents.document import Document

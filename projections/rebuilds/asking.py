@@ -7,13 +7,13 @@ documents stand for, whose counts speak for everything in a project.
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
-from ingest.connections import Client, Transaction
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Recorded, decode
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
+from ingest.platform.connections import Client, Transaction
 from projections.documents.codec import decode as decode_document
 from projections.documents.codec import key_of, row_type
 from projections.documents.document import Document, listings

@@ -7,9 +7,9 @@ entry for what it is: start over.
 
 import logging
 
-from ingest.connections import Client
 from ingest.log.keys import GenerationKeys
 from ingest.log.position import Position
+from ingest.platform.connections import Client
 from projections.documents.document import Searched, index_entry
 from projections.documents.observations import Observation
 from projections.feed import Cleared, Put, entry_fields

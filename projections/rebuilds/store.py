@@ -6,11 +6,11 @@ from datetime import datetime
 from msgspec import Struct, json
 from redis.exceptions import WatchError
 
-from ingest.clock import Clock, system_clock, to_ms
-from ingest.connections import Client
 from ingest.errors import NotFound, RebuildUnderWay
 from ingest.ids import new_event_id
 from ingest.log.keys import REBUILDS, PartitionKeys
+from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.connections import Client
 from projections.embedding.choice import Choice
 from projections.rebuilds.rebuild import Part, Rebuild, Switch, What, without_way_back
 

@@ -9,7 +9,6 @@ import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ingest.connections import Client
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Recorded, decode
 from ingest.events.memory import MemoryRecorded
@@ -19,6 +18,7 @@ from ingest.ids import MEMORY, OBSERVATION, DocumentId, document_id
 from ingest.log.event_log import EventLog
 from ingest.log.keys import CONSUMER_GROUP, PartitionKeys
 from ingest.log.position import START, Position
+from ingest.platform.connections import Client
 from projections.dead_letters import dead_letter, discarded_letter
 from projections.documents.document import Searched, index_entry, listings
 from projections.fold import documents_of

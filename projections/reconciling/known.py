@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import zstandard
 
-from ingest.connections import Client
+from ingest.platform.connections import Client
 from projections.feed import Put, Remove, Vectors, read_entry
 from projections.index.reading import live_generation, read_feed
 from projections.index.snapshots import FeedPosition, names_of, newest

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from redis.exceptions import WatchError
 
-from ingest.connections import Client, Transaction
 from ingest.ids import DocumentId
 from ingest.log.keys import PartitionKeys
+from ingest.platform.connections import Client, Transaction
 from projections.documents.codec import decode, key_of, row_type
 from projections.documents.document import Document, index_entry, listings
 from projections.feed import FeedItem, Put, Remove, entry_fields

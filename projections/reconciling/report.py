@@ -6,8 +6,8 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from ingest.connections import Client
 from ingest.log.keys import RECONCILED
+from ingest.platform.connections import Client
 
 Fault = Literal[
     "missing_from_listing",

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import httpx
 
 from api.cli.supervisor import Supervisor, local_url
-from ingest.settings import Settings
+from ingest.platform.settings import Settings
 from tests.support.ports import free_port
 
 SECRET = "the-secret-of-these-tests"

@@ -30,9 +30,9 @@ from api.access.registry import Registry
 from api.access.token import mint
 from api.app import create_doors
 from api.doors import Doors
-from ingest.connections import connect
+from ingest.platform.connections import connect
+from ingest.platform.settings import Settings
 from ingest.roles import ADMIN, METRICS, OPERATOR, READ, READ_WRITE, ROLES, WRITE, Needs, Role, allow
-from ingest.settings import Settings
 from mcp_gateway.attachments import attachments_of
 from mcp_gateway.profiles import PROFILES
 from projections.diagnosis import CATEGORIES, OF_THE_SERVER

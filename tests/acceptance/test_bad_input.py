@@ -15,7 +15,7 @@ import httpx
 import msgspec
 import pytest
 
-from ingest.connections import Client, connect
+from ingest.platform.connections import Client, connect
 from tests.acceptance.running import Server, fault, ids
 
 JSON, NDJSON, MSGPACK = "application/json", "application/x-ndjson", "application/msgpack"

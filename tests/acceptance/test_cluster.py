@@ -19,11 +19,11 @@ from servers import Cluster
 from waiting import wait_until
 
 from api.cli.supervisor import Child, Supervisor
-from ingest.connections import Client, connect
+from ingest.embedded.valkey import EmbeddedValkey
 from ingest.log.partitions import partition_of, session_route
 from ingest.log.redis_log import RedisLog
-from ingest.settings import Settings
-from ingest.valkey import EmbeddedValkey
+from ingest.platform.connections import Client, connect
+from ingest.platform.settings import Settings
 from tests.acceptance.asking import read, recall, write
 from tests.acceptance.running import Server, settings
 from tests.acceptance.test_forgetting import forget

@@ -12,9 +12,9 @@ from servers import Cluster, Process
 from waiting import wait_until
 
 from api.cli.supervisor import Supervisor
+from ingest.embedded.valkey import EmbeddedValkey
 from ingest.log.keys import ACCESS_KEYS, EMBEDDER, MANIFEST, WORKERS
 from ingest.log.partitions import partition_of, session_route
-from ingest.valkey import EmbeddedValkey
 from tests.acceptance.running import Server, settings
 
 PARTITIONS = 12

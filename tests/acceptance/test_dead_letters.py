@@ -13,9 +13,9 @@ import pytest
 from waiting import wait_until
 
 from api.cli.supervisor import Supervisor
-from ingest.connections import connect
 from ingest.log.keys import PartitionKeys
 from ingest.log.partitions import partition_of, session_route
+from ingest.platform.connections import connect
 from tests.acceptance.running import Server, fault
 from tests.acceptance.test_up import ROOT, command_line, environment
 

@@ -16,7 +16,7 @@ import pytest
 from waiting import wait_until
 
 from api.agents import hook
-from ingest.settings import to_environment
+from ingest.platform.settings import to_environment
 from tests.acceptance.running import Server, fault, running
 
 HOOK = [sys.executable, "-I", "-S", str(Path(hook.__file__)), "claude-code"]

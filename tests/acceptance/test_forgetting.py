@@ -6,7 +6,7 @@ from typing import Any, cast
 import httpx
 from waiting import wait_until
 
-from ingest.connections import connect
+from ingest.platform.connections import connect
 from tests.acceptance.asking import read, recall, refused, write
 from tests.acceptance.running import Server, ids
 

@@ -21,8 +21,8 @@ import pytest
 import zstandard
 from waiting import wait_until
 
-from ingest.connections import Client, connect
 from ingest.log.keys import embedding
+from ingest.platform.connections import Client, connect
 from projections.embedding.cache import cache_key
 from projections.ranking import terms
 from tests.acceptance.running import Server, running, seed_cache

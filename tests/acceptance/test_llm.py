@@ -12,8 +12,8 @@ import pytest
 from llm_stub import MODEL, LlmStub
 from waiting import wait_until
 
-from ingest.connections import connect
 from ingest.log.keys import PartitionKeys
+from ingest.platform.connections import connect
 from tests.acceptance.asking import all_pages, names, read, remove, write
 from tests.acceptance.running import Server, running
 from tests.acceptance.test_up import run

@@ -18,8 +18,8 @@ from servers import Cluster, Process
 from waiting import wait_until
 
 from api.cli.supervisor import Child, Supervisor, local_url
-from ingest.settings import Settings
-from ingest.valkey import EmbeddedValkey
+from ingest.embedded.valkey import EmbeddedValkey
+from ingest.platform.settings import Settings
 from tests.acceptance.asking import write
 from tests.acceptance.running import SECRET, Server, settings
 from tests.support.ports import free_port

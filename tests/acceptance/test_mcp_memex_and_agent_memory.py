@@ -19,11 +19,11 @@ from mcp.shared.exceptions import MCPError
 from waiting import wait_until
 
 from ingest.commands.handler import CommandHandler
-from ingest.connections import connect
 from ingest.log.group_commit import GroupCommit
 from ingest.log.partitions import partition_of, project_route
 from ingest.log.position import Token
 from ingest.log.redis_log import RedisLog
+from ingest.platform.connections import connect
 from projections.operations import Condensing, Current
 from projections.queries.documents import DocumentReader
 from tests.acceptance.running import Server

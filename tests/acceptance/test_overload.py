@@ -19,11 +19,11 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from waiting import wait_until
 
-from ingest.clock import system_clock
-from ingest.connections import connect
 from ingest.log.event_log import Stored
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
+from ingest.platform.clock import system_clock
+from ingest.platform.connections import connect
 from projections.dead_letters import letter_of, queue_letter
 from tests.acceptance.running import Server, fault, running
 from tests.acceptance.test_agent_hooks import TIDY, Agent

@@ -21,11 +21,11 @@ from api.cli.supervisor import Child
 from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
 from ingest.commands.requests import Observe, RecordLesson
-from ingest.connections import Client, connect
+from ingest.embedded.valkey import EmbeddedValkey
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
 from ingest.log.redis_log import RedisLog
-from ingest.valkey import EmbeddedValkey
+from ingest.platform.connections import Client, connect
 from projections.lag import entries_behind
 from tests.acceptance.running import settings
 

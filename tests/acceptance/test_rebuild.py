@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from waiting import wait_until
 
-from ingest.settings import to_environment
+from ingest.platform.settings import to_environment
 from tests.acceptance.running import Server, fault, running
 
 COMMAND = [sys.executable, "-m", "api.cli.main", "rebuild"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from ingest.connections import connect
-from ingest.settings import to_environment
+from ingest.platform.connections import connect
+from ingest.platform.settings import to_environment
 from tests.acceptance.running import Server
 
 Start = Callable[..., Server]

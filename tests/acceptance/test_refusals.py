@@ -18,9 +18,9 @@ import msgspec
 import pytest
 from waiting import wait_until
 
-from ingest.connections import connect
 from ingest.log.keys import PartitionKeys
 from ingest.log.partitions import partition_of, project_route
+from ingest.platform.connections import connect
 from tests.acceptance.running import Server, fault, ids, running
 
 PARTITIONS = 2

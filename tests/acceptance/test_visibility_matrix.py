@@ -21,7 +21,7 @@ from starlette.routing import Route
 from waiting import wait_until
 
 from api.app import create_app
-from ingest.settings import Settings
+from ingest.platform.settings import Settings
 from mcp_gateway.attachments import attachments_of
 from mcp_gateway.profiles import PROFILES
 from tests.acceptance.running import Server, running

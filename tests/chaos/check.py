@@ -16,13 +16,13 @@ from replay_compare import (
 )
 from waiting import wait_until
 
-from ingest.connections import Client, connect
 from ingest.events.envelope import Recorded
 from ingest.log.event_log import EventLog
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog
-from ingest.settings import Settings
+from ingest.platform.connections import Client, connect
+from ingest.platform.settings import Settings
 from projections.dead_letters import dead_letters
 from projections.embedding.live import StandingEmbedder
 from projections.embedding.none import NoEmbedder

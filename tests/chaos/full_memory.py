@@ -25,10 +25,10 @@ from typing import Any, Literal, cast
 import httpx
 from msgspec import Struct, field
 
-from ingest.connections import connect
 from ingest.ids import document_id
 from ingest.log.partitions import session_route
-from ingest.tasks import end
+from ingest.platform.connections import connect
+from ingest.platform.tasks import end
 from tests.acceptance.running import Server, running
 from tests.support.waiting import wait_until
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ingest.settings import Settings
+from ingest.platform.settings import Settings
 from tests.chaos.check import check_everything
 from tests.chaos.faults import Faults
 from tests.chaos.fleet import VIRTUAL_START, Agent

@@ -14,7 +14,7 @@ import numpy as np
 
 from api.cli import supervisor
 from api.cli.supervisor import WORKER_NICENESS, Child, Supervisor
-from ingest.settings import Settings
+from ingest.platform.settings import Settings
 
 DIMENSIONS = 16
 LOOK_EVERY_S = 0.1

@@ -13,7 +13,7 @@ import pytest
 from desk import Desk, opened_desk
 from servers import SERVERS, Server, serving
 
-from ingest.connections import Client
+from ingest.platform.connections import Client
 
 ON_EVERY_SERVER = (
     "index_replica",

@@ -14,9 +14,9 @@ from api.access.keyring import Keyring
 from api.access.principal import Principal
 from api.access.rates import RateLimits
 from api.access.registry import Made, Registry
-from ingest.connections import Client
 from ingest.errors import CommandRejected, NotFound, TooManyRequests
 from ingest.log.keys import access_row_pk, row_key
+from ingest.platform.connections import Client
 from ingest.reach import Reach
 from ingest.roles import ADMIN, METRICS, OPERATOR
 from tests.support.waiting import wait_until

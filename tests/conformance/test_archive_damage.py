@@ -12,18 +12,24 @@ from typing import Any, cast
 import pytest
 from workshop import PARTITIONS, Workshop
 
-from ingest.archive import sealing as sealing_module
-from ingest.archive.archived_log import ArchivedLog
-from ingest.archive.checking import look, verify
-from ingest.archive.errors import ArchiveNotConfigured, ArchiveUnavailable, DamagedArchive, DamagedSegment, MissingFile
-from ingest.archive.opening import open_log
-from ingest.archive.sealing import Sealing
-from ingest.connections import Client
 from ingest.errors import DurabilityUnavailable, InvalidSetting
+from ingest.log.archive import sealing as sealing_module
+from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.checking import look, verify
+from ingest.log.archive.errors import (
+    ArchiveNotConfigured,
+    ArchiveUnavailable,
+    DamagedArchive,
+    DamagedSegment,
+    MissingFile,
+)
+from ingest.log.archive.opening import open_log
+from ingest.log.archive.sealing import Sealing
 from ingest.log.event_log import EventLog
 from ingest.log.keys import ARCHIVE_ID, MANIFEST, PartitionKeys
 from ingest.log.position import START, Position
-from ingest.settings import from_environment
+from ingest.platform.connections import Client
+from ingest.platform.settings import from_environment
 from projections.backup.choosing import choose
 from projections.backup.directory import DirectoryTarget
 from projections.backup.restoring import restore

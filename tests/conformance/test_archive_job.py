@@ -18,19 +18,19 @@ from rebuilding import rebuild
 from replay_compare import assert_equals_replay
 from workshop import PARTITIONS, TENANT, Workshop
 
-from ingest.archive import sealing as sealing_module
-from ingest.archive.archive import Archive
-from ingest.archive.archived_log import ArchivedLog
-from ingest.archive.errors import MissingFile, Outrun
-from ingest.archive.sealing import Sealing
-from ingest.archive.state import count_erased, load_archived
-from ingest.archive.store import DirectoryStore
 from ingest.commands.decide import Caller
-from ingest.connections import Client
+from ingest.log.archive import sealing as sealing_module
+from ingest.log.archive.archive import Archive
+from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.errors import MissingFile, Outrun
+from ingest.log.archive.sealing import Sealing
+from ingest.log.archive.state import count_erased, load_archived
+from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import Stored
 from ingest.log.keys import ARCHIVE_LEASE, CONSUMER, CONSUMER_GROUP, PartitionKeys
 from ingest.log.partitions import partition_of, project_route
 from ingest.log.position import START, Position
+from ingest.platform.connections import Client
 from projections.access import Reader
 from projections.lag import entries_behind
 from projections.operations import Forgetting

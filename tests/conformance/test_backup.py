@@ -15,13 +15,13 @@ from workshop import PARTITIONS, TENANT, Workshop
 
 from ingest.commands.decide import Caller
 from ingest.commands.requests import ForgetSubject, Remember
-from ingest.connections import Client
 from ingest.errors import PartitionCountMismatch, RestoreUnfinished
 from ingest.log.event_log import Entry, Stored
 from ingest.log.keys import BACKUP_LEASE, MANIFEST, WORKERS, NumberKeys, PartitionKeys
 from ingest.log.position import START
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import beat, number
+from ingest.platform.connections import Client
 from projections.access import Reader
 from projections.backup import restoring
 from projections.backup.choosing import choose

@@ -7,9 +7,9 @@ from workshop import TENANT, Workshop
 
 from ingest.commands.decide import Caller
 from ingest.commands.requests import ForgetSubject, SetSlot, WriteAction
-from ingest.connections import Client
 from ingest.errors import CommandRejected, Forbidden, NotFound, SlotFull
 from ingest.events.memory import MemoryVisibilityChanged
+from ingest.platform.connections import Client
 from projections.access import Reader
 from projections.documents.actions import Action
 from projections.documents.memories import Memory

@@ -14,15 +14,15 @@ from redis.exceptions import RedisError, WatchError
 from servers import Cluster, Process
 from waiting import wait_until
 
-from ingest.cluster import ClusterChanged, KeysApart
-from ingest.cluster.slots import slot_of
-from ingest.connections import Client, connect, on_each_node, pool_size
 from ingest.errors import DurabilityUnavailable, LogUnavailable
 from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START
 from ingest.log.redis_log import RedisLog
+from ingest.platform.cluster import ClusterChanged, KeysApart
+from ingest.platform.cluster.slots import slot_of
+from ingest.platform.connections import Client, connect, on_each_node, pool_size
 
 PARTITIONS = 16
 

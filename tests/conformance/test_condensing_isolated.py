@@ -7,8 +7,8 @@ from workshop import TENANT, Workshop
 
 from ingest.commands.decide import Caller
 from ingest.commands.requests import TrackSession
-from ingest.connections import Client
 from ingest.errors import NotFound
+from ingest.platform.connections import Client
 from projections.access import Reader, may_read
 from projections.operations import Condensing
 

@@ -21,7 +21,7 @@ from waiting import wait_until
 import workers.jobs.rebuild
 import workers.redriving
 import workers.runner
-from ingest.connections import Client, connect
+from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import BeingRebuilt, CommandRejected, NotFound
 from ingest.events.envelope import decode, encode
 from ingest.events.observation import ObservationRecorded
@@ -30,8 +30,8 @@ from ingest.ids import EventId
 from ingest.log.event_log import Entry
 from ingest.log.position import START, Position, Token
 from ingest.log.redis_log import RedisLog
-from ingest.tasks import end
-from ingest.valkey import EmbeddedValkey
+from ingest.platform.connections import Client, connect
+from ingest.platform.tasks import end
 from projections.access import Reader
 from projections.backup.choosing import choose
 from projections.backup.directory import DirectoryTarget

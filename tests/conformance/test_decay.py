@@ -19,9 +19,9 @@ from embedding import embedding_queue
 from servers import Server
 from workshop import PARTITIONS, TENANT, HashEmbedder, Workshop
 
-from ingest.clock import from_ms
-from ingest.connections import Client, connect
 from ingest.log.position import Token
+from ingest.platform.clock import from_ms
+from ingest.platform.connections import Client, connect
 from projections.access import Reader
 from projections.embedding.cache import pack
 from projections.embedding.embedder import Embedder

@@ -9,8 +9,8 @@ from workshop import TENANT, Workshop
 
 from ingest.commands.decide import Caller
 from ingest.commands.requests import ChangeVisibility, TrackSession, WriteAction
-from ingest.connections import Client
 from ingest.log.position import START
+from ingest.platform.connections import Client
 from projections.access import Reader
 from projections.documents.actions import Action
 from projections.documents.document import lessons

@@ -14,12 +14,12 @@ from waiting import wait_until
 from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
 from ingest.commands.requests import Remember
-from ingest.connections import Client, connect
 from ingest.durability import Durability
 from ingest.errors import DurabilityNotReached, DurabilityUnavailable
 from ingest.log.group_commit import GroupCommit
 from ingest.log.position import START
 from ingest.log.redis_log import RedisLog
+from ingest.platform.connections import Client, connect
 
 PARTITIONS = 2
 

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ingest.connections import Client
+from ingest.platform.connections import Client
 from projections.embedding.choice import Choice, declare
 from projections.embedding.chunks import chunk
 from projections.embedding.default_model import REQUIRED_MEAN_COSINE, load_default

@@ -18,10 +18,10 @@ from waiting import wait_until
 from workshop import PARTITIONS, TENANT, Workshop
 
 from ingest.commands.requests import ForgetSubject
-from ingest.connections import Client, connect
 from ingest.errors import WrongRebuildState
 from ingest.log.keys import EMBEDDER, SNAPSHOT_LEASE, embedding
 from ingest.log.position import Token
+from ingest.platform.connections import Client, connect
 from projections.access import Reader
 from projections.documents.memories import Memory
 from projections.embedding.cache import cache_key

@@ -8,7 +8,6 @@ from factories import TENANT, ManualClock, event
 from key_leaks import KeyLeaks
 from llm_stub import MODEL, LlmStub
 
-from ingest.connections import Client
 from ingest.events.envelope import Event, Recorded, decode, encode
 from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.events.registry import EventData
@@ -19,6 +18,7 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.memory_log import MemoryLog
 from ingest.log.partitions import session_route
 from ingest.log.position import START, Position
+from ingest.platform.connections import Client
 from projections.documents.observations import observation_id
 from projections.llm.assistant import Assistant, Reason
 from projections.llm.breaker import PAUSE

@@ -16,18 +16,18 @@ import pytest
 from archiving import RestlessLog, erase
 from factories import ManualClock
 
-from ingest.archive.archive import Archive
-from ingest.archive.state import load_archived
-from ingest.archive.store import store_of
-from ingest.connections import Client
 from ingest.durability import LEVELS, Durability
 from ingest.errors import DurabilityUnavailable, LogUnavailable, PartitionCountMismatch
 from ingest.ids import EventId
+from ingest.log.archive.archive import Archive
+from ingest.log.archive.state import load_archived
+from ingest.log.archive.store import store_of
 from ingest.log.event_log import Appended, Entry, EventLog, Stored
 from ingest.log.keys import PartitionKeys
 from ingest.log.memory_log import MemoryLog
 from ingest.log.position import START, Position
 from ingest.log.redis_log import ENTRIES_PER_CALL, RedisLog, stub_member
+from ingest.platform.connections import Client
 
 WINDOW_MS = 120
 WINDOW_IDS = 20

@@ -16,10 +16,10 @@ from workshop import TENANT, Workshop
 
 from ingest.commands.decide import Caller
 from ingest.commands.requests import SetSlot, TrackSession
-from ingest.connections import Client
 from ingest.events.subject import SubjectForgotten, SubjectKind
 from ingest.log.keys import FORGET_LEASE
 from ingest.log.position import START, Token
+from ingest.platform.connections import Client
 from projections.access import Reader
 from projections.condense.slots import PENDING
 from projections.documents.slots import Slot, slot_id

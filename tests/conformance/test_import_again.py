@@ -23,12 +23,12 @@ from ingest.commands.requests import (
     TrackSession,
     WriteAction,
 )
-from ingest.connections import Client
 from ingest.events.envelope import decode
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog
+from ingest.platform.connections import Client
 from projections.access import Reader
 from projections.operations.known_events import KnownEvents
 from projections.operations.transfer import Imported, Importer, export_events

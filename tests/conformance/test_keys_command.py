@@ -9,8 +9,8 @@ from typer.testing import CliRunner, Result
 
 from api.access.token import parse
 from api.cli.main import application
-from ingest.connections import Client
-from ingest.valkey import EmbeddedValkey
+from ingest.embedded.valkey import EmbeddedValkey
+from ingest.platform.connections import Client
 
 
 class Keys:

@@ -3,8 +3,8 @@
 import asyncio
 from datetime import timedelta
 
-from ingest.connections import Client
 from ingest.log.keys import PURGE_LEASE
+from ingest.platform.connections import Client
 from workers.lease import lease
 
 TTL = timedelta(seconds=3)

@@ -15,10 +15,10 @@ import pytest
 from factories import NOW, TENANT, ManualClock, observed
 from llm_stub import MODEL, LlmStub
 
-from ingest.connections import Client
 from ingest.events.observation import ObservationRecorded
 from ingest.ids import DocumentId
 from ingest.log.keys import llm_budget
+from ingest.platform.connections import Client
 from projections.documents.observations import Observation, observation
 from projections.llm.answers import Compression, Graph, Relation, Summary
 from projections.llm.assistant import Assistant, Reason, Skipped

@@ -11,16 +11,16 @@ from typing import Any, cast
 import pytest
 from redis import Redis
 
-from ingest.connections import connect
+from ingest.embedded.acknowledged import FILE, Acknowledged
+from ingest.embedded.log_file import Incident, cut_off, find_fault, load_incidents, record_incident, take_note, trouble
+from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import DamagedLogFile, InUse
-from ingest.log.acknowledged import FILE, Acknowledged
 from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
-from ingest.log_file import Incident, cut_off, find_fault, load_incidents, record_incident, take_note, trouble
-from ingest.valkey import EmbeddedValkey
+from ingest.platform.connections import connect
 
 PARTITIONS = 2
 

@@ -15,9 +15,9 @@ from workshop import PARTITIONS, TENANT, Workshop
 import projections.manifests
 from ingest.commands.decide import Caller
 from ingest.commands.requests import SetSlot, WriteAction
-from ingest.connections import Client
 from ingest.log.keys import PartitionKeys
-from ingest.tasks import end
+from ingest.platform.connections import Client
+from ingest.platform.tasks import end
 from projections.access import Reader
 from projections.documents.codec import encode
 from projections.documents.document import Mark, Tombstone

@@ -7,12 +7,12 @@ from typing import Any, cast
 import pytest
 from redis.exceptions import ResponseError, WatchError
 
-from ingest.connections import Client, connect, past_memory_limit
 from ingest.errors import LogFull
 from ingest.log.event_log import Entry
 from ingest.log.keys import PartitionKeys
 from ingest.log.redis_log import RedisLog
-from ingest.memory_limit import MOST_WORDS, portioned
+from ingest.platform.connections import Client, connect, past_memory_limit
+from ingest.platform.memory_limit import MOST_WORDS, portioned
 from tests.support.valkey_servers import TcpValkey
 from workers.attempts import Attempts
 

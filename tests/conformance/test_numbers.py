@@ -9,7 +9,7 @@ from typing import cast, get_args
 import pytest
 from factories import TENANT
 
-from ingest.connections import Client
+from ingest.platform.connections import Client
 from projections.numbers import AT_ONCE, Noun, Numbers
 
 

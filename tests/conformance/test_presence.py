@@ -7,9 +7,9 @@ import time
 
 from waiting import wait_until
 
-from ingest.connections import Client
 from ingest.log.keys import REPLICAS, WORKERS
 from ingest.log.scripts import beat, heard_of
+from ingest.platform.connections import Client
 from projections.index.presence import announce, replicas, sign_off
 
 TTL_MS = 5_000

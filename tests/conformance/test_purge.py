@@ -22,8 +22,8 @@ from workshop import PARTITIONS, TENANT, HashEmbedder, Workshop
 
 from ingest.commands.decide import Caller
 from ingest.commands.requests import SetSlot
-from ingest.connections import Client
 from ingest.log.keys import PURGE_LEASE, PURGED, PartitionKeys, embedding
+from ingest.platform.connections import Client
 from projections.access import Reader
 from projections.embedding.cache import cache_key
 from projections.index import snapshots as snapshots_module

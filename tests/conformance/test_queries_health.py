@@ -6,10 +6,10 @@ import pytest
 from desk import ADA, ALONE, PARTITIONS, STRANGER, Desk
 from factories import ManualClock
 
-from ingest.clock import system_clock
 from ingest.commands.requests import Relate, SetSlot, SummariseSession, WriteAction
 from ingest.events.action import ActionEdge
 from ingest.log.keys import WORKERS, PartitionKeys
+from ingest.platform.clock import system_clock
 from projections.access import Reader
 from projections.backup.state import Status, save_status
 from projections.dead_letters import DeadLetter, queue_letter

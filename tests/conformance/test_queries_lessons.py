@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from desk import ADA, ALONE, STRANGER, Desk
 
-from ingest.clock import system_clock
 from ingest.commands.requests import RetireLesson, ReviseLesson
+from ingest.platform.clock import system_clock
 from projections.access import Reader
 from projections.queries import lessons as lessons_module
 from projections.queries.lessons import Lessons

@@ -14,7 +14,7 @@ from waiting import wait_until
 from workshop import PARTITIONS, HashEmbedder, Workshop
 
 from ingest.commands.requests import ForgetSubject
-from ingest.connections import Client, connect
+from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import NotFound, RebuildUnderWay, WrongRebuildState
 from ingest.ids import DocumentId
 from ingest.log.event_log import Stored
@@ -22,7 +22,7 @@ from ingest.log.keys import CONSUMER_GROUP, PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
-from ingest.valkey import EmbeddedValkey
+from ingest.platform.connections import Client, connect
 from projections.dead_letters import dead_letters
 from projections.embedding.live import StandingEmbedder
 from projections.index import service as service_module

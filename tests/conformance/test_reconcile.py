@@ -11,11 +11,11 @@ import pytest
 from workshop import DIMENSIONS, PARTITIONS, TENANT, HashEmbedder, Workshop
 
 from ingest.commands.decide import Caller
-from ingest.connections import Client
 from ingest.ids import DocumentId
 from ingest.log.event_log import Stored
 from ingest.log.keys import CONSUMER, CONSUMER_GROUP, GenerationKeys, PartitionKeys
 from ingest.log.position import Position, Token
+from ingest.platform.connections import Client
 from projections.access import Reader
 from projections.documents.document import listings
 from projections.documents.observations import Observation

@@ -11,10 +11,10 @@ import pytest
 from workshop import PARTITIONS, TENANT, Workshop
 
 from ingest.commands.decide import Caller
-from ingest.connections import Client
 from ingest.errors import CommandRejected
 from ingest.log.keys import MANIFEST, RESTORED
 from ingest.log.position import Position, Token
+from ingest.platform.connections import Client
 from projections.access import Reader
 from projections.backup.choosing import choose
 from projections.backup.directory import DirectoryTarget

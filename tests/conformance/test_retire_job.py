@@ -17,12 +17,12 @@ from workshop import PARTITIONS, RETAIN, TENANT, HashEmbedder, Workshop
 from ingest.commands.decide import Caller
 from ingest.commands.handler import Accepted, CommandHandler
 from ingest.commands.requests import AnyCommand, Observe, RetireSession, TrackSession
-from ingest.connections import Client
 from ingest.errors import LogUnavailable
 from ingest.events.observation import ObservationRecorded
 from ingest.events.session import MAX_RETIRED, SessionRetired
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys, embedding
+from ingest.platform.connections import Client
 from projections.access import Reader
 from projections.documents.document import Mark
 from projections.documents.ledgers import Ledger, count_of

@@ -14,12 +14,12 @@ from one_partition import KEYS, PARTITION, POISON, TTL_MS, Fold, Log, running
 from waiting import wait_until
 
 import workers.runner
-from ingest.connections import Client
 from ingest.errors import LeaseLost
 from ingest.log.keys import CONSUMER_GROUP
 from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease, release_lease
+from ingest.platform.connections import Client
 from workers.runner import MAX_ATTEMPTS
 
 

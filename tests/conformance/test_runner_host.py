@@ -14,13 +14,13 @@ from waiting import wait_until
 from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
 from ingest.commands.requests import Observe, RecordLesson
-from ingest.connections import Client, connect
 from ingest.errors import LeaseLost
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import CONSUMER_GROUP, WORKERS, PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
+from ingest.platform.connections import Client, connect
 from projections.documents.lessons import Lesson
 from projections.documents.sessions import Session
 from workers.host import RunnerHost

@@ -12,7 +12,6 @@ from hypothesis import Phase, given, settings
 from key_leaks import KeyLeaks
 from waiting import wait_until
 
-from ingest.connections import Client
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import decode, encode
 from ingest.events.observation import ObservationRecorded
@@ -23,6 +22,7 @@ from ingest.log.partitions import session_route
 from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
+from ingest.platform.connections import Client
 from projections.dead_letters import dead_letters
 from projections.documents.observations import Observation
 from projections.redis_store import RedisStore

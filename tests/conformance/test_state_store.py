@@ -13,7 +13,6 @@ import pytest
 from factories import ended, forgotten, learned, observed, place, remembered, said, started
 from msgspec.structs import replace
 
-from ingest.connections import Client
 from ingest.errors import LeaseLost
 from ingest.events.action import ActionCreated, ActionEdge
 from ingest.events.envelope import Event, Recorded, decode
@@ -27,6 +26,7 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
+from ingest.platform.connections import Client
 from projections.documents.actions import Action
 from projections.documents.document import Document, Mark, Tombstone, listings
 from projections.documents.lessons import Lesson, lesson_id

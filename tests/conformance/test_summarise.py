@@ -16,12 +16,12 @@ from workshop import PARTITIONS, TENANT, Workshop
 
 from ingest.commands.decide import Caller
 from ingest.commands.requests import Relate
-from ingest.connections import Client
 from ingest.errors import NotFound
 from ingest.events.relation import RelationLinked
 from ingest.events.session import SessionSummarised
 from ingest.ids import relation_id
 from ingest.log.partitions import partition_of, project_route
+from ingest.platform.connections import Client
 from projections.access import Reader
 from projections.documents.document import relations
 from projections.documents.relations import Relation

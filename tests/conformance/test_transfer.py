@@ -37,7 +37,6 @@ from ingest.commands.requests import (
     TrackSession,
     WriteAction,
 )
-from ingest.connections import Client
 from ingest.errors import CommandRejected, Overloaded
 from ingest.events.envelope import Event, encode
 from ingest.events.observation import ObservationRecorded
@@ -49,6 +48,7 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.memory_log import MemoryLog
 from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog, stub_member
+from ingest.platform.connections import Client
 from projections.access import Reader
 from projections.documents.document import Document
 from projections.documents.ledgers import Ledger, unpacked

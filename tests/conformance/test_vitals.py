@@ -11,14 +11,14 @@ from desk import PARTITIONS, Desk
 from factories import NOW, ManualClock
 from waiting import wait_until
 
-from ingest.clock import system_clock
-from ingest.connections import Client, connect
+from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import LogFull, LogUnavailable, Overloaded
 from ingest.log.event_log import Entry, Stored
 from ingest.log.keys import WORKERS, PartitionKeys
 from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
-from ingest.valkey import EmbeddedValkey
+from ingest.platform.clock import system_clock
+from ingest.platform.connections import Client, connect
 from projections.dead_letters import letter_of, queue_letter
 from projections.pressure import Ceilings
 from projections.vitals import Sample, Vitals

@@ -10,7 +10,7 @@ import typer
 import yaml
 
 from api.cli.main import application
-from ingest.settings import VARIABLES, from_environment
+from ingest.platform.settings import VARIABLES, from_environment
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())

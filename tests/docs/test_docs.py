@@ -36,7 +36,7 @@ from ingest.commands.requests import (
     WriteAction,
 )
 from ingest.events.registry import EVENT_TYPES
-from ingest.settings import HOOK_VARIABLES, VARIABLES, Settings
+from ingest.platform.settings import HOOK_VARIABLES, VARIABLES, Settings
 from mcp_gateway.profiles import PROFILES, offer
 from mcp_gateway.tools.agentmemory.attached import PROMPTS, RESOURCES, TEMPLATES
 from mcp_gateway.tools.tool import Tool

@@ -15,15 +15,15 @@ from archiving import erase, pretend_projected, seal_next
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ingest.archive.archive import Archive
-from ingest.archive.archived_log import ArchivedLog
-from ingest.archive.sealing import Sealing
-from ingest.archive.state import count_erased
-from ingest.archive.store import store_of
-from ingest.connections import Client
 from ingest.ids import EventId
+from ingest.log.archive.archive import Archive
+from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.sealing import Sealing
+from ingest.log.archive.state import count_erased
+from ingest.log.archive.store import store_of
 from ingest.log.event_log import Entry, Stored
 from ingest.log.position import START
+from ingest.platform.connections import Client
 
 STEPS = st.lists(
     st.one_of(

@@ -14,12 +14,12 @@ from histories import History, histories
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ingest.connections import Client
 from ingest.events.envelope import Event, Recorded, encode
 from ingest.ids import ACTION, LESSON, DocumentId
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
 from ingest.log.scripts import acquire_lease
+from ingest.platform.connections import Client
 from projections.documents.codec import encode as encode_document
 from projections.documents.document import Document, Mark, Tombstone
 from projections.documents.ledgers import Ledger, unpacked

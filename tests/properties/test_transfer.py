@@ -7,11 +7,11 @@ from factories import ManualClock
 from histories import History, histories
 from hypothesis import given
 
-from ingest.clock import from_ms
 from ingest.events.envelope import Event, encode
 from ingest.ids import EventId
 from ingest.log.event_log import Entry
 from ingest.log.memory_log import MemoryLog
+from ingest.platform.clock import from_ms
 from tests.conformance.test_transfer import Folded, exported, fold, imported
 
 

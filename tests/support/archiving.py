@@ -4,15 +4,15 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ingest.archive.archived_log import ArchivedLog
-from ingest.archive.errors import Outrun
-from ingest.archive.sealing import Sealing
-from ingest.archive.state import load_archived
-from ingest.connections import Client
+from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.errors import Outrun
+from ingest.log.archive.sealing import Sealing
+from ingest.log.archive.state import load_archived
 from ingest.log.event_log import Appended, Entry, Stored
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.redis_log import stub_member
+from ingest.platform.connections import Client
 
 LATE = Position(10**14 - 1, 0)
 """Behind everything."""

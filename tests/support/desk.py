@@ -12,11 +12,9 @@ from typing import Any
 
 from factories import AGENT, PROJECT, TENANT
 
-from ingest.clock import system_clock
 from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
 from ingest.commands.requests import AnyCommand, ForgetSubject, Observe, RecordLesson, Remember
-from ingest.connections import Client, connect
 from ingest.events.envelope import decode
 from ingest.events.subject import SubjectKind
 from ingest.ids import new_event_id
@@ -25,6 +23,8 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
+from ingest.platform.clock import system_clock
+from ingest.platform.connections import Client, connect
 from projections.access import Reader
 from projections.embedding.live import StandingEmbedder
 from projections.embedding.none import NoEmbedder

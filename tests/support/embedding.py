@@ -2,7 +2,7 @@
 
 from concurrent.futures import Executor
 
-from ingest.connections import Client
+from ingest.platform.connections import Client
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import StandingEmbedder
 from workers.document_vectors import DocumentVectors

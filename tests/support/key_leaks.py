@@ -7,8 +7,8 @@ A row whose lifetime begins with `TTL` says that its keys expire; every other ro
 import re
 from typing import Any, NamedTuple, cast
 
-from ingest.connections import Client
 from ingest.log import keys
+from ingest.platform.connections import Client
 
 _TYPES = {"sorted set": "zset", "counter": "string"}
 _PLACEHOLDERS = {

@@ -14,7 +14,7 @@ import ingest.events.envelope as envelope
 import projections.fold as fold
 from ingest.events.envelope import Recorded
 from ingest.events.observation import ObservationRecorded
-from ingest.settings import from_environment
+from ingest.platform.settings import from_environment
 from projections.folds import observations
 from projections.folds.batch import Batch, Rule
 

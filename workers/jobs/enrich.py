@@ -9,9 +9,6 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from ingest.clock import Clock, system_clock
-from ingest.commands.clean import cleaned
-from ingest.connections import Client
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Envelope, Event, Recorded, decode
 from ingest.events.observation import ObservationCompressed, ObservationRecorded
@@ -19,6 +16,9 @@ from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
+from ingest.platform.clock import Clock, system_clock
+from ingest.platform.connections import Client
+from ingest.secrets.clean import cleaned
 from projections.documents.document import Tombstone
 from projections.documents.observations import Observation, observation
 from projections.llm.answers import Compression

@@ -11,14 +11,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ingest.archive.state import count_erased
-from ingest.clock import Clock, system_clock
 from ingest.commands.decide import Caller
-from ingest.connections import Client
 from ingest.errors import MnemologError
 from ingest.ids import new_event_id
+from ingest.log.archive.state import count_erased
 from ingest.log.keys import FORGET_LEASE, JOB_LEASE_TTL
 from ingest.log.position import Token
+from ingest.platform.clock import Clock, system_clock
+from ingest.platform.connections import Client
 from projections.access import Reader
 from projections.documents.document import Document, Searched
 from projections.operations import Current, DeadLetterOperations, Forgetting

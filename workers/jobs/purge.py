@@ -13,10 +13,10 @@ from pathlib import Path
 from msgspec.structs import replace
 from redis.exceptions import RedisError, ResponseError
 
-from ingest.clock import Clock, system_clock, to_ms
-from ingest.connections import Client, past_memory_limit
 from ingest.ids import new_event_id
 from ingest.log.keys import JOB_LEASE_TTL, PURGE_LEASE, PartitionKeys, embedding
+from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.connections import Client, past_memory_limit
 from projections.embedding.cache import cache_key_of
 from projections.embedding.choice import models_of
 from projections.embedding.live import Embedders

@@ -13,13 +13,13 @@ from typing import NamedTuple
 from msgspec.structs import replace
 from redis.exceptions import RedisError, ResponseError, WatchError
 
-from ingest.clock import system_clock
-from ingest.connections import Client, Transaction
 from ingest.errors import LeaseLost, UnreadableEvent, WrongRebuildState
 from ingest.events.envelope import decode
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
+from ingest.platform.clock import system_clock
+from ingest.platform.connections import Client, Transaction
 from projections.dead_letters import (
     DeadLetter,
     dead_letter,

@@ -13,12 +13,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from ingest.connections import Client
 from ingest.errors import LeaseLost, WrongRebuildState
 from ingest.ids import new_event_id
 from ingest.log.event_log import EventLog
 from ingest.log.keys import JOB_LEASE_TTL, REBUILD_LEASE, PartitionKeys
-from ingest.tasks import end
+from ingest.platform.connections import Client
+from ingest.platform.tasks import end
 from projections.embedding.choice import Choice
 from projections.embedding.errors import EmbeddingError, EmbeddingServiceUnavailable
 from projections.index.reading import live_generation

@@ -9,11 +9,11 @@ import time
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from ingest.clock import Clock, system_clock, to_ms
-from ingest.connections import Client
 from ingest.ids import new_event_id
 from ingest.log.event_log import EventLog
 from ingest.log.keys import JOB_LEASE_TTL, MANIFEST, RECONCILE_LEASE
+from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.connections import Client
 from projections.embedding.live import Embedders
 from projections.reconciling.checks import PartitionCheck
 from projections.reconciling.known import Newest

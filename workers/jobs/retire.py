@@ -10,14 +10,14 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 
-from ingest.clock import Clock, system_clock, to_ms
 from ingest.commands.decide import Caller
 from ingest.commands.requests import RetireSession
-from ingest.connections import Client
 from ingest.errors import MnemologError
 from ingest.events.session import MAX_RETIRED
 from ingest.ids import DocumentId
 from ingest.log.keys import embedding
+from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.connections import Client
 from projections.documents.document import RETIRABLE, entries, session_observations
 from projections.documents.ledgers import Ledger, count_of, ledger_id
 from projections.documents.observations import Observation

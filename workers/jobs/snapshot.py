@@ -12,11 +12,11 @@ from pathlib import Path
 
 from redis.exceptions import ResponseError
 
-from ingest.connections import Client, past_memory_limit
 from ingest.ids import new_event_id
 from ingest.log.keys import JOB_LEASE_TTL, PURGED, SNAPSHOT_LEASE, PartitionKeys
 from ingest.log.position import Position
-from ingest.tasks import end
+from ingest.platform.connections import Client, past_memory_limit
+from ingest.platform.tasks import end
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import Embedders
 from projections.index import snapshots

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from redis.exceptions import RedisError
 
-from ingest.clock import Clock, system_clock, to_ms
 from ingest.commands.decide import Caller
 from ingest.commands.requests import EndIdleSession, RetireLesson
 from ingest.errors import MnemologError
 from ingest.ids import DocumentId
+from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.access import Reader
 from projections.condense import memex
 from projections.documents.document import (

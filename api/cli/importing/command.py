@@ -17,8 +17,8 @@ from api.cli.importing.state import State, StateFile, state_folder
 from api.cli.importing.systems import Wanted, opened, shown
 from api.cli.importing.transcripts import Format
 from api.cli.output import FAILED, USAGE, Output, answering
-from ingest.clock import system_clock
-from ingest.settings import from_environment
+from ingest.platform.clock import system_clock
+from ingest.platform.settings import from_environment
 from projections.operations.transfer import read_header
 
 INTERRUPTED = 130

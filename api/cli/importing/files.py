@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from api.cli.importing.source import Unusable
-from ingest.commands.scrub import repair_text
+from ingest.secrets.scrub import repair_text
 from projections.imports.claude_code import Line
 from projections.imports.mapping import Record
 

@@ -13,7 +13,7 @@ from api.endpoint import routes
 from api.http import Json
 from api.ops import Measure
 from ingest.errors import CommandRejected
-from ingest.settings import Settings
+from ingest.platform.settings import Settings
 
 
 def create_app(settings: Settings) -> Starlette:

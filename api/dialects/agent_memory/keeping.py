@@ -9,7 +9,7 @@ import time
 from itertools import count
 from pathlib import Path
 
-from ingest.files import sync
+from ingest.platform.files import sync
 
 MAX_FILES = 10_000
 

@@ -12,12 +12,12 @@ from api.dialects.agent_memory.bodies import LessonChanges, LessonsQuery, MatchQ
 from api.dialects.agent_memory.names import name_of, wanted_project
 from api.dialects.detail import parse_query, path_value
 from api.http import Json
-from ingest.clock import system_clock, to_ms
 from ingest.commands.parse import parse_object
 from ingest.commands.requests import RecordLesson, ReviseLesson, TriggerLesson
 from ingest.errors import CommandRejected, NotFound
 from ingest.ids import OBSERVATION
 from ingest.patterns import compiled
+from ingest.platform.clock import system_clock, to_ms
 from mcp_gateway.tools.agent_memory.lessons import GLOBAL, change, lessons_of, state
 from mcp_gateway.tools.agent_memory.observations import numbered as observation_numbered
 from mcp_gateway.tools.agent_memory.shapes import LONGEST_TITLE

@@ -27,9 +27,9 @@ from api.dialects.detail import parse, parse_query, path_value
 from api.dialects.homes import homes, settled
 from api.http import Json, body, parsed
 from api.services import services
-from ingest.clock import system_clock
 from ingest.commands.requests import WriteCommand
 from ingest.errors import LogUnavailable, NotFound, Overloaded
+from ingest.platform.clock import system_clock
 from mcp_gateway.tools.agent_memory.observations import numbered as observation_numbered
 from mcp_gateway.tools.agent_memory.observations import searched
 from mcp_gateway.tools.tool import Door

@@ -2,7 +2,7 @@
 
 from starlette.requests import Request
 
-from ingest.settings import Settings
+from ingest.platform.settings import Settings
 from projections.operations.reembedding import ReEmbedding
 
 

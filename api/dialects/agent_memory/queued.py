@@ -9,9 +9,9 @@ from pydantic import BaseModel
 from api.dialects.agent_memory.names import name_of, project_of
 from api.dialects.detail import Unprocessable, parse
 from api.dialects.fitting import fitted
-from ingest.clock import from_ms
 from ingest.commands.requests import Observe, TrackSession, WriteCommand
 from ingest.errors import MalformedRequest
+from ingest.platform.clock import from_ms
 
 AGENT_TYPE = "claude-code"
 """Who works in a session of which nothing else was said."""

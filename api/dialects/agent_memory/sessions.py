@@ -16,9 +16,9 @@ from api.dialects.detail import parse_query
 from api.dialects.homes import home_of, homes, settled
 from api.http import Json
 from api.services import services
-from ingest.clock import from_ms, system_clock, to_ms
 from ingest.commands.requests import SummariseSession, TrackSession
 from ingest.errors import AlreadyThere, NotFound
+from ingest.platform.clock import from_ms, system_clock, to_ms
 from mcp_gateway.tools.agent_memory.shapes import default_title, time_text
 from mcp_gateway.tools.tool import Door
 

@@ -14,7 +14,7 @@ from api.endpoint import routes
 from api.http import Json
 from api.ops import Measure
 from ingest.errors import AccessDenied, CommandRejected, Forbidden, LogFull, Overloaded
-from ingest.settings import Settings
+from ingest.platform.settings import Settings
 
 _PREFIXES = {400: "invalid input: ", 409: "conflict: ", 503: "service unavailable: "}
 

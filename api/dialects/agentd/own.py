@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from api.dialects.agentd.metrics import ServiceMetrics
-from ingest.settings import Settings
+from ingest.platform.settings import Settings
 
 VERSION = "0.2.0"
 """Of the agentd whose API this is: what its clients show."""

@@ -33,8 +33,8 @@ from api.endpoint import Endpoint
 from api.http import Json
 from api.openapi import TEXT, About, documented
 from api.services import services
-from ingest.clock import system_clock
 from ingest.errors import CommandRejected, NotFound
+from ingest.platform.clock import system_clock
 from ingest.roles import ANY, METRICS, READ, READ_WRITE
 from mcp_gateway.tools.tool import Door
 from projections.access import Reader, may_change, reader_of

@@ -16,7 +16,7 @@ from api.endpoint import open_paths, routes
 from api.http import Json
 from api.ops import Measure
 from ingest.errors import AccessDenied, CommandRejected, Forbidden, SessionFull, SlotFull
-from ingest.settings import Settings
+from ingest.platform.settings import Settings
 from mcp_gateway.tools.agentmemory.answers import argument
 
 ORIGINS = r"null|https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?|vscode-webview://.*|chrome-extension://.*"

@@ -15,7 +15,7 @@ from api.http import MAX_BODY_BYTES, Json, body, parsed
 from api.services import READER_HEADER, services
 from ingest.commands.sizing import MAX_VALUES, check_values
 from ingest.errors import MalformedRequest
-from ingest.settings import Settings
+from ingest.platform.settings import Settings
 from mcp_gateway import lenient
 from mcp_gateway.surrogates import repaired_json
 from mcp_gateway.tools.tool import Answer, Door

@@ -31,8 +31,8 @@ from api.dialects.agentmemory.shapes import (
 )
 from api.dialects.homes import home_of
 from api.endpoint import Endpoint
-from ingest.clock import system_clock
 from ingest.errors import NotFound
+from ingest.platform.clock import system_clock
 from ingest.roles import READ_WRITE
 from mcp_gateway.tools.agentmemory.asking import chosen, needed
 from mcp_gateway.tools.agentmemory.condense import consolidate as consolidate_tool

@@ -38,8 +38,8 @@ from api.dialects.agentmemory.shapes import (
 from api.dialects.homes import home_of
 from api.endpoint import Endpoint
 from api.http import Json
-from ingest.clock import system_clock
 from ingest.errors import CommandRejected, NotFound
+from ingest.platform.clock import system_clock
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory import condense, recall, sessions

@@ -22,8 +22,8 @@ from api.following import followed
 from api.services import Services, services_of
 from ingest.errors import CommandRejected, MnemologError
 from ingest.events.observation import ObservationRecorded
+from ingest.platform.tasks import end
 from ingest.roles import READ
-from ingest.tasks import end
 from projections.access import Reader
 from projections.queries import Wanted
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from api.dialects.agentmemory.health import Meter
 from api.dialects.agentmemory.searching import Followups
-from ingest.settings import Settings
+from ingest.platform.settings import Settings
 
 
 class Own(NamedTuple):

@@ -9,7 +9,7 @@ from api.dialects.agentmemory.asking import NUMBER, TEXT, Properties, asked_in_q
 from api.dialects.agentmemory.shapes import FILM, OBSERVATION, SESSION, fields, listed, outcome, record
 from api.dialects.homes import home_of
 from api.endpoint import Endpoint
-from ingest.clock import to_ms
+from ingest.platform.clock import to_ms
 from ingest.roles import READ
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory import sessions as tools

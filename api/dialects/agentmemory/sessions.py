@@ -24,9 +24,9 @@ from api.dialects.agentmemory.shapes import DEGRADED, SESSION, fields, listed, o
 from api.dialects.homes import Home, home_of, homes, settled
 from api.endpoint import Endpoint
 from api.http import Json
-from ingest.clock import system_clock, to_ms
 from ingest.commands.requests import TrackSession
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
+from ingest.platform.clock import system_clock, to_ms
 from ingest.roles import READ, READ_WRITE, WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.asking import chosen, needed, session_of

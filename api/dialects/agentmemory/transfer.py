@@ -27,8 +27,8 @@ from api.dialects.agentmemory.shapes import COUNT, OBJECT, TEXTS, fields, listed
 from api.endpoint import Endpoint
 from api.http import body
 from api.services import services
-from ingest.aside import aside
 from ingest.errors import CommandRejected, Overloaded
+from ingest.platform.aside import aside
 from ingest.roles import ADMIN, OPERATOR, READ
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory import antigravity

@@ -12,7 +12,7 @@ from api.dialects.memex.routes import ENDPOINTS
 from api.endpoint import routes
 from api.http import Json
 from api.ops import Measure
-from ingest.settings import Settings
+from ingest.platform.settings import Settings
 
 
 def create_app(settings: Settings) -> Starlette:

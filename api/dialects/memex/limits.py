@@ -5,8 +5,8 @@ Every API process counts for itself: a counter that they share would put a write
 
 from datetime import datetime
 
-from ingest.clock import to_ms
 from ingest.errors import Overloaded
+from ingest.platform.clock import to_ms
 
 RETRY_AFTER_S = 60
 MAX_AGENTS = 100_000

@@ -11,8 +11,8 @@ from api.dialects.faults import handlers
 from api.dialects.guards import guard
 from api.http import Json
 from api.ops import Measure
+from ingest.platform.settings import Settings
 from ingest.roles import ANY
-from ingest.settings import Settings
 from mcp_gateway.server import Gateway
 
 

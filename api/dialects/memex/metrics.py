@@ -10,7 +10,7 @@ from typing import Literal
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary, generate_latest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ingest.connections import PoolSize
+from ingest.platform.connections import PoolSize
 
 Operation = Literal["create", "search", "delete"]
 _EMBEDDING_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)

@@ -6,7 +6,7 @@ from starlette.requests import Request
 
 from api.dialects.memex.limits import Limit
 from api.dialects.memex.metrics import MemexMetrics
-from ingest.settings import Settings
+from ingest.platform.settings import Settings
 
 
 class Own(NamedTuple):

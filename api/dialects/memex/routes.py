@@ -30,9 +30,9 @@ from api.endpoint import Endpoint
 from api.http import Json
 from api.openapi import TEXT, About, documented
 from api.services import services
-from ingest.clock import system_clock
-from ingest.connections import pool_size
 from ingest.log.position import Token
+from ingest.platform.clock import system_clock
+from ingest.platform.connections import pool_size
 from ingest.roles import ANY, METRICS, READ, READ_WRITE, WRITE
 from mcp_gateway.tools.memex import memories
 from mcp_gateway.tools.tool import Door

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ingest.clock import system_clock
 from ingest.errors import NotFound
+from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.answers import answer, failed, succeeded
 from mcp_gateway.tools.agentmemory.asking import Arguments, chosen, count, one_session, session_of

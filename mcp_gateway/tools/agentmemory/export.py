@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from ingest.clock import system_clock
+from ingest.platform.clock import system_clock
 from mcp_gateway.tools.agentmemory.answers import answer
 from mcp_gateway.tools.agentmemory.asking import Arguments
 from mcp_gateway.tools.agentmemory.sessions import AT_ONCE, told

@@ -1,7 +1,7 @@
 """Lessons: listing, saving, finding them."""
 
-from ingest.clock import system_clock
 from ingest.commands.requests import RecordLesson
+from ingest.platform.clock import system_clock
 from mcp_gateway.tools.agentmemory.answers import succeeded
 from mcp_gateway.tools.agentmemory.asking import MAX_LIMIT, Arguments, chosen, command, count, needed, written_document
 from mcp_gateway.tools.tool import Answer, Door

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from ingest.clock import system_clock
+from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.answers import answer, succeeded
 from mcp_gateway.tools.agentmemory.asking import MAX_LIMIT, Arguments, chosen, count, needed, views

@@ -1,6 +1,6 @@
 """Every way to condense in one hand: what the doors and the jobs hold."""
 
-from ingest.clock import Clock, system_clock
+from ingest.platform.clock import Clock, system_clock
 from projections.llm.assistant import Assistant
 from projections.operations.condensing.consolidation import Consolidation
 from projections.operations.condensing.crystals import Crystals

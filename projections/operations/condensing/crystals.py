@@ -5,10 +5,10 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from ingest.clock import Clock
 from ingest.commands.decide import Caller
 from ingest.commands.requests import RecordLesson, Remember, WriteAction
 from ingest.errors import CommandRejected, NotFound
+from ingest.platform.clock import Clock
 from projections.access import Reader
 from projections.condense import crystal as rules
 from projections.condense.claims import CRYSTAL

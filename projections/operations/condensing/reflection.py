@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ingest.clock import Clock
 from ingest.commands.decide import Caller
 from ingest.commands.requests import RecordLesson
+from ingest.platform.clock import Clock
 from projections.access import Reader
 from projections.condense.claims import Claim
 from projections.condense.insights import Insight, Item, insights

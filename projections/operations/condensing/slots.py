@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from ingest.clock import Clock
 from ingest.commands.decide import Caller
 from ingest.commands.requests import SetSlot
 from ingest.log.partitions import project_route
+from ingest.platform.clock import Clock
 from projections.access import Reader
 from projections.condense import slots as rules
 from projections.documents.sessions import Session

@@ -10,7 +10,7 @@ from embedding import embedding_queue
 from replica_pen import PARTITIONS, HashEmbedder, OpenReplica, Pen, closed
 from servers import Server
 
-from ingest.connections import Client, connect
+from ingest.platform.connections import Client, connect
 from projections.embedding.live import StandingEmbedder
 from projections.index import service as service_module
 from projections.index.service import ReplicaService

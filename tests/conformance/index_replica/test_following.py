@@ -7,9 +7,9 @@ import pytest
 from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, OpenReplica, Pen, closed, ids
 
 from ingest.commands.requests import ForgetSubject
-from ingest.connections import Client
 from ingest.errors import ProjectionBehind
 from ingest.log.position import Token
+from ingest.platform.connections import Client
 from projections.embedding.live import StandingEmbedder
 from projections.index.search import Question
 from projections.index.service import ReplicaService

@@ -11,11 +11,11 @@ from replica_pen import PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same,
 from waiting import wait_until
 
 from ingest.commands.handler import CommandHandler
-from ingest.connections import Client
 from ingest.errors import ProjectionBehind
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import Token
+from ingest.platform.connections import Client
 from projections.index import comparing as comparing_module
 from projections.index import following as following_module
 from projections.index.reading import end_of_feed

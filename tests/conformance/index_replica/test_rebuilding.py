@@ -12,12 +12,12 @@ from replica_pen import PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same,
 from servers import Server
 from waiting import wait_until
 
-from ingest.connections import Client, connect
 from ingest.ids import DocumentId
 from ingest.log.event_log import Stored
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
+from ingest.platform.connections import Client, connect
 from projections.feed import Switched, read_entry
 from projections.index import comparing as comparing_module
 from projections.index import following as following_module

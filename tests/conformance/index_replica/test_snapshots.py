@@ -12,9 +12,9 @@ from replay_compare import without_vectors
 from replica_pen import EVERYTHING, PARTITIONS, HashEmbedder, OpenReplica, Pen, assert_same, closed, drain, ids
 from waiting import wait_until
 
-from ingest.connections import Client
 from ingest.errors import ProjectionBehind
 from ingest.log.keys import GenerationKeys, PartitionKeys
+from ingest.platform.connections import Client
 from projections.embedding.live import StandingEmbedder
 from projections.index import comparing as comparing_module
 from projections.index import following as following_module

@@ -15,9 +15,9 @@ from replay_compare import cosines, stored, without_vectors
 from replica_pen import PARTITIONS, HashEmbedder, OpenReplica, Pen, drain
 
 from ingest.commands.requests import RecordLesson
-from ingest.connections import Client
 from ingest.log.keys import PartitionKeys
 from ingest.log.scripts import acquire_lease
+from ingest.platform.connections import Client
 from projections.documents.memories import Memory
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import StandingEmbedder

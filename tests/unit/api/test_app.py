@@ -4,7 +4,7 @@ import pytest
 
 from api.app import create_app
 from ingest.errors import InvalidSetting
-from ingest.settings import from_environment
+from ingest.platform.settings import from_environment
 
 HERE = {"REDIS_URL": "redis://127.0.0.1:1/0"}
 

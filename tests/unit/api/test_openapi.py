@@ -23,8 +23,8 @@ from api.dialects.memex import routes as memex
 from api.endpoint import Endpoint, routes
 from api.native import catalog, shapes
 from api.openapi import document
+from ingest.platform.settings import Settings
 from ingest.roles import ANY
-from ingest.settings import Settings
 from projections.documents.actions import Action
 from projections.documents.lessons import Lesson
 from projections.documents.relations import Relation

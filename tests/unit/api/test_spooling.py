@@ -20,7 +20,7 @@ from ingest.log.event_log import Appended, Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.memory_log import MemoryLog
 from ingest.log.position import START
-from ingest.spool import Spool
+from ingest.log.spool import Spool
 from tests.unit.api.agents.payloads import payload
 
 FACTS = {"project": "shop", "occurred_at": "2026-01-31T12:00:00.000Z", "event_id": "e-big", "agent_id": ""}

@@ -7,8 +7,8 @@ from factories import NOW, PROJECT, TENANT
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.clock import to_ms
 from ingest.ids import DocumentId
+from ingest.platform.clock import to_ms
 from projections.context import (
     Context,
     Part,

@@ -19,12 +19,12 @@ from folding import contents, folded, one_by_one
 from given import Given, given, id_of, later
 from msgspec.structs import fields, replace
 
-from ingest.clock import to_ms
 from ingest.events.envelope import Envelope, Recorded
 from ingest.events.registry import EVENT_TYPES, EventData
 from ingest.events.subject import SubjectForgotten, SubjectKind
 from ingest.ids import DocumentId
 from ingest.log.position import Position
+from ingest.platform.clock import to_ms
 from projections.documents.document import Tombstone, probe_listings
 from projections.documents.lessons import Lesson
 from projections.documents.memories import memory_id

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from ingest.errors import InvalidSetting
-from ingest.settings import from_environment
+from ingest.platform.settings import from_environment
 from workers.main import WorkerProcess
 
 HERE = {"REDIS_URL": "redis://127.0.0.1:1/0"}

@@ -8,7 +8,7 @@ import pytest
 from api.access.binding import check_binding
 from api.access.gate import Pages, allowed
 from ingest.errors import InvalidSetting
-from ingest.settings import Settings
+from ingest.platform.settings import Settings
 
 ON_LOOPBACK = Pages(frozenset({"127.0.0.1", "localhost", "::1"}), ())
 ANYWHERE = Pages(None, ())

@@ -16,7 +16,7 @@ from ingest.commands.decide import Caller, decide
 from ingest.commands.parse import parse_batch, parse_json
 from ingest.commands.requests import Observe, TrackSession
 from ingest.ids import EventId
-from ingest.settings import from_environment
+from ingest.platform.settings import from_environment
 from projections.compression import compress
 from tests.unit.api.agents.payloads import payload
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from api.cli.backup import restore_at_start
-from ingest.settings import Settings
+from ingest.platform.settings import Settings
 
 
 @pytest.mark.parametrize("changes", [{}, {"backup": "/srv/backups", "restore": "never"}])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from api.dialects.fitting import MAX_BYTES, cut, fitted
-from ingest.commands.scrub import MAX_DEPTH
+from ingest.secrets.scrub import MAX_DEPTH
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256))).decode()
 

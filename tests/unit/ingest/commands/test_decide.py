@@ -34,7 +34,6 @@ from ingest.commands.requests import (
     TriggerLesson,
     WriteAction,
 )
-from ingest.commands.scrub import PRIVATE, SECRET
 from ingest.errors import CommandRejected
 from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
 from ingest.events.envelope import decode, encode
@@ -49,6 +48,7 @@ from ingest.events.subject import SubjectForgotten
 from ingest.ids import EventId
 from ingest.log.partitions import project_route, session_route
 from ingest.log.position import Position
+from ingest.secrets.scrub import PRIVATE, SECRET
 
 ADA = Caller("acme", "mcp", "ada")
 KEY = "sk-proj-" + "aB3_-" * 4

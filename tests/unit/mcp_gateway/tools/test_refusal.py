@@ -2,7 +2,6 @@
 
 import pytest
 
-from ingest.archive.errors import ArchiveUnavailable
 from ingest.errors import (
     AccessDenied,
     AlreadyThere,
@@ -14,6 +13,7 @@ from ingest.errors import (
     SessionFull,
     SlotFull,
 )
+from ingest.log.archive.errors import ArchiveUnavailable
 from mcp_gateway.tools.forget import FORGET
 from mcp_gateway.tools.recall import RECALL
 from mcp_gateway.tools.refusal import refusal

@@ -7,10 +7,10 @@ from factories import ended, forgotten, minute, observed, place, said, started
 from folding import members
 from given import Given, given, later
 
-from ingest.clock import to_ms
 from ingest.events.envelope import Recorded
 from ingest.events.observation import ObservationCompressed
 from ingest.events.session import SessionRetired, SessionSummarised
+from ingest.platform.clock import to_ms
 from projections.documents.document import RETIRABLE, UNSUMMARISED, Mark, Tombstone, ledgers, of_user
 from projections.documents.ledgers import Ledger, ledger_id, unpacked
 from projections.documents.observations import Observation, observation_id

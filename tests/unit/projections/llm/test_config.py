@@ -2,8 +2,8 @@ from typing import cast
 
 import pytest
 
-from ingest.connections import Client
 from ingest.errors import InvalidSetting
+from ingest.platform.connections import Client
 from projections.llm.config import DEFAULT_DAILY_TOKENS, Endpoint, build_assistant, parse, parse_daily_tokens
 
 NO_REDIS = cast(Client, None)

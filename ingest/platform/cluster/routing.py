@@ -1,0 +1,233 @@
+"""Sending commands to the primaries of their slots, and what to do when a cluster says no.
+
+A redirected command was not carried out, so it is sent again. One whose connection broke may have been carried out: it
+is sent once more only where the client repeats (see `connect`).
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from redis.exceptions import (
+    AskError,
+    ClusterDownError,
+    ConnectionError,
+    MasterDownError,
+    MovedError,
+    RedisError,
+    TimeoutError,
+    TryAgainError,
+)
+
+from ingest.platform.cluster.topology import Address, ClusterChanged, Place, Topology
+
+REDIRECTED = (AskError, MovedError, TryAgainError, ClusterDownError, MasterDownError)
+"""Answers of a node that did nothing, because the slot is elsewhere, on the move, or without a primary."""
+BROKEN = (ConnectionError, TimeoutError, OSError)
+PAUSES_S = (0.0, 0.0, 0.05, 0.1, 0.2)
+"""Before each try of a command that is redirected. A failover takes longer than this: then the caller decides."""
+
+
+class Queued(NamedTuple):
+    """A command of a pipeline. Without a slot it runs on each node that has a command before it."""
+
+    slot: int | None
+    args: Sequence[Any]
+    options: Mapping[str, Any]
+
+
+class Router:
+    """Runs commands on the right nodes of one cluster."""
+
+    def __init__(self, topology: Topology, *, repeat: bool) -> None:
+        self.topology, self.repeat = topology, repeat
+
+    async def run(self, slot: int, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """One command's answer. Raises ClusterChanged when the cluster keeps sending it around."""
+        may_repeat, last = self.repeat, ""
+        await self.topology.ready()
+        for pause in PAUSES_S:
+            await asyncio.sleep(pause)
+            place = self.topology.place_of(slot)
+            try:
+                return await place.client.execute_command(*args, **options)
+            except asyncio.CancelledError:
+                self.topology.doubt(place)
+                raise
+            except MovedError as error:
+                await self.heed(error, place)
+                last = str(error)
+            except AskError as error:
+                return await self._ask(error, place, args, options)
+            except REDIRECTED as error:
+                await self.heed(error, place)
+                last = str(error) or type(error).__name__
+            except BROKEN as error:
+                if not await self.goes_on(error, place, slot, may_repeat):
+                    raise
+                may_repeat, last = False, str(error)
+        raise ClusterChanged(f"{args[0]}: the cluster did not settle: {last}")
+
+    async def run_all(self, queued: Sequence[Queued]) -> list[Any]:
+        """The answers of many commands, in order; an error stands in the place of its answer.
+
+        The commands of one node go through one connection in their order, those of different nodes at the same time.
+        What has no slot is answered by a list, with the answer of every connection that carried out commands before it.
+        """
+        answers: list[Any] = [None if one.slot is not None else [] for one in queued]
+        todo = [n for n, one in enumerate(queued) if one.slot is not None]
+        may_repeat = self.repeat
+        for pause in PAUSES_S:
+            if not todo:
+                break
+            await asyncio.sleep(pause)
+            try:
+                await self.topology.ready()
+                groups = self._by_node(queued, todo)
+            except BROKEN as error:  # nobody answers, or a slot has no primary
+                return _with(answers, todo, error)
+            ran = await asyncio.gather(*(self._run_group(place, queued, group) for place, group in groups))
+            todo = list[int]()
+            again = False
+            for (place, group), found in zip(groups, ran, strict=True):
+                again |= await self._take(answers, todo, queued, place, group, found, may_repeat)
+            may_repeat = may_repeat and not again
+        return _with(answers, todo, ClusterChanged("the cluster did not settle"))
+
+    async def run_everywhere(self, args: Sequence[Any], options: Mapping[str, Any]) -> list[Any]:
+        """What every primary answers to a command without a key; raises the first error.
+
+        A script is loaded into those that answer: the others are asked for it when they are back, and say so.
+        """
+        await self.topology.ready()
+        answers, broken = await self._everywhere(args, options)
+        if broken and self.repeat:
+            answers, broken = await self._everywhere(args, options)
+        if args[0] == "SCRIPT LOAD" and broken < len(answers):
+            answers = [answer for answer in answers if not isinstance(answer, BROKEN)]
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+        return answers
+
+    async def _everywhere(self, args: Sequence[Any], options: Mapping[str, Any]) -> tuple[list[Any], int]:
+        """What every primary answers, and with how many the connection broke; then the cluster was asked again."""
+        places = self.topology.primaries()
+        answers = await asyncio.gather(
+            *(place.client.execute_command(*args, **options) for place in places), return_exceptions=True
+        )
+        broken = [place for place, answer in zip(places, answers, strict=True) if isinstance(answer, BROKEN)]
+        if broken:
+            await self.look_again(broken[0])
+        return answers, len(broken)
+
+    async def heed(self, error: Exception, place: Place) -> None:
+        """Learn from a redirection."""
+        await self.look_again(place)
+        if isinstance(error, MovedError):
+            self.topology.moved(error, place.address)
+
+    async def goes_on(self, error: Exception, place: Place, slot: int, may_repeat: bool) -> bool:
+        """Whether a command whose connection broke is to be sent once more.
+
+        A node that did not answer in time is not asked the same again; another one that took its place is.
+        """
+        await self.look_again(place)
+        if not may_repeat:
+            return False
+        try:
+            elsewhere = self.topology.place_of(slot).address != place.address
+        except ClusterChanged:
+            return False
+        return elsewhere or not isinstance(error, TimeoutError)
+
+    async def look_again(self, place: Place) -> None:
+        """Ask the cluster who has what now, unless somebody did since."""
+        try:
+            await self.topology.refresh(place.version, without=place.address)
+        except BROKEN:
+            pass  # the error at hand says as much
+
+    def _by_node(self, queued: Sequence[Queued], todo: Sequence[int]) -> list[tuple[Place, list[int]]]:
+        """The commands by node, each node's with what has no slot behind them, in order."""
+        groups: dict[Address, tuple[Place, list[int]]] = {}
+        wanted = set(todo)
+        for n, one in enumerate(queued):
+            if one.slot is None:
+                for _, group in groups.values():
+                    group.append(n)
+            elif n in wanted:
+                place = self.topology.place_of(one.slot)
+                groups.setdefault(place.address, (place, []))[1].append(n)
+        return list(groups.values())
+
+    async def _run_group(self, place: Place, queued: Sequence[Queued], group: Sequence[int]) -> list[Any] | Exception:
+        try:
+            async with place.client.pipeline(transaction=False) as pipe:
+                for n in group:
+                    pipe.execute_command(*queued[n].args, **queued[n].options)
+                return await pipe.execute(raise_on_error=False)
+        except asyncio.CancelledError:
+            self.topology.doubt(place)
+            raise
+        except BROKEN as error:
+            return error
+
+    async def _take(
+        self, answers: list[Any], todo: list[int], queued: Sequence[Queued],
+        place: Place, group: Sequence[int], found: list[Any] | Exception, may_repeat: bool,
+    ) -> bool:  # fmt: skip
+        """Keep what a node answered, and note in `todo` what has to be sent again. True when a connection broke."""
+        if isinstance(found, Exception):
+            slots = {queued[n].slot for n in group} - {None}
+            goes_on = await self.goes_on(found, place, next(slot for slot in slots if slot is not None), may_repeat)
+            for n in group:
+                if queued[n].slot is None:
+                    if not goes_on:
+                        answers[n].append(found)
+                elif goes_on:
+                    todo.append(n)
+                else:
+                    answers[n] = found
+            return True
+        for n, answer in zip(group, found, strict=True):
+            one = queued[n]
+            if one.slot is None:
+                answers[n].append(answer)
+            elif isinstance(answer, MovedError):
+                await self.heed(answer, place)
+                todo.append(n)
+            elif isinstance(answer, AskError):
+                answers[n] = await self._asked(answer, place, one)
+            elif isinstance(answer, REDIRECTED):
+                await self.heed(answer, place)
+                todo.append(n)
+            else:
+                answers[n] = answer
+        return False
+
+    async def _asked(self, error: AskError, place: Place, one: Queued) -> Any:
+        try:
+            return await self._ask(error, place, one.args, one.options)
+        except (RedisError, OSError) as fault:
+            return fault
+
+    async def _ask(self, error: AskError, place: Place, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """The answer of the node that a slot is moving to, for a key that is there already."""
+        told: Any = error
+        client = self.topology.client_at(Address(told.host or place.address.host, int(told.port)))
+        async with client.pipeline(transaction=False) as pipe:
+            pipe.execute_command("ASKING")
+            pipe.execute_command(*args, **options)
+            _, answer = await pipe.execute(raise_on_error=False)
+        if isinstance(answer, REDIRECTED):
+            raise ClusterChanged(f"{args[0]}: its slot is on the move") from answer
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def _with(answers: list[Any], todo: Sequence[int], error: Exception) -> list[Any]:
+    for n in todo:
+        answers[n] = error
+    return answers

@@ -1,0 +1,218 @@
+"""Redis connections: one way to make a client, so that time-outs and retries are the same everywhere.
+
+`Client` and `Transaction` name the commands the project uses, and so what a server must offer; no module is needed.
+(The published type stubs describe another major version of redis-py.)
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast
+
+from redis.asyncio import BlockingConnectionPool
+from redis.backoff import ExponentialBackoff, NoBackoff
+from redis.exceptions import ConnectionError, TimeoutError
+from redis.retry import Retry
+
+from ingest.errors import InvalidSetting, LogUnavailable
+from ingest.platform.cluster import ClusterClient, SpreadPipeline
+from ingest.platform.memory_limit import Expected, Server
+from ingest.platform.redis_url import FORMS, is_cluster
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+AGAIN_AFTER_S = 1.0
+"""Between tries to start while a node of a cluster is away."""
+
+
+class Commands(Protocol):
+    """Commands by redis-py's names. A Client answers an awaitable of the reply, a Transaction queues."""
+
+    def get(self, name: str, /) -> Any: ...
+    def set(self, name: str, value: str | bytes, /, *, ex: Any = None, nx: bool = False) -> Any: ...
+    def mget(self, *names: str) -> Any: ...
+    def delete(self, *names: str) -> Any: ...
+    def unlink(self, *names: str | bytes) -> Any: ...
+    def expire(self, name: str, time: int, /) -> Any: ...
+    def rename(self, name: str, new: str, /) -> Any: ...
+    def exists(self, *names: str) -> Any: ...
+    def incr(self, name: str, /) -> Any: ...
+
+    def hget(self, name: str, key: str, /) -> Any: ...
+    def hgetall(self, name: str, /) -> Any: ...
+    def hmget(self, name: str, keys: Sequence[str], /) -> Any: ...
+    def hset(self, name: str, key: str, value: str | bytes, /) -> Any: ...
+    def hsetnx(self, name: str, key: str, value: str, /) -> Any: ...
+    def hincrby(self, name: str, key: str, amount: int, /) -> Any: ...
+    def hdel(self, name: str, /, *keys: str) -> Any: ...
+    def hlen(self, name: str, /) -> Any: ...
+
+    def sadd(self, name: str, /, *members: str | bytes) -> Any: ...
+    def srem(self, name: str, /, *members: str | bytes) -> Any: ...
+    def smembers(self, name: str, /) -> Any: ...
+    def sunionstore(self, dest: str, /, *names: str) -> Any: ...
+    def sismember(self, name: str, value: str | bytes, /) -> Any: ...
+    def scard(self, name: str, /) -> Any: ...
+
+    def zadd(self, name: str, mapping: Mapping[Any, float], /, *, nx: bool = False) -> Any: ...
+    def zrem(self, name: str, /, *members: str | bytes) -> Any: ...
+    def zrange(self, name: str, start: int | bytes, end: int | bytes, /, **options: Any) -> Any: ...
+    def zmscore(self, name: str, members: Sequence[str], /) -> Any: ...
+    def zcard(self, name: str, /) -> Any: ...
+    def zcount(self, name: str, low: float | str, high: float | str, /) -> Any: ...
+    def zlexcount(self, name: str, low: bytes, high: bytes, /) -> Any: ...
+    def zremrangebylex(self, name: str, low: bytes, high: bytes, /) -> Any: ...
+    def zremrangebyscore(self, name: str, low: float, high: float, /) -> Any: ...
+
+    def xadd(self, name: str, fields: Mapping[str, bytes], /) -> Any: ...
+    def xdel(self, name: str, /, *ids: str) -> Any: ...
+    def xlen(self, name: str, /) -> Any: ...
+    def xrange(self, name: str, /, *, min: str = "-", max: str = "+", count: int | None = None) -> Any: ...
+    def xrevrange(self, name: str, /, *, max: str = "+", min: str = "-", count: int | None = None) -> Any: ...
+    def xtrim(self, name: str, /, *, minid: str, approximate: bool) -> Any: ...
+    def xread(self, streams: Mapping[str, str], /, *, count: int, block: int | None) -> Any: ...
+    def xreadgroup(
+        self, group: str, consumer: str, streams: Mapping[str, str], /, *, count: int, block: int | None
+    ) -> Any: ...
+    def xgroup_create(self, name: str, group: str, /, *, id: str, mkstream: bool) -> Any: ...
+    def xpending_range(self, name: str, group: str, /, *, min: str, max: str, count: int) -> Any: ...
+    def xack(self, name: str, group: str, /, *ids: str) -> Any: ...
+    def xinfo_groups(self, name: str, /) -> Any: ...
+    def xinfo_stream(self, name: str, /) -> Any: ...
+
+    def evalsha(self, sha: str, numkeys: int, /, *keys_and_args: str | bytes | int) -> Any: ...
+    def script_load(self, script: str, /) -> Any: ...
+
+
+class Transaction(Commands, Protocol):
+    """A pipeline. Commands between `watch` and `multi` run at once; the others when it is executed."""
+
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+    async def watch(self, *names: str) -> Any: ...
+    def multi(self) -> None: ...
+    def exceed_memory_limit(self, expected: Expected) -> None: ...
+    def execute_command(self, *words: str | int) -> Any: ...
+    async def execute(self, raise_on_error: bool = True) -> list[Any]: ...
+
+
+class Client(Commands, Protocol):
+    """An asynchronous client with a bounded pool; replies are bytes."""
+
+    def pipeline(self, transaction: bool = True) -> Transaction: ...
+    def scan_iter(self, *, match: str, count: int) -> AsyncIterator[bytes]: ...
+    def hscan_iter(self, name: str, /, *, count: int) -> AsyncIterator[tuple[bytes, bytes]]: ...
+    def config_get(self, pattern: str, /) -> Any: ...
+    def memory_usage(self, key: str, /, *, samples: int) -> Any: ...
+    def ping(self) -> Any: ...
+    def info(self, section: str, /, *sections: str) -> Any: ...
+    def bgrewriteaof(self) -> Any: ...
+    def flushall(self) -> Any: ...
+    async def aclose(self) -> None: ...
+
+
+def connect(url: str, *, connections: int = 64, read_timeout_s: float = 5.0, repeat: bool = True) -> Client:
+    """A client with its own pool; replies are bytes.
+
+    `connections` bounds the pool: a caller past it waits instead of opening another. `read_timeout_s` must exceed the
+    longest blocking command the client is used for. Connections are checked with a PING after 15 idle seconds.
+    With `repeat` a command whose connection broke is sent once more; without, the caller decides (a repeated read of a
+    consumer group would pass over what the first one was given).
+
+    `redis+cluster://host:port,host:port` is a Redis Cluster, of which any nodes are named; `connections` bounds the
+    pool of each of its nodes then. Raises InvalidSetting for a URL that no client can be made of.
+    """
+    try:
+        return _client(url, connections, read_timeout_s, repeat=repeat)
+    except (ValueError, TypeError) as error:  # an option that there is not, or of another type
+        raise InvalidSetting(f"REDIS_URL, or MNEMOLOG_JOBS_REDIS_URL: {error}; write {FORMS}") from None
+
+
+def _client(url: str, connections: int, read_timeout_s: float, *, repeat: bool) -> Client:
+    if is_cluster(url):
+        cluster = ClusterClient(url, connections=connections, read_timeout_s=read_timeout_s, repeat=repeat)
+        return cast(Client, cluster)
+    tcp: dict[str, Any] = {} if url.startswith("unix") else {"socket_keepalive": True, "socket_connect_timeout": 2.0}
+    pool = cast(Any, BlockingConnectionPool).from_url(
+        url,
+        max_connections=connections,
+        timeout=read_timeout_s,
+        socket_timeout=read_timeout_s,
+        health_check_interval=15,
+        retry=Retry(ExponentialBackoff(cap=0.2, base=0.02), 1) if repeat else Retry(NoBackoff(), 0),
+        **tcp,
+    )
+    pool.make_connection()  # connects nobody, and says what an option of the URL is not
+    return cast(Client, cast(Any, Server).from_pool(pool))
+
+
+def past_memory_limit(client: Client) -> Transaction:
+    """A transaction without WATCH that is carried out also at the server's `maxmemory`: for what is small and must be.
+
+    A vector, a document of a rebuild and a new event wait there, or are refused.
+    """
+    pipe = client.pipeline(transaction=True)
+    pipe.exceed_memory_limit({})
+    return pipe
+
+
+def on_each_node(pipe: Transaction, *command: str | int) -> Callable[[Any], list[Any]]:
+    """Queue a command without a key (`WAITAOF`) behind what a pipeline without transaction has so far.
+
+    On a cluster it runs on each node and connection that carries out those commands. Returns what makes a list, with
+    the answer of each, of its answer.
+    """
+    queue = cast(Any, pipe)
+    if isinstance(pipe, SpreadPipeline):
+        queue.on_each_node(*command)
+        return list
+    queue.execute_command(*command)
+    return lambda answer: [answer]
+
+
+async def once_reachable(client: Client, what: str, step: Callable[[], Awaitable[T]]) -> T:
+    """What a step of starting returns, which is tried again while a node of the cluster that it needs is away.
+
+    Raises what the step raises where there is no cluster, or none of its nodes answers.
+    """
+    while True:
+        try:
+            return await step()
+        except (ConnectionError, TimeoutError, LogUnavailable, OSError) as error:
+            if not isinstance(client, ClusterClient) or not client.is_known:
+                raise
+            logger.warning("a node of the cluster is away; waiting for it %s: %s", what, error)
+            await asyncio.sleep(AGAIN_AFTER_S)
+
+
+class PoolSize(NamedTuple):
+    """How many connections a client has, and how many of them nobody uses."""
+
+    size: int
+    idle: int
+
+
+def pool_size(client: Client) -> PoolSize:
+    """The client's pools as they are now: one, or one for each node of a cluster."""
+    pools: list[Any] = client.pools if isinstance(client, ClusterClient) else [cast(Any, client).connection_pool]
+    idle = sum(len(pool._available_connections) for pool in pools)
+    return PoolSize(idle + sum(len(pool._in_use_connections) for pool in pools), idle)
+
+
+def server_of(client: Client, key: str) -> str:
+    """The node of a cluster that has a key, as far as is known; empty where it is not, and without a cluster."""
+    return client.server_of(key) if isinstance(client, ClusterClient) else ""
+
+
+async def info_of_nodes(client: Client, *sections: str) -> list[dict[str, Any]]:
+    """These sections of INFO, of the server or, of a cluster, of every node that takes writes.
+
+    Raises ResponseError where the server does not say: managed services may forbid it.
+    """
+    if isinstance(client, ClusterClient):
+        return await client.info_of_nodes(*sections)
+    return [await client.info(*sections)]

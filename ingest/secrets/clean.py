@@ -1,0 +1,141 @@
+"""A command or an event without secrets, in whatever field they stand: text is redacted, names are refused.
+
+A name (of a project, a session, an agent, an event, ...) says what belongs together and is asked for again, so a secret
+in one cannot be cut out unnoticed: the write is refused, and the field named. Where a caller would never see that (the
+hooks of other systems) the name is replaced: what is left of it, and a digest that tells it from others.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from hashlib import blake2b
+from operator import attrgetter
+from typing import Any, Literal, TypeAlias, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import fields, replace
+
+from ingest.errors import CommandRejected
+from ingest.secrets.scrub import gather, is_clean, scrub, scrub_text
+
+Names: TypeAlias = Literal["refuse", "replace", "keep"]
+"""What becomes of a name that holds a secret. `keep` is for what ends or forgets something that is called so."""
+S = TypeVar("S", bound=Struct)
+
+NAMES = frozenset(
+    ("event_id", "project", "agent_id", "session_id", "user_id", "tenant", "owner", "creator", "shared_with", "memory",
+     "lesson", "action", "observation", "session", "parent", "assigned_to", "source", "target", "relation", "commit",
+     "label", "originals", "derived_from", "subject", "documents", "requires", "edges", "crystallized_into",
+     "causation")
+)  # fmt: skip
+"""Fields of commands and events that name something. All others are text."""
+_REFUSED_EVERYWHERE = "label"
+"""Its characters leave no room for a replacement."""
+_REPLACED = ("requires", "edges")
+"""What an action waits for may be anything, also what nobody wrote down yet."""
+DIGEST_BYTES = 4
+
+
+def cleaned(said: S, names: Names, field: str = "") -> S:
+    """`said` without secrets; the same object when it holds none.
+
+    Raises CommandRejected with the field at fault: for a name that holds a secret, unless `names` says otherwise, and
+    for data that cannot be stored.
+    """
+    texts: list[str] = []
+    if _gather(said, texts) and is_clean(texts):
+        return said
+    found: dict[str, Any] = {}
+    for name in _field_names(type(said)):
+        value = getattr(said, name)
+        if isinstance(value, dict):
+            new = _scrubbed(value, name)
+        elif name in NAMES:
+            new = _clean(value, name, "replace" if name in _REPLACED else names, field)
+        else:
+            new = _clean_text(value)
+        if new is not value and new != value:
+            found[name] = new
+    return replace(said, **found) if found else said
+
+
+def are_clean(said: Iterable[Struct]) -> bool:
+    """Whether `cleaned` would return all of these as they are.
+
+    One question about all their texts: rules that are at work once a text, and forgotten in between by the processor's
+    caches, take several times as long.
+    """
+    texts: list[str] = []
+    return all(_gather(one, texts) for one in said) and is_clean(texts)
+
+
+def clean_name(name: str, names: Names, field: str) -> str:
+    """The name without secrets; raises CommandRejected when `names` is "refuse" and there is one."""
+    if names == "keep" or (stripped := scrub_text(name)) == name:
+        return name
+    if names == "refuse" or field == _REFUSED_EVERYWHERE:
+        raise CommandRejected("this holds what looks like a secret, and names are stored as they are", field)
+    return f"{stripped}-{blake2b(name.encode(errors='replace'), digest_size=DIGEST_BYTES).hexdigest()}"
+
+
+@lru_cache(1024)
+def clean_agent(name: str, names: Names) -> str:
+    """Like clean_name, for the agent that a key, a header or the settings name: few, and with every write."""
+    return clean_name(name, names, "agent_id")
+
+
+def _clean(value: Any, name: str, names: Names, prefix: str) -> Any:
+    if isinstance(value, str):
+        return clean_name(value, names, f"{prefix}{name}")
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        return [_clean(one, name, names, prefix) for one in items]
+    if isinstance(value, Struct):
+        return cleaned(value, names, f"{prefix}{name}.")
+    return value
+
+
+def _clean_text(value: Any) -> Any:
+    if isinstance(value, str):
+        return scrub_text(value)
+    if isinstance(value, list):
+        return [_clean_text(one) for one in cast("list[Any]", value)]
+    return value
+
+
+def _scrubbed(value: Any, name: str) -> Any:
+    try:
+        return scrub(value)
+    except ValueError as fault:
+        raise CommandRejected(str(fault), name) from None
+
+
+def _gather(said: Struct, texts: list[str]) -> bool:
+    """Collect the texts of a struct and of what is in it; False when some of it asks for a closer look."""
+    plain = True
+    for value in _values_of(type(said))(said):
+        if not value:
+            continue
+        kind = cast("type[Any]", type(value))
+        if kind is str:
+            texts.append(value)
+        elif kind is dict:
+            plain = gather(value, texts) and plain
+        elif kind is list:
+            for one in cast("list[Any]", value):
+                if isinstance(one, str):
+                    texts.append(one)
+                elif isinstance(one, Struct):
+                    plain = _gather(one, texts) and plain
+    return plain
+
+
+@lru_cache
+def _values_of(cls: type[Struct]) -> Callable[[Struct], tuple[Any, ...]]:
+    """What reads all fields in one call: every write pays for it."""
+    names = _field_names(cls)
+    return attrgetter(*names) if len(names) > 1 else lambda said: tuple(getattr(said, name) for name in names)
+
+
+@lru_cache
+def _field_names(cls: type[Struct]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(cls))

@@ -1,0 +1,52 @@
+"""Secrets out of logs: what looks like a key or a bearer, what addresses carry as one, the server's own secrets, and
+whatever is taken out of writes.
+
+A formatter, so that it also covers tracebacks and what other packages log. It is the last net, not the first: nothing
+here logs a secret on purpose.
+"""
+
+import logging
+import re
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from ingest.platform.settings import Settings
+from ingest.secrets.scrub import scrub_text
+
+HIDDEN = "[redacted]"
+SHORTEST = 6
+"""A configured secret under this length is a word that logs have for other reasons."""
+_SHAPES = (
+    re.compile(r"(mnk_[0-9A-Za-z]{12}_)[0-9A-Za-z]+"),
+    re.compile(r"(?i)(bearer[ +]+)[^\s\"',)}\]]+"),
+    re.compile(r"(?i)([?&](?:token|secret|key|api_key|access_token|password)=)[^&\s\"']+"),
+    re.compile(r"(://[^/\s:@]*:)[^/\s@]+(?=@)"),
+)
+
+
+def redacted(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text without what is, or looks like, a secret; a key keeps its id, which is public."""
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    for shape in _SHAPES:
+        text = shape.sub(rf"\g<1>{HIDDEN}", text)
+    return text
+
+
+def secrets_of(settings: Settings) -> tuple[str, ...]:
+    """The secrets that settings have, the longest first; too short ones are left out."""
+    password = urlsplit(settings.redis_url or "").password
+    found = {settings.secret, settings.embedder_key, settings.llm_key, settings.hf_token, password}
+    return tuple(sorted((one for one in found if one and len(one) >= SHORTEST), key=len, reverse=True))
+
+
+class RedactingFormatter(logging.Formatter):
+    """Formats like any other, and redacts what comes of it."""
+
+    def __init__(self, form: str, secrets: Iterable[str] = ()) -> None:
+        super().__init__(form)
+        self._secrets = tuple(secrets)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record, traceback and all, without secrets."""
+        return scrub_text(redacted(super().format(record), self._secrets))
