@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
-from projections.dead_letters import OUTCOMES, letter_counts, live_keys
+from projections.maintenance.dead_letters import OUTCOMES, letter_counts, live_keys
 
 
 class LetterMetrics(Collector):

@@ -18,11 +18,11 @@ from ingest.reach import ANYWHERE, Reach
 from ingest.roles import READ
 from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.tools.tool import Door, Tool
-from projections.access import Reader, Scope, operator_of, reader_of
-from projections.index.service import ReplicaService
+from projections.documents.access import Reader, Scope, operator_of, reader_of
+from projections.health.watch import Watch
 from projections.operations import Operations
 from projections.queries import Queries
-from projections.watch import Watch
+from projections.search.service import ReplicaService
 
 AGENT_HEADER = "X-Agent-Id"
 READER_HEADER = AGENT_HEADER.lower()

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from projections.pressure import CAUSES, memory_ceiling
-from projections.watch import Watch
+from projections.health.pressure import CAUSES, memory_ceiling
+from projections.health.watch import Watch
 
 REFUSALS = (*CAUSES, "queue", "server")
 """Every reason for which a write is refused for want of room; each is there from the start, at 0."""

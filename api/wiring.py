@@ -22,13 +22,14 @@ from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, once_reachable
 from ingest.platform.settings import Settings
 from mcp_gateway.last_writes import LastWrites
+from projections.condensing.llm.assistant import Assistant
+from projections.condensing.llm.config import build_assistant, parse_daily_tokens
 from projections.embedding.embedder import Embedder
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
-from projections.index.service import ReplicaService
-from projections.index.work_folder import work_folder
-from projections.llm.assistant import Assistant
-from projections.llm.config import build_assistant, parse_daily_tokens
+from projections.health.pressure import Ceilings
+from projections.health.vitals import Vitals
+from projections.health.watch import Watch
 from projections.operations import (
     Condensing,
     Current,
@@ -40,7 +41,6 @@ from projections.operations import (
     SlotOperations,
     WorkOperations,
 )
-from projections.pressure import Ceilings
 from projections.queries import (
     Around,
     Audit,
@@ -55,8 +55,8 @@ from projections.queries import (
     Recall,
 )
 from projections.queries.documents import DocumentReader
-from projections.vitals import Vitals
-from projections.watch import Watch
+from projections.search.service import ReplicaService
+from projections.search.work_folder import work_folder
 from workers.queue import JobQueue
 
 logger = logging.getLogger(__name__)

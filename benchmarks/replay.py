@@ -45,12 +45,12 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.partitions import project_route
 from ingest.log.position import START, Position, Token
 from ingest.platform.connections import Client, connect
-from projections.access import Reader
-from projections.lag import wait_projected
-from projections.manifests import differences, manifest_of
+from projections.documents.access import Reader
+from projections.health.lag import wait_projected
+from projections.maintenance.manifests import differences, manifest_of
+from projections.maintenance.rebuilds.refeed import refeed
 from projections.operations import Current, Forgetting
 from projections.queries.documents import DocumentReader
-from projections.rebuilds.refeed import refeed
 from workers.host import RunnerHost
 from workers.jobs.rebuild import fill, switch
 

@@ -14,10 +14,10 @@ from ingest.log.keys import EMBEDDING_CACHE_TTL, PartitionKeys, embedding
 from ingest.platform.connections import Client
 from projections.documents.codec import decode, key_of, row_type
 from projections.documents.document import Document, Searched
+from projections.documents.searchable import searchable_text
 from projections.embedding.cache import cache_key, pack
 from projections.embedding.chunks import chunk
 from projections.embedding.embedder import Embedder
-from projections.searchable import searchable_text
 
 MIN_PART = 8
 """Texts not worth dividing further."""

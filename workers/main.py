@@ -31,18 +31,18 @@ from ingest.platform.memory_limit import is_out_of_memory
 from ingest.platform.settings import Settings
 from ingest.platform.tasks import end
 from ingest.platform.tuning import tune_interpreter
-from projections.backup.target import Target, target_of
+from projections.condensing.llm.config import build_assistant, parse_daily_tokens
+from projections.condensing.llm.config import check as check_llm
 from projections.embedding.embedder import Embedder
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
-from projections.fold import Changes
-from projections.index.work_folder import work_folder
-from projections.lag import wait_projected
-from projections.llm.config import build_assistant, parse_daily_tokens
-from projections.llm.config import check as check_llm
+from projections.folds.fold import Changes
+from projections.health.lag import wait_projected
+from projections.maintenance.backup.target import Target, target_of
+from projections.maintenance.rebuilds.store import Rebuilds
 from projections.operations import Condensing, Current, Forgetting
 from projections.queries.documents import DocumentReader
-from projections.rebuilds.store import Rebuilds
+from projections.search.work_folder import work_folder
 from workers.document_vectors import DocumentVectors
 from workers.host import RunnerHost
 from workers.jobs.archive import ArchiveJob

@@ -17,7 +17,8 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client, Transaction
-from projections.dead_letters import (
+from projections.folds.fold import Changes
+from projections.maintenance.dead_letters import (
     DeadLetter,
     dead_letter,
     discarded_letter,
@@ -26,9 +27,8 @@ from projections.dead_letters import (
     queue_letter,
     queue_removal,
 )
-from projections.fold import Changes
-from projections.redis_store import RedisStore
-from projections.store import project
+from projections.store.protocol import project
+from projections.store.redis_store import RedisStore
 from workers.attempts import Attempts
 
 logger = logging.getLogger(__name__)

@@ -20,10 +20,10 @@ from ingest.log.keys import CONSUMER, CONSUMER_GROUP, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, Transaction, past_memory_limit
-from projections.dead_letters import letter_of, places_between, queue_count, queue_letter
-from projections.fold import Changes
-from projections.redis_store import RedisStore, acknowledge
-from projections.store import project
+from projections.folds.fold import Changes
+from projections.maintenance.dead_letters import letter_of, places_between, queue_count, queue_letter
+from projections.store.protocol import project
+from projections.store.redis_store import RedisStore, acknowledge
 from workers.attempts import Attempts
 from workers.redriving import REDRIVES, redrive
 

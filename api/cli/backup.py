@@ -26,16 +26,16 @@ from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
 from ingest.log.archive.opening import open_log
 from ingest.log.keys import MANIFEST, PartitionKeys
 from ingest.platform.settings import Settings, from_environment
-from projections.backup.choosing import choose
-from projections.backup.manifest import BackupFailed, DamagedBackup, Manifest
-from projections.backup.points import point_of
-from projections.backup.restoring import Progress, is_empty, refuse_if_used, restore
-from projections.backup.target import Target, listed, target_of
-from projections.backup.verifying import Verified, verify
-from projections.dead_letters import discarded_places
-from projections.index.work_folder import work_folder
-from projections.manifests import differences, manifest_of
-from projections.replaying import replay_manifest
+from projections.maintenance.backup.choosing import choose
+from projections.maintenance.backup.manifest import BackupFailed, DamagedBackup, Manifest
+from projections.maintenance.backup.points import point_of
+from projections.maintenance.backup.restoring import Progress, is_empty, refuse_if_used, restore
+from projections.maintenance.backup.target import Target, listed, target_of
+from projections.maintenance.backup.verifying import Verified, verify
+from projections.maintenance.dead_letters import discarded_places
+from projections.maintenance.manifests import differences, manifest_of
+from projections.maintenance.replaying import replay_manifest
+from projections.search.work_folder import work_folder
 from workers.jobs.backup import BackupJob
 
 logger = logging.getLogger(__name__)

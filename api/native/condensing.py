@@ -15,7 +15,7 @@ from api.services import caller, reader, services
 from ingest.commands.requests import Name
 from ingest.errors import NotFound
 from ingest.roles import READ, READ_WRITE, WRITE
-from projections.condense.sessions import Digest
+from projections.condensing.sessions import Digest
 from projections.documents.sessions import Session
 from projections.operations.condensing.consolidation import Consolidated
 from projections.operations.condensing.crystals import Crystallized

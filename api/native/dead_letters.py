@@ -13,7 +13,7 @@ from api.http import Json, asked_for, query
 from api.services import caller, reader, services
 from ingest.errors import CommandRejected
 from ingest.roles import ADMIN
-from projections.dead_letters import Outcome
+from projections.maintenance.dead_letters import Outcome
 from projections.operations.dead_letters import Done
 from projections.queries.dead_letters import Place, Selection, State
 

@@ -21,9 +21,9 @@ from ingest.platform.clock import system_clock
 from ingest.roles import ADMIN, OPERATOR, WRITE
 from ingest.secrets.clean import clean_agent
 from ingest.secrets.scrub import scrub_text
+from projections.maintenance.receipts import Receipt, all_receipts, load_receipt, save_receipt
 from projections.operations.forget import Forgotten, user_digest
 from projections.queries.browse import PageView
-from projections.receipts import Receipt, all_receipts, load_receipt, save_receipt
 
 DOCUMENTS = [name for name in PREFIXES if name != "summaries"]
 

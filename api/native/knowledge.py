@@ -15,8 +15,8 @@ from api.services import reader, services
 from ingest.commands.requests import Confidence, Name, Names
 from ingest.platform.clock import system_clock
 from ingest.roles import ADMIN, READ
-from projections.diagnosis import Diagnosis
-from projections.enrichment import Enriched
+from projections.condensing.enrichment import Enriched
+from projections.health.diagnosis import Diagnosis
 from projections.queries.audit import AuditPage
 from projections.queries.graph import Drawing, Totals
 from projections.queries.views import view

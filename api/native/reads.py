@@ -15,10 +15,10 @@ from api.services import reader, services
 from ingest.commands.requests import Name
 from ingest.errors import NotFound
 from ingest.roles import READ
-from projections.context import Context
 from projections.documents.relations import Relation
 from projections.queries import ContextRequest, RecallAnswer, RecallRequest, Wanted
 from projections.queries.browse import EventsPage
+from projections.queries.context import Context
 from projections.queries.views import view
 
 

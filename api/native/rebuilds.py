@@ -14,10 +14,10 @@ from ingest.errors import CommandRejected, RebuildUnderWay
 from ingest.roles import OPERATOR
 from projections.embedding.choice import choice_of, chosen
 from projections.embedding.errors import EmbeddingError
-from projections.rebuilds import rebuild as steps
-from projections.rebuilds.canaries import Canaries
-from projections.rebuilds.rebuild import Part, Rebuild, State, Switch, What, estimate
-from projections.rebuilds.store import Rebuilds, Step
+from projections.maintenance.rebuilds import rebuild as steps
+from projections.maintenance.rebuilds.canaries import Canaries
+from projections.maintenance.rebuilds.rebuild import Part, Rebuild, State, Switch, What, estimate
+from projections.maintenance.rebuilds.store import Rebuilds, Step
 
 T = TypeVar("T")
 PartitionNumber = Annotated[int, Meta(ge=0)]

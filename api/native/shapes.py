@@ -9,8 +9,8 @@ from msgspec.structs import fields
 
 from ingest.events.action import ActionEdge
 from ingest.events.slot import SlotScope
+from projections.condensing.profile import Profile
 from projections.documents import memories, observations, summaries
-from projections.profile import Profile
 from projections.queries.views import INTERNAL
 
 T = TypeVar("T")

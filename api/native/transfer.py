@@ -15,7 +15,7 @@ from api.openapi import ANYTHING, TEXT
 from api.services import operator, reader, services
 from ingest.log.event_log import EventLog
 from ingest.roles import ADMIN
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.operations.known_events import KnownEvents
 from projections.operations.transfer import Documents, Imported, Importer, export_events
 

@@ -9,7 +9,7 @@ from ingest.roles import READ
 from mcp_gateway.tools.tool import Answer, Arguments, Door, Tool
 
 if TYPE_CHECKING:
-    from projections.context import Context
+    from projections.queries.context import Context
 
 
 class ContextArguments(Arguments, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.schema import schema_of
 
 if TYPE_CHECKING:
-    from projections.access import Reader
+    from projections.documents.access import Reader
     from projections.operations import Operations
     from projections.queries import Queries
 
@@ -114,13 +114,13 @@ class Door(NamedTuple):
 
     def reader(self, agent_id: str = "") -> "Reader":
         """Who reads; raises ReaderUnknown where the scope is isolated and nobody is named."""
-        from projections.access import reader_of  # loads numpy and more, which the stdio bridge must not
+        from projections.documents.access import reader_of  # loads numpy and more, which the stdio bridge must not
 
         return reader_of(self.tenant, self.scope, self.own_agent, self.acting(agent_id), self.reach)
 
     def operator(self) -> "Reader":
         """Who looks at everything of the tenant that the key is for."""
-        from projections.access import operator_of
+        from projections.documents.access import operator_of
 
         return operator_of(self.tenant, self.reach)
 

@@ -29,13 +29,13 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ingest.commands.requests import Observe, RecordLesson, ReinforceLesson, ReviseLesson
 from ingest.platform.clock import from_ms
-from projections.compression import TITLE_CHARS, VALID_TYPES
-from projections.data_urls import named
+from projections.compression.compression import TITLE_CHARS, VALID_TYPES
+from projections.compression.data_urls import named
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.summaries import Summary
-from projections.triggers import SEVERITIES, severity_rank
+from projections.documents.triggers import SEVERITIES, severity_rank
 
 Found: TypeAlias = Observation | Memory | Lesson | Summary
 """What is shown as an observation."""

@@ -13,10 +13,10 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from ingest.commands.requests import Observe
 from ingest.events.memory import MemoryType
-from projections.compression import VALID_TYPES, spoken
+from projections.compression.compression import VALID_TYPES, spoken
+from projections.condensing.profile import Profile
+from projections.documents.frontier import Ready, WorkItem, effective_status
 from projections.documents.relations import Relation
-from projections.frontier import Ready, WorkItem, effective_status
-from projections.profile import Profile
 
 View: TypeAlias = Mapping[str, Any]
 Record: TypeAlias = dict[str, Any]

@@ -4,9 +4,9 @@ from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
 from ingest.events.envelope import Recorded
 from ingest.ids import ACTION, DocumentId, document_id
 from ingest.log.partitions import project_route
+from projections.documents.frontier import is_dropped, is_finished
 from projections.documents.joined import joined, split
 from projections.documents.rows import Row
-from projections.frontier import is_dropped, is_finished
 
 _OF_EDGE = "\x1e"
 

@@ -8,22 +8,22 @@ from msgspec import Struct
 from ingest.ids import DocumentId
 from ingest.log.position import Position
 from ingest.platform.clock import from_ms, to_ms
-from projections.access import audience_of
+from projections.documents.access import audience_of
 from projections.documents.actions import Action
 from projections.documents.commits import Commit
 from projections.documents.ledgers import Ledger
+from projections.documents.lesson_rules import DECAY_RATE, fades_at
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.relations import Relation
+from projections.documents.searchable import searchable_text
 from projections.documents.sessions import Session
 from projections.documents.slots import Slot
 from projections.documents.summaries import Summary
-from projections.lesson_rules import DECAY_RATE, fades_at
-from projections.ranking import date_terms, terms
-from projections.searchable import searchable_text
-from projections.similarity import keys_of
-from projections.triggers import SEVERITIES, severity_rank
+from projections.documents.triggers import SEVERITIES, severity_rank
+from projections.search.ranking import date_terms, terms
+from projections.search.similarity import keys_of
 
 
 class Tombstone(Struct, frozen=True, kw_only=True, omit_defaults=True):

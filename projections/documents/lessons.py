@@ -9,8 +9,8 @@ from ingest.lesson_fingerprint import fingerprint
 from ingest.log.partitions import project_route
 from ingest.platform.clock import from_ms, to_ms
 from projections.documents.joined import joined, split
+from projections.documents.lesson_rules import DECAY_RATE, decayed, is_retired, strengthened, weeks_since
 from projections.documents.rows import Row
-from projections.lesson_rules import DECAY_RATE, decayed, is_retired, strengthened, weeks_since
 
 LessonEvent = LessonRecorded | LessonReinforced | LessonRevised | LessonTriggered | LessonRetired
 

@@ -19,8 +19,8 @@ from ingest.events.memory import (
 from ingest.ids import MEMORY, DocumentId, document_id
 from ingest.log.partitions import project_route
 from ingest.log.position import Position
-from projections.data_urls import named
-from projections.similarity import SUPERSEDE_ABOVE, jaccard, signature
+from projections.compression.data_urls import named
+from projections.search.similarity import SUPERSEDE_ABOVE, jaccard, signature
 
 TITLE_CHARS = 80
 

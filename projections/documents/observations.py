@@ -10,7 +10,7 @@ from ingest.events.envelope import Recorded
 from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.ids import OBSERVATION, DocumentId, document_id
 from ingest.log.partitions import session_route
-from projections.compression import compress
+from projections.compression.compression import compress
 
 IMPORTANT = 5
 """Importance from which an observation is told of, in contexts and profiles."""

@@ -22,7 +22,7 @@ from ingest.events.action import ActionEdge, EdgeType
 from ingest.ids import ACTION, MEMORY, OBSERVATION, document_id
 from ingest.log.partitions import project_route, session_route
 from projections.dialects import agentmemory as dialect
-from projections.frontier import BLOCKED
+from projections.documents.frontier import BLOCKED
 from projections.imports import sessions
 from projections.imports.agentmemory_order import (
     follows,
@@ -51,7 +51,7 @@ from projections.imports.mapping import (
     when_given,
     whole,
 )
-from projections.similarity import SUPERSEDE_ABOVE, jaccard, probe_tokens, signature
+from projections.search.similarity import SUPERSEDE_ABOVE, jaccard, probe_tokens, signature
 
 SYSTEM = "agentmemory"
 SESSION, OBSERVATION_ROW, SUMMARY, END = "session", "observation", "summary", "session end"

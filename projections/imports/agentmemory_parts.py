@@ -6,7 +6,7 @@ from typing import Any, cast
 from ingest.commands.requests import RecordLesson, ReinforceLesson, SetSlot
 from ingest.errors import CommandRejected
 from ingest.events.observation import ObservationCompressed
-from projections.compression import CONFIDENCE, compress
+from projections.compression.compression import CONFIDENCE, compress
 from projections.imports import lessons
 from projections.imports.agent_memory import lesson_id
 from projections.imports.mapping import (

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from ingest.commands.decide import Caller
 from ingest.log.position import Token
-from projections.access import Reader, may_read
+from projections.documents.access import Reader, may_read
 from projections.documents.document import actions, lessons, memories, relations, session_observations, sessions, slots
 from projections.documents.sessions import Session
 from projections.operations.current import Current

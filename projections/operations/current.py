@@ -15,7 +15,7 @@ from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog
 from ingest.log.partitions import partition_of, project_route, session_route
 from ingest.log.position import START, Token
-from projections.access import Reader, may_read
+from projections.documents.access import Reader, may_read
 from projections.documents.document import Document, Tombstone
 from projections.documents.memories import Memory
 from projections.documents.sessions import Session

@@ -24,8 +24,8 @@ from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client, Transaction
 from ingest.secrets.clean import clean_agent
 from ingest.secrets.scrub import scrub_text
-from projections.access import Reader
-from projections.dead_letters import (
+from projections.documents.access import Reader
+from projections.maintenance.dead_letters import (
     DeadLetter,
     Discarded,
     dead_letter,
@@ -33,8 +33,8 @@ from projections.dead_letters import (
     queue_discarded,
     queue_removal,
 )
+from projections.maintenance.rebuilds.store import Rebuilds
 from projections.queries.dead_letters import DeadLetters, Place, Selection, State
-from projections.rebuilds.store import Rebuilds
 
 MAX_SELECTED = 1_000
 """Letters that one request redrives or discards; it then says where to go on."""

@@ -10,11 +10,11 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ingest.ids import DocumentId
-from projections.condense import consolidate
-from projections.condense.accounts import account
-from projections.condense.claims import CRYSTAL, FACT, PROCEDURE, SERVER_TAGS
-from projections.condense.crystal import told
-from projections.condense.provenance import Left, confirmed, cut, reworded, sayers, says
+from projections.condensing import consolidate
+from projections.condensing.accounts import account
+from projections.condensing.claims import CRYSTAL, FACT, PROCEDURE, SERVER_TAGS
+from projections.condensing.crystal import told
+from projections.condensing.provenance import Left, confirmed, cut, reworded, sayers, says
 from projections.documents.actions import Action
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson

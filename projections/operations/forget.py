@@ -27,9 +27,9 @@ from ingest.events.subject import MAX_FORGOTTEN, SubjectKind
 from ingest.ids import MEMORY, DocumentId, document_id, new_event_id
 from ingest.log.partitions import partition_of, project_route, session_route
 from ingest.log.position import START, Position, Token
-from projections.access import Reader, may_forget, may_read
-from projections.condense.provenance import Left
-from projections.condense.slots import contributed, without
+from projections.condensing.provenance import Left
+from projections.condensing.slots import contributed, without
+from projections.documents.access import Reader, may_forget, may_read
 from projections.documents.actions import Action
 from projections.documents.commits import Commit
 from projections.documents.document import (

@@ -21,8 +21,8 @@ from ingest.log.partitions import partition_of
 from ingest.log.position import Position
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
-from projections.redis_store import RedisStore
-from projections.store import are_repeats
+from projections.store.protocol import are_repeats
+from projections.store.redis_store import RedisStore
 
 NOTED: tuple[type[EventData], ...] = (EventErased, SubjectForgotten)
 ENTRIES_PER_READ = 500

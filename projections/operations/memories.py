@@ -11,7 +11,7 @@ from ingest.commands.requests import ChangeVisibility, EventName, Importance, Na
 from ingest.errors import CommandRejected, Forbidden, NotFound
 from ingest.events.memory import MemoryType, Purpose, Visibility
 from ingest.log.position import Position, Token
-from projections.access import Reader, may_change, may_read
+from projections.documents.access import Reader, may_change, may_read
 from projections.documents.memories import Memory
 from projections.operations.current import Current
 

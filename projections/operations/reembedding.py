@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 from ingest.errors import MnemologError
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.queries.listed import Listed
 from projections.queries.reach import Place
 

@@ -9,7 +9,7 @@ from ingest.commands.handler import Accepted
 from ingest.commands.requests import DeleteSlot, SetSlot
 from ingest.errors import AlreadyThere, CommandRejected, NotFound, SlotFull
 from ingest.log.partitions import project_route
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.documents.slots import SIZE_LIMIT, Slot, appended, default_slots, slot_id
 from projections.operations.current import Current
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ingest.commands.decide import Caller
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.documents.document import derived
 from projections.documents.observations import Observation
 from projections.documents.summaries import summary_id

@@ -20,7 +20,7 @@ from ingest.events.envelope import Event
 from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, session_route
 from ingest.log.position import Token
-from projections.access import Reader, may_forget, may_read
+from projections.documents.access import Reader, may_forget, may_read
 from projections.documents.actions import Action
 from projections.documents.document import Document, Tombstone
 from projections.documents.memories import Memory

@@ -38,7 +38,7 @@ from ingest.log.position import START, Position
 from ingest.platform.aside import INLINE_BYTES, Slices, aside
 from ingest.platform.clock import to_ms
 from ingest.secrets.clean import cleaned
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.documents.document import Document
 from projections.operations.known_events import KnownEvents
 from projections.queries.log_events import Seen, Wanted

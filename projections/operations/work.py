@@ -15,15 +15,15 @@ from ingest.commands.requests import (
 from ingest.errors import CommandRejected, NotFound
 from ingest.ids import DocumentId
 from ingest.platform.clock import Clock, from_ms, system_clock
-from projections.access import Reader, may_read
+from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action
 from projections.documents.document import session_name
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
+from projections.documents.relation_rules import confidence
 from projections.documents.sessions import Session
+from projections.documents.work_items import work_item as work_item
 from projections.operations.current import Current
-from projections.relation_rules import confidence
-from projections.work_items import work_item as work_item
 
 MAX_NAMED = 100
 """Sessions of one id, each of a project of its own, that are looked at."""

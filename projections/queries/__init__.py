@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from projections.access import Reader, reader_of
+from projections.documents.access import Reader, reader_of
 from projections.queries.around import Around
 from projections.queries.audit import Audit
 from projections.queries.browse import Browse

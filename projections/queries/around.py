@@ -11,20 +11,20 @@ from msgspec import Struct
 from ingest.errors import MnemologError
 from ingest.ids import OBSERVATION
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.access import Reader, may_read
+from projections.condensing.enrichment import BUGS, HITS, LIMIT_CHARS, Enriched, enrich
+from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.summaries import Summary
-from projections.enrichment import BUGS, HITS, LIMIT_CHARS, Enriched, enrich
-from projections.index.search import Filter
-from projections.index.service import ReplicaService
 from projections.queries import near
 from projections.queries.browse import Browse
 from projections.queries.documents import DocumentReader
 from projections.queries.reach import Place, reach
 from projections.queries.recall import Recall, RecallRequest
+from projections.search.search import Filter
+from projections.search.service import ReplicaService
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")

@@ -20,8 +20,8 @@ from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.position import Position, Token
-from projections.access import Reader
 from projections.documents import actions, commits, lessons, memories, observations, relations, slots
+from projections.documents.access import Reader
 from projections.documents.sessions import session_document_id
 from projections.documents.summaries import summary_id
 

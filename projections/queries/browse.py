@@ -15,7 +15,7 @@ from ingest.log.position import START, Position, Token
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.reach import ANYWHERE, Reach
-from projections.access import Reader, may_read
+from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action
 from projections.documents.commits import Commit
 from projections.documents.document import (
@@ -38,6 +38,7 @@ from projections.documents.document import (
     summaries,
     timeline,
 )
+from projections.documents.frontier import Ready, WorkItem, frontier
 from projections.documents.ledgers import Ledger
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
@@ -46,15 +47,14 @@ from projections.documents.relations import Relation
 from projections.documents.sessions import Session, session_document_id
 from projections.documents.slots import Slot, default_slots
 from projections.documents.summaries import Summary, summary_id
-from projections.frontier import Ready, WorkItem, frontier
-from projections.index.service import ReplicaService
-from projections.numbers import Noun, Numbers
+from projections.documents.work_items import work_item
 from projections.queries import near
 from projections.queries.documents import DocumentReader, Located, Page
 from projections.queries.log_events import Seen, Wanted
+from projections.queries.numbers import Noun, Numbers
 from projections.queries.reach import Place, projects, reach
 from projections.queries.views import view
-from projections.work_items import work_item
+from projections.search.service import ReplicaService
 
 MAX_SCANNED = 20_000
 """Entries one filtered request may pass over; it then answers what it has and where to go on."""

@@ -10,8 +10,15 @@ from ingest.commands.requests import Name
 from ingest.ids import DocumentId
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.access import Reader, may_read
-from projections.context import (
+from projections.documents.access import Reader, may_read
+from projections.documents.document import session_observations, sessions
+from projections.documents.lessons import Lesson
+from projections.documents.memories import Memory
+from projections.documents.observations import Observation
+from projections.documents.sessions import Session
+from projections.documents.summaries import Summary, summary_id
+from projections.queries.browse import Browse
+from projections.queries.context import (
     LESSONS,
     MEMORIES,
     Context,
@@ -25,21 +32,14 @@ from projections.context import (
     slot_block,
     summary_block,
 )
-from projections.documents.document import session_observations, sessions
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
-from projections.documents.sessions import Session
-from projections.documents.summaries import Summary, summary_id
-from projections.index.lessons import best_lessons
-from projections.index.matching import Filter
-from projections.index.memories import notable_memories
-from projections.index.service import ReplicaService
-from projections.queries.browse import Browse
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.profiles import Profiles
 from projections.queries.reach import reach
 from projections.queries.recall import Recall, RecallRequest
+from projections.search.lessons import best_lessons
+from projections.search.matching import Filter
+from projections.search.memories import notable_memories
+from projections.search.service import ReplicaService
 
 PAST_SESSIONS = 10
 OBSERVATIONS_READ = 20

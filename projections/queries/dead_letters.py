@@ -16,8 +16,8 @@ from ingest.log.event_log import EventLog, entry_at
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.access import Reader
-from projections.dead_letters import (
+from projections.documents.access import Reader
+from projections.maintenance.dead_letters import (
     LETTERS_PER_READ,
     OUTCOMES,
     DeadLetter,

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.access import Reader, may_read
+from projections.documents.access import Reader, may_read
 from projections.documents.document import Document, Mark
 from projections.documents.memories import Memory
-from projections.index.service import ReplicaService
+from projections.documents.relation_rules import DEFAULT_HOPS, Edge, Related, Walk
 from projections.queries.browse import Browse
 from projections.queries.documents import DocumentReader
 from projections.queries.graph_parts import (
@@ -29,7 +29,7 @@ from projections.queries.graph_parts import (
     surroundings,
 )
 from projections.queries.reach import Place, reach
-from projections.relation_rules import DEFAULT_HOPS, Edge, Related, Walk
+from projections.search.service import ReplicaService
 
 MAX_NODES = 500
 MAX_DEPTH = 3

@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from ingest.ids import MEMORY
 from projections.documents.memories import Memory
-from projections.index.filters import BitMap, facet, ordinals
-from projections.index.replica import IndexReplica
-from projections.index.search import Filter, matches
 from projections.queries.reach import Place, newest, places
+from projections.search.filters import BitMap, facet, ordinals
+from projections.search.replica import IndexReplica
+from projections.search.search import Filter, matches
 
 OBSERVATIONS = 1_000
 """The newest so many tell, at each step, which sessions touched what."""

@@ -13,27 +13,27 @@ from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
-from projections.access import Reader, may_read
-from projections.backup.state import load_status, trouble
-from projections.condense.claims import MADE_TAGS
-from projections.diagnosis import Diagnosis, Findings, diagnose
+from projections.condensing.claims import MADE_TAGS
+from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action
 from projections.documents.document import OPEN_SESSIONS, Document, open_actions, relations, slots
+from projections.documents.frontier import cycles
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.relations import Relation
 from projections.documents.sessions import Session
 from projections.documents.slots import Slot
 from projections.documents.summaries import Summary
-from projections.frontier import cycles
-from projections.index.filters import BitMap, facet, ordinals
-from projections.index.replica import IndexReplica
-from projections.index.search import Filter, matches
-from projections.index.service import ReplicaService
+from projections.documents.work_items import work_item
+from projections.health.diagnosis import Diagnosis, Findings, diagnose
+from projections.health.watch import Watch
+from projections.maintenance.backup.state import load_status, trouble
 from projections.queries.documents import DocumentReader
 from projections.queries.reach import Place, newest, places, reach
-from projections.watch import Watch
-from projections.work_items import work_item
+from projections.search.filters import BitMap, facet, ordinals
+from projections.search.replica import IndexReplica
+from projections.search.search import Filter, matches
+from projections.search.service import ReplicaService
 
 NEWEST = 500
 PROJECTS = 10

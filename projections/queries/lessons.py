@@ -9,19 +9,19 @@ from datetime import datetime
 from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route
 from ingest.platform.clock import from_ms, to_ms
-from projections.access import Reader, may_read
+from projections.documents.access import Reader, may_read
 from projections.documents.document import rules
+from projections.documents.lesson_rules import recall_score
 from projections.documents.lessons import Lesson
-from projections.index.lessons import best_lessons
-from projections.index.search import Question
-from projections.index.service import ReplicaService
-from projections.lesson_rules import recall_score
+from projections.documents.searchable import searchable_text
+from projections.documents.triggers import matches
 from projections.queries.documents import DocumentReader
 from projections.queries.reach import Place, reach
 from projections.queries.vectors import QueryVectors
-from projections.ranking import terms
-from projections.searchable import searchable_text
-from projections.triggers import matches
+from projections.search.lessons import best_lessons
+from projections.search.ranking import terms
+from projections.search.search import Question
+from projections.search.service import ReplicaService
 
 logger = logging.getLogger(__name__)
 

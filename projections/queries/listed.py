@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 
 from ingest.ids import DocumentId
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.access import Reader, may_read
+from projections.documents.access import Reader, may_read
 from projections.documents.document import Document, sessions
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session
 from projections.documents.summaries import Summary, summary_id
-from projections.index.filters import BitMap, facet, ordinals
-from projections.index.matching import lexical_groups
-from projections.index.replica import IndexReplica
-from projections.index.search import Filter, matches
-from projections.index.service import ReplicaService
+from projections.documents.triggers import SEVERITIES
 from projections.queries.documents import DocumentReader
 from projections.queries.reach import Place, places, reach
-from projections.triggers import SEVERITIES
+from projections.search.filters import BitMap, facet, ordinals
+from projections.search.matching import lexical_groups
+from projections.search.replica import IndexReplica
+from projections.search.search import Filter, matches
+from projections.search.service import ReplicaService
 
 Result = TypeVar("Result")
 

@@ -8,7 +8,7 @@ from ingest.events.memory import MemoryCondensed, MemoryRecorded, MemoryRevised,
 from ingest.ids import MEMORY, DocumentId, document_id
 from ingest.log.event_log import Stored
 from ingest.log.partitions import project_route
-from projections.access import Reader, may_read
+from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.memories import Memory
 

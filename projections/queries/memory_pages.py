@@ -5,14 +5,14 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.access import Reader, may_read
+from projections.documents.access import Reader, may_read
 from projections.documents.memories import Memory
-from projections.index.by_time import Window, window
-from projections.index.replica import IndexReplica
-from projections.index.search import Filter
-from projections.index.service import ReplicaService
 from projections.queries.documents import DocumentReader
 from projections.queries.reach import Place, places, reach
+from projections.search.by_time import Window, window
+from projections.search.replica import IndexReplica
+from projections.search.search import Filter
+from projections.search.service import ReplicaService
 
 
 class MemoryPage(Struct, frozen=True):

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.enrichment import same_file
-from projections.index.candidates import by_words
-from projections.index.filters import bitmap, facet, ordinals
-from projections.index.replica import IndexReplica
-from projections.index.search import Filter, matches
+from projections.condensing.enrichment import same_file
 from projections.queries.reach import Place, newest, places
-from projections.ranking import terms
+from projections.search.candidates import by_words
+from projections.search.filters import bitmap, facet, ordinals
+from projections.search.ranking import terms
+from projections.search.replica import IndexReplica
+from projections.search.search import Filter, matches
 
 LOOKED_AT = 2_000
 """The newest documents: among them every word is found, and files whose path is longer than the one asked for."""

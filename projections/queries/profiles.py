@@ -6,18 +6,18 @@ from typing import NamedTuple, TypeAlias
 
 from ingest.ids import DocumentId
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.access import Reader, may_read
+from projections.condensing.profile import PREFERENCE_TAGS, Profile, profile
+from projections.documents.access import Reader, may_read
 from projections.documents.document import session_observations, sessions
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session
-from projections.index.filters import facet, ordinals
-from projections.index.replica import IndexReplica
-from projections.index.search import Filter, matches
-from projections.index.service import ReplicaService
-from projections.profile import PREFERENCE_TAGS, Profile, profile
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.reach import Place, newest, places, reach
+from projections.search.filters import facet, ordinals
+from projections.search.replica import IndexReplica
+from projections.search.search import Filter, matches
+from projections.search.service import ReplicaService
 
 SESSIONS = 20
 SESSIONS_LOOKED_AT = 200

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest.ids import DocumentId
-from projections.access import Reader
-from projections.index.filters import facet
-from projections.index.order import best_first
-from projections.index.replica import IndexReplica
-from projections.index.search import Filter, matches
+from projections.documents.access import Reader
+from projections.search.filters import facet
+from projections.search.order import best_first
+from projections.search.replica import IndexReplica
+from projections.search.search import Filter, matches
 
 Place: TypeAlias = tuple[int, DocumentId]
 """Where a document is: its partition and its id."""

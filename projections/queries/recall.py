@@ -11,18 +11,18 @@ from ingest.errors import CommandRejected
 from ingest.ids import DocumentId
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.access import Reader, may_read
+from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.summaries import Summary
-from projections.index.question import Ranking
-from projections.index.search import Filter, Hit, Question
-from projections.index.service import ReplicaService
 from projections.queries.documents import DocumentReader
 from projections.queries.vectors import QueryVectors
 from projections.queries.views import view
+from projections.search.question import Ranking
+from projections.search.search import Filter, Hit, Question
+from projections.search.service import ReplicaService
 
 SPARE_HITS = 4
 """Asked of the index beyond the limit, in the place of documents forgotten between search and read."""

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from ingest.errors import MnemologError
 from projections.embedding.embedder import Embedder
 from projections.embedding.errors import ModelUnavailable
-from projections.index.matching import Filter
-from projections.index.question import Hit, Question
-from projections.index.service import OtherModel, ReplicaService
+from projections.search.matching import Filter
+from projections.search.question import Hit, Question
+from projections.search.service import OtherModel, ReplicaService
 
 logger = logging.getLogger(__name__)
 

@@ -35,7 +35,7 @@ from ingest.platform.settings import Settings
 from ingest.roles import ADMIN, METRICS, OPERATOR, READ, READ_WRITE, ROLES, WRITE, Needs, Role, allow
 from mcp_gateway.attachments import attachments_of
 from mcp_gateway.profiles import PROFILES
-from projections.diagnosis import CATEGORIES, OF_THE_SERVER
+from projections.health.diagnosis import CATEGORIES, OF_THE_SERVER
 from tests.acceptance.running import SECRET, Server, running
 from tests.support.ports import free_port
 

@@ -15,9 +15,9 @@ import pytest
 import zstandard
 from hub_stub import REPOSITORY, TOKEN, HubStub
 
-from projections.backup.directory import DirectoryTarget
-from projections.backup.manifest import RECORDS, Manifest
-from projections.backup.target import listed
+from projections.maintenance.backup.directory import DirectoryTarget
+from projections.maintenance.backup.manifest import RECORDS, Manifest
+from projections.maintenance.backup.target import listed
 from tests.acceptance.running import PATIENT_READ_S
 from tests.acceptance.test_up import ROOT, command_line, environment, run
 from tests.support.ports import free_port

@@ -24,7 +24,7 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import connect
-from projections.dead_letters import letter_of, queue_letter
+from projections.maintenance.dead_letters import letter_of, queue_letter
 from tests.acceptance.running import Server, fault, running
 from tests.acceptance.test_agent_hooks import TIDY, Agent
 from tests.support.ports import free_port

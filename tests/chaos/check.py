@@ -23,10 +23,10 @@ from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.settings import Settings
-from projections.dead_letters import dead_letters
 from projections.embedding.live import StandingEmbedder
 from projections.embedding.none import NoEmbedder
-from projections.index.service import ReplicaService
+from projections.maintenance.dead_letters import dead_letters
+from projections.search.service import ReplicaService
 from tests.chaos.ledger import Ledger, Verdict, compare
 from tests.chaos.stack import DIMENSIONS, Stack
 

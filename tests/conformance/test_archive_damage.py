@@ -30,10 +30,10 @@ from ingest.log.keys import ARCHIVE_ID, MANIFEST, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from ingest.platform.settings import from_environment
-from projections.backup.choosing import choose
-from projections.backup.directory import DirectoryTarget
-from projections.backup.restoring import restore
-from projections.backup.state import count_forgotten
+from projections.maintenance.backup.choosing import choose
+from projections.maintenance.backup.directory import DirectoryTarget
+from projections.maintenance.backup.restoring import restore
+from projections.maintenance.backup.state import count_forgotten
 from workers.jobs.archive import Archived, ArchiveJob
 from workers.jobs.backup import BackupJob
 

@@ -31,8 +31,8 @@ from ingest.log.keys import ARCHIVE_LEASE, CONSUMER, CONSUMER_GROUP, PartitionKe
 from ingest.log.partitions import partition_of, project_route
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.access import Reader
-from projections.lag import entries_behind
+from projections.documents.access import Reader
+from projections.health.lag import entries_behind
 from projections.operations import Forgetting
 from workers.jobs.archive import Archived, ArchiveJob
 

@@ -22,17 +22,17 @@ from ingest.log.position import START
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import beat, number
 from ingest.platform.connections import Client
-from projections.access import Reader
-from projections.backup import restoring
-from projections.backup.choosing import choose
-from projections.backup.directory import DirectoryTarget
-from projections.backup.manifest import RECORDS, BackupFailed, DamagedBackup, Manifest, RestoreRefused
-from projections.backup.records import Record, Unreadable, read_records
-from projections.backup.restoring import restore
-from projections.backup.state import load_status
+from projections.documents.access import Reader
+from projections.maintenance.backup import restoring
+from projections.maintenance.backup.choosing import choose
+from projections.maintenance.backup.directory import DirectoryTarget
+from projections.maintenance.backup.manifest import RECORDS, BackupFailed, DamagedBackup, Manifest, RestoreRefused
+from projections.maintenance.backup.records import Record, Unreadable, read_records
+from projections.maintenance.backup.restoring import restore
+from projections.maintenance.backup.state import load_status
+from projections.maintenance.receipts import Receipt, load_receipt, save_receipt
 from projections.operations import Forgetting
 from projections.operations.transfer import export_events
-from projections.receipts import Receipt, load_receipt, save_receipt
 from workers.jobs import backup as backup_module
 from workers.jobs.backup import BackupJob
 

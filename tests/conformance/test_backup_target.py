@@ -12,10 +12,10 @@ import pytest
 from hub_stub import REPOSITORY, TOKEN, HubStub
 
 from ingest.errors import InvalidSetting
-from projections.backup.directory import DirectoryTarget
-from projections.backup.hugging_face import HuggingFaceTarget
-from projections.backup.manifest import MANIFEST, RECORDS, BackupFailed
-from projections.backup.target import Target
+from projections.maintenance.backup.directory import DirectoryTarget
+from projections.maintenance.backup.hugging_face import HuggingFaceTarget
+from projections.maintenance.backup.manifest import MANIFEST, RECORDS, BackupFailed
+from projections.maintenance.backup.target import Target
 
 SECRET = b"zqxvkmarker7"
 

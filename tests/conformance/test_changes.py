@@ -10,7 +10,7 @@ from ingest.commands.requests import ForgetSubject, SetSlot, WriteAction
 from ingest.errors import CommandRejected, Forbidden, NotFound, SlotFull
 from ingest.events.memory import MemoryVisibilityChanged
 from ingest.platform.connections import Client
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.documents.actions import Action
 from projections.documents.memories import Memory
 from projections.operations import Condensing, MemoryChanges, MemoryOperations, SlotOperations

@@ -9,7 +9,7 @@ from ingest.commands.decide import Caller
 from ingest.commands.requests import TrackSession
 from ingest.errors import NotFound
 from ingest.platform.connections import Client
-from projections.access import Reader, may_read
+from projections.documents.access import Reader, may_read
 from projections.operations import Condensing
 
 ADA, BOB = Reader(TENANT, "ada", "isolated"), Reader(TENANT, "bob", "isolated")

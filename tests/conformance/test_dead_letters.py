@@ -32,18 +32,18 @@ from ingest.log.position import START, Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.tasks import end
-from projections.access import Reader
-from projections.backup.choosing import choose
-from projections.backup.directory import DirectoryTarget
-from projections.backup.restoring import restore
-from projections.backup.writing import write_backup
-from projections.dead_letters import Outcome, discarded_places, letter_counts
-from projections.manifests import DocumentManifest, differences, manifest_of
+from projections.documents.access import Reader
+from projections.maintenance.backup.choosing import choose
+from projections.maintenance.backup.directory import DirectoryTarget
+from projections.maintenance.backup.restoring import restore
+from projections.maintenance.backup.writing import write_backup
+from projections.maintenance.dead_letters import Outcome, discarded_places, letter_counts
+from projections.maintenance.manifests import DocumentManifest, differences, manifest_of
+from projections.maintenance.rebuilds.store import Rebuilds
+from projections.maintenance.replaying import replay
 from projections.operations import DeadLetterOperations
 from projections.queries.dead_letters import DeadLetters, Place, Selection
 from projections.queries.documents import DocumentReader
-from projections.rebuilds.store import Rebuilds
-from projections.replaying import replay
 from workers.jobs.rebuild import fill
 from workers.runner import PartitionRunner
 

@@ -22,15 +22,15 @@ from workshop import PARTITIONS, TENANT, HashEmbedder, Workshop
 from ingest.log.position import Token
 from ingest.platform.clock import from_ms
 from ingest.platform.connections import Client, connect
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.embedding.cache import pack
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import StandingEmbedder
 from projections.embedding.none import NoEmbedder
-from projections.index.service import ReplicaService
 from projections.queries.lessons import Lessons
 from projections.queries.recall import Recall, RecallAnswer, RecallRequest
 from projections.queries.vectors import QueryVectors
+from projections.search.service import ReplicaService
 
 READER = Reader(TENANT, "ada")
 EXACT = 1e-9

@@ -11,7 +11,7 @@ from ingest.commands.decide import Caller
 from ingest.commands.requests import ChangeVisibility, TrackSession, WriteAction
 from ingest.log.position import START
 from ingest.platform.connections import Client
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.documents.actions import Action
 from projections.documents.document import lessons
 from projections.documents.lessons import Lesson

@@ -22,7 +22,7 @@ from ingest.errors import WrongRebuildState
 from ingest.log.keys import EMBEDDER, SNAPSHOT_LEASE, embedding
 from ingest.log.position import Token
 from ingest.platform.connections import Client, connect
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.embedding.cache import cache_key
 from projections.embedding.choice import Choice, choice_of, chosen
@@ -30,15 +30,15 @@ from projections.embedding.embedder import Embedder, unit_rows
 from projections.embedding.errors import EmbeddingServiceUnavailable, ModelUnavailable
 from projections.embedding.live import LiveEmbedder, StandingEmbedder, Unavailable
 from projections.embedding.none import NoEmbedder
-from projections.index import service as service_module
-from projections.index import snapshots
-from projections.index.filters import ordinals
-from projections.index.replica import IndexReplica
-from projections.index.search import Filter, Question
-from projections.index.service import OtherModel, ReplicaService
+from projections.maintenance.rebuilds import rebuild as steps
+from projections.maintenance.rebuilds.rebuild import Rebuild, State, Switch
 from projections.queries.recall import Recall, RecallRequest
-from projections.rebuilds import rebuild as steps
-from projections.rebuilds.rebuild import Rebuild, State, Switch
+from projections.search import service as service_module
+from projections.search import snapshots
+from projections.search.filters import ordinals
+from projections.search.replica import IndexReplica
+from projections.search.search import Filter, Question
+from projections.search.service import OtherModel, ReplicaService
 from workers.document_vectors import DocumentVectors
 from workers.jobs import embeddings as embeddings_module
 from workers.jobs.embed import EmbeddingQueue

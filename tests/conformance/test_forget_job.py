@@ -20,12 +20,12 @@ from ingest.events.subject import SubjectForgotten, SubjectKind
 from ingest.log.keys import FORGET_LEASE
 from ingest.log.position import START, Token
 from ingest.platform.connections import Client
-from projections.access import Reader
-from projections.condense.slots import PENDING
+from projections.condensing.slots import PENDING
+from projections.documents.access import Reader
 from projections.documents.slots import Slot, slot_id
+from projections.maintenance.receipts import Receipt, Removed, load_receipt, save_receipt
 from projections.operations import Condensing, Current, Forgetting
 from projections.operations.forget import Forgotten, user_digest
-from projections.receipts import Receipt, Removed, load_receipt, save_receipt
 from workers.jobs import forget as forget_module
 from workers.jobs.forget import ForgetJob
 from workers.jobs.purge import Purge

@@ -29,12 +29,12 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.operations.known_events import KnownEvents
 from projections.operations.transfer import Imported, Importer, export_events
 from projections.queries.documents import DocumentReader
-from projections.redis_store import RedisStore
-from projections.store import project
+from projections.store.protocol import project
+from projections.store.redis_store import RedisStore
 
 ADMIN, ADA = Reader("default", operator=True), Caller("default", agent_id="ada")
 PARTITIONS = 2

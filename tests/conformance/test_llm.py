@@ -19,14 +19,14 @@ from ingest.events.observation import ObservationRecorded
 from ingest.ids import DocumentId
 from ingest.log.keys import llm_budget
 from ingest.platform.connections import Client
+from projections.condensing.llm.answers import Compression, Graph, Relation, Summary
+from projections.condensing.llm.assistant import Assistant, Reason, Skipped
+from projections.condensing.llm.breaker import PAUSE, State
+from projections.condensing.llm.budget import BUDGET_TTL, DailyBudget
+from projections.condensing.llm.client import LlmClient
+from projections.condensing.llm.config import build_assistant
+from projections.condensing.llm.prompts import compress_prompt
 from projections.documents.observations import Observation, observation
-from projections.llm.answers import Compression, Graph, Relation, Summary
-from projections.llm.assistant import Assistant, Reason, Skipped
-from projections.llm.breaker import PAUSE, State
-from projections.llm.budget import BUDGET_TTL, DailyBudget
-from projections.llm.client import LlmClient
-from projections.llm.config import build_assistant
-from projections.llm.prompts import compress_prompt
 
 KEY = "sk-s3cret"
 TEXT = "The deployment of Payments failed\nerror: port 8443 is taken\nfixed in deploy/ports.py"

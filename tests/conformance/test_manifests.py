@@ -12,18 +12,18 @@ import pytest
 from rebuilding import rebuild
 from workshop import PARTITIONS, TENANT, Workshop
 
-import projections.manifests
+import projections.maintenance.manifests
 from ingest.commands.decide import Caller
 from ingest.commands.requests import SetSlot, WriteAction
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.documents.codec import encode
 from projections.documents.document import Mark, Tombstone
-from projections.manifests import ManifestUnsteady, differences, manifest_of
+from projections.maintenance.manifests import ManifestUnsteady, differences, manifest_of
+from projections.maintenance.replaying import replay_manifest
 from projections.operations import Forgetting
-from projections.replaying import replay_manifest
 
 EVERY = range(PARTITIONS)
 
@@ -31,8 +31,8 @@ EVERY = range(PARTITIONS)
 @pytest.fixture
 async def shop(redis: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
     """A log with every way of storing a document in it: bytes, rows, tombstones and marks. Read in small batches."""
-    monkeypatch.setattr(projections.manifests, "DOCUMENTS_PER_READ", 3)
-    monkeypatch.setattr(projections.manifests, "MEMBERS_PER_READ", 2)
+    monkeypatch.setattr(projections.maintenance.manifests, "DOCUMENTS_PER_READ", 3)
+    monkeypatch.setattr(projections.maintenance.manifests, "MEMBERS_PER_READ", 2)
     shop = Workshop(redis, tmp_path)
     for n in range(9):
         await shop.observe(f"the build failed {n} times", session=f"s{n % 2}")

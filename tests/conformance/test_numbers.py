@@ -10,7 +10,7 @@ import pytest
 from factories import TENANT
 
 from ingest.platform.connections import Client
-from projections.numbers import AT_ONCE, Noun, Numbers
+from projections.queries.numbers import AT_ONCE, Noun, Numbers
 
 
 @pytest.fixture

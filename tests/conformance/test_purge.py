@@ -24,11 +24,11 @@ from ingest.commands.decide import Caller
 from ingest.commands.requests import SetSlot
 from ingest.log.keys import PURGE_LEASE, PURGED, PartitionKeys, embedding
 from ingest.platform.connections import Client
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.embedding.cache import cache_key
-from projections.index import snapshots as snapshots_module
+from projections.maintenance.receipts import Removed
 from projections.operations import Forgetting
-from projections.receipts import Removed
+from projections.search import snapshots as snapshots_module
 from workers.jobs import purge as purge_module
 from workers.jobs.embed import EmbeddingQueue
 from workers.jobs.purge import Purge

@@ -7,7 +7,7 @@ import pytest
 from desk import ADA, ALONE, BOB, NOBODY, STRANGER, Desk
 from factories import NOW, minute
 
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.queries import near
 from projections.queries.around import Around, Timeline
 

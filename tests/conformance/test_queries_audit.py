@@ -11,7 +11,7 @@ from ingest.errors import CommandRejected
 from ingest.log.keys import PartitionKeys
 from ingest.log.partitions import partition_of, project_route
 from ingest.log.position import START, Position
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.queries import audit as audit_module
 from projections.queries.audit import Audit, AuditEntry
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ingest.commands.requests import Relate, ReviseMemory
 from ingest.errors import NotFound
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.queries import graph as graph_module
 from projections.queries.graph import Drawing, Graph
 

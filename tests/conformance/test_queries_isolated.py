@@ -4,7 +4,7 @@ from desk import ALONE, NOBODY, Desk
 from factories import AGENT, PROJECT
 
 from ingest.commands.requests import ActionEdge, SummariseSession, WriteAction
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.queries import Compile, ContextRequest, Profiles
 
 ADA = Reader(ALONE.tenant, AGENT, "isolated")

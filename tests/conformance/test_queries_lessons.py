@@ -8,7 +8,7 @@ from desk import ADA, ALONE, STRANGER, Desk
 
 from ingest.commands.requests import RetireLesson, ReviseLesson
 from ingest.platform.clock import system_clock
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.queries import lessons as lessons_module
 from projections.queries.lessons import Lessons
 

@@ -23,13 +23,13 @@ from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client, connect
-from projections.dead_letters import dead_letters
 from projections.embedding.live import StandingEmbedder
-from projections.index import service as service_module
-from projections.index.search import Filter, Question
-from projections.index.service import ReplicaService
-from projections.rebuilds import rebuild as steps
-from projections.rebuilds.rebuild import Rebuild, State
+from projections.maintenance.dead_letters import dead_letters
+from projections.maintenance.rebuilds import rebuild as steps
+from projections.maintenance.rebuilds.rebuild import Rebuild, State
+from projections.search import service as service_module
+from projections.search.search import Filter, Question
+from projections.search.service import ReplicaService
 from workers.jobs import rebuild as one_partition
 from workers.jobs import rebuilds as rebuilds_module
 from workers.jobs.rebuilds import RebuildJob

@@ -16,15 +16,15 @@ from ingest.log.event_log import Stored
 from ingest.log.keys import CONSUMER, CONSUMER_GROUP, GenerationKeys, PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.platform.connections import Client
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.documents.document import listings
 from projections.documents.observations import Observation
 from projections.embedding.live import StandingEmbedder
-from projections.feed import Put, Remove, entry_fields, read_entry
-from projections.manifests import manifest_of
+from projections.maintenance.manifests import manifest_of
+from projections.maintenance.reconciling.report import Fault, Report, load_report
 from projections.operations import Forgetting
-from projections.reconciling.report import Fault, Report, load_report
-from projections.redis_store import PRIORITY_STEP
+from projections.store.feed import Put, Remove, entry_fields, read_entry
+from projections.store.redis_store import PRIORITY_STEP
 from workers.jobs.reconcile import EVERY, ReconcileJob
 
 

@@ -15,18 +15,18 @@ from ingest.errors import CommandRejected
 from ingest.log.keys import MANIFEST, RESTORED
 from ingest.log.position import Position, Token
 from ingest.platform.connections import Client
-from projections.access import Reader
-from projections.backup.choosing import choose
-from projections.backup.directory import DirectoryTarget
-from projections.backup.manifest import MANIFEST as MANIFEST_FILE
-from projections.backup.manifest import RECORDS, DamagedBackup, Listed, Manifest, RestoreRefused
-from projections.backup.points import point_of
-from projections.backup.records import Writer, encode, read_records
-from projections.backup.restoring import Restored, restore
-from projections.backup.target import listed
-from projections.backup.verifying import Verified, verify
-from projections.backup.writing import write_backup
-from projections.manifests import DocumentManifest, differences, manifest_of
+from projections.documents.access import Reader
+from projections.maintenance.backup.choosing import choose
+from projections.maintenance.backup.directory import DirectoryTarget
+from projections.maintenance.backup.manifest import MANIFEST as MANIFEST_FILE
+from projections.maintenance.backup.manifest import RECORDS, DamagedBackup, Listed, Manifest, RestoreRefused
+from projections.maintenance.backup.points import point_of
+from projections.maintenance.backup.records import Writer, encode, read_records
+from projections.maintenance.backup.restoring import Restored, restore
+from projections.maintenance.backup.target import listed
+from projections.maintenance.backup.verifying import Verified, verify
+from projections.maintenance.backup.writing import write_backup
+from projections.maintenance.manifests import DocumentManifest, differences, manifest_of
 from projections.operations import Forgetting
 
 ADMIN = Reader(TENANT, operator=True)

@@ -23,18 +23,18 @@ from ingest.events.session import MAX_RETIRED, SessionRetired
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys, embedding
 from ingest.platform.connections import Client
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.documents.document import Mark
 from projections.documents.ledgers import Ledger, count_of
 from projections.documents.observations import Observation
+from projections.documents.searchable import searchable_text
 from projections.documents.sessions import Session
 from projections.embedding.cache import cache_key
 from projections.embedding.chunks import chunk
+from projections.maintenance.receipts import Receipt, load_receipt, save_receipt
 from projections.operations import Current, Forgetting
 from projections.operations.forget import user_digest
 from projections.operations.transfer import Importer, export_events
-from projections.receipts import Receipt, load_receipt, save_receipt
-from projections.searchable import searchable_text
 
 MS, DAY = timedelta(milliseconds=1), timedelta(days=1)
 PLANTED = "zqxvkmarker7"

@@ -35,11 +35,11 @@ from projections.documents.observations import observation_id
 from projections.documents.relations import Relation
 from projections.documents.sessions import Session
 from projections.documents.slots import Slot
-from projections.feed import Put, Remove, read_entry
-from projections.fold import Change, Changes
-from projections.memory_store import MemoryStore
-from projections.redis_store import RedisStore
-from projections.store import StateStore, project
+from projections.folds.fold import Change, Changes
+from projections.store.feed import Put, Remove, read_entry
+from projections.store.memory_store import MemoryStore
+from projections.store.protocol import StateStore, project
+from projections.store.redis_store import RedisStore
 
 TEA = "ada likes green tea in the morning with lemon and honey"
 TEA_AGAIN = "ada likes green tea in the morning with lemon and sugar"

@@ -22,14 +22,14 @@ from ingest.events.session import SessionSummarised
 from ingest.ids import relation_id
 from ingest.log.partitions import partition_of, project_route
 from ingest.platform.connections import Client
-from projections.access import Reader
+from projections.condensing.llm.assistant import Assistant
+from projections.condensing.llm.breaker import PAUSE
+from projections.condensing.llm.budget import DailyBudget
+from projections.condensing.llm.client import LlmClient
+from projections.documents.access import Reader
 from projections.documents.document import relations
 from projections.documents.relations import Relation
 from projections.documents.sessions import Session
-from projections.llm.assistant import Assistant
-from projections.llm.breaker import PAUSE
-from projections.llm.budget import DailyBudget
-from projections.llm.client import LlmClient
 from projections.operations import Condensing, Forgetting
 from projections.operations.condensing.relations import EXTRACTED_CONFIDENCE
 from projections.operations.condensing.summaries import Summarised

@@ -49,16 +49,16 @@ from ingest.log.memory_log import MemoryLog
 from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog, stub_member
 from ingest.platform.connections import Client
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.documents.document import Document
 from projections.documents.ledgers import Ledger, unpacked
 from projections.documents.rows import Row
 from projections.documents.sessions import session_document_id
 from projections.documents.summaries import Summary
-from projections.memory_store import MemoryStore
 from projections.operations import transfer
 from projections.operations.transfer import MAX_LINE_BYTES, MAX_REJECTED, Imported, Importer, export_events, read_event
-from projections.store import project
+from projections.store.memory_store import MemoryStore
+from projections.store.protocol import project
 from tests.compat.test_stored_samples import SAMPLES, sample_id
 from tests.compat.test_stored_samples import stored as stored_sample
 

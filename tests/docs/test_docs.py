@@ -40,9 +40,9 @@ from ingest.platform.settings import HOOK_VARIABLES, VARIABLES, Settings
 from mcp_gateway.profiles import PROFILES, offer
 from mcp_gateway.tools.agentmemory.attached import PROMPTS, RESOURCES, TEMPLATES
 from mcp_gateway.tools.tool import Tool
+from projections.health.readiness import unavailable
 from projections.operations import MemoryChanges
 from projections.queries import ContextRequest, RecallRequest
-from projections.readiness import unavailable
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -6,8 +6,8 @@ from ingest.commands.requests import ForgetSubject, Remember
 from ingest.events.subject import EventErased
 from projections.documents.document import Tombstone
 from projections.documents.memories import memory_id
-from projections.memory_store import MemoryStore
-from projections.store import project
+from projections.store.memory_store import MemoryStore
+from projections.store.protocol import project
 
 
 async def test_forgetting_leaves_a_tombstone_and_a_stub():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from projections.ranking import Pool, score, terms
+from projections.search.ranking import Pool, score, terms
 
 SAID = [
     "Where are we with the invoices?",

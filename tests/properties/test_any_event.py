@@ -17,7 +17,7 @@ from ingest.events.envelope import Recorded, as_json_object, decode
 from ingest.log.event_log import Entry, Stored
 from ingest.log.memory_log import MemoryLog
 from ingest.log.position import Position
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.queries.audit import Audit
 from projections.queries.log_events import Seen
 from tests.compat.test_stored_samples import SAMPLES, stored

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from projections.documents.document import IndexEntry
-from projections.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors
-from projections.index import snapshots
-from projections.index.compaction import compacted
-from projections.index.replica import IndexReplica
-from projections.index.search import Filter, Hit, Question, matches, search
+from projections.search import snapshots
+from projections.search.compaction import compacted
+from projections.search.replica import IndexReplica
+from projections.search.search import Filter, Hit, Question, matches, search
+from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors
 
 MODEL, DIMENSIONS = "test-model", 3
 WORDS = ["tea", "milk", "lemon", "build", "fail"]

@@ -24,9 +24,9 @@ from projections.documents.codec import encode as encode_document
 from projections.documents.document import Document, Mark, Tombstone
 from projections.documents.ledgers import Ledger, unpacked
 from projections.documents.rows import Row
-from projections.memory_store import MemoryStore
-from projections.redis_store import RedisStore
-from projections.store import project
+from projections.store.memory_store import MemoryStore
+from projections.store.protocol import project
+from projections.store.redis_store import RedisStore
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from ingest.ids import DocumentId
 from ingest.log.position import Position
-from projections.compression import compress
+from projections.compression.compression import compress
 from projections.documents.observations import Observation
 
 NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

@@ -25,15 +25,15 @@ from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.embedding.live import StandingEmbedder
 from projections.embedding.none import NoEmbedder
-from projections.index.service import ReplicaService
 from projections.queries.browse import Browse
 from projections.queries.documents import DocumentReader
 from projections.queries.recall import Recall
-from projections.redis_store import RedisStore
-from projections.store import project
+from projections.search.service import ReplicaService
+from projections.store.protocol import project
+from projections.store.redis_store import RedisStore
 
 PARTITIONS = 3
 ADA, BOB, NOBODY = Reader(TENANT, AGENT), Reader(TENANT, "bob"), Reader(TENANT)

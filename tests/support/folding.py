@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId
 from projections.documents.document import Document
-from projections.fold import Changes
-from projections.memory_store import MemoryStore
-from projections.store import project
+from projections.folds.fold import Changes
+from projections.store.memory_store import MemoryStore
+from projections.store.protocol import project
 
 T = TypeVar("T")
 

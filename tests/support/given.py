@@ -15,9 +15,9 @@ from projections.documents.memories import Memory, memory_id
 from projections.documents.observations import Observation, observation_id
 from projections.documents.sessions import Session, session_document_id
 from projections.documents.summaries import Summary, summary_id
-from projections.fold import Changes
 from projections.folds.batch import mark_of
-from projections.memory_store import MemoryStore
+from projections.folds.fold import Changes
+from projections.store.memory_store import MemoryStore
 
 D = TypeVar("D")
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 import ingest.events.envelope as envelope
-import projections.fold as fold
+import projections.folds.fold as fold
 from ingest.events.envelope import Recorded
 from ingest.events.observation import ObservationRecorded
 from ingest.platform.settings import from_environment

@@ -18,13 +18,13 @@ from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
-from projections.dead_letters import DeadLetter, dead_letters
 from projections.documents.document import session_observations
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session, session_document_id
-from projections.fold import Changes
-from projections.redis_store import RedisStore
-from projections.store import StateStore, project
+from projections.folds.fold import Changes
+from projections.maintenance.dead_letters import DeadLetter, dead_letters
+from projections.store.protocol import StateStore, project
+from projections.store.redis_store import RedisStore
 from workers.runner import PartitionRunner
 
 PARTITION = 0

@@ -5,7 +5,7 @@ import time
 from ingest.log.event_log import EventLog
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
-from projections.rebuilds.refeed import refeed, stale
+from projections.maintenance.rebuilds.refeed import refeed, stale
 from workers.jobs.rebuild import fill, switch
 
 

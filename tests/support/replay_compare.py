@@ -18,10 +18,10 @@ from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from projections.documents.codec import decode as decode_document
 from projections.documents.document import Document, index_entry
-from projections.feed import Put
-from projections.index.replica import IndexReplica
-from projections.memory_store import MemoryStore
-from projections.store import project
+from projections.search.replica import IndexReplica
+from projections.store.feed import Put
+from projections.store.memory_store import MemoryStore
+from projections.store.protocol import project
 
 Documents = dict[DocumentId, Document]
 Listings = dict[str, set[str]]

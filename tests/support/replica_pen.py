@@ -26,10 +26,10 @@ from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
-from projections.index.search import Filter, Question
-from projections.index.service import ReplicaService
-from projections.redis_store import RedisStore
-from projections.store import project
+from projections.search.search import Filter, Question
+from projections.search.service import ReplicaService
+from projections.store.protocol import project
+from projections.store.redis_store import RedisStore
 from workers.jobs.embed import EmbeddingQueue
 
 PARTITIONS = 2

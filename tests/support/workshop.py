@@ -38,11 +38,11 @@ from projections.documents.memories import Memory
 from projections.documents.sessions import Session, session_document_id
 from projections.documents.summaries import Summary, summary_id
 from projections.embedding.live import Embedders, StandingEmbedder
+from projections.maintenance.rebuilds.store import Rebuilds
 from projections.operations import Condensing, Current, Forgetting
 from projections.queries.documents import DocumentReader
-from projections.rebuilds.store import Rebuilds
-from projections.redis_store import RedisStore
-from projections.store import project
+from projections.store.protocol import project
+from projections.store.redis_store import RedisStore
 from workers.document_vectors import DocumentVectors
 from workers.jobs.archive import ArchiveJob
 from workers.jobs.embed import EmbeddingQueue

@@ -8,7 +8,7 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.scripts import finish_embedding
 from ingest.platform.connections import Client
 from projections.embedding.live import Embedders
-from projections.feed import Vectors, encode_items
+from projections.store.feed import Vectors, encode_items
 from workers.document_vectors import DocumentVectors, Place
 
 BATCH = 64

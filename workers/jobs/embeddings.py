@@ -25,24 +25,24 @@ from ingest.log.keys import JOB_LEASE_TTL, SNAPSHOT_LEASE, PartitionKeys
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.documents.document import Searched
+from projections.documents.searchable import searchable_text
 from projections.embedding.choice import Choice, announce, chosen, make_live
 from projections.embedding.embedder import Embedder
 from projections.embedding.errors import EmbeddingError, ModelUnavailable
 from projections.embedding.live import Embedders
-from projections.feed import Vectors
-from projections.index import snapshots
-from projections.index.compaction import compacted
-from projections.index.comparing import catch_up
-from projections.index.filters import BitMap, ordinals
-from projections.index.reading import live_generation
-from projections.index.replica import IndexReplica
-from projections.index.search import Filter, Question, matches, search
-from projections.index.snapshots import FeedPosition, UnusableSnapshot
-from projections.ranking import Mode
-from projections.rebuilds.canaries import Canaries, Sought, recall_verdict
-from projections.rebuilds.rebuild import Rebuild
-from projections.reconciling.repairs import Repairs
-from projections.searchable import searchable_text
+from projections.maintenance.rebuilds.canaries import Canaries, Sought, recall_verdict
+from projections.maintenance.rebuilds.rebuild import Rebuild
+from projections.maintenance.reconciling.repairs import Repairs
+from projections.search import snapshots
+from projections.search.compaction import compacted
+from projections.search.comparing import catch_up
+from projections.search.filters import BitMap, ordinals
+from projections.search.ranking import Mode
+from projections.search.reading import live_generation
+from projections.search.replica import IndexReplica
+from projections.search.search import Filter, Question, matches, search
+from projections.search.snapshots import FeedPosition, UnusableSnapshot
+from projections.store.feed import Vectors
 from workers.document_vectors import DocumentVectors, Place
 from workers.jobs.snapshot import SnapshotJob
 from workers.lease import lease

@@ -19,13 +19,13 @@ from ingest.log.position import START, Position
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client
 from ingest.secrets.clean import cleaned
+from projections.condensing.llm.answers import Compression
+from projections.condensing.llm.assistant import Assistant, Skipped
 from projections.documents.document import Tombstone
 from projections.documents.observations import Observation, observation
-from projections.llm.answers import Compression
-from projections.llm.assistant import Assistant, Skipped
+from projections.documents.searchable import searchable_text
 from projections.operations.retired import Retired
 from projections.queries.documents import DocumentReader
-from projections.searchable import searchable_text
 
 logger = logging.getLogger(__name__)
 

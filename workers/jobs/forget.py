@@ -19,14 +19,14 @@ from ingest.log.keys import FORGET_LEASE, JOB_LEASE_TTL
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.documents.document import Document, Searched
+from projections.documents.searchable import searchable_text
+from projections.maintenance.receipts import Receipt, all_receipts, load_receipt, save_receipt
 from projections.operations import Current, DeadLetterOperations, Forgetting
 from projections.operations.forget import Forgotten
 from projections.queries.browse import find_session
 from projections.queries.dead_letters import DeadLetters
-from projections.receipts import Receipt, all_receipts, load_receipt, save_receipt
-from projections.searchable import searchable_text
 from workers.jobs.purge import Purge
 from workers.lease import lease
 

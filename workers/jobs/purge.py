@@ -20,13 +20,13 @@ from ingest.platform.connections import Client, past_memory_limit
 from projections.embedding.cache import cache_key_of
 from projections.embedding.choice import models_of
 from projections.embedding.live import Embedders
-from projections.index import snapshots
-from projections.index.matching import Filter
-from projections.index.presence import replicas
-from projections.index.question import Question
-from projections.index.search import search
-from projections.index.snapshots import UnusableSnapshot
-from projections.receipts import Probe, Removed
+from projections.maintenance.receipts import Probe, Removed
+from projections.search import snapshots
+from projections.search.matching import Filter
+from projections.search.presence import replicas
+from projections.search.question import Question
+from projections.search.search import search
+from projections.search.snapshots import UnusableSnapshot
 from workers.jobs.archive import ArchiveJob
 from workers.jobs.rebuilds import RebuildJob
 from workers.jobs.snapshot import SnapshotJob

@@ -20,7 +20,8 @@ from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, Transaction
-from projections.dead_letters import (
+from projections.folds.fold import Changes
+from projections.maintenance.dead_letters import (
     DeadLetter,
     dead_letter,
     letter_of,
@@ -28,11 +29,10 @@ from projections.dead_letters import (
     queue_count,
     queue_letter,
 )
-from projections.feed import Switched, entry_fields, read_entry
-from projections.fold import Changes
-from projections.index.reading import end_of_feed, live_generation
-from projections.redis_store import RedisStore
-from projections.store import project
+from projections.search.reading import end_of_feed, live_generation
+from projections.store.feed import Switched, entry_fields, read_entry
+from projections.store.protocol import project
+from projections.store.redis_store import RedisStore
 
 logger = logging.getLogger(__name__)
 

@@ -21,14 +21,14 @@ from ingest.platform.connections import Client
 from ingest.platform.tasks import end
 from projections.embedding.choice import Choice
 from projections.embedding.errors import EmbeddingError, EmbeddingServiceUnavailable
-from projections.index.reading import live_generation
-from projections.index.snapshots import UnusableSnapshot
-from projections.rebuilds import rebuild as steps
-from projections.rebuilds.asking import Asked, ask
-from projections.rebuilds.canaries import Difference, verdict
-from projections.rebuilds.rebuild import Part, Rebuild, State, unread
-from projections.rebuilds.refeed import refeed, stale
-from projections.rebuilds.store import Rebuilds
+from projections.maintenance.rebuilds import rebuild as steps
+from projections.maintenance.rebuilds.asking import Asked, ask
+from projections.maintenance.rebuilds.canaries import Difference, verdict
+from projections.maintenance.rebuilds.rebuild import Part, Rebuild, State, unread
+from projections.maintenance.rebuilds.refeed import refeed, stale
+from projections.maintenance.rebuilds.store import Rebuilds
+from projections.search.reading import live_generation
+from projections.search.snapshots import UnusableSnapshot
 from workers.jobs.embeddings import EmbeddingRebuild
 from workers.jobs.rebuild import clean_up, entries_of, fill, switch
 from workers.lease import lease

@@ -21,6 +21,7 @@ from ingest.platform.connections import Client
 from projections.documents.document import RETIRABLE, entries, session_observations
 from projections.documents.ledgers import Ledger, count_of, ledger_id
 from projections.documents.observations import Observation
+from projections.documents.searchable import searchable_text
 from projections.documents.sessions import Session
 from projections.embedding.cache import cache_key
 from projections.embedding.choice import models_of
@@ -28,7 +29,6 @@ from projections.embedding.chunks import chunk
 from projections.embedding.live import Embedders
 from projections.operations import Current
 from projections.operations.condensing.evidence import fingerprint
-from projections.searchable import searchable_text
 
 logger = logging.getLogger(__name__)
 

@@ -19,12 +19,12 @@ from ingest.platform.connections import Client, past_memory_limit
 from ingest.platform.tasks import end
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import Embedders
-from projections.index import snapshots
-from projections.index.compaction import compacted, is_worthwhile
-from projections.index.comparing import catch_up
-from projections.index.reading import live_generation
-from projections.index.replica import IndexReplica
-from projections.index.snapshots import FeedPosition, Manifest
+from projections.search import snapshots
+from projections.search.compaction import compacted, is_worthwhile
+from projections.search.comparing import catch_up
+from projections.search.reading import live_generation
+from projections.search.replica import IndexReplica
+from projections.search.snapshots import FeedPosition, Manifest
 from workers.lease import lease
 
 logger = logging.getLogger(__name__)

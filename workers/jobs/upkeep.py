@@ -17,8 +17,8 @@ from ingest.commands.requests import EndIdleSession, RetireLesson
 from ingest.errors import MnemologError
 from ingest.ids import DocumentId
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.access import Reader
-from projections.condense import memex
+from projections.condensing import memex
+from projections.documents.access import Reader
 from projections.documents.document import (
     EPISODIC,
     EXPIRING,
@@ -27,10 +27,10 @@ from projections.documents.document import (
     UNSUMMARISED,
     Document,
 )
+from projections.documents.lesson_rules import is_retired
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.sessions import Session
-from projections.lesson_rules import is_retired
 from projections.operations import Condensing, Current, Forgetting
 
 logger = logging.getLogger(__name__)

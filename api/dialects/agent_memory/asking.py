@@ -11,8 +11,8 @@ from api.dialects.agent_memory.answers import Numbered
 from api.dialects.detail import Unprocessable, asked_for
 from api.services import READER_HEADER, services
 from mcp_gateway.tools.tool import Door
-from projections.numbers import Noun
 from projections.queries.listed import Listed
+from projections.queries.numbers import Noun
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -37,9 +37,9 @@ from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
 from ingest.roles import ANY, METRICS, READ, READ_WRITE
 from mcp_gateway.tools.tool import Door
-from projections.access import Reader, may_change, reader_of
 from projections.dialects import agentd
 from projections.dialects.agentd import PROJECT, MemoryView
+from projections.documents.access import Reader, may_change, reader_of
 from projections.documents.memories import Memory
 from projections.queries.memory_pages import MemoryPages
 from projections.queries.recall import Found as Recalled

@@ -26,10 +26,10 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory import actions as tools
 from mcp_gateway.tools.agentmemory.asking import chosen, count, needed
 from mcp_gateway.tools.tool import Answer, Door
-from projections.access import Reader
 from projections.dialects import agentmemory as dialect
+from projections.documents.access import Reader
 from projections.documents.actions import Action
-from projections.frontier import same_status
+from projections.documents.frontier import same_status
 from projections.queries.views import view
 
 MAX_ACTIONS = 1_000

@@ -17,8 +17,8 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.asking import chosen, command, needed
 from mcp_gateway.tools.agentmemory.sessions import told
 from mcp_gateway.tools.tool import Door
-from projections.access import Reader
 from projections.dialects import agentmemory as dialect
+from projections.documents.access import Reader
 from projections.queries.views import view
 
 NAME_CHARS, TIME_CHARS, MAX_FILES = 512, 64, 2_000

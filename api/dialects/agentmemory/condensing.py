@@ -38,8 +38,8 @@ from mcp_gateway.tools.agentmemory.asking import chosen, needed
 from mcp_gateway.tools.agentmemory.condense import consolidate as consolidate_tool
 from mcp_gateway.tools.agentmemory.condense import summarised
 from mcp_gateway.tools.tool import Door
-from projections.access import Reader
-from projections.frontier import is_finished
+from projections.documents.access import Reader
+from projections.documents.frontier import is_finished
 
 MAX_DAYS = 36_500.0
 MAX_ACTIONS = 5_000

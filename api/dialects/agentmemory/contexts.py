@@ -14,10 +14,10 @@ from ingest.roles import ANY, READ
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.asking import chosen, needed
 from mcp_gateway.tools.tool import Door
-from projections.access import Reader
-from projections.context import estimated_tokens
 from projections.dialects.agentmemory import UNKNOWN_PROJECT
+from projections.documents.access import Reader
 from projections.queries.compile import ContextRequest
+from projections.queries.context import estimated_tokens
 
 MAX_TOKENS = 200_000
 TAG, OUR_TAG = "agentmemory-context", "mnemolog-context"

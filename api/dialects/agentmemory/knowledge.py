@@ -46,7 +46,7 @@ from mcp_gateway.tools.agentmemory import condense, recall, sessions
 from mcp_gateway.tools.agentmemory.answers import failed
 from mcp_gateway.tools.agentmemory.asking import MAX_LIMIT, Arguments, chosen, count, needed
 from mcp_gateway.tools.tool import Door
-from projections.condense import claims
+from projections.condensing import claims
 from projections.dialects import agentmemory_knowledge as dialect
 from projections.queries import near
 from projections.queries.views import view

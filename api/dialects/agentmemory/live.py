@@ -24,7 +24,7 @@ from ingest.errors import CommandRejected, MnemologError
 from ingest.events.observation import ObservationRecorded
 from ingest.platform.tasks import end
 from ingest.roles import READ
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.queries import Wanted
 
 logger = logging.getLogger(__name__)

@@ -29,8 +29,8 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.asking import chosen
 from mcp_gateway.tools.agentmemory.memories import save
 from mcp_gateway.tools.tool import Door
-from projections.access import Reader
 from projections.dialects import agentmemory as dialect
+from projections.documents.access import Reader
 from projections.documents.memories import Memory
 
 MAX_LIMIT = 5_000

@@ -25,8 +25,8 @@ from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.asking import chosen, command, count, needed, written_document
 from mcp_gateway.tools.tool import Door
-from projections.access import Reader
 from projections.dialects import agentmemory as dialect
+from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.operations import MemoryChanges
 from projections.queries.views import view

@@ -12,7 +12,7 @@ from mcp_gateway.tools.agentmemory.asking import Arguments, chosen, command, ses
 from mcp_gateway.tools.agentmemory.condense import reflected, summarised
 from mcp_gateway.tools.agentmemory.transcripts import Conversation, brain, conversations
 from mcp_gateway.tools.tool import Answer, Door
-from projections.access import EVERYBODY
+from projections.documents.access import EVERYBODY
 from projections.imports.antigravity import AGENT, observed
 
 MODES = ("current_session", "current_folder", "all")

@@ -15,8 +15,8 @@ from mcp_gateway.tools.agentmemory.asking import Arguments
 from mcp_gateway.tools.agentmemory.sessions import AT_ONCE, told
 from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import Answer, Door
-from projections.access import Reader
 from projections.dialects import agentmemory as dialect
+from projections.documents.access import Reader
 from projections.queries import Browse
 from projections.queries.browse import PageView
 from projections.queries.views import view

@@ -7,12 +7,12 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.answers import answer, succeeded
 from mcp_gateway.tools.agentmemory.asking import MAX_LIMIT, Arguments, chosen, count, needed, views
 from mcp_gateway.tools.tool import Answer, Door
-from projections.access import Reader
 from projections.dialects import agentmemory as dialect
+from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.queries import RecallRequest
 from projections.queries.views import view
-from projections.similarity import SIMILAR_ABOVE, SUPERSEDE_ABOVE, similarity
+from projections.search.similarity import SIMILAR_ABOVE, SUPERSEDE_ABOVE, similarity
 
 QUERY_CHARS = 20_000
 MAX_EXPANDED = 20

@@ -10,8 +10,8 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.agentmemory.answers import answer
 from mcp_gateway.tools.agentmemory.asking import Arguments, chosen, command, needed, one_session
 from mcp_gateway.tools.tool import Answer, Door
-from projections.access import Reader
 from projections.dialects import agentmemory as dialect
+from projections.documents.access import Reader
 from projections.queries.views import view
 
 SESSIONS = 20

@@ -14,8 +14,8 @@ from mcp_gateway.tools.tool import Door
 
 if TYPE_CHECKING:
     from ingest.events.memory import MemoryType
-    from projections.access import Reader
     from projections.dialects.memex import Shown
+    from projections.documents.access import Reader
 
 _SAYS_NOTHING = "."
 """Asked in the place of a blank query, which memex takes and recall refuses: no word of it is found."""
@@ -100,6 +100,6 @@ async def count(door: Door, agent: str, user: str) -> int:
 
 
 def _reader(door: Door, agent: str) -> "Reader":
-    from projections.access import Reader
+    from projections.documents.access import Reader
 
     return Reader(door.tenant, agent, door.scope, reach=door.reach)

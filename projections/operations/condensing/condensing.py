@@ -1,7 +1,7 @@
 """Every way to condense in one hand: what the doors and the jobs hold."""
 
 from ingest.platform.clock import Clock, system_clock
-from projections.llm.assistant import Assistant
+from projections.condensing.llm.assistant import Assistant
 from projections.operations.condensing.consolidation import Consolidation
 from projections.operations.condensing.crystals import Crystals
 from projections.operations.condensing.pairs import Pairs

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from ingest.commands.decide import Caller
 from ingest.commands.requests import Remember, ReviseMemory
 from ingest.log.partitions import partition_of, project_route
-from projections.access import Reader, may_read
-from projections.condense import consolidate as rules
-from projections.condense.claims import CONSOLIDATED, FACT, PROCEDURE, Claim
-from projections.condense.sentences import ALIKE
+from projections.condensing import consolidate as rules
+from projections.condensing.claims import CONSOLIDATED, FACT, PROCEDURE, Claim
+from projections.condensing.sentences import ALIKE
+from projections.documents.access import Reader, may_read
 from projections.documents.document import derived, memories, summaries, timeline
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation

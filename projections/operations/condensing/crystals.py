@@ -9,10 +9,10 @@ from ingest.commands.decide import Caller
 from ingest.commands.requests import RecordLesson, Remember, WriteAction
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import Clock
-from projections.access import Reader
-from projections.condense import crystal as rules
-from projections.condense.claims import CRYSTAL
-from projections.condense.provenance import says
+from projections.condensing import crystal as rules
+from projections.condensing.claims import CRYSTAL
+from projections.condensing.provenance import says
+from projections.documents.access import Reader
 from projections.documents.actions import Action
 from projections.operations.condensing.evidence import fingerprint
 from projections.operations.condensing.writing import Writing

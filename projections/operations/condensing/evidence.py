@@ -5,9 +5,9 @@ from hashlib import blake2b
 from typing import TypeVar
 
 from ingest.log.partitions import partition_of, session_route
-from projections.access import Reader, may_read
-from projections.condense.claims import MADE_TAGS
-from projections.condense.sessions import Digest
+from projections.condensing.claims import MADE_TAGS
+from projections.condensing.sessions import Digest
+from projections.documents.access import Reader, may_read
 from projections.documents.document import session_observations
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from ingest.commands.decide import Caller
 from ingest.commands.requests import CondenseMemories
 from ingest.ids import DocumentId
-from projections.condense import memex as rules
+from projections.condensing import memex as rules
 from projections.documents.document import EPISODIC, episodic_pair
 from projections.documents.memories import Memory
 from projections.operations.condensing.evidence import fingerprint

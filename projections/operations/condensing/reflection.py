@@ -8,10 +8,10 @@ from msgspec import Struct
 from ingest.commands.decide import Caller
 from ingest.commands.requests import RecordLesson
 from ingest.platform.clock import Clock
-from projections.access import Reader
-from projections.condense.claims import Claim
-from projections.condense.insights import Insight, Item, insights
-from projections.condense.sentences import ALIKE
+from projections.condensing.claims import Claim
+from projections.condensing.insights import Insight, Item, insights
+from projections.condensing.sentences import ALIKE
+from projections.documents.access import Reader
 from projections.documents.document import lessons, memories
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory

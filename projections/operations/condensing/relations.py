@@ -6,13 +6,13 @@ from typing import TypeAlias
 from ingest.commands.requests import Relate
 from ingest.ids import RELATION, DocumentId, relation_id
 from ingest.log.partitions import partition_of, project_route, session_route
-from projections.condense.sessions import Digest
+from projections.condensing.llm.answers import RELATION_CHARS
+from projections.condensing.llm.assistant import Assistant, Skipped
+from projections.condensing.sessions import Digest
 from projections.documents.document import derived
 from projections.documents.relations import Relation
 from projections.documents.sessions import Session
 from projections.documents.summaries import Summary, summary_id
-from projections.llm.answers import RELATION_CHARS
-from projections.llm.assistant import Assistant, Skipped
 from projections.operations.condensing.evidence import fingerprint
 from projections.operations.condensing.writing import Writing
 from projections.operations.current import Current

@@ -6,8 +6,8 @@ from ingest.commands.decide import Caller
 from ingest.commands.requests import SetSlot
 from ingest.log.partitions import project_route
 from ingest.platform.clock import Clock
-from projections.access import Reader
-from projections.condense import slots as rules
+from projections.condensing import slots as rules
+from projections.documents.access import Reader
 from projections.documents.sessions import Session
 from projections.documents.slots import Slot, default_slots, slot_id
 from projections.operations.condensing.evidence import observations_of, readable

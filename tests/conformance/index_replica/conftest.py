@@ -12,8 +12,8 @@ from servers import Server
 
 from ingest.platform.connections import Client, connect
 from projections.embedding.live import StandingEmbedder
-from projections.index import service as service_module
-from projections.index.service import ReplicaService
+from projections.search import service as service_module
+from projections.search.service import ReplicaService
 from workers.jobs.embed import EmbeddingQueue
 from workers.jobs.snapshot import SnapshotJob
 

@@ -11,8 +11,8 @@ from ingest.errors import ProjectionBehind
 from ingest.log.position import Token
 from ingest.platform.connections import Client
 from projections.embedding.live import StandingEmbedder
-from projections.index.search import Question
-from projections.index.service import ReplicaService
+from projections.search.search import Question
+from projections.search.service import ReplicaService
 
 
 async def test_what_is_projected_is_found(pen: Pen, open_replica: OpenReplica):

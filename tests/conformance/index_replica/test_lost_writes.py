@@ -16,9 +16,9 @@ from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import Token
 from ingest.platform.connections import Client
-from projections.index import comparing as comparing_module
-from projections.index import following as following_module
-from projections.index.reading import end_of_feed
+from projections.search import comparing as comparing_module
+from projections.search import following as following_module
+from projections.search.reading import end_of_feed
 from workers.jobs.embed import EmbeddingQueue
 from workers.jobs.snapshot import SnapshotJob
 

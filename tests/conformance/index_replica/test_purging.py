@@ -19,10 +19,10 @@ from ingest.commands.requests import ForgetSubject
 from ingest.ids import new_event_id
 from ingest.log.keys import PURGED, REPLICAS, PartitionKeys
 from ingest.log.position import Position, Token
-from projections.index import snapshots as snapshots_module
-from projections.index.presence import STALE_MS, replicas
-from projections.index.replica import IndexReplica
-from projections.index.service import ReplicaService
+from projections.search import snapshots as snapshots_module
+from projections.search.presence import STALE_MS, replicas
+from projections.search.replica import IndexReplica
+from projections.search.service import ReplicaService
 from workers.jobs import snapshot as snapshot_job
 from workers.jobs.embed import EmbeddingQueue
 from workers.jobs.snapshot import SnapshotJob

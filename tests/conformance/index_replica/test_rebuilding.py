@@ -18,12 +18,12 @@ from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
-from projections.feed import Switched, read_entry
-from projections.index import comparing as comparing_module
-from projections.index import following as following_module
-from projections.index.reading import end_of_feed
+from projections.maintenance.rebuilds.refeed import refeed
 from projections.queries.documents import DocumentReader
-from projections.rebuilds.refeed import refeed
+from projections.search import comparing as comparing_module
+from projections.search import following as following_module
+from projections.search.reading import end_of_feed
+from projections.store.feed import Switched, read_entry
 from workers.host import RunnerHost
 from workers.jobs import rebuild as rebuild_module
 from workers.jobs.embed import EmbeddingQueue

@@ -16,10 +16,10 @@ from ingest.errors import ProjectionBehind
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.platform.connections import Client
 from projections.embedding.live import StandingEmbedder
-from projections.index import comparing as comparing_module
-from projections.index import following as following_module
-from projections.index.search import Question
-from projections.index.service import ReplicaService
+from projections.search import comparing as comparing_module
+from projections.search import following as following_module
+from projections.search.search import Question
+from projections.search.service import ReplicaService
 from workers.jobs import snapshot as snapshot_module
 from workers.jobs.embed import EmbeddingQueue
 from workers.jobs.snapshot import SnapshotJob

@@ -19,12 +19,12 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
 from projections.documents.memories import Memory
+from projections.documents.searchable import searchable_text
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import StandingEmbedder
-from projections.fold import Change, Changes
-from projections.redis_store import RedisStore
-from projections.searchable import searchable_text
-from projections.store import project
+from projections.folds.fold import Change, Changes
+from projections.store.protocol import project
+from projections.store.redis_store import RedisStore
 from workers.document_vectors import DocumentVectors
 from workers.jobs.embed import EmbeddingQueue
 

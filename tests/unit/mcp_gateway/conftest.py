@@ -13,11 +13,11 @@ from ingest.log.group_commit import GroupCommit
 from ingest.log.memory_log import MemoryLog
 from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.tools.tool import Door
-from projections.context import Block, Context
 from projections.documents.slots import Slot, default_slots
 from projections.operations import Operations
 from projections.operations.forget import Forgotten
 from projections.queries import ContextRequest, Queries, Reader, RecallAnswer, RecallRequest, RecallResult
+from projections.queries.context import Block, Context
 
 
 class ScriptedQueries:

@@ -3,7 +3,7 @@
 import pytest
 
 from ingest.reach import ANYWHERE, Reach
-from projections.access import Reader
+from projections.documents.access import Reader
 from projections.queries.log_events import Wanted
 
 

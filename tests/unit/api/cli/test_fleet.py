@@ -11,7 +11,7 @@ from api.cli.fleet import BATCH, EVENT_KEY, QUESTIONS, Fleet, Question, build_fl
 from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import WriteCommand
 from ingest.ids import EventId
-from projections.similarity import SUPERSEDE_ABOVE, similarity
+from projections.search.similarity import SUPERSEDE_ABOVE, similarity
 
 NOW = datetime(2026, 3, 14, 9, 26, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from ingest.events.envelope import Recorded
 from ingest.events.lesson import LessonRecorded
 from ingest.events.observation import ObservationRecorded
 from ingest.ids import DocumentId, EventId
-from projections.compression import VALID_TYPES
+from projections.compression.compression import VALID_TYPES
 from projections.dialects.agent_memory import (
     FIELD,
     TYPES,
@@ -24,7 +24,7 @@ from projections.dialects.agent_memory import (
 )
 from projections.documents.lessons import Lesson, evolve
 from projections.documents.observations import Observation, observation
-from projections.searchable import searchable_text
+from projections.documents.searchable import searchable_text
 
 FULL = Said(
     title="Pool exhausted",

@@ -6,7 +6,7 @@ from factories import NOW
 
 from ingest.commands.requests import Observe, Remember
 from ingest.ids import DocumentId
-from projections.compression import compress
+from projections.compression.compression import compress
 from projections.dialects import agentmemory as dialect
 from projections.documents.actions import Action
 from projections.documents.lessons import Lesson
@@ -188,7 +188,7 @@ def test_a_slot_nobody_wrote_has_no_times():
 
 
 def test_an_action_is_blocked_while_it_waits():
-    from projections.work_items import work_item
+    from projections.documents.work_items import work_item
 
     first = Action(id="act_1", title="A")
     second = Action(id="act_2", title="B", edges="requires\x1eact_1", priority=2.0)

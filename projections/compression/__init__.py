@@ -1,0 +1,1 @@
+"""The text of an observation: its title, facts, concepts and files."""

@@ -1,0 +1,182 @@
+"""What a payload says, apart from how it is written: the values of JSON, also of JSON text, without its keys. Pure.
+
+The answers of tools arrive as JSON text: whole, cut at either end, within other text, within the strings of other JSON.
+One scan reads all of it; it never fails, and its work is linear in the text. What stands in quotes before a colon names
+a value, and what stands in quotes otherwise is one. (A parser ends at the first fault, and a cut text has one.)
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import repeat
+from typing import Any, cast
+
+from projections.compression.data_urls import removed
+
+MAX_NODES = 256
+"""JSON nodes visited in search of text, the end of each container counted as one."""
+MAX_NESTED = 6
+"""JSON text within the strings of JSON text; deeper, keys are left out, and the rest is taken as it stands."""
+PATTERN_FIELDS = frozenset(("pattern", "glob", "regex", "regexp", "include", "exclude", "output_mode"))
+"""Of a tool's input: what was looked for, and how, which is nothing that was found."""
+BINARY_FIELDS = frozenset(("base64", "image_data", "imageData", "imageBase64", "signature"))
+_ID_FIELDS = ("_id", "Id", "ID", "_uuid", "Uuid")
+"""How the names of fields end whose text is an id; `id` and `uuid` by themselves, too."""
+
+_OPENING = re.compile(
+    r"[{\[](?=[\s{\[]{0,64}(?:(?P<escape>\\{0,32})\"|[}\]]|(?:-?\d[\d.eE+-]{0,40}|true|false|null)\s{0,64},))"
+)
+_STRING = re.compile(r"\"((?:[^\"\\]++|\\.)*+)(\"|\\?\Z)", re.DOTALL)
+_COLON = re.compile(r"\s*:")
+_KEY = re.compile(
+    r"(?:(?<![\\\"])\\{0,32}\"(?P<quoted>[^\"\\\n]{0,200})|(?<![\w'])'(?P<single>[^'\\\n]{1,200})'(?=\s*:)"
+    r"|\A(?P<cut>[^\"\\\n{}\[\],:]{1,200}))(?(single)|\\{0,32}\")\s*:"
+)
+_BESIDE = re.compile(r"[^\"{}\[\]]+")
+_SYNTAX = " \t\"',[]{}"
+_WORD = re.compile(r"[^\W\d]\w+")
+_LITERALS = frozenset(("true", "false", "null", "NaN", "Infinity"))
+_ESCAPE = re.compile(
+    r"\\(?:u(?P<high>d[89ab][0-9a-f]{2})\\u(?P<low>d[c-f][0-9a-f]{2})|u(?P<one>[0-9a-f]{4})|u[0-9a-f]{0,3}\Z|(?P<sign>.)|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+_SIGNS = {"n": "\n", "r": "\n", "t": " ", "b": " ", "f": "\n"}
+
+
+class Reading:
+    """Reads texts and values. Collects `names`, the lower-cased names that were met, of fields and of what they hide:
+    tools, patterns. `fields` are the texts in JSON text with the names of their fields.
+    """
+
+    def __init__(self, *, is_tool_use: bool = False) -> None:
+        self.names: set[str] = set()
+        self.fields: list[tuple[str, str]] = []
+        self._is_tool_use = is_tool_use
+
+    def text(self, text: str) -> str:
+        """What a text says: itself without data URLs, unless there is JSON in it."""
+        return removed(self._read(text, 0))
+
+    def value(self, value: Any, limit: int) -> str:
+        """What the texts in a JSON value's first `MAX_NODES` nodes say, line by line, `limit` characters at most."""
+        said: list[str] = []
+        left = limit
+        for field, text in self._leaves(value):
+            if left > 0 and self._tells(field, text):
+                said.append(self.text(text[:left]))
+                left -= min(len(text), left) + 1
+        return "\n".join(said)
+
+    def _leaves(self, value: Any) -> Iterator[tuple[str, str]]:
+        """Yields the non-empty strings in a JSON value's first nodes with the names of their fields, in order."""
+        pending: list[Iterator[tuple[Any, Any]]] = [iter([("", value)])]
+        for _ in range(MAX_NODES + 1):
+            found = next(pending[-1], None)
+            if found is None:
+                pending.pop()
+                if not pending:
+                    return
+                continue
+            name, node = found
+            field = name if isinstance(name, str) else ""
+            self._named(field)
+            if isinstance(node, str):
+                if node:
+                    yield field, node
+            elif isinstance(node, dict):
+                pending.append(iter(cast(dict[Any, Any], node).items()))
+            elif isinstance(node, list | tuple):
+                pending.append(zip(repeat(field), cast(Iterable[Any], node)))
+
+    def _read(self, text: str, depth: int) -> str:
+        if depth > MAX_NESTED or ('"' not in text and "{" not in text and "[" not in text):
+            return self._without_keys(text)
+        whole = _STRING.match(text.strip())
+        if whole and whole.end() == len(text.strip()):
+            return self._read(_decoded(whole[1]), depth + 1) if "\\" in whole[1] else self._without_keys(whole[1])
+        said: list[str] = []
+        at = 0
+        while found := _OPENING.search(text, at):
+            said.append(self._without_keys(text[at : found.start()]))
+            if found["escape"]:
+                said.append(self._read(_decoded(text[found.start() :]), depth + 1))
+                return "\n".join(said)
+            at = self._container(text, found.start(), depth, said)
+        said.append(self._without_keys(text[at:]))
+        return "\n".join(said) if len(said) > 1 else said[0]
+
+    def _container(self, text: str, start: int, depth: int, said: list[str]) -> int:
+        """Adds the values of the object or list that begins at `start`; returns where it ends."""
+        open_: list[str] = []
+        field = last = ""
+        at = start
+        while at < len(text):
+            sign = text[at]
+            if sign == '"':
+                found = cast(re.Match[str], _STRING.match(text, at))
+                at = found.end()
+                colon = _COLON.match(text, at)
+                if colon or (open_[-1] == "{" and last in "{,"):  # without a colon: cut behind the key, or in it
+                    field, last = _decoded(found[1]), ":"
+                    self._named(field)
+                    at = colon.end() if colon else at
+                else:
+                    self._value(field, _decoded(found[1]), depth, said)
+                    last = sign
+            elif sign in "{[":
+                open_.append(sign)
+                last = sign
+                at += 1
+            elif sign in "}]":
+                open_.pop()
+                last = sign
+                at += 1
+                if not open_:
+                    return at
+            else:
+                found = cast(re.Match[str], _BESIDE.match(text, at))
+                beside = found[0].rstrip()
+                last = beside[-1] if beside else last
+                said += [word for word in _WORD.findall(beside) if word not in _LITERALS]
+                at = found.end()
+        return at
+
+    def _value(self, field: str, text: str, depth: int, said: list[str]) -> None:
+        if not text:
+            return
+        self.fields.append((field, text))
+        if self._tells(field, text):
+            said.append(self._read(text, depth + 1))
+
+    def _without_keys(self, text: str) -> str:
+        if ":" not in text or ('"' not in text and "'" not in text):
+            return text
+        for found in _KEY.finditer(text):
+            self._named(found["quoted"] or found["single"] or found["cut"] or "")
+        values, keys = _KEY.subn("\n", text)
+        return "\n".join(line.strip(_SYNTAX) for line in values.split("\n")) if keys else text
+
+    def _named(self, name: str) -> None:
+        if name:
+            self.names.add(name.strip().lower())
+
+    def _tells(self, field: str, text: str) -> bool:
+        """Whether the text of a field says something: not a tool's name, an id, a pattern or an image."""
+        if field == "tool_name" or (self._is_tool_use and field in PATTERN_FIELDS):
+            self._named(text)
+            return False
+        return not (field in ("id", "uuid") or field in BINARY_FIELDS or field.endswith(_ID_FIELDS))
+
+
+def _decoded(raw: str) -> str:
+    """The text of a JSON string's inside; a half of a pair of surrogates becomes the replacement character."""
+    return _ESCAPE.sub(_unescaped, raw) if "\\" in raw else raw
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if found["high"]:
+        return chr(0x10000 + ((int(found["high"], 16) - 0xD800) << 10) + int(found["low"], 16) - 0xDC00)
+    if found["one"]:
+        one = int(found["one"], 16)
+        return "\N{REPLACEMENT CHARACTER}" if 0xD800 <= one <= 0xDFFF or not one else chr(one)
+    sign = found["sign"] or ""
+    return _SIGNS.get(sign, sign)

@@ -1,1 +1,0 @@
-"""Condensing: short texts made of many documents, by extraction, without a model."""

@@ -1,0 +1,1 @@
+"""Few texts of many: summaries, consolidation, reflection, crystals, profiles, enrichment."""

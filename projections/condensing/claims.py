@@ -1,0 +1,229 @@
+"""What may be derived from: sentences that somebody said, and topics that they are about.
+
+Guarantee: pure. A statement that is code, output, a path, a bare call or a label is no sentence; a tag that the server
+sets, a tool's name, a key's name and a path are no topics. Where that cannot be told, the answer is no.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import islice
+from typing import Any, NamedTuple, cast
+
+from projections.compression.payloads import MAX_NODES
+from projections.condensing.accounts import is_bare_call
+from projections.condensing.sentences import alike_groups, term_set
+from projections.documents.observations import Observation
+from projections.search.ranking import terms
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+FACT, PROCEDURE, CRYSTAL, CONSOLIDATED = "fact", "procedure", "crystal", "consolidated"
+SERVER_TAGS = frozenset((FACT, PROCEDURE, CRYSTAL, CONSOLIDATED))
+"""Tags that the server gives to the memories it makes."""
+MADE_TAGS = frozenset((CONSOLIDATED, CRYSTAL))
+"""One of them is on every memory that the server made; the others are what clients call memories of theirs, too."""
+
+_FEWEST_WORDS = 3
+_WORDY = 0.6
+"""Share of the tokens beside code spans that are plain words, in prose."""
+_CODE_SPAN = re.compile(r"`[^`]*`|(?<!\w)'[\w.$-]+'(?!\w)")
+_WORD = re.compile(r"[^\W\d_][^\W_]*(?:['’-][^\W_]+)*")
+_EDGES = "\"'“”‘’«»()[]*_.,;:!?…"
+_NO_PROSE = re.compile(
+    r"(?:\d+\s*[:|]|[|{}\[\]<>$@\\/=+]|-{2,}|>>>|\#|\"[^\"]*\"\W*\Z|'[^']*'\W*\Z|(?:import|from|def|class|return|raise)\s+\S+\W*\Z"
+    r"|(?:call\s+)?[\w.]+\("
+    r"|(?:command|action|output|input|stdout|stderr|observation)\s*:)",
+    re.IGNORECASE,
+)
+"""How lines of code, listings, logs, markup and quoted literals begin."""
+_HEADING = re.compile(r"\A\W*[^\W\d_]\w*(?: \w+){0,3}\s?:\**\s")
+"""A name in front of what is said: a field's with its value, a speaker's, an exception's."""
+_LABEL = re.compile(r"\w[:=](?:\s|\Z)")
+"""More than one of them are names with their values."""
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_FEWEST_UNSPACED = 6
+_VERBS = _words(
+    "is are was were be been am has have had do does did done can could may might must shall should will would cannot "
+    "isn't aren't wasn't weren't hasn't haven't hadn't don't doesn't didn't can't couldn't mustn't shouldn't won't "
+    "wouldn't needn't it's that's there's we're they're you're i'm i've we've they've i'll we'll they'll let's "
+    "won got gave took went came made said told found ran broke built bought kept knew left lost meant met paid put "
+    "read saw sent set shut stood thought threw understood wrote began chose drew fell grew held hid hit "
+    "hurt led"
+)
+_VERB_STEMS = frozenset(
+    stem
+    for verb in _words(
+        "accept add allow answer apply ask avoid become begin belong block break bring build call cancel cause change "
+        "check choose clean close come commit compare connect contain cost crash create cut delete depend deploy die "
+        "disable drop enable end ensure exit expect expire explain fail fall find finish fix follow forget freeze get "
+        "give go grow handle happen help hold ignore include install keep know last launch lead learn leave let live "
+        "load lock log lose make matter mean merge migrate miss move name need open overwrite own pass pay pick prefer "
+        "prevent print protect provide publish pull push put raise reach read rebuild receive reconnect reduce refuse "
+        "refuse reject release reload remain remember remove rename repeat replace reply report reproduce require "
+        "reset resolve respond restart restore retry return revert review roll rotate run save say see seem send serve "
+        "set share ship show skip solve sort speak spend split start stay stop store succeed support take talk tell "
+        "test throw time trim trust try turn type understand update upgrade use validate verify wait walk want warn "
+        "watch work write"
+    )
+    for stem in terms(verb)
+)
+_ELSEWHERE = _words(
+    "der das den dem ein eine ist sind und nicht wird werden muss soll le les une sont pas avec doit el los las "
+    "una esta están está debe il che sono non deve het een zijn niet moet uma são não deve och är inte jest nie"
+)
+"""Words by which prose of other languages is told; its verbs are not looked for."""
+_NUMBERS = _words(
+    "zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty hundred "
+    "thousand million first second third monday tuesday wednesday thursday friday saturday sunday"
+)
+_NO_NAMES = _words("i i'm i'll i've i'd the a an it this that these those we you")
+_DENIES = re.compile(r"not|no|never|none|nothing|nobody|without|cannot|neither|nor|\w+n't")
+_OF_THE_SPEAKER = re.compile(r"\b(?:I|I['’](?:m|ll|d|ve)|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b")
+_PLAN = re.compile(
+    r"\A(?:thought:\s*)?(?:(?:in order )?to [^,]{1,80},\s)?"
+    r"(?:(?:now|next|then|first|finally|okay|ok|great|alright|so)\b[,:]?\s)?"
+    r"(?:after [^,]{1,80},\s)?(?:let['’]s|let me|i['’]ll|i will|i am going to|i['’]m going to|i need to|i should|"
+    r"we(?: will|['’]ll)(?: now| continue)|we should now|the next step)\b",
+    re.IGNORECASE,
+)
+_DRIVE_OR_PATH = re.compile(r"[\\/]|\A~|\.[a-z][a-z0-9]{0,4}\Z", re.IGNORECASE)
+_KEY = re.compile(r"[\"']([\w.-]{1,60})[\"']\s*:")
+_SCANNED = 8_000
+"""Characters of an observation in which key names are looked for."""
+
+
+def is_sentence(text: str) -> bool:
+    """Returns whether a text is a sentence with a verb, and neither code nor output, nor a call that names its target.
+
+    Verbs are English; of other languages whatever reads like prose is taken.
+    """
+    if is_bare_call(text) or _NO_PROSE.match(text.strip()):
+        return False
+    if len(_UNSPACED.findall(text)) >= _FEWEST_UNSPACED:
+        return True
+    plain = _HEADING.sub("", _CODE_SPAN.sub(" ", text))
+    if plain.rstrip().endswith(":") or len(_LABEL.findall(plain)) > 1:
+        return False
+    tokens = [bare for token in plain.split() if (bare := token.strip(_EDGES))]
+    words = [_lowered(token) for token in tokens if _WORD.fullmatch(token)]
+    if len(words) < _FEWEST_WORDS or len(words) < _WORDY * len(tokens):
+        return False
+    return any(_is_verb(word) for word in words) or not _ELSEWHERE.isdisjoint(words) or not plain.isascii()
+
+
+def is_claim(text: str) -> bool:
+    """Returns whether a text is a sentence that holds outside of its moment: no next step, not about its speaker."""
+    return is_sentence(text) and not is_plan(text) and not _OF_THE_SPEAKER.search(text)
+
+
+def is_plan(text: str) -> bool:
+    """Returns whether somebody only says what to do next."""
+    return _PLAN.match(text) is not None
+
+
+class Claim(NamedTuple):
+    """What a text claims: its index terms, its words, those of them that name a number or a thing, its denials."""
+
+    terms: frozenset[str]
+    words: frozenset[str]
+    named: frozenset[str]
+    denials: int
+
+    @classmethod
+    def of(cls, text: str) -> "Claim":
+        """The claim of a text."""
+        tokens = [bare for token in text.replace("`", " ").split() if (bare := token.strip(_EDGES))]
+        words = [_lowered(token) for token in tokens]
+        named = {word for place, (token, word) in enumerate(zip(tokens, words, strict=True)) if _names(token, place)}
+        denials = sum(_DENIES.fullmatch(word) is not None for word in words)
+        return cls(term_set(text), frozenset(words), frozenset(named), denials)
+
+    def conflicts(self, other: "Claim") -> bool:
+        """Whether one denies what the other says, or each names a number or thing that the other does not."""
+        if self.denials % 2 != other.denials % 2:
+            return True
+        return bool(self.named - other.words) and bool(other.named - self.words)
+
+    def is_said_by(self, other: "Claim", threshold: float) -> bool:
+        """Whether both claim the same: alike in terms by their Jaccard similarity, and in no conflict."""
+        shared, all_terms = len(self.terms & other.terms), len(self.terms | other.terms)
+        return bool(shared) and shared >= threshold * all_terms and not self.conflicts(other)
+
+
+def claim_groups(texts: Sequence[str], threshold: float) -> list[list[int]]:
+    """Returns the indices of texts that claim the same, in groups as `alike_groups` has them."""
+    claims = [Claim.of(text) for text in texts]
+    found: list[list[int]] = []
+    for group in alike_groups([claim.terms for claim in claims], threshold):
+        waiting = group
+        while waiting:
+            same = [index for index in waiting if not claims[waiting[0]].conflicts(claims[index])]
+            found.append(same)
+            waiting = sorted({*waiting} - {*same})
+    return sorted(found)
+
+
+def names_of(observations: Iterable[Observation]) -> frozenset[str]:
+    """Returns the lower-cased names of tools and keys in these observations: they say how something was recorded."""
+    found: set[str] = set()
+    for seen in observations:
+        tool = seen.data.get("tool_name")
+        if isinstance(tool, str):
+            found.add(tool.strip().lower())
+        found.update(key.lower() for key in islice(_keys(seen.data), MAX_NODES))
+        found.update(key.lower() for key in _KEY.findall(seen.content[:_SCANNED]))
+    return frozenset(found)
+
+
+def is_topic(concept: str, names: Set[str] = frozenset()) -> bool:
+    """Returns whether a lower-cased concept may stand for what texts have in common; `names` are `names_of` them."""
+    return (
+        len(concept) > 1
+        and concept not in SERVER_TAGS
+        and concept not in names
+        and not _DRIVE_OR_PATH.search(concept)
+        and any(character.isalpha() for character in concept)
+    )
+
+
+def mentions(text: str, concept: str) -> bool:
+    """Returns whether a text says the concept, as words of their own, in any case."""
+    return re.search(rf"(?<!\w){re.escape(concept)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def _names(token: str, place: int) -> bool:
+    """Whether a token is a number, an identifier, or a name in the middle of a sentence."""
+    if any(character.isdigit() or character in "_/=" for character in token) or token.lower() in _NUMBERS:
+        return True
+    return token[:1].isupper() and (place > 0 or not token[1:].islower()) and _lowered(token) not in _NO_NAMES
+
+
+def _lowered(token: str) -> str:
+    return token if token in ("May", "AM") else token.lower().replace("’", "'")
+
+
+def _is_verb(word: str) -> bool:
+    if word.endswith("ing"):  # without a verb beside it, it is a noun or belongs to one
+        return False
+    return word in _VERBS or (len(word) > 4 and word.endswith("ed")) or not _VERB_STEMS.isdisjoint(terms(word))
+
+
+def _keys(value: Any) -> Iterator[str]:
+    """The names of a JSON value's fields, and of those in texts that look like JSON; not of the outermost object."""
+    pending: list[Any] = list(cast(dict[str, Any], value).values())
+    while pending:
+        value = pending.pop()
+        match value:
+            case dict():
+                known = cast(dict[Any, Any], value)
+                yield from (key for key in known if isinstance(key, str))
+                pending += known.values()
+            case list():
+                pending += cast(list[Any], value)
+            case str() as text:
+                yield from _KEY.findall(text[:_SCANNED])
+            case _:
+                pass

@@ -1,0 +1,155 @@
+"""Extraction from text: sentences, which of them say the same, which of them say what the others are about.
+
+Guarantee: pure, deterministic, and nothing is invented: what is chosen was in the input, whitespace aside. Work grows
+with the input, not with its square, unless most sentences share their rarest words.
+"""
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from projections.search.ranking import terms
+
+ALIKE = 0.7
+"""Jaccard similarity from which two sentences say the same (memex's, and that of superseding memories)."""
+FULL_SENTENCE = 8
+"""Index terms; shorter sentences count as this long, or the most central of a dialogue are greetings and praise."""
+SCAN_CHARS = 2_000
+"""Of one text; who says more has said what it is about by then."""
+STATEMENT_CHARS = 300
+"""A longer statement is cut: it is a list or a log line, and its beginning says what it is."""
+_SHORTEST = 12
+"""Characters; shorter is "Thanks!" or "All done."."""
+_ROUNDING = 1e-9
+"""Taken off before rounding up, because 0.7 * 30 may be a hair above 21; a probe too many misses nothing."""
+
+_SENTENCE_GAP = re.compile(r"(?<=[.!?])\s+")
+_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_LINE_END = re.compile(r"\n(?!\s*[a-z])")
+"""Ends a statement unless the next line goes on in lower case, as wrapped prose does."""
+_MARKER = re.compile(r"\A(?:[-*+•>]|\d{1,3}[.)]|#{1,6})\s+")
+
+
+def pieces(text: str) -> list[str]:
+    """Returns the text cut after `.`, `!` or `?` followed by white space, each piece trimmed."""
+    return _SENTENCE_GAP.split(text.strip())
+
+
+def statements(text: str) -> list[str]:
+    """Returns what the first `SCAN_CHARS` state: sentences and list items on one line each, code blocks left out.
+
+    Questions and the very short are not statements; list markers are removed, long ones cut with an ellipsis.
+    """
+    found: list[str] = []
+    for line in _LINE_END.split(_FENCED.sub("\n", text[:SCAN_CHARS])):
+        for piece in pieces(_MARKER.sub("", line.strip(), count=1)):
+            said = shortened(piece, STATEMENT_CHARS)
+            if len(said) >= _SHORTEST and not said.endswith("?"):
+                found.append(said)
+    return found
+
+
+def shortened(text: str, limit: int) -> str:
+    """Returns the text on one line, at most `limit` characters; cut between words if it can be, with an ellipsis."""
+    text = " ".join(text.split())
+    if len(text) <= limit:
+        return text
+    cut = text[: max(0, limit - 1)]
+    space = cut.rfind(" ")
+    return (cut[:space] if space > limit // 2 else cut).rstrip(" ,;:") + "…"
+
+
+def closed(sentence: str) -> str:
+    """Returns the sentence with a full stop unless it already ends like one."""
+    return sentence if sentence.endswith((".", "!", "?", "…")) else sentence + "."
+
+
+def term_set(text: str) -> frozenset[str]:
+    """Returns the distinct index terms of a text: stemmed, without stop words."""
+    return frozenset(terms(text))
+
+
+def alike_groups(word_sets: Sequence[frozenset[str]], threshold: float) -> list[list[int]]:
+    """Returns the indices in groups: each set joins the earliest leader with Jaccard >= `threshold`, or leads one.
+
+    Groups are in the order of their leaders, members ascending; an empty set is alone. The prefix filter of
+    `projections.search.similarity`, with the rarest words first, finds every leader without comparing all pairs.
+    """
+    spread = Counter(word for words in word_sets for word in words)
+    # Common words have the low bits, so that most masks are short.
+    bits = {word: 1 << place for place, (word, _) in enumerate(spread.most_common())}
+    masks = [sum(map(bits.__getitem__, words)) for words in word_sets]
+    groups: dict[int, list[int]] = {}
+    leader_of: dict[int, int] = {}
+    leaders_with: defaultdict[str, list[int]] = defaultdict(list)
+    for index, words in enumerate(word_sets):
+        mask = masks[index]
+        if mask not in leader_of or not mask:
+            probe = _probe(words, spread, threshold)
+            rivals = sorted({other for word in probe for other in leaders_with[word]})
+            leader_of[mask] = _first_alike(mask, ((other, masks[other]) for other in rivals), threshold, index)
+            if leader_of[mask] == index:
+                for word in probe:
+                    leaders_with[word].append(index)
+        groups.setdefault(leader_of[mask], []).append(index)
+    return list(groups.values())
+
+
+def distinct(word_sets: Sequence[frozenset[str]], threshold: float = ALIKE) -> list[int]:
+    """Returns the indices, ascending, of the sets that no earlier kept one resembles; empty sets are all kept."""
+    return [group[0] for group in alike_groups(word_sets, threshold)]
+
+
+def distinct_texts(texts: Sequence[str], threshold: float = ALIKE) -> list[str]:
+    """Returns the texts without those that resemble an earlier kept one."""
+    return [texts[index] for index in distinct([term_set(text) for text in texts], threshold)]
+
+
+def centrality(term_lists: Sequence[Sequence[str]], at_least: int = 1) -> list[float]:
+    """Returns for each list how frequent its terms are in all lists, on average; 0 for an empty list.
+
+    A list shorter than `at_least` is averaged over that many, so that one frequent word alone is not the best sentence.
+    """
+    frequency = Counter(term for one in term_lists for term in one)
+    return [sum(frequency[term] for term in one) / max(len(one), at_least, 1) for one in term_lists]
+
+
+def leading(said: Sequence[Sequence[str]], ignored: frozenset[str] = frozenset()) -> list[tuple[float, str]]:
+    """Returns for each text, given as its sentences (at least one), the most central of them and its `centrality`.
+
+    `ignored` terms do not count: the names of who speaks are in most sentences and say nothing.
+    """
+    about = [[term for term in terms(sentence) if term not in ignored] for one in said for sentence in one]
+    scores = iter(centrality(about, FULL_SENTENCE))
+    return [max([(next(scores), sentence) for sentence in one], key=lambda scored: scored[0]) for one in said]
+
+
+def best(scores: Sequence[float], count: int) -> list[int]:
+    """Returns the indices, ascending, of the `count` highest scores; of equal ones the earlier."""
+    return sorted(sorted(range(len(scores)), key=lambda index: -scores[index])[: max(0, count)])
+
+
+def fitting(lines: Sequence[str], limit: int, separator: str) -> Iterator[str]:
+    """Yields the lines, in order, that together stay within `limit` characters when joined; skips one too long."""
+    room = limit + len(separator)
+    for line in lines:
+        if len(line) + len(separator) <= room:
+            room -= len(line) + len(separator)
+            yield line
+
+
+def _first_alike(mask: int, rivals: Iterable[tuple[int, int]], threshold: float, default: int) -> int:
+    """The first rival whose Jaccard similarity reaches the threshold. A set is a mask, a bit a word: that is fast."""
+    size = mask.bit_count()
+    for rival, other in rivals:
+        shared = (mask & other).bit_count()
+        if shared / (size + other.bit_count() - shared) >= threshold:
+            return rival
+    return default
+
+
+def _probe(words: frozenset[str], spread: Counter[str], threshold: float) -> list[str]:
+    """The rarest words, one of which every set that reaches the threshold has among its own rarest."""
+    rarest_first = sorted(words, key=lambda word: (spread[word], word))
+    return rarest_first[: len(words) - math.ceil(threshold * len(words) - _ROUNDING) + 1]

@@ -1,0 +1,139 @@
+"""Slot reflection: what observations say that belongs into an agent's slots, as agentmemory does it.
+
+Guarantee: pure; no content returned exceeds its slot's limit, and no line of `project_context` is lost. As long as
+everything fits, reflecting again on the same observations changes nothing but the time in `session_patterns`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from msgspec import Struct
+
+from projections.condensing.accounts import account, in_time
+from projections.condensing.sentences import shortened
+from projections.condensing.sessions import modified_first
+from projections.documents.observations import Observation
+
+PENDING, PATTERNS, CONTEXT = "pending_items", "session_patterns", "project_context"
+NEW_FILES = 20
+_LINE_CHARS = 200
+"""Of a pending item, so that ten fit the slot's usual 2,000."""
+_BULLET = "- "
+
+
+class SlotText(Struct, frozen=True):
+    """What a slot holds and how many characters it may hold."""
+
+    content: str
+    size_limit: int
+
+
+def reflect(observations: Sequence[Observation], slots: Mapping[str, SlotText], now: datetime) -> dict[str, str]:
+    """Returns the new content of each slot that changes. A slot that is not in `slots` is not written.
+
+    `pending_items` gains what speaks of a todo, the oldest lines giving way; `session_patterns` becomes the counts of
+    errors and commands, if there were any; `project_context` gains the names of new files, as many as fit.
+    """
+    ordered = sorted(observations, key=in_time)
+    written: dict[str, str] = {}
+    if pending := slots.get(PENDING):
+        written[PENDING] = _pending(pending, ordered)
+    if patterns := slots.get(PATTERNS):
+        written[PATTERNS] = _patterns(patterns, ordered, now)
+    if context := slots.get(CONTEXT):
+        written[CONTEXT] = _context(context, ordered)
+    return {label: content for label, content in written.items() if content != slots[label].content}
+
+
+def contributed(observations: Sequence[Observation]) -> dict[str, set[str]]:
+    """Returns what reflecting on these observations may have put into each slot, as `without` knows it."""
+    ordered = sorted(observations, key=in_time)
+    todos = (todo for observation in ordered for todo in _todos(observation))
+    return {PENDING: {_folded(shortened(todo, _LINE_CHARS)) for todo in todos}, CONTEXT: set(modified_first(ordered))}
+
+
+def without(label: str, content: str, said: Set[str]) -> str:
+    """Returns a slot's content without the lines that were contributed; the others as they are."""
+    known = _folded if label == PENDING else _file_in
+    return "\n".join(line for line in content.split("\n") if known(line) not in said)
+
+
+def _pending(slot: SlotText, ordered: Iterable[Observation]) -> str:
+    """The content with a line for each todo it does not have yet."""
+    lines = slot.content.splitlines()
+    known = {_folded(line) for line in lines}
+    added: list[str] = []
+    for todo in (todo for observation in ordered for todo in _todos(observation)):
+        line = _BULLET + shortened(todo, _LINE_CHARS)
+        if _folded(line) not in known:
+            known.add(_folded(line))
+            added.append(line)
+    return _tail(lines + added, slot.size_limit) if added else slot.content
+
+
+def _todos(observation: Observation) -> list[str]:
+    """What an observation says is to do; nothing unless its title or narrative contains "todo".
+
+    A todo tool's open items one by one, else the first line that has the word, else all that the observation says.
+    """
+    if "todo" not in f"{observation.title}\n{observation.narrative}".lower():
+        return []
+    tool_input = observation.data.get("tool_input")
+    listed = cast(dict[str, Any], tool_input).get("todos") if isinstance(tool_input, dict) else None
+    if isinstance(listed, list):
+        return [text for item in cast(list[Any], listed) if (text := _open_item(item))]
+    text = account(observation)
+    return [next((line for line in text.splitlines() if "todo" in line.lower()), text)]
+
+
+def _open_item(item: Any) -> str:
+    """The text of a todo tool's item that is not completed; else ""."""
+    fields = cast(dict[str, Any], item) if isinstance(item, dict) else {"content": item}
+    content = fields.get("content")
+    return content if isinstance(content, str) and fields.get("status") != "completed" else ""
+
+
+def _folded(line: str) -> str:
+    """A line as compared with others: without bullet, case and spacing."""
+    return " ".join(line.strip().removeprefix(_BULLET).casefold().split())
+
+
+def _file_in(line: str) -> str:
+    """The file that a line names."""
+    return line.strip().removeprefix(_BULLET)
+
+
+def _tail(lines: Sequence[str], size_limit: int) -> str:
+    """The last lines that fit together; when not even the last one fits, its end."""
+    kept: list[str] = []
+    room = size_limit
+    for line in reversed(lines):
+        room -= len(line) + bool(kept)
+        if room < 0:
+            break
+        kept.append(line)
+    return "\n".join(reversed(kept)) if kept else lines[-1][len(lines[-1]) - size_limit :]
+
+
+def _patterns(slot: SlotText, ordered: Iterable[Observation], now: datetime) -> str:
+    """When the reflection was made and what it counted; the old content when there was nothing to count."""
+    kinds = [observation.kind for observation in ordered]
+    errors, commands = kinds.count("error"), kinds.count("command_run")
+    if not errors and not commands:
+        return slot.content
+    time = now.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return f"{time}: {errors} error, {commands} command_run"[: slot.size_limit]
+
+
+def _context(slot: SlotText, ordered: Iterable[Observation]) -> str:
+    """The content with the file names it does not have yet. It is never cut: people write here too."""
+    known = {_file_in(line) for line in slot.content.splitlines()}
+    content = slot.content
+    for file in [file for file in modified_first(ordered) if file not in known][:NEW_FILES]:
+        longer = (
+            f"{content}\n{_BULLET}{file}" if content and not content.endswith("\n") else f"{content}{_BULLET}{file}"
+        )
+        if len(longer) <= slot.size_limit:
+            content = longer
+    return content

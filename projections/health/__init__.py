@@ -1,0 +1,1 @@
+"""How the server is: samples, findings, readiness, and whether there is room for more."""

@@ -1,0 +1,253 @@
+"""The vital signs of a log and its projections: one sample, in a few round trips whatever there is to know.
+
+Writes are admitted by it (`pressure`), readiness, metrics and diagnosis tell it. None stands for what nobody can say:
+a managed server that forbids INFO, a folder that is on another machine.
+"""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct
+from redis.exceptions import ResponseError
+
+from ingest.embedded.log_file import trouble
+from ingest.log.keys import LEASE_TTL, REPLICAS, WORKERS, GenerationKeys, PartitionKeys
+from ingest.log.position import START, Position
+from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.connections import Client, info_of_nodes
+from projections.health.lag import entries_behind
+from projections.search.presence import STALE_MS
+from projections.search.snapshots import FeedPosition
+
+QUESTIONS = 6
+"""About a partition, in one pipeline."""
+
+
+class Signs(Struct, frozen=True, kw_only=True):
+    """How everything is at one moment. Sizes are in bytes, counts are of all partitions together.
+
+    `oldest_pending_s` is how long the first event waits that is not projected, `pending_bytes` the size of all that are
+    not. `replicas` are API processes, `dimensions` those of the vectors that are made. `memory_limit` is `maxmemory`, 0
+    for none; on a cluster both are of the fullest node. `index_partly`: the index is not ready, for some partitions
+    alone. `outdated_s` says for how long it has followed a generation that is no longer the live one, `lost_writes`
+    which acknowledged events the log's server came back without.
+    """
+
+    oldest_pending_s: float = 0.0
+    dead_letters: int = 0
+    pending_bytes: int = 0
+    to_embed: int = 0
+    feed_entries: int = 0
+    workers: int = 0
+    replicas: int = 0
+    dimensions: int = 0
+    memory_used: int | None = None
+    memory_limit: int = 0
+    machine_memory: int = 0
+    log_file_ok: bool | None = None
+    disk_free: int | None = None
+    snapshot_age_s: float | None = None
+    index_ready: bool = True
+    index_partly: bool = False
+    index_trouble: str = ""
+    outdated_s: float = 0.0
+    lost_writes: str = ""
+
+
+class Sample(Signs, frozen=True, kw_only=True):
+    """The signs of one moment, and `lag`: events not projected, by partition that has any."""
+
+    lag: dict[int, int] = {}
+
+    @property
+    def behind(self) -> int:
+        """Events not projected yet."""
+        return sum(self.lag.values())
+
+
+class Index(Protocol):
+    """What is asked of an index replica."""
+
+    @property
+    def ready(self) -> bool: ...
+    @property
+    def partly(self) -> bool: ...
+    @property
+    def at(self) -> Mapping[int, FeedPosition]: ...
+    @property
+    def trouble(self) -> str | None: ...
+
+
+class Vitals:
+    """Takes samples. `log_folder` is where the log's server writes, if that is on this machine; `dimensions` says how
+    long vectors are."""
+
+    def __init__(
+        self,
+        redis: Client,
+        partitions: int,
+        index: Index,
+        *,
+        log_folder: Path | None = None,
+        snapshots: Path | None = None,
+        dimensions: Callable[[], int] = lambda: 0,
+        clock: Clock = system_clock,
+    ) -> None:
+        self._redis, self.partitions, self._index, self._clock = redis, partitions, index, clock
+        self._log_folder, self._snapshots, self._dimensions = log_folder, snapshots, dimensions
+        self._generations = [1] * partitions
+        """The live generations as of the last sample: a guess that is right but for the moment after a switch."""
+        self._outdated_since: dict[int, float] = {}
+
+    async def sample(self) -> Sample:
+        """How everything is now. Raises RedisError or OSError when the log's server does not answer.
+
+        What belongs to the partitions is asked in one pipeline, beside the lag and INFO; one more asks for the age of
+        what waits, and the first is repeated after a switch of generations.
+        """
+        now_ms = to_ms(self._clock())
+        lag, (partitions, workers, replicas), (disk_free, snapshot_age_s, lost_writes) = await asyncio.gather(
+            entries_behind(self._redis, self.partitions),
+            self._partitions_and_workers(now_ms),
+            asyncio.to_thread(_local, self._log_folder, self._snapshots),
+        )
+        nodes = await self._nodes()  # behind the rest: what was applied meanwhile counts twice rather than not at all
+        fullest = max(nodes, key=_fullness, default=_Node(None, 0, 0, None))
+        return Sample(
+            lag=lag,
+            oldest_pending_s=await self._oldest_pending_s(lag, partitions, now_ms),
+            pending_bytes=sum(partitions[one].pending_bytes for one in lag),
+            dead_letters=sum(one.dead for one in partitions),
+            to_embed=sum(one.to_embed for one in partitions),
+            feed_entries=sum(one.feed for one in partitions),
+            workers=workers,
+            replicas=replicas,
+            dimensions=self._dimensions(),
+            memory_used=fullest.used,
+            memory_limit=fullest.limit,
+            machine_memory=fullest.machine,
+            log_file_ok=_all_ok([one.log_file_ok for one in nodes]),
+            disk_free=disk_free,
+            snapshot_age_s=snapshot_age_s,
+            index_ready=self._index.ready,
+            index_partly=self._index.partly,
+            index_trouble=self._index.trouble or "",
+            outdated_s=self._outdated_s(),
+            lost_writes=lost_writes,
+        )
+
+    async def _partitions_and_workers(self, now_ms: int) -> tuple[list["_Partition"], int, int]:
+        while True:
+            live = [PartitionKeys(one).of_generation(at) for one, at in enumerate(self._generations)]
+            async with self._redis.pipeline(transaction=False) as pipe:
+                pipe.zcount(WORKERS, now_ms - LEASE_TTL.total_seconds() * 1000, "+inf")
+                pipe.zcount(REPLICAS, now_ms - STALE_MS, "+inf")
+                for keys in live:
+                    _ask(pipe, keys)
+                workers, replicas, *answers = await pipe.execute()
+            generations = [int(raw or 1) for raw in answers[::QUESTIONS]]
+            if generations == self._generations:
+                rows = [answers[start + 1 : start + QUESTIONS] for start in range(0, len(answers), QUESTIONS)]
+                return [_Partition.of(*row) for row in rows], workers, replicas
+            self._generations = generations
+
+    async def _oldest_pending_s(self, lag: Mapping[int, int], partitions: Sequence["_Partition"], now_ms: int) -> float:
+        """Seconds since the first event was recorded that is not applied; 0 when there is none."""
+        if not lag:
+            return 0.0
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for partition in lag:
+                pipe.xrange(PartitionKeys(partition).log, min=f"({partitions[partition].checkpoint}", count=1)
+            found = [rows[0][0] for rows in await pipe.execute() if rows]
+        return max((max(0, now_ms - Position.parse(at).ms) / 1000 for at in found), default=0.0)
+
+    async def _nodes(self) -> list["_Node"]:
+        try:
+            return [_Node.of(info) for info in await info_of_nodes(self._redis, "memory", "persistence")]
+        except ResponseError:
+            return []
+
+    def _outdated_s(self) -> float:
+        """For how long the index has followed an old generation; a switch takes it a moment."""
+        now = time.monotonic()
+        followed = self._index.at
+        outdated = [
+            one for one, live in enumerate(self._generations) if one in followed and followed[one].generation != live
+        ]
+        self._outdated_since = {one: self._outdated_since.get(one, now) for one in outdated}
+        return max((now - since for since in self._outdated_since.values()), default=0.0)
+
+
+class _Partition(NamedTuple):
+    checkpoint: Position
+    to_embed: int
+    feed: int
+    dead: int
+    pending_bytes: int
+
+    @classmethod
+    def of(
+        cls, checkpoint: bytes | None, to_embed: int, feed: int, dead: int, sizes: Sequence[bytes | None]
+    ) -> "_Partition":
+        appended, applied = (int(size or 0) for size in sizes)
+        position = Position.parse(checkpoint) if checkpoint else START
+        return cls(position, to_embed, feed, dead, max(0, appended - applied))
+
+
+class _Node(NamedTuple):
+    used: int | None
+    limit: int
+    machine: int
+    log_file_ok: bool | None
+
+    @classmethod
+    def of(cls, info: Mapping[str, Any]) -> "_Node":
+        written = info.get("aof_last_write_status") if info.get("aof_enabled") else None
+        return cls(
+            int(info["used_memory"]) if "used_memory" in info else None,
+            int(info.get("maxmemory", 0)),
+            int(info.get("total_system_memory", 0)),
+            None if written is None else written == "ok",
+        )
+
+
+def _ask(pipe: Any, keys: GenerationKeys) -> None:
+    """Queue the QUESTIONS about a partition."""
+    partition = PartitionKeys(keys.partition)
+    pipe.get(partition.generation)
+    pipe.get(keys.checkpoint)
+    pipe.zcard(keys.embed_queue)
+    pipe.xlen(keys.changes)
+    pipe.zcard(keys.dead)
+    pipe.mget(partition.appended, partition.applied)
+
+
+def _fullness(node: _Node) -> float:
+    limit = node.limit or node.machine
+    return (node.used or 0) / limit if limit else 0.0
+
+
+def _all_ok(said: Sequence[bool | None]) -> bool | None:
+    """Whether all that say anything say yes; None when none does."""
+    known = [one for one in said if one is not None]
+    return all(known) if known else None
+
+
+def _local(log_folder: Path | None, snapshots: Path | None) -> tuple[int | None, float | None, str]:
+    """Free bytes of the log's disk, the age of the newest index snapshot, and what is known to be lost of the log."""
+    try:
+        free = None if log_folder is None else shutil.disk_usage(log_folder).free
+    except OSError:
+        free = None
+    written: list[float] = []
+    for path in snapshots.glob("[!.]*") if snapshots is not None else ():
+        try:
+            written.append(path.stat().st_mtime)
+        except FileNotFoundError:
+            pass  # pruned meanwhile
+    age_s = max(0.0, time.time() - max(written)) if written else None
+    return free, age_s, "" if log_folder is None else trouble(log_folder)

@@ -1,0 +1,113 @@
+"""Looks at the vital signs about once a second, and keeps writes out while there is too much already."""
+
+import asyncio
+import logging
+import time
+from contextlib import AbstractContextManager
+
+from redis.exceptions import RedisError
+
+from ingest.errors import LogUnavailable, Overloaded
+from ingest.platform.tasks import end
+from projections.health.pressure import Ceilings, Pressure, decide, memory_told, needed_to_write, room
+from projections.health.readiness import Readiness, readiness, unavailable
+from projections.health.room import Room
+from projections.health.vitals import Sample, Vitals
+
+logger = logging.getLogger(__name__)
+
+EVERY_S = 1.0
+PARTITIONS_A_SECOND = 64
+"""A look costs up to 0.4 ms of this process for each partition; logs with more of them are looked at less often."""
+WITHIN_S = 2.0
+"""A server that takes longer to answer is taken to be away."""
+KEPT_S = 30.0
+"""For so long the last pressure stands while nobody can look; writes fail by themselves then, or go to a server that
+came back with less in it."""
+
+
+class Watch:
+    """The newest sample of a process, and what follows from it. Start it, or call `look`."""
+
+    def __init__(self, vitals: Vitals, ceilings: Ceilings) -> None:
+        self._vitals, self.ceilings = vitals, ceilings
+        self.kept_s = KEPT_S
+        self._every_s = max(EVERY_S, vitals.partitions / PARTITIONS_A_SECOND)
+        self._one_look = asyncio.Lock()
+        self._looked_at = 0.0
+        self._task: asyncio.Task[None] | None = None
+        self._room = Room()
+        self.sample: Sample | None = None
+        """The newest; None before the first, and after KEPT_S without one."""
+        self.pressure: Pressure | None = None
+        """What holds writes back; None for nothing."""
+        self.readiness: Readiness = unavailable("nobody has looked yet")
+        """What the last look amounts to, or that it failed."""
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._task = asyncio.create_task(self._look_for_ever(), name="watch")
+
+    async def aclose(self) -> None:
+        """Look no more."""
+        if self._task is not None:
+            await end(self._task)
+
+    def check(self) -> None:
+        """Raise Overloaded while a ceiling holds writes back."""
+        held = self.pressure
+        if held is not None:
+            raise Overloaded(held.reason, held.retry_after_s, held.causes[0])
+
+    def taken(self, events: int, size: int) -> AbstractContextManager[None]:
+        """Count a write of so many bytes while it is under way. Raises Overloaded when there is no room for it."""
+        dimensions = self.sample.dimensions if self.sample is not None else 0
+        return self._room.taken(needed_to_write(events, size, dimensions))
+
+    async def look(self) -> Sample:
+        """Take a sample and act on it; looks at the same time share one. Raises LogUnavailable."""
+        asked_at = time.monotonic()
+        async with self._one_look:
+            if self.sample is None or self._looked_at < asked_at:
+                await self._look()
+            assert self.sample is not None
+            return self.sample
+
+    async def _look(self) -> None:
+        started, began = time.monotonic(), self._room.begin_look()
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                sample = await self._vitals.sample()
+        except (RedisError, OSError) as error:
+            self._lost(started, str(error) or f"nothing within {WITHIN_S:g} s")
+            raise LogUnavailable(f"the log's server does not answer: {error}") from error
+        except Exception as error:  # a fault of ours, but the last look must not stand for ever
+            self._lost(started, repr(error))
+            raise
+        self._looked_at, self.sample = started, sample
+        self._room.looked(began, room(sample, self.ceilings), memory_told(sample, self.ceilings))
+        self._hold(decide(sample, self.ceilings, self.pressure))
+        self.readiness = readiness(sample, self.pressure)
+
+    def _lost(self, at: float, why: str) -> None:
+        self.readiness = unavailable(why)
+        if at - self._looked_at > self.kept_s:
+            self.sample = self.pressure = None
+            self._room.forget()
+
+    def _hold(self, pressure: Pressure | None) -> None:
+        if pressure is not None and (self.pressure is None or pressure.causes != self.pressure.causes):
+            logger.warning("writes are refused: %s", pressure.reason)
+        elif pressure is None and self.pressure is not None:
+            logger.info("writes are taken again")
+        self.pressure = pressure
+
+    async def _look_for_ever(self) -> None:
+        while True:
+            try:
+                await self.look()
+            except LogUnavailable as error:
+                logger.debug("the vital signs are not known: %s", error)
+            except Exception:  # the next look may do better
+                logger.exception("the vital signs cannot be read")
+            await asyncio.sleep(self._every_s)

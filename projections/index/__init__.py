@@ -1,1 +1,0 @@
-"""The index replica: lexical and vector candidates, filters, exact scoring, snapshots."""

@@ -1,0 +1,1 @@
+"""What checks and rebuilds: rebuilds, reconciling, manifests, receipts, dead letters, backup."""

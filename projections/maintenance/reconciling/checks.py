@@ -1,0 +1,231 @@
+"""The checks of one partition, in bounded batches; what they find is looked at again, and repaired, one by one.
+
+Documents and listings are read while the partition goes on, so a first look may be wrong: only what a repair's own
+transaction confirms is counted. Memory: DOCUMENTS_PER_READ documents, and the ids of the partition's searchable ones.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ingest.errors import UnreadableEvent
+from ingest.events.envelope import Recorded, decode
+from ingest.events.memory import MemoryRecorded
+from ingest.events.observation import ObservationRecorded
+from ingest.events.routing import route_of
+from ingest.ids import MEMORY, OBSERVATION, DocumentId, document_id
+from ingest.log.event_log import EventLog
+from ingest.log.keys import CONSUMER_GROUP, PartitionKeys
+from ingest.log.position import START, Position
+from ingest.platform.connections import Client
+from projections.documents.document import Searched, index_entry, listings
+from projections.documents.searchable import searchable_text
+from projections.folds.fold import documents_of
+from projections.maintenance.dead_letters import dead_letter, discarded_letter
+from projections.maintenance.reconciling.known import Known, Newest, known_to_index
+from projections.maintenance.reconciling.repairs import Repairs
+from projections.maintenance.reconciling.report import Findings
+from projections.search.reading import Unfollowable
+from projections.store.redis_store import RedisStore
+
+DOCUMENTS_PER_READ = 200
+MEMBERS_PER_READ = 500
+SAMPLES = 20
+"""Places in the log whose next event is looked at in a run."""
+PENDING_PER_READ = 100
+PAUSES_S = (0.0, 0.5, 1.0, 2.0, 4.0)
+"""Between looks for the snapshot up to which a feed was trimmed."""
+
+
+class Searchable(NamedTuple):
+    """Ids of documents that belong into the index, and of those that have a text to embed."""
+
+    names: set[str]
+    with_text: set[str]
+
+
+class PartitionCheck:
+    """Looks at one partition's live generation."""
+
+    def __init__(
+        self, redis: Client, log: EventLog, partition: int, model: str, dimensions: int, snapshot: Newest
+    ) -> None:
+        self._redis, self._log, self._newest = redis, log, snapshot
+        self._model, self._dimensions = model, dimensions
+        self._partition = PartitionKeys(partition)
+
+    async def run(self, now_ms: int) -> Findings:
+        """Every check, in turn; repairs what is safe to repair."""
+        generation = int(await self._redis.get(self._partition.generation) or 1)
+        self._store = RedisStore(self._redis, self._partition, generation, None)
+        self._keys = self._store.keys
+        self._repairs = Repairs(self._redis, self._partition, generation)
+        found = Findings(partition=self._partition.partition, found={}, first={})
+        searchable = await self._documents(found)
+        await self._listings(found)
+        await self._index(found, searchable, now_ms)
+        await self._embed_queue(found)
+        checkpoint = await self._store.checkpoint()
+        await self._pending(found, checkpoint)
+        await self._sample(found, checkpoint, random.Random(now_ms))
+        return found
+
+    async def _documents(self, found: Findings) -> Searchable:
+        """Each document is in every listing that it should be in; returns the ids of the searchable ones."""
+        searchable = Searchable(set(), set())
+        for prefix in (self._keys.doc(""), self._keys.row("")):
+            waiting: list[DocumentId] = []
+            async for key in self._redis.scan_iter(match=f"{prefix}*", count=1000):
+                waiting.append(DocumentId(key.decode().removeprefix(prefix)))
+                if len(waiting) >= DOCUMENTS_PER_READ:
+                    await self._listed(found, waiting, searchable)
+                    waiting = []
+            await self._listed(found, waiting, searchable)
+        return searchable
+
+    async def _listed(self, found: Findings, names: Sequence[DocumentId], searchable: Searchable) -> None:
+        documents = await self._store.load(names)
+        found.documents += len(documents)
+        for name, document in documents.items():
+            if isinstance(document, Searched):
+                searchable.names.add(name)
+                if searchable_text(document).strip():
+                    searchable.with_text.add(name)
+        wanted = [(name, *pair) for name, document in documents.items() for pair in listings(document)]
+        if not wanted:
+            return
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for _, listing, member in wanted:
+                pipe.zmscore(self._keys.listing(listing), [member])
+            scores = await pipe.execute()
+        for (name, listing, member), score in zip(wanted, scores, strict=True):
+            if score[0] is None and await self._repairs.list_document(name, listing, member):
+                found.note("missing_from_listing", f"{name} in {listing!r}")
+
+    async def _listings(self, found: Findings) -> None:
+        """No listing names a document that is missing, or that belongs elsewhere by now."""
+        prefix = self._keys.listing("")
+        async for key in self._redis.scan_iter(match=f"{prefix}*", count=1000):
+            start, listing = 0, key.decode().removeprefix(prefix)
+            while page := await self._members(key.decode(), start):
+                start += len(page)
+                names = {DocumentId(member.rpartition("|")[2]) for member in page}
+                documents = await self._store.load(names)
+                for member in page:
+                    name = DocumentId(member.rpartition("|")[2])
+                    right = (listing, member) in listings(documents.get(name))
+                    if not right and await self._repairs.unlist(name, listing, member):
+                        found.note("stale_in_listing", f"{member!r} in {listing!r}")
+                        start -= 1
+
+    async def _members(self, key: str, start: int) -> list[str]:
+        stored: list[bytes] = await self._redis.zrange(key, start, start + MEMBERS_PER_READ - 1)
+        return [member.decode() for member in stored]
+
+    async def _index(self, found: Findings, searchable: Searchable, now_ms: int) -> None:
+        """What is searchable is in the index of a replica that starts now, with its vectors, and nothing else is."""
+        waiting = {raw.decode() for raw in await self._redis.zrange(self._keys.embed_queue, 0, -1)}
+        try:
+            known = await self._known()
+        except Unfollowable as error:
+            found.not_compared = str(error)
+            return
+        for name in sorted(searchable.names - known.names):
+            if await self._repairs.announce(DocumentId(name), missing=True):
+                found.note("missing_from_index", name)
+        for name in sorted(known.names - searchable.names):
+            if await self._repairs.announce(DocumentId(name), missing=False):
+                found.note("stale_in_index", name)
+        if (
+            self._dimensions
+        ):  # one that is embedded meanwhile waited before, or has its vectors in the feed that was read
+            for name in sorted(searchable.with_text - known.embedded - waiting):
+                if await self._repairs.embed(DocumentId(name), now_ms):
+                    found.note("vector_missing", name)
+
+    async def _known(self) -> Known:
+        """What the newest snapshot and the feed amount to; a snapshot that is written meanwhile is read instead.
+
+        Raises Unfollowable where feed and snapshots do not meet for longer than it takes to put one in place.
+        """
+        for pause_s in PAUSES_S:
+            try:
+                return await known_to_index(
+                    self._redis, self._partition.partition, await self._newest.names(), self._model
+                )
+            except Unfollowable:
+                self._newest.forget()
+                await asyncio.sleep(pause_s)
+        return await known_to_index(self._redis, self._partition.partition, await self._newest.names(), self._model)
+
+    async def _embed_queue(self, found: Findings) -> None:
+        start = 0
+        while page := await self._members(self._keys.embed_queue, start):
+            start += len(page)
+            documents = await self._store.load([DocumentId(name) for name in page])
+            for name in page:
+                gone = index_entry(documents.get(DocumentId(name))) is None
+                if gone and await self._repairs.do_not_embed(DocumentId(name)):
+                    found.note("stale_in_embed_queue", name)
+                    start -= 1
+
+    async def _pending(self, found: Findings, checkpoint: Position) -> None:
+        """Entries that are applied are acknowledged: else they count as lag for ever."""
+        groups: list[dict[str, Any]] = []
+        if await self._redis.xlen(self._partition.log):
+            groups = await self._redis.xinfo_groups(self._partition.log)
+        if CONSUMER_GROUP.encode() not in [one["name"] for one in groups] or checkpoint == START:
+            return
+        while True:
+            rows: list[dict[str, Any]] = await self._redis.xpending_range(
+                self._partition.log, CONSUMER_GROUP, min="-", max=str(checkpoint), count=PENDING_PER_READ
+            )
+            places = [row["message_id"].decode() for row in rows]
+            if not places:
+                return
+            # they are applied, whoever was given them: acknowledging one twice changes nothing
+            await self._redis.xack(self._partition.log, CONSUMER_GROUP, *places)
+            for place in places:
+                found.note("pending_behind_checkpoint", place)
+
+    async def _sample(self, found: Findings, checkpoint: Position, chance: random.Random) -> None:
+        """Events at random places of the log have left a document, a tombstone or a mark, or are dead letters."""
+        first = await self._log.read(self._partition.partition, START, 1)
+        if not first or first[0].position > checkpoint:
+            return
+        seen: set[Position] = set()
+        for _ in range(SAMPLES):
+            after = Position(chance.randint(first[0].position.ms - 1, checkpoint.ms), 0)
+            for entry in await self._log.read(self._partition.partition, after, 1):
+                if entry.position > checkpoint or entry.position in seen or not entry.payload:
+                    continue
+                seen.add(entry.position)
+                try:
+                    event = decode(entry.payload, entry.position)
+                except UnreadableEvent:
+                    continue  # a dead letter, or soon one
+                found.events_sampled += 1
+                if not await self._left_something(event):
+                    found.note("document_missing", f"{event.envelope.type} at {entry.position}")
+
+    async def _left_something(self, event: Recorded) -> bool:
+        own = _own_document(event)
+        if await self._store.load([own] if own else documents_of([event])):
+            return True
+        if not own and not documents_of([event]):
+            return True
+        letter = await dead_letter(self._redis, self._keys, event.position)
+        return letter is not None or await discarded_letter(self._redis, self._partition, event.position) is not None
+
+
+def _own_document(event: Recorded) -> DocumentId | None:
+    """The document that an event makes by itself, or its tombstone; None where what it leaves depends on others."""
+    route = route_of(event.envelope, event.data)
+    match event.data:
+        case ObservationRecorded():
+            return document_id(OBSERVATION, route, event.envelope.event_id)
+        case MemoryRecorded():
+            return document_id(MEMORY, route, event.envelope.event_id)
+        case _:
+            return None

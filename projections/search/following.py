@@ -1,0 +1,201 @@
+"""Following the change feeds: applies every partition's to one index, in that index's thread.
+
+Where a feed does not tell all that the index lacks, the partition is compared with its documents (see `comparing`),
+while its feed is followed on. Comparisons are made one after the other, those first that reads wait for.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from ingest.log.keys import PartitionKeys
+from ingest.log.position import START, Position
+from ingest.platform.connections import Client
+from projections.search.comparing import Comparison, begin, compare
+from projections.search.filters import facet
+from projections.search.loading import Loaded
+from projections.search.reading import (
+    InThread,
+    Read,
+    Unfollowable,
+    apply_entries,
+    apply_steps,
+    end_of_feed,
+    live_generation,
+    read_feed,
+)
+from projections.search.snapshots import FeedPosition
+from projections.store.feed import Switched, Vectors
+
+logger = logging.getLogger(__name__)
+
+BLOCK_MS = 1000
+COMMIT_EVERY_S = 2.0
+COMPARE_AGAIN_S = 2.0
+"""After a comparison that failed."""
+
+
+class Superseded(Exception):
+    """Another comparison of the partition has begun, or it is followed no more."""
+
+
+class Followers:
+    """What follows the feeds for one loaded index. `changed` is awaited when its positions have moved.
+
+    `in_background` runs what nobody waits for in the index thread, behind what `in_thread` is to run there.
+
+    `caught_up` gathers the partitions that have been read up to where their feed stood at first, and are complete.
+    """
+
+    def __init__(
+        self,
+        redis: Client,
+        live: Loaded,
+        caught_up: set[int],
+        in_thread: InThread,
+        in_background: InThread,
+        changed: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._redis, self._live, self._caught_up = redis, live, caught_up
+        self._in_thread, self._in_background, self._changed = in_thread, in_background, changed
+        self._committed_at = time.monotonic()
+        self._wanted = asyncio.Event()
+        self._reached: set[int] = set()
+        self.stopped = False
+
+    async def follow(self, partition: int) -> None:
+        """Follow a partition's feed, from one generation to the next."""
+        at = self._live.at
+        generation = await live_generation(self._redis, partition)
+        if generation != at[partition].generation:
+            why = f"generation {generation} is live, and the index is of generation {at[partition].generation}"
+            await self._begin_comparison(partition, why)
+        goal = await self._newest_feed_id(partition)
+        block_ms: int | None = None  # the first read tells whether the feed can be followed from here
+        while not self.stopped:
+            generation = at[partition].generation
+            try:
+                read = await read_feed(self._redis, partition, at[partition], block_ms)
+            except Unfollowable as error:
+                await self._begin_comparison(partition, str(error))
+                goal, block_ms = await self._newest_feed_id(partition), None
+                continue
+            if read.entries:
+                await self._apply(partition, read)
+            elif block_ms is None:
+                goal = START  # the end of the feed, though not the entry seen at the start: it was trimmed
+            else:
+                await self._commit_sometimes()
+            if at[partition].generation != generation:
+                goal = await self._newest_feed_id(partition)
+            block_ms = BLOCK_MS if await self._mark_reached(partition, goal) else None
+
+    async def compare(self) -> None:
+        """Make the comparisons that are wanted, for ever. One that fails is made again from its beginning."""
+        while True:
+            self._wanted.clear()
+            partition = min(self._live.comparisons, key=self._urgency, default=None)
+            if partition is None:
+                await self._wanted.wait()
+                continue
+            comparison = self._live.comparisons[partition]
+            try:
+                await self._compare(partition, comparison)
+            except Superseded:
+                continue
+            except (RedisError, OSError):
+                raise
+            except Exception as error:  # readers keep what there is
+                logger.exception("index: partition %d could not be compared with its documents", partition)
+                comparison.why = f"{error!r}; {comparison.why}"
+                await asyncio.sleep(COMPARE_AGAIN_S)
+
+    def _urgency(self, partition: int) -> tuple[bool, int]:
+        return self._live.comparisons[partition].complete, partition
+
+    async def _compare(self, partition: int, comparison: Comparison) -> None:
+        generation = self._live.at[partition].generation
+        in_thread = partial(self._in_background, self._if_current, partition, comparison)
+        await compare(self._redis, self._live.index, partition, generation, comparison, in_thread)
+        if self._live.comparisons.get(partition) is comparison:
+            del self._live.comparisons[partition]
+            if partition in self._reached:
+                self._caught_up.add(partition)
+            await self._changed()
+
+    def _if_current(self, partition: int, comparison: Comparison, work: Callable[..., Any], *args: Any) -> Any:
+        """Do a part of a comparison, in the index thread; raises Superseded where it is of the past."""
+        if self.stopped or self._live.comparisons.get(partition) is not comparison:
+            raise Superseded
+        return work(*args)
+
+    async def _begin_comparison(self, partition: int, why: str) -> None:
+        """Go on behind the end of the live feed, and have the documents compared: reads cannot rely on it till then."""
+        logger.warning("index: partition %d is compared with its documents: %s", partition, why)
+        at, comparison = await begin(self._redis, partition, why)
+        comparison.base = bool(await self._in_thread(self._live.index.facets.of, facet("partition", str(partition))))
+        self._caught_up.discard(partition)
+        self._reached.discard(partition)
+        self._live.comparisons[partition] = comparison
+        self._live.at[partition] = at
+        self._wanted.set()
+        await self._changed()
+
+    async def _mark_reached(self, partition: int, goal: Position) -> bool:
+        if partition in self._reached:
+            return True
+        if Position.parse(self._live.at[partition].feed) < goal:
+            return False
+        self._reached.add(partition)
+        if partition not in self._live.comparisons or self._live.comparisons[partition].complete:
+            self._caught_up.add(partition)
+        await self._changed()
+        return True
+
+    async def _newest_feed_id(self, partition: int) -> Position:
+        feed = PartitionKeys(partition).of_generation(self._live.at[partition].generation)
+        return Position.parse(await end_of_feed(self._redis, feed))
+
+    async def _apply(self, partition: int, read: Read) -> None:
+        comparison = self._live.comparisons.get(partition)
+        changed = None if comparison is None else comparison.changed
+        steps, switched = await self._in_thread(apply_entries, self._live.index, partition, read.entries, changed)
+        while steps:
+            changed = None if comparison is None else comparison.changed
+            in_thread = self._in_background if isinstance(steps[0][0], Vectors) else self._in_thread
+            switched = await in_thread(apply_steps, self._live.index, partition, steps, changed)
+        if switched is not None:
+            await self._go_on_in(partition, switched, read.then)
+            return
+        self._live.at[partition] = read.then
+        await self._changed()
+        await self._commit_sometimes()
+
+    async def _go_on_in(self, partition: int, switched: Switched, ended: FeedPosition) -> None:
+        """Follow the feed of the generation that is live now from where it stood when it became that.
+
+        Both covered the same position, so reads go on; the documents are compared, because they may differ.
+        """
+        why = f"generation {switched.generation} became live"
+        if not switched.feed:
+            await self._begin_comparison(partition, why)
+            return
+        earlier = self._live.comparisons.get(partition)
+        self._live.comparisons[partition] = Comparison(
+            why,
+            ended.position,
+            complete=earlier is None or earlier.complete,
+            base=earlier is None or earlier.base,
+        )
+        self._live.at[partition] = FeedPosition(generation=switched.generation, feed=switched.feed, covers=ended.covers)
+        self._wanted.set()
+
+    async def _commit_sometimes(self) -> None:
+        if time.monotonic() - self._committed_at > COMMIT_EVERY_S:
+            self._committed_at = time.monotonic()
+            await self._in_thread(self._live.index.commit)

@@ -1,0 +1,295 @@
+"""The index of one process: every searchable document, packed, with lexical and vector candidates and exact scoring.
+
+All of it belongs to one thread (see `ReplicaService`): a search sees the index between two changes, never half of one.
+"""
+
+from collections.abc import Container, Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from projections.documents.document import IndexEntry
+from projections.search.columns import Column
+from projections.search.filters import BitMap, Facets, entry_facets, facet, lexical_facets
+from projections.search.lexical import Lexical
+from projections.search.ranking import terms
+from projections.search.vectors import Vectors as VectorIndex
+from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors
+
+MAX_TAIL = 256
+"""Documents not committed to tantivy yet; a search looks at each of them, so they are few."""
+COLUMNS = (
+    "id_key", "partition", "author", "episode", "sequence", "occurred_ms", "recorded_ms", "retired_ms", "expires_ms",
+    "renewed_ms", "importance", "confidence",
+)  # fmt: skip
+"""The attributes of a replica that are columns, one row a document."""
+
+
+class Compared(NamedTuple):
+    """Ids of documents that were new to an index, and of those that have no vectors in it."""
+
+    inserted: list[str]
+    without_vectors: list[str]
+
+
+class IndexReplica:
+    """Applies the change feed; answers which documents match, and who is near whom."""
+
+    def __init__(self, folder: Path, dimensions: int, model: str) -> None:
+        self.model = model
+        self.lexical = Lexical(folder)
+        self.vectors = VectorIndex(dimensions)
+        self.facets = Facets()
+        self.ids: list[str] = []
+        self.ordinal_of: dict[str, int] = {}
+        self.terms: list[bytes] = []
+        self.facets_of: list[tuple[str, ...]] = []
+        self.authors: list[str] = []
+        self.author_of: dict[str, int] = {}
+        self.episode_of: dict[str, int] = {}
+        self.episodes: list[list[int]] = []
+        self.id_key: Column[np.uint64] = Column(np.uint64)
+        """The first eight bytes of the id, big endian: sorts as the ids do, as far as it goes."""
+        self.partition: Column[np.int16] = Column(np.int16)
+        self.author: Column[np.int32] = Column(np.int32)
+        self.episode: Column[np.int32] = Column(np.int32)
+        self.sequence: Column[np.int32] = Column(np.int32)
+        self.occurred_ms: Column[np.int64] = Column(np.int64)
+        self.recorded_ms: Column[np.int64] = Column(np.int64)
+        self.retired_ms: Column[np.int64] = Column(np.int64)
+        self.expires_ms: Column[np.int64] = Column(np.int64)
+        self.renewed_ms: Column[np.int64] = Column(np.int64)
+        self.importance: Column[np.float32] = Column(np.float32)
+        self.confidence: Column[np.float64] = Column(np.float64)
+        self.alive = BitMap()
+        self.tail: set[int] = set()
+        self.removed = 0
+        """Documents removed since it was made or loaded; what they said is in its files until it is compacted."""
+        self._uncommitted = False
+        self._holes: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self.alive)
+
+    def apply(self, partition: int, items: Iterable[FeedItem]) -> None:
+        """Apply feed items in order. Applying an item twice changes nothing."""
+        for item in items:
+            match item:
+                case Put(entry):
+                    self._put(partition, entry)
+                case Remove(name):
+                    self._remove(name)
+                case Vectors():
+                    self._set_vectors(item)
+                case Switched() | Cleared():
+                    pass  # the follower's business: nothing of a document changes by itself
+        self._settle()
+
+    def commit(self) -> None:
+        """Move the tail into the lexical index."""
+        if self._uncommitted:
+            self.lexical.commit()
+            self.tail.clear()
+            self._uncommitted = False
+
+    def take_vectors(self, other: "IndexReplica") -> int:
+        """Take the vectors of documents that say the same there, as `Put` lets them keep theirs; returns how many."""
+        taken = 0
+        for name, ordinal in self.ordinal_of.items():
+            place = other.ordinal_of.get(name)
+            if place is not None and self.terms[ordinal] == other.terms[place] and other.vectors.has(place):
+                self.vectors.put(ordinal, other.vectors.rows(place))
+                taken += 1
+        return taken
+
+    def put_unless(self, partition: int, entries: Iterable[IndexEntry], changed: Container[str]) -> Compared:
+        """Put documents as they were read, but those that `changed` since."""
+        inserted: list[str] = []
+        without: list[str] = []
+        for entry in entries:
+            if entry.id in changed:
+                continue
+            if entry.id not in self.ordinal_of:
+                inserted.append(entry.id)
+            self._put(partition, entry)
+            if not self.vectors.has(self.ordinal_of[entry.id]):
+                without.append(entry.id)
+        self._settle()
+        return Compared(inserted, without)
+
+    def give_vectors(self, terms_then: str, item: Vectors) -> None:
+        """Set the vectors of a document that has none, if its terms are still those that they were made of."""
+        ordinal = self.ordinal_of.get(item.id)
+        if ordinal is not None and self.terms[ordinal] == terms_then.encode() and not self.vectors.has(ordinal):
+            self._set_vectors(item)
+
+    def names_beyond(self, partition: int, known: Container[str]) -> list[str]:
+        """The documents of a partition that are not among the known."""
+        names = (self.ids[ordinal] for ordinal in self.facets.of(facet("partition", str(partition))))
+        return [name for name in names if name not in known]
+
+    def remove_unless(self, names: Iterable[str], changed: Container[str]) -> None:
+        """Remove documents, but those that `changed` since they were looked for."""
+        for name in names:
+            if name not in changed:
+                self._remove(name)
+        self._settle()
+
+    def sort_episodes(self, names: Iterable[str], rank: Mapping[str, int], done: set[int]) -> None:
+        """Sort the episodes of these documents by rank; those without one are newer. What is sorted joins `done`."""
+        for name in names:
+            ordinal = self.ordinal_of.get(name)
+            episode = -1 if ordinal is None else int(self.episode[ordinal])
+            if episode < 0 or episode in done:
+                continue
+            done.add(episode)
+            members = sorted(self.episodes[episode], key=lambda member: rank.get(self.ids[member], len(rank)))
+            self.episodes[episode] = members
+            self.sequence.values[members] = np.arange(len(members), dtype=np.int32)
+
+    def partition_of(self, name: str) -> int | None:
+        """The partition of a document; None when it is not here. The one question that any thread may ask."""
+        ordinal = self.ordinal_of.get(name)
+        return None if ordinal is None else int(self.partition[ordinal])
+
+    def terms_of(self, ordinal: int) -> list[str]:
+        """The document's terms, in order."""
+        return self.terms[ordinal].decode().split()
+
+    def author_terms(self, ordinals: NDArray[np.int64]) -> list[list[str]]:
+        """The terms of each document's author (its agent)."""
+        authors: list[int] = self.author.values[ordinals].tolist()
+        return [_name_terms(self.authors[author]) for author in authors]
+
+    def around(self, ordinal: int, reach: int) -> list[int]:
+        """The documents up to `reach` places before and after it in its episode, without itself."""
+        episode = int(self.episode[ordinal])
+        if episode < 0:
+            return []
+        members, place = self.episodes[episode], int(self.sequence[ordinal])
+        return members[max(0, place - reach) : place] + members[place + 1 : place + 1 + reach]
+
+    def _settle(self) -> None:
+        """What is left to do behind some changes, before a search."""
+        self._close_holes()
+        if len(self.tail) > MAX_TAIL:
+            self.commit()
+
+    def _put(self, partition: int, entry: IndexEntry) -> None:
+        known = self.ordinal_of.get(entry.id)
+        encoded = entry.terms.encode()
+        if known is not None and self.terms[known] == encoded:
+            self._update(known, entry)
+            return
+        if known is not None:
+            self._remove(entry.id)
+        ordinal = len(self.ids)
+        self.ids.append(entry.id)
+        self.ordinal_of[entry.id] = ordinal
+        self.id_key.append(_id_key(entry.id))
+        self.terms.append(encoded)
+        keys = entry_facets(partition, entry)
+        self.facets_of.append(keys)
+        self.partition.append(partition)
+        self.author.append(self._author(entry.agent_id))
+        self._join_episode(ordinal, entry.episode, known)
+        self.occurred_ms.append(entry.occurred_ms)
+        self.recorded_ms.append(entry.recorded_ms)
+        self.retired_ms.append(entry.retired_ms)
+        self.expires_ms.append(entry.expires_ms)
+        self.renewed_ms.append(entry.renewed_ms)
+        self.importance.append(entry.importance)
+        self.confidence.append(entry.confidence)
+        self.alive.add(ordinal)
+        self.facets.add(ordinal, keys)
+        self._file(ordinal)
+
+    def _update(self, ordinal: int, entry: IndexEntry) -> None:
+        """The same text: the vectors stay, and the lexical index hears only of facets that it knows."""
+        self.author[ordinal] = self._author(entry.agent_id)
+        self.occurred_ms[ordinal], self.recorded_ms[ordinal] = entry.occurred_ms, entry.recorded_ms
+        self.retired_ms[ordinal], self.expires_ms[ordinal] = entry.retired_ms, entry.expires_ms
+        self.renewed_ms[ordinal], self.confidence[ordinal] = entry.renewed_ms, entry.confidence
+        self.importance[ordinal] = entry.importance
+        before, keys = self.facets_of[ordinal], entry_facets(int(self.partition[ordinal]), entry)
+        self.facets.remove(ordinal, before)
+        self.facets.add(ordinal, keys)
+        self.facets_of[ordinal] = keys
+        if set(lexical_facets(before)) != set(lexical_facets(keys)):
+            self.lexical.remove(ordinal)
+            self._file(ordinal)
+
+    def _file(self, ordinal: int) -> None:
+        """Hand a document to the lexical index; until the next commit it is in the tail."""
+        self.lexical.add(ordinal, self.terms[ordinal].decode(), lexical_facets(self.facets_of[ordinal]))
+        self.tail.add(ordinal)
+        self._uncommitted = True
+
+    def _remove(self, name: str) -> None:
+        ordinal = self.ordinal_of.pop(name, None)
+        if ordinal is None:
+            return
+        self.removed += 1
+        self.alive.discard(ordinal)
+        self.tail.discard(ordinal)
+        self.facets.remove(ordinal, self.facets_of[ordinal])
+        self.facets_of[ordinal] = ()
+        self.ids[ordinal], self.terms[ordinal], self.id_key[ordinal] = "", b"", 0
+        if (episode := int(self.episode[ordinal])) >= 0:
+            self._holes.add(episode)
+        self.vectors.remove(ordinal)
+        self.lexical.remove(ordinal)
+        self._uncommitted = True
+
+    def _set_vectors(self, item: Vectors) -> None:
+        """A document's vectors, unless it is gone or another model made them.
+
+        The same ones again cost no insert: after a rebuild, all of them come again.
+        """
+        ordinal = self.ordinal_of.get(item.id)
+        if ordinal is not None and item.model == self.model and item.dimensions == self.vectors.dimensions:
+            rows = np.frombuffer(item.rows, dtype="<f2").reshape(-1, item.dimensions)
+            if not np.array_equal(rows, self.vectors.rows(ordinal)):
+                self.vectors.put(ordinal, rows.astype(np.float16))
+
+    def _author(self, name: str) -> int:
+        if name not in self.author_of:
+            self.author_of[name] = len(self.authors)
+            self.authors.append(name)
+        return self.author_of[name]
+
+    def _join_episode(self, ordinal: int, name: str, before: int | None) -> None:
+        """Last in its episode; with another text than `before`, the ordinal it had, in its old place there."""
+        if not name:
+            self.episode.append(-1)
+            self.sequence.append(0)
+            return
+        if name not in self.episode_of:
+            self.episode_of[name] = len(self.episodes)
+            self.episodes.append([])
+        episode = self.episode_of[name]
+        members = self.episodes[episode]
+        place = len(members)
+        if before is not None and int(self.episode[before]) == episode:
+            place = int(self.sequence[before])
+        members[place : place + 1] = [ordinal]
+        self.episode.append(episode)
+        self.sequence.append(place)
+
+    def _close_holes(self) -> None:
+        """Those left of an episode become neighbours, as in an index that never had the removed ones."""
+        for episode in self._holes:
+            members = [member for member in self.episodes[episode] if member in self.alive]
+            self.episodes[episode] = members
+            self.sequence.values[members] = np.arange(len(members), dtype=np.int32)
+        self._holes.clear()
+
+
+def _id_key(name: str) -> int:
+    return int.from_bytes(name.encode()[:8].ljust(8, b"\0"))
+
+
+def _name_terms(name: str) -> list[str]:
+    return terms(name) if name else []

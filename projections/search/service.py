@@ -1,0 +1,381 @@
+"""The index replica of a process: starts from the newest snapshot, follows every partition's feed, answers searches.
+
+One thread owns the index; the event loop only hands it work. What a reader may rely on: a search that waited for a
+position sees every document up to it.
+
+When a purge asks for it (PURGED), or another embedder is live, the replica loads a snapshot that fits beside the index
+that it has, which goes on answering, brings it up to where the old one stands, and only then changes over and deletes
+the old one's files. Until then both are in memory. The embedder changes with the index, in one step.
+
+Nothing else takes the index away from its readers: where a feed cannot be followed, or another generation became live,
+the partition is compared with its documents in the index that there is (see `following`).
+"""
+
+import asyncio
+import logging
+import shutil
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from redis.exceptions import RedisError
+
+from ingest.errors import ProjectionBehind
+from ingest.log.keys import PURGED
+from ingest.log.position import START, Position, Token
+from ingest.platform.connections import Client
+from ingest.platform.tasks import end
+from projections.embedding.embedder import Embedder
+from projections.embedding.live import Embedders
+from projections.health.lag import entries_behind
+from projections.search import presence
+from projections.search.comparing import Comparison
+from projections.search.following import Followers
+from projections.search.loading import Loaded, Loader
+from projections.search.replica import IndexReplica
+from projections.search.search import Filter, Hit, Question, search
+from projections.search.snapshots import FeedPosition
+
+logger = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+RETRY_S = 1.0
+LAG_EVERY_S = 0.5
+LOOK_EVERY_S = 0.5
+"""For a purge, or another embedder."""
+LOAD_AGAIN_S = 2.0
+"""After a look that found no such snapshot: to find that one is damaged takes reading all of it."""
+SIGN_OFF_S = 1.0
+READ_WAIT_S = 1.0
+"""How long a read waits for what it names, unless a replica is told otherwise."""
+
+
+class OtherModel(Exception):
+    """A question's vector was made by another model than the index's vectors: make it again."""
+
+
+class ReplicaService:
+    """Keeps one IndexReplica up to date. `redis` needs one connection a partition for blocking reads."""
+
+    def __init__(
+        self,
+        redis: Client,
+        partitions: int,
+        work: Path,
+        snapshot_folder: Path,
+        embedders: Embedders,
+        name: str = "",
+        read_wait_s: float = READ_WAIT_S,
+    ) -> None:
+        """`work` is a folder for this replica alone; `name`, among all replicas, is that folder's if none is given."""
+        self._redis, self._partitions = redis, partitions
+        self._loader = Loader(redis, partitions, work, snapshot_folder)
+        self.embedders = embedders
+        self._thread = ThreadPoolExecutor(1, "index")
+        self._one_change = asyncio.Lock()
+        """Of all that change the index, one waits for its thread at a time: a search waits for no more than that."""
+        self._one_in_background = asyncio.Lock()
+        """Of comparisons and vectors, one waits for its turn among the changes: what was written goes first."""
+        self._live: Loaded | None = None
+        self._changed = asyncio.Condition()
+        self._caught_up: set[int] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._following: list[asyncio.Task[Any]] = []
+        self._closing = False
+        self._was_ready = False
+        self._fault: str | None = None
+        self._purged = ""
+        self._announced = ""
+        """The snapshot before which nothing is left in this replica's memory or files."""
+        self.name = name or work.name
+        self._read_wait_s = read_wait_s
+        self.lag: dict[int, int] = {}
+        """Log entries not projected yet, by partition that is behind, as of less than a second ago."""
+
+    @property
+    def ready(self) -> bool:
+        """True once every partition is complete, and has been read up to where its feed stood at the start."""
+        return self._fault is None and len(self._caught_up) == self._partitions
+
+    @property
+    def partly(self) -> bool:
+        """Whether the index has been ready, and is not now for some of its partitions alone: the others are served."""
+        return self._was_ready and self._fault is None and not self.ready
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps the index from being ready, beside its start."""
+        if self._fault is not None or self._live is None:
+            return self._fault
+        return _account({one: of for one, of in self._live.comparisons.items() if not of.complete})
+
+    @property
+    def embedder(self) -> Embedder:
+        """What made the vectors of the index."""
+        return self.embedders.current if self._live is None else self._live.embedder
+
+    @property
+    def documents(self) -> int:
+        """How many documents are indexed."""
+        return 0 if self._live is None else len(self._live.index)
+
+    @property
+    def removed(self) -> int:
+        """Documents removed from the index since it was loaded; what they said is in its files until it is purged."""
+        return 0 if self._live is None else self._live.index.removed
+
+    @property
+    def snapshot(self) -> str:
+        """The snapshot that the index started from; "" for none."""
+        return "" if self._live is None else self._live.snapshot
+
+    @property
+    def applied(self) -> dict[int, Position]:
+        """The log position covered, by partition; the beginning for one whose documents are being compared."""
+        unsure = self._unsure
+        return {partition: START if partition in unsure else at.position for partition, at in self.at.items()}
+
+    @property
+    def comparing(self) -> list[int]:
+        """The partitions that are, or wait to be, compared with their documents."""
+        return [] if self._live is None else sorted(self._live.comparisons)
+
+    @property
+    def _unsure(self) -> Collection[int]:
+        """Partitions of which the index may lack what its position covers."""
+        if self._live is None:
+            return ()
+        return [partition for partition, comparison in self._live.comparisons.items() if not comparison.complete]
+
+    @property
+    def at(self) -> dict[int, FeedPosition]:
+        """Where the replica stands in every feed; at the beginning while nothing is loaded."""
+        if self._live is None:
+            return {partition: FeedPosition() for partition in range(self._partitions)}
+        return dict(self._live.at)
+
+    def start(self) -> None:
+        """Begin to load and follow."""
+        self._tasks = [
+            asyncio.create_task(self._run(), name="index-replica"),
+            asyncio.create_task(self._keep_measuring_lag(), name="lag"),
+        ]
+
+    async def aclose(self) -> None:
+        """Stop following; removes the working copy."""
+        self._closing = True
+        await end(*self._tasks)
+        await end(*self._following)
+        self._thread.shutdown(wait=True)
+        self._live = None
+        await asyncio.to_thread(self._loader.close)
+        try:
+            async with asyncio.timeout(SIGN_OFF_S):
+                await presence.sign_off(self._redis, self.name)
+        except (RedisError, OSError) as error:
+            logger.debug("could not sign off: %s", error)
+
+    async def wait_for(self, token: Token, timeout_s: float | None = None) -> None:
+        """Return once everything the token covers is searchable.
+
+        Raises ProjectionBehind after `timeout_s`; None is as long as this replica's reads wait.
+        """
+        token.check(self._partitions)
+        if token.covered_by(self.applied):
+            return
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(self._read_wait_s if timeout_s is None else timeout_s), self._changed:
+                await self._changed.wait_for(lambda: token.covered_by(self.applied))
+        except TimeoutError:
+            waited = time.monotonic() - started
+            raise ProjectionBehind(waited, await self.measure_lag()) from None
+
+    async def changed(self, at: Token) -> None:
+        """Return once something behind `at` is covered, in any partition."""
+        async with self._changed:
+            await self._changed.wait_for(
+                lambda: any(place > at.get(partition, START) for partition, place in self.applied.items())
+            )
+
+    async def wait_ready(self, timeout_s: float) -> None:
+        """Return once `ready`; raises ProjectionBehind after `timeout_s`."""
+        try:
+            async with asyncio.timeout(timeout_s), self._changed:
+                await self._changed.wait_for(lambda: self.ready)
+        except TimeoutError:
+            raise ProjectionBehind(timeout_s, await self.measure_lag()) from None
+
+    async def search(self, question: Question, allowed: Filter) -> list[Hit]:
+        """Search the index as it stands.
+
+        Raises ProjectionBehind before the first load is done and, at the start, while nothing is known of a partition;
+        OtherModel when its vectors are not of `question.model`.
+        """
+        if self._live is None or (not self._was_ready and self._lacks_a_partition(self._live)):
+            raise ProjectionBehind(0.0, await self.measure_lag())
+        if question.vector is not None and question.model not in ("", self._live.index.model):
+            raise OtherModel
+        return await self.in_index_thread(search, self._live.index, question, allowed)
+
+    @staticmethod
+    def _lacks_a_partition(live: Loaded) -> bool:
+        return any(not one.complete and not one.base for one in live.comparisons.values())
+
+    def partition_of(self, name: str) -> int | None:
+        """In which partition a document is, as far as the index knows; a hint, since it may change meanwhile."""
+        return None if self._live is None else self._live.index.partition_of(name)
+
+    async def measure_lag(self) -> dict[int, int]:
+        """Log entries that are not projected yet, by partition that is behind; also refreshes `lag`."""
+        self.lag = await entries_behind(self._redis, self._partitions)
+        return self.lag
+
+    async def in_index_thread(self, work: Callable[..., Result], *args: Any) -> Result:
+        """Run something in the thread that owns the index."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
+
+    async def _change_index(self, work: Callable[..., Result], *args: Any) -> Result:
+        async with self._one_change:
+            return await self.in_index_thread(work, *args)
+
+    async def _change_in_background(self, work: Callable[..., Result], *args: Any) -> Result:
+        async with self._one_in_background:
+            return await self._change_index(work, *args)
+
+    @property
+    def index(self) -> IndexReplica:
+        """The index; touch it in the index thread only."""
+        if self._live is None:
+            raise ProjectionBehind(0.0, {})
+        return self._live.index
+
+    async def _keep_measuring_lag(self) -> None:
+        while True:
+            try:
+                await self.measure_lag()
+                await self._beat()
+            except (RedisError, OSError) as error:
+                logger.debug("lag is not known: %s", error)
+            await asyncio.sleep(LAG_EVERY_S)
+
+    async def _beat(self) -> None:
+        """Say that this replica is up and what it holds; hear whether that is too old."""
+        self._purged = (await self._redis.get(PURGED) or b"").decode()
+        await presence.announce(self._redis, self.name, self._announced)
+
+    async def _run(self) -> None:
+        while not self._closing:
+            try:
+                if self._live is None:
+                    await self._load()
+                self._fault = None
+                if (fresh := await self._follow_all()) is not None:
+                    await self._replace(fresh)
+                continue
+            except (RedisError, OSError) as error:  # nothing is lost: the followers go on where they stopped
+                self._fault = f"Redis is away: {error}"
+                logger.warning("index: %s", self._fault)
+            except Exception as error:
+                self._live, self._fault = None, f"the index failed: {error!r}"
+                self._was_ready = False
+                logger.exception("index: loading again after a fault")
+            await asyncio.sleep(RETRY_S)
+
+    async def _load(self) -> None:
+        """Start from the newest usable snapshot, else empty."""
+        self._caught_up.clear()
+        await self._beat()  # before it is chosen: a purge must wait for whoever may have chosen an older one
+        live = await self._loader.newest(await self.embedders.refresh())
+        self._live, self._announced = live, live.snapshot
+
+    async def _follow_all(self) -> Loaded | None:
+        """Follow every feed until something goes wrong, or until what takes its place is loaded, which is returned."""
+        live = self._live
+        assert live is not None
+        feeds = Followers(
+            self._redis, live, self._caught_up, self._change_index, self._change_in_background, self._notify
+        )
+        followers = [
+            asyncio.create_task(feeds.follow(partition), name=f"feed-{partition}")
+            for partition in range(self._partitions)
+        ]
+        comparing = asyncio.create_task(feeds.compare(), name="index-replica-comparing")
+        newer = asyncio.create_task(self._newer(live), name="index-replica-newer")
+        self._following = [*followers, comparing, newer]
+        try:
+            done, _ = await asyncio.wait(self._following, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            return newer.result() if newer in done else None
+        finally:
+            feeds.stopped = True
+            await end(*self._following)
+            self._following = []
+
+    async def _newer(self, live: Loaded) -> Loaded:
+        """What a purge, or a change of the embedder, wants in the place of `live`, nearly caught up."""
+        told, again_at = "", 0.0
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            embedder = await self.embedders.refresh()
+            same = (embedder.model, embedder.dimensions) == (live.index.model, live.index.vectors.dimensions)
+            if same:  # had from elsewhere, perhaps
+                live.embedder = embedder
+            if same and self._purged <= live.snapshot:
+                continue
+            if time.monotonic() < again_at:
+                continue
+            fresh = await self._loader.at_least(self._purged, embedder, live.folder)
+            if fresh is not None:
+                await self._loader.catch_up(fresh, live)
+                return fresh
+            again_at = time.monotonic() + LOAD_AGAIN_S
+            trouble = f"no usable snapshot {self._purged} or later has vectors of {embedder.model}"
+            if trouble != told:
+                left = "erased documents are still in its files" if same else f"it searches with {live.index.model}"
+                logger.warning("index: %s: %s", left, trouble)
+                told = trouble
+
+    async def _replace(self, fresh: Loaded) -> None:
+        """Change over to `fresh`, once it has all that the old index has; then delete the old one.
+
+        The followers have stopped, so no position ever steps back: who waited for one finds it in either index.
+        """
+        live = self._live
+        assert live is not None
+        await self._loader.catch_up(fresh, live)
+        old = [live]
+        del live
+        self._live = fresh
+        self._caught_up.update(range(self._partitions))
+        await self._notify()
+        await self.in_index_thread(_discard, old)  # behind the last search of it
+        self._announced = fresh.snapshot
+        logger.info("index: started again from snapshot %s, of %s", fresh.snapshot, fresh.index.model)
+
+    async def _notify(self) -> None:
+        self._was_ready = self._was_ready or self.ready
+        async with self._changed:
+            self._changed.notify_all()
+
+
+def _account(comparisons: Mapping[int, Comparison]) -> str | None:
+    """What is to be known of the comparisons that reads wait for; None when there are none."""
+    if not comparisons:
+        return None
+    names = ", ".join(map(str, sorted(comparisons)))
+    done = sum(one.done for one in comparisons.values())
+    first = comparisons[min(comparisons)]
+    return (
+        f"the index of partitions {names} is being made from their documents ({done:,} so far), "
+        f"until then some may be missing or out of date: {first.why}"
+    )
+
+
+def _discard(old: list[Loaded]) -> None:
+    """Free an index, the last reference to which is in `old`: here, because it takes a while; delete its folder."""
+    folder = old.pop().folder
+    shutil.rmtree(folder, ignore_errors=True)

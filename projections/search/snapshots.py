@@ -1,0 +1,257 @@
+"""Snapshots of the index: a folder that a replica can start from instead of reading the whole feed. Always disposable.
+
+A snapshot is complete once its folder has its final name; it is written beside and renamed. Its manifest says which
+model its vectors are of and where in every partition's feed it stands; a file that was altered is refused by its hash.
+"""
+
+import hashlib
+import logging
+import shutil
+import tempfile
+from collections.abc import Container, Mapping
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import zstandard
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ingest.errors import MnemologError
+from ingest.log.position import START, Position
+from projections.search.columns import Column
+from projections.search.filters import BitMap, Facets
+from projections.search.lexical import link_or_copy
+from projections.search.replica import COLUMNS, IndexReplica
+from projections.search.vectors import Vectors
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 2
+KEPT = 2
+"""Snapshots kept: the newest, and one more for a replica that is reading it."""
+_TEXTS = "texts.msgpack.zst"
+
+
+class UnusableSnapshot(MnemologError):
+    """A snapshot is of another format or model, torn, or altered; it is passed over."""
+
+    code = "unusable_snapshot"
+
+
+class FeedPosition(Struct, frozen=True, kw_only=True):
+    """Where a replica stands in one partition: feed entry read last, and the log position that covers."""
+
+    generation: int = 1
+    feed: str = "0-0"
+    covers: str = str(START)
+
+    @property
+    def position(self) -> Position:
+        """The log position covered."""
+        return Position.parse(self.covers)
+
+
+class Manifest(Struct, frozen=True, kw_only=True):
+    """What a snapshot is. `files` maps each file to the SHA-256 of its bytes, `digest` is that of all the rest here."""
+
+    format: int
+    name: str
+    model: str
+    dimensions: int
+    documents: int
+    partitions: dict[int, FeedPosition]
+    files: dict[str, str]
+    digest: str = ""
+
+    @property
+    def signed(self) -> "Manifest":
+        """The manifest with its digest."""
+        plain = msgspec.json.encode(replace(self, digest=""))
+        return replace(self, digest=hashlib.sha256(plain).hexdigest())
+
+
+class _Texts(Struct, array_like=True):
+    ids: list[str]
+    terms: list[bytes]
+    facets_of: list[tuple[str, ...]]
+    authors: list[str]
+    episode_names: list[str]
+    episodes: list[list[int]]
+    facets: dict[str, bytes]
+    alive: bytes
+
+
+def unwritable(folder: Path) -> str | None:
+    """Why no snapshot can be written into a folder; None where one can."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError as error:
+        return f"{folder} is not writable: {error}"
+
+
+def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name: str) -> Manifest:
+    """Write the index as snapshot `name` below `folder`. Runs in the thread that owns the index."""
+    index.commit()
+    folder.mkdir(parents=True, exist_ok=True)
+    work = folder / f".writing-{name}"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    index.lexical.copy_to(work / "lexical")
+    index.vectors.save(work)
+    for column in COLUMNS:
+        np.save(work / f"{column}.npy", getattr(index, column).values)
+    texts = _Texts(
+        index.ids, index.terms, index.facets_of, index.authors, list(index.episode_of), index.episodes,
+        index.facets.dump(), index.alive.serialize(),
+    )  # fmt: skip
+    (work / _TEXTS).write_bytes(zstandard.compress(msgspec.msgpack.encode(texts)))
+    manifest = Manifest(
+        format=FORMAT,
+        name=name,
+        model=index.model,
+        dimensions=index.vectors.dimensions,
+        documents=len(index),
+        partitions=dict(at),
+        files={str(path.relative_to(work)): _sha256(path) for path in sorted(work.rglob("*")) if path.is_file()},
+    ).signed
+    (work / "manifest.json").write_bytes(msgspec.json.encode(manifest))
+    work.rename(folder / name)
+    return manifest
+
+
+def newest(
+    folder: Path, model: str, dimensions: int | None = None, without: Container[Path] = ()
+) -> tuple[Path, Manifest] | None:
+    """The newest snapshot made with `model`, with vectors of `dimensions` if given; None when there is none.
+
+    Those in `without` are passed over.
+    """
+    for path in sorted(folder.glob("[!.]*"), reverse=True):
+        if path in without or (manifest := _manifest(path)) is None:
+            continue
+        alike = manifest.model == model and dimensions in (None, manifest.dimensions)
+        if manifest.format == FORMAT and alike:
+            return path, manifest
+    return None
+
+
+def _manifest(path: Path) -> Manifest | None:
+    try:
+        manifest = msgspec.json.decode((path / "manifest.json").read_bytes(), type=Manifest)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return manifest if manifest.digest in ("", manifest.signed.digest) else None
+
+
+def _model_of(path: Path) -> str | None:
+    manifest = _manifest(path)
+    return None if manifest is None else manifest.model
+
+
+def damage(path: Path, manifest: Manifest) -> str | None:
+    """What is wrong with the files of a snapshot; None for nothing. Reads all of it."""
+    try:
+        altered = [name for name, expected in manifest.files.items() if _sha256(path / name) != expected]
+    except OSError as error:
+        return f"{path} is incomplete: {error}"
+    return f"{path / altered[0]} was altered" if altered else None
+
+
+def load(path: Path, manifest: Manifest, work: Path, *, model: str = "", dimensions: int | None = None) -> IndexReplica:
+    """The index of a snapshot, working in the new folder `work`.
+
+    Raises UnusableSnapshot for an altered file, when the snapshot is pruned meanwhile, and when its vectors are not of
+    the `model` and `dimensions` that are wanted: vectors of two models must never be compared.
+    """
+    wanted = model or manifest.model, manifest.dimensions if dimensions is None else dimensions
+    if wanted != (manifest.model, manifest.dimensions):
+        raise UnusableSnapshot(
+            f"{path} has vectors of {manifest.model} with {manifest.dimensions} dimensions, "
+            f"not of {wanted[0]} with {wanted[1]}"
+        )
+    try:
+        shutil.rmtree(work, ignore_errors=True)
+        link_or_copy(path / "lexical", work)
+        for name, expected in manifest.files.items():
+            # the linked ones: tantivy takes a folder whose files went away for a new, empty index
+            inside = Path(name).relative_to("lexical") if name.startswith("lexical/") else None
+            if _sha256(path / name if inside is None else work / inside) != expected:
+                raise UnusableSnapshot(f"{path / name} was altered")
+        packed = zstandard.decompress((path / _TEXTS).read_bytes())
+        texts = msgspec.msgpack.decode(packed, type=_Texts)
+        index = IndexReplica(work, manifest.dimensions, manifest.model)
+        for column in COLUMNS:
+            setattr(index, column, Column.of(np.load(path / f"{column}.npy")))
+        index.vectors = Vectors.load(path, manifest.dimensions)
+    except UnusableSnapshot:
+        raise
+    except Exception as error:  # a damaged file makes each library raise something else
+        raise UnusableSnapshot(f"{path} is incomplete or damaged: {error!r}") from error
+    index.ids, index.terms, index.facets_of = texts.ids, texts.terms, texts.facets_of
+    index.ordinal_of = {name: ordinal for ordinal, name in enumerate(texts.ids) if name}
+    index.authors, index.episodes = texts.authors, texts.episodes
+    index.author_of = {name: place for place, name in enumerate(texts.authors)}
+    index.episode_of = {name: place for place, name in enumerate(texts.episode_names)}
+    index.facets, index.alive = Facets.load(texts.facets), BitMap.deserialize(texts.alive)
+    return index
+
+
+def names_of(path: Path) -> list[str]:
+    """The document ids in a snapshot, by ordinal; empty for one that is gone. Raises what a damaged file raises."""
+    packed = zstandard.decompress((path / _TEXTS).read_bytes())
+    return msgspec.msgpack.decode(packed, type=_Texts).ids
+
+
+def places_of(path: Path) -> list[tuple[str, int]]:
+    """The living documents of a snapshot with their partitions, by ordinal. Raises what a damaged file raises."""
+    names, partitions = names_of(path), np.load(path / "partition.npy").tolist()
+    return [(name, number) for name, number in zip(names, partitions, strict=True) if name]
+
+
+def load_newest(
+    folder: Path, model: str, work: Path, dimensions: int | None = None, least: str = ""
+) -> tuple[IndexReplica, Manifest] | None:
+    """The index of the newest usable snapshot made with `model`, working in the new folder `work`; None without one.
+
+    Those with names before `least` do not count. One that is damaged is passed over; so is one that was pruned while it
+    was read, which gave way to a newer one.
+    """
+    tried: set[Path] = set()
+    while (found := newest(folder, model, dimensions, tried)) is not None and found[1].name >= least:
+        try:
+            return load(*found, work, model=model, dimensions=dimensions), found[1]
+        except UnusableSnapshot as error:
+            logger.warning("index: %s; it is passed over", error)
+            shutil.rmtree(work, ignore_errors=True)
+            tried.add(found[0])
+    return None
+
+
+def discard_older(folder: Path, name: str, model: str) -> None:
+    """Delete the snapshots of a model that are older than the one of that name."""
+    for path in sorted(folder.glob("[!.]*")):
+        if path.name < name and _model_of(path) == model:
+            gone = path.with_name(f".pruned-{path.name}")
+            path.rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
+
+
+def prune(folder: Path, kept: int = KEPT) -> None:
+    """Delete all but the newest snapshots, and what an interrupted one left."""
+    complete = sorted(folder.glob("[!.]*"))
+    for path in complete[: max(0, len(complete) - kept)]:
+        # at once, so that nobody finds half of it
+        path.rename(path.with_name(f".pruned-{path.name}"))
+    for path in [*folder.glob(".writing-*"), *folder.glob(".pruned-*")]:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,1 @@
+"""Where documents, listings and the change feed are kept: Redis, and memory for tests and replays."""

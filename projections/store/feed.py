@@ -1,0 +1,93 @@
+"""The change feed: what index replicas must know of a partition, in order.
+
+An entry is written with the documents it tells of, in one transaction. It ends with the log position it covers, so a
+reader knows what it has applied even when nothing in the index changed. Vectors come later, in entries of their own.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from msgspec import Struct, msgpack
+
+from ingest.log.position import Position
+from projections.documents.document import IndexEntry, Searched, index_entry
+from projections.documents.observations import Observation
+from projections.documents.searchable import searchable_text
+from projections.folds.fold import Changes
+
+
+class Put(Struct, frozen=True, tag=1, array_like=True):
+    """A document is new or has changed. With the terms it had before, it keeps its vectors."""
+
+    entry: IndexEntry
+
+
+class Remove(Struct, frozen=True, tag=2, array_like=True):
+    """A document is gone."""
+
+    id: str
+
+
+class Vectors(Struct, frozen=True, tag=3, array_like=True):
+    """A document's vectors, one a chunk: unit length, float16 little endian, `2 * dimensions` bytes a row."""
+
+    id: str
+    model: str
+    dimensions: int
+    rows: bytes
+
+
+class Switched(Struct, frozen=True, tag=4, array_like=True):
+    """The last entry of this generation: readers go on with the feed of `generation`, behind its entry `feed`.
+
+    Both generations' documents were of the same position then. `feed` is "" where that is not known: see `comparing`.
+    """
+
+    generation: int
+    feed: str = ""
+
+
+class Cleared(Struct, frozen=True, tag=5, array_like=True):
+    """The feed was written anew, while its generation was not live: all there is follows."""
+
+
+FeedItem: TypeAlias = Put | Remove | Vectors | Switched | Cleared
+
+_encoder = msgpack.Encoder()
+_decoder = msgpack.Decoder(list[FeedItem])
+
+
+def entry_fields(items: list[FeedItem], covers: Position | None) -> dict[str, bytes]:
+    """The fields of one feed entry; `covers` is None for vectors, which cover no position."""
+    return {"p": str(covers).encode() if covers else b"", "c": encode_items(items)}
+
+
+def encode_items(items: Sequence[FeedItem]) -> bytes:
+    """The bytes of items, for an entry that a script appends."""
+    return _encoder.encode(items)
+
+
+def read_entry(fields: dict[bytes, bytes]) -> tuple[list[FeedItem], Position | None]:
+    """The items of one feed entry and the log position it covers."""
+    return _decoder.decode(fields[b"c"]), Position.parse(fields[b"p"]) if fields[b"p"] else None
+
+
+def feed_items(changes: Changes) -> list[FeedItem]:
+    """What replicas must know of a batch, in the order of the log."""
+    items: list[FeedItem] = []
+    for name, (before, after) in changes.documents.items():
+        if (entry := index_entry(after)) is not None:
+            items.append(Put(entry))
+        elif isinstance(before, Searched):
+            items.append(Remove(name))
+    return items
+
+
+def to_embed(changes: Changes) -> Iterable[tuple[str, int]]:
+    """The `(document id, priority)` of documents whose text is new: 0 for what was kept on purpose, 1 for the rest."""
+    for name, (before, after) in changes.documents.items():
+        if isinstance(after, Searched):
+            text = searchable_text(after)
+            known = isinstance(before, Searched) and searchable_text(before) == text
+            if text and not known:
+                yield name, 1 if isinstance(after, Observation) else 0

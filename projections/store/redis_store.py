@@ -1,0 +1,186 @@
+"""StateStore on Redis: one generation of one partition; everything a batch changes goes into one MULTI."""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+
+from redis.exceptions import WatchError
+
+from ingest.errors import LeaseLost
+from ingest.events.envelope import encode as encode_event
+from ingest.ids import DocumentId
+from ingest.log.event_log import Stored
+from ingest.log.keys import CONSUMER_GROUP, GenerationKeys, PartitionKeys
+from ingest.log.position import START, Position
+from ingest.log.redis_log import stub_member
+from ingest.log.scripts import members_of_parts
+from ingest.platform.connections import Client, Transaction
+from projections.documents.codec import decode, encode, key_of, row_type
+from projections.documents.document import Document, Searched, listings, part_of, whole_of
+from projections.documents.lessons import Lesson
+from projections.documents.rows import Row, save_row
+from projections.documents.searchable import searchable_text
+from projections.documents.summaries import Summary
+from projections.embedding.cache import text_digest
+from projections.embedding.chunks import chunk
+from projections.folds.fold import Change, Changes
+from projections.store.feed import entry_fields, feed_items, to_embed
+
+PRIORITY_STEP = 1e13
+"""Queue score = priority * this + milliseconds: a higher priority always comes first, older first within one."""
+
+
+class RedisStore:
+    """The documents of one partition as one worker may write them: `fence` is the token of its lease.
+
+    Without a fence (a rebuild) saving checks that the generation is not live, and that `rebuilder`, if one is named,
+    still has the partition's lease on rebuilding.
+    """
+
+    def __init__(
+        self, redis: Client, keys: PartitionKeys, generation: int, fence: int | None, rebuilder: str = ""
+    ) -> None:
+        self._redis, self._partition, self._generation, self._fence = redis, keys, generation, fence
+        self._rebuilder = rebuilder
+        self.keys: GenerationKeys = keys.of_generation(generation)
+
+    async def load(self, ids: Collection[DocumentId]) -> dict[DocumentId, Document]:
+        names = list(ids)
+        if not names:
+            return {}
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for name in names:
+                key = key_of(self.keys, name)
+                pipe.hgetall(key) if row_type(name) else pipe.get(key)
+            stored = await pipe.execute()
+        found = {name: decode(name, raw) for name, raw in zip(names, stored, strict=True)}
+        return {name: document for name, document in found.items() if document is not None}
+
+    async def members(self, listings: Collection[str]) -> dict[str, Sequence[str]]:
+        parts: dict[str, list[str]] = {}
+        whole: list[str] = []
+        for name in listings:
+            listing, beginning = whole_of(name)
+            parts.setdefault(listing, []).append(beginning) if beginning else whole.append(name)
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for name in whole:
+                pipe.zrange(self.keys.listing(name), 0, -1)
+            stored: list[list[bytes]] = await pipe.execute()
+        for listing, beginnings in parts.items():
+            stored += await members_of_parts(self._redis, self.keys.listing(listing), beginnings)
+            whole += (part_of(listing, beginning) for beginning in beginnings)
+        return {name: [member.decode() for member in members] for name, members in zip(whole, stored, strict=True)}
+
+    async def checkpoint(self) -> Position:
+        stored = await self._redis.get(self.keys.checkpoint)
+        return Position.parse(stored) if stored else START
+
+    async def save(self, changes: Changes, position: Position) -> None:
+        await self.save_and(changes, position, lambda pipe: None)
+
+    async def save_and(
+        self, changes: Changes, position: Position, also: Callable[[Transaction], Awaitable[None] | None]
+    ) -> None:
+        """Save, with what `also` queues in the same transaction (acknowledgements, a dead letter)."""
+        async with self._redis.pipeline(transaction=True) as pipe:
+            await self._watch_ownership(pipe)
+            pipe.multi()
+            for name, change in changes.documents.items():
+                await self._queue_document(pipe, name, change)
+            self._queue_listings(pipe, changes.documents)
+            self._queue_embedding(pipe, changes, position)
+            pipe.xadd(self.keys.changes, entry_fields(feed_items(changes), position))
+            pipe.set(self.keys.checkpoint, str(position))
+            if self._fence is not None:
+                self._queue_purge(pipe, changes)
+            if changes.erased and self._fence is not None:
+                pipe.xdel(self._partition.log, *map(str, changes.erased))
+                pipe.zadd(
+                    self._partition.erased,
+                    {stub_member(Stored(at, encode_event(stub))): 0 for at, stub in changes.erased.items()},
+                )
+            queued = also(pipe)
+            if queued is not None:
+                await queued
+            try:
+                await pipe.execute()
+            except WatchError:
+                raise LeaseLost(f"partition {self._partition.partition} has a new owner or generation") from None
+
+    async def _watch_ownership(self, pipe: Transaction) -> None:
+        """Make the transaction fail if the partition's owner or generation changes before it runs."""
+        names = (self._partition.fence, self._partition.generation, self._partition.rebuild)
+        watched = names if self._rebuilder else names[:2]  # a runner does not mind who rebuilds beside it
+        await pipe.watch(*watched)
+        fence, generation, rebuilder = await pipe.mget(*names)
+        if self._fence is not None:  # what was accepted; a rebuild can wait for memory
+            pipe.exceed_memory_limit({self._partition.fence: fence, self._partition.generation: generation})
+        live = int(generation or 1)
+        if self._fence is None:
+            owned = live != self._generation and self._rebuilder in ("", (rebuilder or b"").decode())
+        else:
+            owned = int(fence or 0) == self._fence and live == self._generation
+        if not owned:
+            raise LeaseLost(
+                f"partition {self._partition.partition}: fence {self._fence} or generation {self._generation} is past"
+            )
+
+    async def _queue_document(self, pipe: Transaction, name: DocumentId, change: Change) -> None:
+        if isinstance(change.before, Row) and not isinstance(change.after, Row):
+            pipe.delete(self.keys.row(name))
+        if isinstance(change.after, Row):
+            await save_row(change.after, self.keys.row_pk(name), pipe)
+        elif change.after is not None:
+            pipe.set(self.keys.doc(name), encode(change.after))
+        elif not isinstance(change.before, Row):
+            pipe.delete(self.keys.doc(name))
+
+    def _queue_listings(self, pipe: Transaction, documents: Mapping[DocumentId, Change]) -> None:
+        added: dict[str, dict[str, float]] = {}
+        removed: dict[str, list[str]] = {}
+        for before, after in documents.values():
+            was, now = listings(before), listings(after)
+            for name, member in was - now:
+                removed.setdefault(name, []).append(member)
+            for name, member in now - was:
+                added.setdefault(name, {})[member] = 0
+        for name, members in removed.items():
+            pipe.zrem(self.keys.listing(name), *members)
+        for name, scores in added.items():
+            pipe.zadd(self.keys.listing(name), scores)
+
+    def _queue_purge(self, pipe: Transaction, changes: Changes) -> None:
+        """Note which texts' vectors are to be deleted, in the transaction that deletes or replaces the texts.
+
+        An erasure is noted by itself, too: then there is something to purge. The rest waits for that. What was retired
+        is not noted: its vectors are gone already, and a purge is for what must not be found.
+        """
+        texts = {
+            part
+            for name, (before, after) in changes.documents.items()
+            if isinstance(before, Searched) and _is_gone(before, after)
+            if after is not None or name not in changes.retired
+            for part in chunk(searchable_text(before))
+        }
+        notes = [*([b""] if changes.erased else []), *map(text_digest, texts)]
+        if notes:
+            pipe.sadd(self._partition.purge, *notes)
+
+    def _queue_embedding(self, pipe: Transaction, changes: Changes, position: Position) -> None:
+        wanted: dict[str, float] = {
+            name: priority * PRIORITY_STEP + position.ms for name, priority in to_embed(changes)
+        }
+        if wanted:
+            pipe.zadd(self.keys.embed_queue, wanted)
+        if changes.retired:
+            pipe.zrem(self.keys.embed_queue, *changes.retired)
+
+
+def _is_gone(before: Searched, after: Document | None) -> bool:
+    """Whether nothing says any more what a document said. Of those that change, lessons and summaries change texts."""
+    if not isinstance(after, Searched):
+        return True
+    return isinstance(after, Lesson | Summary) and searchable_text(before) != searchable_text(after)
+
+
+def acknowledge(pipe: Transaction, keys: PartitionKeys, positions: Sequence[Position]) -> None:
+    """Queue the acknowledgement of log entries to the consumer group."""
+    pipe.xack(keys.log, CONSUMER_GROUP, *map(str, positions))

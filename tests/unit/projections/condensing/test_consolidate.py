@@ -1,0 +1,196 @@
+"""What many have in common is kept as one."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from condensing import NOON, called, saw
+
+from ingest.ids import DocumentId
+from ingest.log.position import Position
+from projections.condensing.consolidate import CONTENT_CHARS, FACTS, Fact, facts, groups, memory_of, procedures
+from projections.condensing.sessions import Digest
+from projections.documents.memories import Memory
+
+REDIS = [
+    saw(0, "The Redis stream lost entries because it was trimmed too early.", concepts=("Redis", "redis", "trimming")),
+    saw(1, "Trimming the Redis stream waits for every consumer group now.", concepts=("redis", "trimming")),
+    saw(2, "Redis answered slowly while the stream was trimmed.", concepts=("REDIS",)),
+    saw(3, "Redis is fine.", concepts=("redis",), importance=4),
+]
+
+
+def told(narrative: str = "", *decisions: str) -> Digest:
+    return Digest("t", narrative, list(decisions), [], [], 3)
+
+
+def pattern(n: int, session_id: str, content: str, **fields: Any) -> Memory:
+    given: dict[str, Any] = {
+        "id": DocumentId(f"mem_{n}"),
+        "event_id": f"m{n}",
+        "tenant": "default",
+        "session_id": session_id,
+        "content": content,
+        "title": content.split("\n")[0],
+        "memory_type": "procedural",
+        "occurred_at": NOON,
+        "recorded_at": NOON,
+        "updated_at": NOON,
+        "position": str(Position(n, 0)),
+        **fields,
+    }
+    return msgspec.convert(given, Memory)
+
+
+def test_important_observations_are_grouped_by_concept_in_any_case():
+    found = groups(REDIS)
+    assert [(group.concept, [one.id for one in group.members]) for group in found] == [
+        ("redis", ["obs_0", "obs_1", "obs_2"])
+    ]
+
+
+def test_the_biggest_group_is_first_and_ties_are_by_concept():
+    found = groups(REDIS, min_importance=1, min_members=1)
+    assert [group.concept for group in found] == ["redis", "trimming"]
+    tied = groups([saw(0, "The aa host runs beside bb.", concepts=("bb", "aa"))], min_members=1, max_groups=1)
+    assert [group.concept for group in tied] == ["aa"]
+
+
+def test_of_a_group_the_most_important_members_stay_the_newest_of_equals():
+    seen = [saw(n, "The cache is full.", concepts=("cache",), importance=9 if n == 0 else 5) for n in range(6)]
+    assert [one.id for one in groups(seen, top=3)[0].members] == ["obs_0", "obs_4", "obs_5"]
+
+
+def test_a_memory_of_a_group_begins_with_its_title_and_says_what_members_say():
+    made = memory_of(groups(REDIS)[0])
+    assert made.title == "About redis"
+    assert made.content.splitlines() == [made.title, *(f"- {one.content}" for one in REDIS[:3])]
+    assert made.sources == ["obs_0", "obs_1", "obs_2"]
+
+
+def test_a_memory_of_a_group_names_only_members_whose_words_it_has():
+    seen = [saw(n, f"Host{n} " + "writes to the cache " * 11 + "often.", concepts=("cache",)) for n in range(8)]
+    made = memory_of(groups(seen)[0])
+    assert 0 < len(made.sources) < 8
+    assert made.sources == [one.id for one in seen if one.content[:6] in made.content]
+
+
+@pytest.mark.parametrize("concept", ["consolidated", "fact", "bash", "old_string", "src/pool.py", "pool.py", "0.4"])
+def test_tags_of_the_server_tools_keys_and_paths_are_no_topics(concept: str):
+    data = {"tool_name": "Bash", "tool_input": {"old_string": "x"}}
+    seen = [saw(n, f"The {concept} needs a restart after part {n}.", data=data, concepts=(concept,)) for n in range(4)]
+    assert groups(seen) == []
+
+
+def test_observations_that_only_name_a_topic_without_a_sentence_about_it_are_no_members():
+    seen = [called(n, "Edit", {"file_path": f"src/cache{n}.py"}) for n in range(4)]
+    seen += [saw(9, "The cache is full.", concepts=("cache",))]
+    seen = [saw(n, one.content, one.kind, one.data, concepts=("cache",)) for n, one in enumerate(seen)]
+    assert [len(group.members) for group in groups(seen, min_members=1)] == [1]
+
+
+def test_the_title_depends_on_the_concept_alone():
+    assert memory_of(groups(REDIS)[0]).title == memory_of(groups(REDIS, min_importance=1)[0]).title
+
+
+def test_a_memory_of_a_group_is_bounded():
+    name = "c" * 200
+    seen = [saw(n, f"Finding{n} is about {name} and word{n}.", concepts=(name,)) for n in range(8)]
+    made = memory_of(groups(seen)[0])
+    assert made.content.startswith(made.title)
+    assert len(made.title) <= 80
+    assert len(made.content) <= CONTENT_CHARS
+
+
+def test_failures_of_one_thing_are_said_once():
+    seen = [called(n, "Bash", {"command": "make"}, error="no rule to make the target") for n in range(3)]
+    seen = [saw(n, kind="post_tool_failure", data=one.data, concepts=("target",)) for n, one in enumerate(seen)]
+    made = memory_of(groups(seen)[0])
+    assert made.content == "About target\n- Bash `make` failed: no rule to make the target"
+    assert made.sources == ["obs_0", "obs_1", "obs_2"]
+
+
+def test_facts_need_five_sessions():
+    decided = told("", "We will use Redis for the log.")
+    assert facts([decided] * 4) == []
+    assert facts([decided] * 5) == [Fact("We will use Redis for the log.", [0, 1, 2, 3, 4])]
+
+
+def test_what_two_sessions_state_is_a_fact_in_its_newest_wording():
+    summaries = [
+        told("The nightly backup takes two hours. Lunch was served late."),
+        told("The nightly backup still takes two hours."),
+        told("Edit `src/nightly/backup.py`."),
+        told("Edit `src/nightly/backup.py`."),
+        told(),
+    ]
+    assert facts(summaries) == [Fact("The nightly backup still takes two hours.", [0, 1])]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The nightly backup takes two hours.", "The nightly backup takes three hours."),
+        ("The lease must be shared by workers.", "The lease must not be shared by workers."),
+        ("The deploy host is called gannet-1.", "The deploy host is called gannet-2."),
+        ("The flight leaves from Atlanta at noon.", "The flight leaves from Chicago at noon."),
+    ],
+)
+def test_sessions_that_contradict_each_other_do_not_state_the_same(one: str, other: str):
+    assert facts([told(one), told(other), told(), told(), told()]) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Now, I will use `curl` to upload the script.",
+        "My user ID is omar_rossi_1241.",
+        "Please give your reservation ID to the agent.",
+        "Edit `src/nightly/backup.py`.",
+        "298: # May be Pixel Data or Float Pixel Data",
+        '{"reservation_id": "FQ8APE", "user_id": "omar"}',
+        "| command: edit 4:4 def division(a: float, b: float) -> float: end_of_edit",
+        "0 0 0 0 0 0 0 0 --:--:-- --:--:-- --:--:-- 0",
+        "**Payment Method:** Credit Card ending in 5018",
+        "call get_reservation_details(reservation_id=1)",
+    ],
+)
+def test_next_steps_output_and_what_is_only_about_who_talks_are_no_facts(said: str):
+    assert facts([told(said, said)] * 6) == []
+
+
+def test_what_most_sessions_state_comes_first_and_old_sessions_do_not_count():
+    old = [told("", "We chose Kafka for the event log.")] * 3
+    new = [told("", f"We agreed on port{n} for service{n}.") for n in range(19)]
+    summaries = [*old, *new, told("The release train leaves on Friday. The release train leaves on Friday.")]
+    summaries[-3] = told("The release train leaves on Friday.")
+    found = facts(summaries)
+    assert found[0] == Fact("The release train leaves on Friday.", [20, 22])
+    assert len(found) == FACTS
+    assert not any("Kafka" in fact.content for fact in found)
+
+
+def test_a_pattern_said_in_two_sessions_is_a_procedure():
+    said = "Release the gateway\n1. Freeze the branch\n2. Run the smoke tests\n3. Tag and push"
+    memories = [
+        pattern(1, "s1", said.replace("Tag and push", "Push"), is_latest=False),
+        pattern(2, "s2", said),
+        pattern(3, "s3", "Rotate the token\n- Revoke it\n- Issue another"),
+        pattern(4, "s3", "Release the gateway by hand", memory_type="semantic"),
+    ]
+    assert [(one.name, one.steps, one.sources) for one in procedures(memories)] == [
+        ("Release the gateway", ["Freeze the branch", "Run the smoke tests", "Tag and push"], ["mem_2", "mem_1"])
+    ]
+
+
+def test_a_pattern_by_tag_without_a_list_has_sentences_as_steps():
+    said = "Always freeze the clock first. Then run the login tests."
+    memories = [
+        pattern(n, f"s{n}", said, memory_type="semantic", tags=["Pattern"], title="Login tests") for n in range(2)
+    ]
+    assert procedures(memories)[0].steps == ["Always freeze the clock first.", "Then run the login tests."]
+
+
+def test_a_pattern_that_nothing_latest_says_any_more_is_no_procedure():
+    memories = [pattern(n, f"s{n}", "Freeze the clock in every test", is_latest=False) for n in range(2)]
+    assert procedures(memories) == []

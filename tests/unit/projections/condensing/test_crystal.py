@@ -1,0 +1,72 @@
+"""A crystal keeps what a chain of actions came to and taught."""
+
+import pytest
+from condensing import called, saw
+
+from projections.condensing.crystal import LESSONS, NARRATIVE_CHARS, DoneAction, Taught, crystallize
+
+CHAIN = [
+    DoneAction("a1", "Rotate the token", result="The token was rotated. Always rotate before the deploy window."),
+    DoneAction("a2", "Raise the pool", "Don't raise it above fifty.", result="ok", files=["pool.yaml", "api.yaml"]),
+    DoneAction("a3", "Move to Kafka", status="cancelled"),
+]
+
+
+def test_the_narrative_tells_each_action_and_the_outcomes_only_the_done_ones():
+    made = crystallize(CHAIN)
+    assert made.narrative == ("Rotate the token: The token was rotated. Raise the pool: ok. Move to Kafka: cancelled.")
+    assert made.key_outcomes == ["Rotate the token: The token was rotated.", "Raise the pool: ok"]
+
+
+def test_sentences_that_state_a_rule_become_lessons():
+    assert crystallize(CHAIN).lessons == [
+        Taught("Always rotate before the deploy window.", ["a1"]),
+        Taught("Don't raise it above fifty.", ["a2"]),
+    ]
+
+
+@pytest.mark.parametrize("text", ["Edit `src/always/exceptions.py`.", '{"always": "never"}', "always/never.py"])
+def test_what_is_no_sentence_teaches_nothing(text: str):
+    assert crystallize([DoneAction("a", "t", result=text)]).lessons == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_rule"),
+    [
+        ("Make sure the index is warm.", True),
+        ("Avoid two writers on one stream.", True),
+        ("Check the lag, and don't restart twice.", True),
+        ("The lease mustn't be shared.", True),
+        ("We don't know why it failed.", False),
+        ("It should have been caught earlier.", False),
+        ("Should we always restart it?", False),
+        ("The pool was raised to fifty.", False),
+    ],
+)
+def test_a_rule_says_what_to_do(text: str, is_rule: bool):
+    assert bool(crystallize([DoneAction("a", "t", result=text)]).lessons) is is_rule
+
+
+def test_a_rule_said_twice_is_one_lesson_and_there_are_few():
+    twice = [DoneAction(f"a{n}", "t", result="Always rotate the token first.") for n in range(2)]
+    assert crystallize(twice).lessons == [Taught("Always rotate the token first.", ["a0", "a1"])]
+    many = [DoneAction(f"a{n}", "t", result=f"Never run job{n} on host{n}.") for n in range(9)]
+    assert len(crystallize(many).lessons) == LESSONS
+
+
+def test_files_are_those_named_and_those_modified_meanwhile():
+    seen = [called(0, "Edit", {"file_path": "src/pool.py"}), called(1, "Read", {"file_path": "README.md"})]
+    assert crystallize(CHAIN, seen).files_affected == ["pool.yaml", "api.yaml", "src/pool.py"]
+
+
+def test_what_was_observed_follows_as_far_as_it_fits():
+    seen = [saw(n, f"Finding{n} " + f"about{n} " * 30) for n in range(6)]
+    narrative = crystallize(CHAIN, seen).narrative
+    assert narrative.startswith("Rotate the token")
+    assert "Finding0" in narrative
+    assert len(narrative) <= NARRATIVE_CHARS
+
+
+def test_nothing_done_is_an_empty_crystal():
+    made = crystallize([])
+    assert (made.narrative, made.key_outcomes, made.files_affected, made.lessons) == ("", [], [], [])

@@ -1,0 +1,132 @@
+"""A digest tells a session in its own words."""
+
+import random
+
+from condensing import asked, called, saw
+from hypothesis import given
+from hypothesis import strategies as st
+
+from projections.condensing.sessions import (
+    CONCEPTS,
+    DECISIONS,
+    FILES,
+    NARRATIVE_CHARS,
+    NARRATIVE_OBSERVATIONS,
+    TITLE_CHARS,
+    digest,
+)
+
+WORK = [
+    asked(0, "Fix the flaky login test. It fails every third run."),
+    called(1, "Read", {"file_path": "tests/test_login.py"}, "def test(): must never sleep"),
+    called(2, "Bash", {"command": "pytest tests/test_login.py"}, error="AssertionError: token expired"),
+    called(3, "Grep", {"pattern": "expires_in", "path": "src"}, "src/auth/token.py:3"),
+    called(4, "Edit", {"file_path": "src/auth/token.py"}, "ok"),
+    saw(5, "We decided to freeze the clock in `auth` tests. Sleeping in tests must never come back.", kind="decision"),
+]
+DIALOGUE = [
+    saw(0, "ada: Hey Ben! How are you?", agent_id="ada"),
+    saw(1, "ben: Hi Ada! Thanks, Ada!", agent_id="ben"),
+    saw(2, "ada: I adopted a puppy from the animal shelter last week.", agent_id="ada"),
+    saw(3, "ben: Wow, Ada! What is its name?", agent_id="ben"),
+    saw(4, "ada: The shelter called the puppy Oscar, and we kept that name.", agent_id="ada"),
+    saw(5, "ben: Our family chose an old dog at the same animal shelter.", agent_id="ben"),
+]
+
+
+def test_no_observations_give_no_digest():
+    assert digest([]) is None
+
+
+def test_a_session_of_work_is_told_in_time_order():
+    told = digest(WORK)
+    assert told is not None
+    assert told.title == "Fix the flaky login test. It fails every third run."
+    assert told.narrative == (
+        "Fix the flaky login test. Read `tests/test_login.py`."
+        " Bash `pytest tests/test_login.py` failed: AssertionError: token expired."
+        " Grep `expires_in`. Edit `src/auth/token.py`. We decided to freeze the clock in `auth` tests."
+    )
+    assert told.observation_count == 6
+
+
+def test_what_decides_is_kept_and_what_a_tool_printed_is_not():
+    told = digest(WORK)
+    assert told is not None
+    assert told.decisions == [
+        "We decided to freeze the clock in `auth` tests.",
+        "Sleeping in tests must never come back.",
+    ]
+
+
+def test_modified_files_come_first_and_search_patterns_not_at_all():
+    told = digest(WORK)
+    assert told is not None
+    assert told.files == ["src/auth/token.py", "tests/test_login.py"]
+
+
+def test_concepts_are_ordered_by_how_many_observations_have_them():
+    told = digest([saw(0, "x", concepts=("Rare", "Common")), saw(1, "y", concepts=("common", "COMMON"))])
+    assert told is not None
+    assert told.concepts == ["common", "rare"]
+
+
+def test_a_dialogue_is_told_by_its_content_and_names_the_speakers():
+    told = digest(DIALOGUE)
+    assert told is not None
+    assert told.title == "I adopted a puppy from the animal shelter last week."
+    assert "ada: I adopted a puppy from the animal shelter last week. ada: The shelter called" in told.narrative
+    assert "ben: Our family chose an old dog at the same animal shelter." in told.narrative
+    assert told.decisions == ["Our family chose an old dog at the same animal shelter."]
+
+
+def test_figures_of_speech_decide_nothing():
+    said = "That's not always easy. It must have hurt a lot. I will never forget that day."
+    told = digest([saw(0, said)])
+    assert told is not None
+    assert told.decisions == []
+
+
+def test_plain_decisions_go_before_rules_when_there_are_many():
+    rules = [saw(n, f"Service number{n} must listen on port {n}000 only.") for n in range(DECISIONS)]
+    told = digest([*rules, saw(99, "We agreed to release on Friday morning.")])
+    assert told is not None
+    assert told.decisions[-1] == "We agreed to release on Friday morning."
+    assert len(told.decisions) == DECISIONS
+
+
+def test_a_repeated_error_is_told_once():
+    failures = [called(n, "Bash", {"command": "make"}, error="no rule to make target") for n in range(9)]
+    told = digest(failures)
+    assert told is not None
+    assert told.narrative == "Bash `make` failed: no rule to make target."
+
+
+def test_a_given_title_wins_and_is_shortened():
+    told = digest(WORK, title=" A title " + "that goes on " * 9)
+    assert told is not None
+    assert told.title.startswith("A title that")
+    assert len(told.title) <= TITLE_CHARS
+
+
+def test_the_order_of_the_input_does_not_matter():
+    shuffled = random.Random(7).sample(WORK, len(WORK))
+    assert digest(shuffled) == digest(WORK)
+
+
+@given(st.lists(st.text(max_size=600), min_size=1, max_size=12))
+def test_a_digest_stays_within_its_limits(contents: list[str]):
+    told = digest([saw(n, content) for n, content in enumerate(contents)])
+    assert told is not None
+    assert told.title
+    assert len(told.title) <= TITLE_CHARS
+    assert len(told.narrative) <= NARRATIVE_CHARS
+    assert len(told.decisions) <= DECISIONS
+    assert len(told.files) <= FILES
+    assert len(told.concepts) <= CONCEPTS
+
+
+def test_the_longest_narrative_tells_as_many_observations_as_it_may():
+    told = digest([saw(n, f"Marker{n} " + f"w{n}abc " * 200) for n in range(20)])
+    assert told is not None
+    assert told.narrative.count("Marker") == NARRATIVE_OBSERVATIONS

@@ -1,0 +1,138 @@
+"""What is wrong, and how badly."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from projections.health.diagnosis import CATEGORIES, Diagnosis, Findings, Summary, diagnose
+from projections.health.vitals import Sample
+
+LISTS = (
+    "active_sessions_over_a_day",
+    "memories_with_missing_parent",
+    "latest_but_superseded",
+    "lessons_out_of_range",
+    "summaries_without_title",
+    "actions_waiting_for_nothing",
+    "action_cycles",
+    "dangling_relations",
+    "slots_over_limit",
+)
+
+
+def found(**findings: Any) -> Findings:
+    """Findings of a clean memory, but for those given."""
+    clean: dict[str, Any] = {
+        "pressure": "",
+        "embedder": "minilm",
+        "unscoped_memories": 0,
+        "backup_trouble": "",
+        "llm": "",
+        **{name: [] for name in LISTS},
+    }
+    vitals: dict[str, Any] = {"workers": 1, "memory_used": 2**20, "memory_limit": 2**30}
+    vitals |= {name: findings.pop(name) for name in list(findings) if name in Sample.__struct_fields__}
+    return Findings(vitals=Sample(**vitals), **{**clean, **findings})
+
+
+def outcomes(diagnosis: Diagnosis) -> list[tuple[str, str]]:
+    """The checks that did not pass."""
+    return [(check.name, check.status) for check in diagnosis.checks if check.status != "pass"]
+
+
+def test_a_clean_memory_passes_one_check_in_every_category():
+    diagnosis = diagnose(found())
+    assert diagnosis.status == "healthy"
+    assert [check.category for check in diagnosis.checks] == list(CATEGORIES)
+    assert diagnosis.summary == Summary(len(CATEGORIES), 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("findings", "check", "status", "health"),
+    [
+        ({"lag": {0: 5}, "oldest_pending_s": 30.0}, "lag", "warn", "degraded"),
+        ({"lag": {0: 5}, "oldest_pending_s": 3000.0}, "lag", "fail", "critical"),
+        ({"workers": 0}, "workers", "warn", "degraded"),
+        ({"log_file_ok": False}, "log-file", "fail", "critical"),
+        ({"pressure": "the disk is full"}, "pressure", "warn", "degraded"),
+        ({"outdated_s": 10.0}, "generation", "fail", "critical"),
+        ({"dead_letters": 1}, "dead-letters", "warn", "degraded"),
+        ({"dead_letters": 100}, "dead-letters", "fail", "critical"),
+        ({"index_ready": False}, "index-ready", "fail", "critical"),
+        ({"index_trouble": "two replicas differ"}, "index-trouble", "warn", "degraded"),
+        (
+            {"index_ready": False, "index_partly": True, "index_trouble": "partition 3 is behind"},
+            "index-trouble",
+            "warn",
+            "degraded",
+        ),
+        ({"to_embed": 5000}, "backlog", "warn", "degraded"),
+        ({"memory_used": 900 * 2**20}, "memory", "warn", "degraded"),
+        ({"memory_used": 2**30}, "memory", "fail", "critical"),
+        ({"active_sessions_over_a_day": ["s1"]}, "active-over-a-day", "warn", "degraded"),
+        ({"memories_with_missing_parent": ["m1"]}, "missing-parent", "warn", "degraded"),
+        ({"latest_but_superseded": ["m1"]}, "latest-but-superseded", "fail", "degraded"),
+        ({"unscoped_memories": 10_000}, "unscoped", "warn", "degraded"),
+        ({"lessons_out_of_range": ["l1"]}, "confidence", "warn", "degraded"),
+        ({"summaries_without_title": ["s1"]}, "title", "warn", "degraded"),
+        ({"actions_waiting_for_nothing": ["a1"]}, "missing-requirement", "warn", "degraded"),
+        ({"action_cycles": ["a1 > a2"]}, "cycle", "fail", "degraded"),
+        ({"dangling_relations": ["r1"]}, "dangling", "warn", "degraded"),
+        ({"slots_over_limit": ["persona"]}, "over-limit", "warn", "degraded"),
+    ],
+)
+def test_every_trouble_is_named_and_weighed(findings: dict[str, Any], check: str, status: str, health: str):
+    diagnosis = diagnose(found(**findings))
+    assert outcomes(diagnosis) == [(check, status)]
+    assert diagnosis.status == health
+    assert len(diagnosis.checks) == len(CATEGORIES)
+
+
+@pytest.mark.parametrize(
+    "findings",
+    [
+        {"lag": {0: 5_000}, "oldest_pending_s": 1.0},
+        {"oldest_pending_s": 3000.0},
+        {"embedder": "", "to_embed": 5_000},
+        {"memory_limit": 0, "memory_used": 2**40},
+        {"llm": "some model"},
+    ],
+)
+def test_what_is_merely_unusual_passes(findings: dict[str, Any]):
+    assert diagnose(found(**findings)).status == "healthy"
+
+
+def test_a_category_with_several_troubles_has_a_check_for_each_and_none_that_passes():
+    diagnosis = diagnose(found(unscoped_memories=1, latest_but_superseded=["m1"], memories_with_missing_parent=["m2"]))
+    of_memories = [check.name for check in diagnosis.checks if check.category == "memories"]
+    assert of_memories == ["unscoped", "missing-parent", "latest-but-superseded"]
+    assert diagnosis.summary == Summary(len(CATEGORIES) - 1, 2, 1, 1)
+
+
+def test_trouble_with_backups_is_a_warning_beside_what_the_memory_takes():
+    diagnosis = diagnose(found(backup_trouble="the disk is full"), ["storage"])
+    assert [(check.name, check.status) for check in diagnosis.checks] == [("backup", "warn"), ("memory", "pass")]
+    assert diagnosis.checks[0].message == "the disk is full"
+    assert diagnosis.status == "degraded"
+
+
+def test_only_a_latest_but_superseded_memory_can_be_healed():
+    trouble = found(**{name: ["x"] for name in LISTS}, dead_letters=1, unscoped_memories=1)
+    assert [check.name for check in diagnose(trouble).checks if check.fixable] == ["latest-but-superseded"]
+
+
+def test_a_message_counts_the_offenders_and_names_a_few():
+    (check,) = diagnose(found(dangling_relations=[f"r{n}" for n in range(7)]), ["relations"]).checks
+    assert check.message == "7 relations lead to a memory that is gone: r0, r1, r2, r3, r4, …"
+
+
+def test_only_the_categories_asked_for_are_checked_and_unknown_ones_ignored():
+    diagnosis = diagnose(found(index_ready=False), ["slots", "mesh", "lessons"])
+    assert [check.category for check in diagnosis.checks] == ["lessons", "slots"]
+    assert diagnosis.status == "healthy"
+    assert diagnose(found(), ["mesh"]).checks == []
+
+
+def test_a_summary_says_pass_on_the_wire():
+    assert msgspec.to_builtins(diagnose(found(), ["slots"]).summary) == {"pass": 1, "warn": 0, "fail": 0, "fixable": 0}

@@ -1,0 +1,49 @@
+"""Writes between two looks at the server use up the room that the last look found."""
+
+import pytest
+
+from ingest.errors import Overloaded
+from projections.health.room import Room
+
+
+def test_writes_use_up_the_room_until_the_next_look():
+    room = Room()
+    room.looked(room.begin_look(), 100)
+    with room.taken(60):
+        pass
+    with pytest.raises(Overloaded) as refused, room.taken(60):
+        pass
+    assert refused.value.cause == "memory"
+    room.looked(room.begin_look(), 100)
+    with room.taken(60):
+        pass
+
+
+def test_a_write_that_was_under_way_during_a_look_counts_after_it():
+    room = Room()
+    room.looked(room.begin_look(), 100)
+    with room.taken(60):
+        began = room.begin_look()
+    room.looked(began, 100)
+    with pytest.raises(Overloaded), room.taken(60):
+        pass
+
+
+def test_a_failed_look_gives_no_room_back():
+    room = Room()
+    room.looked(room.begin_look(), 100)
+    with room.taken(60):
+        pass
+    room.begin_look()
+    with pytest.raises(Overloaded), room.taken(60):
+        pass
+
+
+def test_nothing_is_refused_while_the_room_is_not_known():
+    room = Room()
+    with room.taken(1 << 40):
+        pass
+    room.looked(room.begin_look(), 0)
+    room.forget()
+    with room.taken(1 << 40):
+        pass

@@ -1,0 +1,396 @@
+import threading
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from projections.search.ranking import (
+    AUTHOR_LIFT,
+    LONGEST_WORD,
+    Mode,
+    Pool,
+    Scores,
+    date_terms,
+    required_terms,
+    score,
+    terms,
+)
+
+NAN = float("nan")
+MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector")
+
+
+def a_pool(
+    *texts: str,
+    cosine: Sequence[float] | None = None,
+    episode: Sequence[int] | None = None,
+    sequence: Sequence[int] | None = None,
+    author: Sequence[str] = (),
+) -> Pool:
+    """Documents that stand alone and have no vectors, unless told otherwise."""
+    n = len(texts)
+    return Pool(
+        terms=[terms(text) for text in texts],
+        cosine=np.array([NAN] * n if cosine is None else cosine, np.float32),
+        episode=np.array([-1] * n if episode is None else episode, np.int32),
+        sequence=np.array(range(n) if sequence is None else sequence, np.int32),
+        author=[terms(name) for name in author],
+    )
+
+
+def ranking(scores: Scores) -> list[int]:
+    return np.argsort(-scores.final, kind="stable").tolist()
+
+
+# terms
+
+
+def test_words_of_one_stem_are_one_term():
+    assert terms("Deploying") == terms("deployed") == terms("deploys")
+
+
+def test_stop_words_are_left_out():
+    assert terms("What did the worker do to it?") == ["worker"]
+
+
+def test_a_text_of_nothing_but_stop_words_keeps_them():
+    assert terms("The Who") == ["the", "who"]
+
+
+@pytest.mark.parametrize("nothing", ["", "   ", "?!", "\n\t", "___", "🎉"])
+def test_a_text_without_words_has_no_terms(nothing: str):
+    assert terms(nothing) == []
+
+
+@pytest.mark.parametrize(
+    ("identifier", "parts"),
+    [
+        ("retry_budget", ["retri", "budget"]),
+        ("retryBudget", ["retri", "budget"]),
+        ("HTTPServer", ["http", "server"]),
+        ("ingest/log/redis_log.py", ["ingest", "log", "redi", "log", "py"]),
+        ("std::vector", ["std", "vector"]),
+        ("agent-7", ["agent", "7"]),
+    ],
+)
+def test_an_identifier_is_found_whole_and_by_its_parts(identifier: str, parts: list[str]):
+    whole, *rest = terms(identifier)
+
+    assert rest == parts
+    assert terms(identifier.lower())[0] == whole
+
+
+@pytest.mark.parametrize("text", ["/w/kettle_7.py", "kettle-7.py", "kettle 7 py", "Edit: Kettle_7.py", "kettle:7:py"])
+def test_what_is_required_of_an_identifier_is_said_with_any_joiner(text: str):
+    assert set(required_terms("kettle_7.py")) <= set(terms(text))
+    assert required_terms("the kettle") == terms("the kettle")
+
+
+def test_possessives_and_contractions_are_not_terms_of_their_own():
+    assert terms("Ada's worker didn’t crash") == terms("Ada worker crash")
+
+
+def test_accents_and_width_do_not_matter():
+    assert terms("Ｃａｆé") == terms("cafe")
+
+
+def test_a_script_without_spaces_is_found_by_a_part_of_a_sentence():
+    assert set(terms("東京")) <= set(terms("昨日東京タワーに行った"))
+
+
+def test_vowel_signs_do_not_break_words():
+    assert len(terms("हिन्दी भाषा")) == 2
+
+
+def test_a_run_too_long_to_be_a_word_is_cut():
+    assert terms("A" * 10_000) == ["a" * LONGEST_WORD]
+
+
+def test_a_word_that_folding_makes_longer_is_cut_too():
+    assert [len(term) for term in terms("ß" * LONGEST_WORD)] == [LONGEST_WORD]
+
+
+def test_a_path_too_long_to_be_one_term_keeps_its_parts():
+    assert terms("/".join(["folder"] * 50)) == ["folder"] * 50
+
+
+def test_an_iso_date_in_a_query_names_the_day_as_documents_do():
+    when = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+
+    assert set(date_terms(when)) <= set(terms("what broke on 2023-05-08?"))
+    assert set(date_terms(when)) <= set(terms("what broke at 2023-05-08T13:56:00Z?"))
+
+
+@pytest.mark.parametrize("said", ["8 May 2023", "May 8th, 2023", "the 8th of May 2023"])
+def test_a_date_in_words_names_the_day_as_documents_do(said: str):
+    assert set(date_terms(datetime(2023, 5, 8, tzinfo=UTC))) <= set(terms(said))
+
+
+def test_a_date_that_does_not_exist_is_read_as_numbers():
+    assert terms("2023-13-45") == ["2023-13-45", "2023", "13", "45"]
+
+
+def test_threads_may_stem_at_the_same_time():
+    words = [f"{stem}{ending}" for stem in ("deploy", "index", "project") for ending in ("s", "ed", "ing")]
+    expected = {word: terms(word) for word in words}
+    seen: list[bool] = []
+
+    def stem_them() -> None:
+        seen.append(all(terms(f"{word} zq{n}x")[0] == expected[word][0] for n in range(300) for word in words))
+
+    threads = [threading.Thread(target=stem_them) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert seen == [True] * 4
+
+
+@settings(max_examples=60)
+@given(st.text(max_size=200))
+def test_any_text_gives_terms_that_are_words(text: str):
+    assert all(term and not term.isspace() and len(term) <= LONGEST_WORD for term in terms(text))
+
+
+# score
+
+
+def test_a_document_that_says_the_query_comes_first():
+    pool = a_pool("the cache was flushed", "the worker crashed on start", "lunch at noon")
+
+    assert ranking(score(terms("why did the worker crash?"), pool))[0] == 1
+
+
+def test_a_rare_word_counts_more_than_a_common_one():
+    pool = a_pool("worker restarted", "worker stalled", "worker stalled", "segfault seen", "worker idle")
+
+    assert ranking(score(terms("worker segfault"), pool))[0] == 3
+
+
+def test_meaning_finds_what_words_miss():
+    pool = a_pool("the box fell over", "lunch at noon", "tea at four", cosine=[0.7, 0.1, 0.0])
+
+    assert ranking(score(terms("server outage"), pool))[0] == 0
+
+
+def test_a_document_without_a_vector_yet_is_judged_by_its_words():
+    pool = a_pool("lunch at noon", "the worker crashed", "tea at four", cosine=[0.3, NAN, 0.1])
+    scores = score(terms("worker crashed"), pool)
+
+    assert ranking(scores)[0] == 1
+    assert np.isnan(scores.vector[1])
+
+
+@pytest.mark.parametrize(("query", "mode"), [("worker", "vector"), ("", "hybrid")])
+def test_a_document_known_by_neither_words_nor_meaning_comes_last(query: str, mode: Mode):
+    pool = a_pool("worker", "soup", "tea", "cake", cosine=[NAN, 0.5, 0.1, 0.3])
+
+    scores = score(terms(query), pool, mode=mode)
+
+    assert ranking(scores)[:2] == [1, 3]
+    assert scores.final[0] <= scores.final[2]
+
+
+def test_without_vectors_hybrid_is_lexical():
+    pool = a_pool("the worker crashed", "lunch", "the worker", cosine=[NAN] * 3)
+    query = terms("worker crashed")
+
+    assert score(query, pool).final == pytest.approx(score(query, pool, mode="lexical").final)
+
+
+def test_without_query_terms_hybrid_ranks_by_meaning():
+    pool = a_pool("the worker crashed", "lunch", "tea", cosine=[0.1, 0.5, 0.3])
+
+    assert ranking(score([], pool)) == [1, 2, 0]
+
+
+def test_words_do_not_matter_in_vector_mode():
+    pool = a_pool("worker", "lunch", "tea", cosine=[0.1, 0.5, 0.3], author=["worker", "b", "c"])
+    scores = score(terms("worker"), pool, mode="vector")
+
+    assert ranking(scores) == [1, 2, 0]
+    assert not scores.lexical.any()
+    assert not scores.author.any()
+
+
+def test_meaning_does_not_matter_in_lexical_mode():
+    pool = a_pool("worker", "lunch", "tea", cosine=[0.1, 0.9, 0.3])
+
+    assert ranking(score(terms("worker"), pool, mode="lexical"))[0] == 0
+
+
+def test_alpha_moves_the_weight_between_words_and_meaning():
+    pool = a_pool("the worker crashed", "box fell over", "tea", "soup", "cake", cosine=[0.1, 0.8, 0.1, 0.2, 0.1])
+    query = terms("worker crashed")
+
+    assert ranking(score(query, pool, alpha=0.9))[0] == 0
+    assert ranking(score(query, pool, alpha=0.1))[0] == 1
+
+
+def test_the_answer_is_found_next_to_its_question():
+    """The turn after the one that has the words beats a turn elsewhere that has as few words itself."""
+    pool = a_pool(
+        "which region is the staging cluster in?", "eu-west", "lunch?", "soup", "tea", "cake", "us-east",
+        episode=[0, 0, 1, 1, 1, 2, 2], sequence=[0, 1, 0, 1, 2, 0, 1],
+    )  # fmt: skip
+
+    assert ranking(score(terms("region of the staging cluster"), pool))[:2] == [0, 1]
+
+
+def test_neighbours_are_found_whatever_the_order_of_the_pool():
+    texts = ["alpha beta", "gamma", "delta alpha", "epsilon", "beta"]
+    episode, sequence, order = [0, 0, 0, 1, 1], [3, 4, 5, 3, 4], [4, 2, 0, 3, 1]
+    straight = score(["alpha", "beta"], a_pool(*texts, episode=episode, sequence=sequence))
+    shuffled = score(
+        ["alpha", "beta"],
+        a_pool(*[texts[i] for i in order], episode=[episode[i] for i in order], sequence=[sequence[i] for i in order]),
+    )
+
+    assert shuffled.final == pytest.approx(straight.final[order])
+
+
+def test_a_gap_in_the_sequence_separates_neighbours():
+    texts = ["the worker crashed", "soup", "tea", "cake"]
+    near = score(["worker"], a_pool(*texts, episode=[0, 0, 1, 2], sequence=[0, 1, 0, 0]))
+    apart = score(["worker"], a_pool(*texts, episode=[0, 0, 1, 2], sequence=[0, 9, 0, 0]))
+
+    assert near.final[1] > apart.final[1]
+
+
+def test_a_query_spread_over_neighbours_counts_as_said():
+    """Two turns that say the whole query between them beat two that say the same word twice."""
+    pool = a_pool(
+        "staging database", "restore failed", "staging database", "staging database", "tea", "soup",
+        episode=[0, 0, 1, 1, 2, 2], sequence=[0, 1, 0, 1, 0, 1],
+    )  # fmt: skip
+    scores = score(terms("staging restore"), pool)
+
+    assert scores.coverage[0] > scores.coverage[2]
+    assert ranking(scores)[0] == 1
+
+
+def test_an_episode_about_the_query_lifts_its_turns():
+    pool = a_pool(
+        "tea", "soup", "cake", "worker crashed", "bread", "tea", "soup", "cake", "rice",
+        episode=[0] * 5 + [1] * 4, sequence=[0, 1, 2, 9, 20, 0, 1, 2, 3],
+    )  # fmt: skip
+    scores = score(terms("worker crashed"), pool)
+
+    assert scores.episode[0] > scores.episode[5]
+    assert scores.final[4] > scores.final[8]
+
+
+def test_documents_outside_any_episode_do_not_lift_each_other():
+    pool = a_pool("the worker crashed", "soup", "tea", "soup")
+    scores = score(["worker"], pool)
+
+    assert scores.final[1] == pytest.approx(scores.final[2])
+
+
+def test_a_memory_on_its_own_holds_its_place_against_a_turn_in_a_session():
+    pool = a_pool(
+        "the worker crashed", "the worker crashed", "soup", "tea", "cake", "rice",
+        episode=[-1, 0, 0, 0, 1, 1], sequence=[0, 0, 1, 2, 0, 1],
+    )  # fmt: skip
+
+    assert ranking(score(terms("worker crashed"), pool))[0] == 0
+
+
+def test_naming_the_author_lifts_what_they_said():
+    texts = ["it was flaky", "it was flaky", "tea"]
+    scores = score(terms("what did Ada find flaky?"), a_pool(*texts, author=["Grace", "Ada", "Grace"]))
+
+    assert scores.author.tolist() == [0.0, AUTHOR_LIFT, 0.0]
+    assert ranking(scores)[0] == 1
+
+
+def test_half_a_name_is_half_the_lift():
+    scores = score(terms("what did Ada say?"), a_pool("tea", "soup", author=["Ada Lovelace", "Grace"]))
+
+    assert scores.author.tolist() == [AUTHOR_LIFT / 2, 0.0]
+
+
+def test_final_is_the_sum_of_the_parts_and_relevance_keeps_its_order():
+    pool = a_pool("worker", "worker crashed", "tea", cosine=[0.2, 0.1, 0.4], episode=[0, 0, 1], sequence=[0, 1, 0])
+    scores = score(terms("worker crashed"), pool)
+
+    parts = scores.mix + scores.author + scores.coverage + scores.neighbours + scores.episode
+    assert scores.final == pytest.approx(parts)
+    assert np.argsort(scores.relevance).tolist() == np.argsort(scores.final).tolist()
+    assert (scores.relevance.min(), scores.relevance.max()) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_empty_pool_has_no_scores(mode: Mode):
+    assert score(["worker"], a_pool(), mode=mode).final.shape == (0,)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_pool_of_one_is_relevant(mode: Mode):
+    scores = score(["worker"], a_pool("the worker crashed", cosine=[0.4]), mode=mode)
+
+    assert np.isfinite(scores.final).all()
+    assert scores.relevance.tolist() == [1.0]
+
+
+WORDS = ["worker", "crash", "tea", "soup", "cache", "region"]
+DOCUMENTS = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from(WORDS), max_size=6),
+        st.one_of(st.just(NAN), st.floats(-1, 1, width=32)),
+        st.integers(-1, 3),
+        st.integers(0, 12),
+    ),
+    max_size=20,
+)
+QUERIES = st.lists(st.sampled_from([*WORDS, "unheard"]), max_size=5)
+
+
+def pool_of(documents: Sequence[tuple[list[str], float, int, int]]) -> Pool:
+    return Pool(
+        terms=[words for words, _, _, _ in documents],
+        cosine=np.array([cosine for _, cosine, _, _ in documents], np.float32),
+        episode=np.array([episode for _, _, episode, _ in documents], np.int32),
+        sequence=np.array([sequence for _, _, _, sequence in documents], np.int32),
+        author=[words[:1] for words, _, _, _ in documents],
+    )
+
+
+@settings(max_examples=40)
+@given(DOCUMENTS, QUERIES, st.sampled_from(MODES), st.floats(0, 1))
+def test_every_final_score_is_finite(
+    documents: list[tuple[list[str], float, int, int]], query: list[str], mode: Mode, alpha: float
+):
+    scores = score(query, pool_of(documents), mode=mode, alpha=alpha)
+
+    assert scores.final.shape == (len(documents),)
+    assert np.isfinite(scores.final).all()
+    assert ((scores.relevance >= 0) & (scores.relevance <= 1)).all()
+
+
+@settings(max_examples=40)
+@given(st.data(), DOCUMENTS, QUERIES)
+def test_the_order_of_the_pool_does_not_matter(
+    data: st.DataObject, documents: list[tuple[list[str], float, int, int]], query: list[str]
+):
+    distinct = list({(episode, sequence): one for one in documents for _, _, episode, sequence in [one]}.values())
+    order = data.draw(st.permutations(range(len(distinct))))
+    straight = score(query, pool_of(distinct)).final
+    shuffled = score(query, pool_of([distinct[i] for i in order])).final
+
+    assert shuffled == pytest.approx(straight[np.array(order, np.intp)], abs=1e-6)
+
+
+@settings(max_examples=40)
+@given(DOCUMENTS.filter(bool), QUERIES)
+def test_scoring_changes_nothing_it_was_given(documents: list[tuple[list[str], float, int, int]], query: list[str]):
+    pool = pool_of(documents)
+    before = ([list(words) for words in pool.terms], pool.cosine.copy(), list(query))
+    score(query, pool)
+
+    assert ([list(words) for words in pool.terms], list(query)) == (before[0], before[2])
+    assert np.array_equal(pool.cosine, before[1], equal_nan=True)

@@ -1,0 +1,553 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from projections.documents.document import IndexEntry
+from projections.search import fused as module
+from projections.search.ranking import Mode
+from projections.search.replica import MAX_TAIL, IndexReplica
+from projections.search.search import Filter, Hit, Question, search
+from projections.store import feed
+from projections.store.feed import Remove
+
+Put = Callable[..., str]
+Embed = Callable[..., None]
+T0 = 1_769_860_800_000
+DAY = 86_400_000
+ANYTHING = Filter(tenant="default")
+TEA = np.asarray([1, 0, 0, 0], np.float32)
+
+
+def ask(text: str = "tea", *, vector: Any = None, **fields: Any) -> Question:
+    given: dict[str, Any] = {"now_ms": T0, **fields}
+    return Question(text=text, vector=vector, **given)
+
+
+def found(index: IndexReplica, text: str = "tea", **allowed: Any) -> set[str]:
+    """The ids found for a text under a filter, the same before and after a commit."""
+    given: dict[str, Any] = {"tenant": "default", **allowed}
+    allow = Filter(**given)
+    before = {hit.id for hit in search(index, ask(text, limit=100), allow)}
+    index.commit()
+    after = {hit.id for hit in search(index, ask(text, limit=100), allow)}
+    assert before == after
+    return after
+
+
+def ids(hits: list[Hit]) -> list[str]:
+    return [hit.id for hit in hits]
+
+
+def test_an_empty_index_finds_nothing(index: IndexReplica):
+    for mode in ("hybrid", "lexical", "vector"):
+        assert search(index, ask(mode=mode, vector=TEA), ANYTHING) == []
+
+
+def test_tenants_do_not_see_each_other(index: IndexReplica, put: Put):
+    put("mem_1", "green tea", tenant="default")
+    put("mem_2", "green tea", tenant="other")
+    assert found(index) == {"mem_1"}
+    assert found(index, tenant="other") == {"mem_2"}
+    assert found(index, tenant="nobody") == set()
+    assert found(index, tenant="") == set()
+
+
+def test_all_of_some_tags_and_any_of_others(index: IndexReplica, put: Put):
+    put("mem_1", "green tea", tags=["a", "b"])
+    put("mem_2", "green tea", tags=["b", "c"])
+    put("mem_3", "green tea", tags=["c", "a,b"])
+    assert found(index, any_tags=["a", "c"]) == {"mem_1", "mem_2", "mem_3"}
+    assert found(index, any_tags=["a"]) == {"mem_1"}
+    assert found(index, any_tags=["x", "a,b"]) == {"mem_3"}
+    assert found(index, tags=["b"], any_tags=["c", "x"]) == {"mem_2"}
+    assert found(index, any_tags=["x"]) == set()
+
+
+def test_a_visibility_narrows_to_the_memories_that_have_it(index: IndexReplica, put: Put):
+    put("mem_1", "green tea", visibility="public")
+    put("mem_2", "green tea", visibility="private", audience=["ada"])
+    put("mem_3", "green tea", visibility="shared", audience=["ada"])
+    put("obs_1", "green tea")
+    assert found(index, visibility="public") == {"mem_1"}
+    assert found(index, visibility="private") == set()
+    assert found(index, visibility="private", reader="ada") == {"mem_2"}
+    assert found(index, visibility="shared", operator=True) == {"mem_3"}
+    put("mem_2", "green tea", visibility="shared", audience=["ada"])
+    assert found(index, visibility="shared", operator=True) == {"mem_2", "mem_3"}
+
+
+def test_tenants_do_not_see_each_other_by_vector(index: IndexReplica, put: Put, embed: Embed):
+    for tenant in ("default", "other"):
+        embed(put(f"mem_{tenant}", "green tea", tenant=tenant), [1, 0, 0, 0])
+    for mode in ("hybrid", "vector"):
+        assert ids(search(index, ask(mode=mode, vector=TEA), ANYTHING)) == ["mem_default"]
+
+
+def test_a_project_is_found_alone_or_with_all_others(index: IndexReplica, put: Put):
+    """No project given searches all; the empty project is one of its own."""
+    put("mem_1", "tea", project="atlas")
+    put("mem_2", "tea", project="blue whale")
+    put("mem_3", "tea", project="")
+    assert found(index) == {"mem_1", "mem_2", "mem_3"}
+    assert found(index, project="blue whale") == {"mem_2"}
+    assert found(index, project="blue") == set()
+    assert found(index, project="") == {"mem_3"}
+
+
+@pytest.mark.parametrize(
+    ("field", "narrowed"),
+    [
+        ("agent_id", {"agent_id": "ada"}),
+        ("session_id", {"session_id": "ada"}),
+        ("user_id", {"user_id": "ada"}),
+    ],
+)
+def test_a_name_narrows(index: IndexReplica, put: Put, field: str, narrowed: dict[str, str]):
+    put("mem_1", "tea", **{field: "ada"})
+    put("mem_2", "tea", **{field: "bob"})
+    put("mem_3", "tea")
+    assert found(index, **narrowed) == {"mem_1"}
+    assert found(index) == {"mem_1", "mem_2", "mem_3"}
+
+
+def test_kinds_are_alternatives(index: IndexReplica, put: Put):
+    for name in ("obs_1", "mem_1", "lsn_1"):
+        put(name, "tea")
+    assert found(index, kinds=["memory"]) == {"mem_1"}
+    assert found(index, kinds=["lesson", "observation"]) == {"lsn_1", "obs_1"}
+    assert found(index, kinds=["summary"]) == set()
+
+
+def test_all_tags_are_needed(index: IndexReplica, put: Put):
+    put("mem_1", "tea", tags=["hot", "green"])
+    put("mem_2", "tea", tags=["hot"])
+    assert found(index, tags=["hot"]) == {"mem_1", "mem_2"}
+    assert found(index, tags=["hot", "green"]) == {"mem_1"}
+    assert found(index, tags=["cold"]) == set()
+
+
+@pytest.mark.parametrize("name", ["types", "files", "concepts"])
+def test_one_of_the_types_files_or_concepts_is_enough(index: IndexReplica, put: Put, name: str):
+    put("mem_1", "tea", **{name: ["a", "b"]})
+    put("mem_2", "tea", **{name: ["b"]})
+    put("mem_3", "tea")
+
+    def of(*values: str) -> set[str]:
+        narrowed: dict[str, Any] = {name: values}
+        return found(index, **narrowed)
+
+    assert of("a") == {"mem_1"}
+    assert of("b", "x") == {"mem_1", "mem_2"}
+    assert of("x") == set()
+    assert of() == {"mem_1", "mem_2", "mem_3"}
+
+
+def test_changing_types_files_and_concepts_takes_effect_at_once(index: IndexReplica, put: Put):
+    put("mem_1", "tea", types=["semantic"], files=["a.py"])
+    index.commit()
+    put("mem_1", "tea", types=["procedural"], files=["b.py"])
+    assert index.tail == set(), "the lexical index does not know them"
+    assert found(index, types=["semantic"]) == found(index, files=["a.py"]) == set()
+    assert found(index, types=["procedural"], files=["b.py"]) == {"mem_1"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"tags": ["hot"]}, {"tags": ["cold"]}),
+        ({"project": "atlas"}, {"project": "borealis"}),
+        ({"agent_id": "ada"}, {"agent_id": "bob"}),
+    ],
+)
+def test_another_tag_with_the_same_text_reaches_the_lexical_index(
+    index: IndexReplica, put: Put, embed: Embed, before: dict[str, Any], after: dict[str, Any]
+):
+    """And the vector stays."""
+    old, new = dict[str, Any](before), dict[str, Any](after)
+    embed(put("mem_1", "tea", **before), [1, 0, 0, 0])
+    index.commit()
+    put("mem_1", "tea", **after)
+    for _ in range(2):
+        assert found(index, **old) == set()
+        assert found(index, **new) == {"mem_1"}
+        index.commit()
+    assert ids(search(index, ask(mode="vector", vector=TEA), ANYTHING)) == ["mem_1"]
+    assert index.lexical.search(["tea"], [], 10) == [0]
+
+
+def test_another_agent_with_the_same_text_is_its_author(index: IndexReplica, put: Put):
+    put("mem_1", "tea", agent_id="ada")
+    put("mem_1", "tea", agent_id="bob", occurred_ms=T0 + 1)
+    assert index.author_terms(np.asarray([0])) == [["bob"]]
+    assert found(index, from_ms=T0 + 1) == {"mem_1"}
+
+
+def test_superseding_does_not_write_to_the_lexical_index_again(index: IndexReplica, put: Put):
+    put("mem_1", "tea")
+    index.commit()
+    put("mem_1", "tea", retired_ms=T0, expires_ms=T0, audience=["ada"])
+    assert index.tail == set()
+
+
+def test_a_span_of_time_includes_its_ends(index: IndexReplica, put: Put):
+    for n in range(4):
+        put(f"mem_{n}", "tea", occurred_ms=T0 + n)
+    assert found(index, from_ms=T0 + 1, to_ms=T0 + 2) == {"mem_1", "mem_2"}
+    assert found(index, from_ms=T0 + 2) == {"mem_2", "mem_3"}
+    assert found(index, to_ms=T0) == {"mem_0"}
+    assert found(index, from_ms=T0 + 2, to_ms=T0 + 1) == set()
+
+
+def test_a_document_from_before_1970_has_a_time_too(index: IndexReplica, put: Put):
+    put("mem_1", "tea", occurred_ms=-5)
+    assert found(index, from_ms=-10, to_ms=0) == {"mem_1"}
+    assert found(index, from_ms=0) == set()
+
+
+def test_a_restricted_memory_is_found_by_its_readers_alone(index: IndexReplica, put: Put):
+    put("mem_1", "tea", audience=["ada", "bob"])
+    put("mem_2", "tea", audience=["eve"])
+    put("mem_3", "tea")
+    assert found(index) == {"mem_3"}
+    assert found(index, reader="ada") == {"mem_1", "mem_3"}
+    assert found(index, reader="eve") == {"mem_2", "mem_3"}
+    assert found(index, reader="nobody") == {"mem_3"}
+
+
+def test_a_memory_restricted_to_nobody_is_found_by_nobody(index: IndexReplica, put: Put):
+    """A private memory without owner or agent: who asks without a name is not its reader."""
+    put("mem_1", "tea", audience=[""])
+    assert found(index) == set()
+    assert found(index, reader="ada") == set()
+
+
+def test_restricting_a_memory_hides_it_at_once(index: IndexReplica, put: Put, embed: Embed):
+    embed(put("mem_1", "tea"), [1, 0, 0, 0])
+    index.commit()
+    put("mem_1", "tea", audience=["ada"])
+    for mode in ("hybrid", "lexical", "vector"):
+        assert search(index, ask(mode=mode, vector=TEA), ANYTHING) == []
+        assert ids(search(index, ask(mode=mode, vector=TEA), replace(ANYTHING, reader="ada"))) == ["mem_1"]
+    put("mem_1", "tea", audience=[])
+    assert found(index) == {"mem_1"}
+
+
+def test_a_superseded_memory_is_found_only_as_of_its_time(index: IndexReplica, put: Put):
+    put("mem_1", "tea", recorded_ms=T0, retired_ms=T0 + 10)
+    put("mem_2", "tea", recorded_ms=T0 + 10)
+    assert found(index) == {"mem_2"}
+    assert found(index, as_of_ms=T0 - 1) == set()
+    assert found(index, as_of_ms=T0) == {"mem_1"}
+    assert found(index, as_of_ms=T0 + 9) == {"mem_1"}
+    assert found(index, as_of_ms=T0 + 10) == {"mem_2"}
+
+
+def test_superseding_hides_a_memory_at_once(index: IndexReplica, put: Put):
+    put("mem_1", "tea")
+    index.commit()
+    put("mem_1", "tea", retired_ms=T0 + 5)
+    assert search(index, ask(), ANYTHING) == []
+
+
+def test_an_expired_memory_is_not_found(index: IndexReplica, put: Put):
+    put("mem_1", "tea", expires_ms=T0 + 10)
+    assert ids(search(index, ask(now_ms=T0 + 9), ANYTHING)) == ["mem_1"]
+    assert ids(search(index, ask(now_ms=T0 + 10), ANYTHING)) == []
+
+
+def test_an_expired_memory_is_found_as_of_before(index: IndexReplica, put: Put):
+    put("mem_1", "tea", expires_ms=T0 + 10)
+    asked = ask(now_ms=T0 + 99)
+    assert ids(search(index, asked, replace(ANYTHING, as_of_ms=T0 + 9))) == ["mem_1"]
+    assert ids(search(index, asked, replace(ANYTHING, as_of_ms=T0 + 10))) == []
+
+
+def test_a_document_is_found_before_any_commit(index: IndexReplica, put: Put):
+    put("mem_1", "green tea")
+    assert index.tail == {0}
+    assert ids(search(index, ask(), ANYTHING)) == ["mem_1"]
+    index.commit()
+    assert index.tail == set()
+    assert ids(search(index, ask(), ANYTHING)) == ["mem_1"]
+
+
+def test_the_tail_is_committed_before_it_grows_long(index: IndexReplica, put: Put):
+    for n in range(MAX_TAIL + 10):
+        put(f"mem_{n}", f"tea w{n}")
+    assert len(index.tail) <= MAX_TAIL
+    assert ids(search(index, ask("w3"), ANYTHING))[0] == "mem_3"
+    assert ids(search(index, ask(f"w{MAX_TAIL + 9}"), ANYTHING))[0] == f"mem_{MAX_TAIL + 9}"
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_removed_document_is_not_found(index: IndexReplica, put: Put, embed: Embed, committed: bool):
+    embed(put("mem_1", "tea"), [1, 0, 0, 0])
+    put("mem_2", "tea")
+    if committed:
+        index.commit()
+    index.apply(0, [Remove("mem_1")])
+    assert found(index) == {"mem_2"}
+    assert ids(search(index, ask(mode="vector", vector=TEA), ANYTHING)) == []
+    assert len(index) == 1
+
+
+def test_a_removed_document_leaves_nothing_behind_to_be_read(index: IndexReplica, put: Put):
+    put("mem_1", "secret tea")
+    index.apply(0, [Remove("mem_1")])
+    assert "mem_1" not in index.ids
+    assert b"secret tea" not in index.terms
+    assert index.facets.dump() == {}
+
+
+def test_a_document_with_another_text_is_found_by_the_new_one(index: IndexReplica, put: Put, embed: Embed):
+    """And no longer has the old text's vector."""
+    embed(put("lsn_1", "green tea"), [1, 0, 0, 0])
+    index.commit()
+    put("lsn_1", "black coffee")
+    assert found(index, "tea") == set()
+    assert found(index, "coffee") == {"lsn_1"}
+    assert ids(search(index, ask("x", mode="vector", vector=TEA), ANYTHING)) == []
+    assert len(index) == 1
+
+
+def test_a_document_put_again_with_its_text_keeps_its_vector(index: IndexReplica, put: Put, embed: Embed):
+    embed(put("lsn_1", "green tea"), [1, 0, 0, 0])
+    put("lsn_1", "green tea", confidence=0.5)
+    (hit,) = search(index, ask(mode="vector", vector=TEA), ANYTHING)
+    assert hit.explain["cosine"] == pytest.approx(1)
+    assert hit.explain["confidence"] == 0.5
+
+
+def test_vectors_of_another_model_or_length_are_passed_over(index: IndexReplica, put: Put, embed: Embed):
+    put("mem_1", "tea")
+    embed("mem_1", [1, 0, 0, 0], model="other")
+    embed("mem_1", [1, 0, 0])
+    embed("mem_unknown", [1, 0, 0, 0])
+    assert len(index.vectors) == 0
+
+
+def test_neighbours_join_the_pool_only_when_they_match(index: IndexReplica, put: Put):
+    """Its session's next turn comes along with the one that says the word, unless the filter forbids it."""
+    put("obs_1", "we drank tea", episode="s", agent_id="ada")
+    put("obs_2", "at four", episode="s", agent_id="ada")
+    put("obs_3", "as always", episode="s", agent_id="ada")
+    put("obs_4", "elsewhere", episode="t", agent_id="ada")
+    assert found(index, "tea") == {"obs_1", "obs_2"}
+    put("obs_5", "we drank coffee", episode="u", agent_id="ada")
+    put("obs_6", "from another", episode="u", agent_id="bob")
+    put("obs_7", "of another tenant", episode="u", tenant="other")
+    assert found(index, "coffee") == {"obs_5", "obs_6"}
+    assert found(index, "coffee", agent_id="ada") == {"obs_5"}
+
+
+def test_a_removed_neighbour_does_not_come_along(index: IndexReplica, put: Put):
+    put("obs_1", "we drank tea", episode="s")
+    put("obs_2", "at four", episode="s")
+    index.apply(0, [Remove("obs_2")])
+    assert found(index, "tea") == {"obs_1"}
+
+
+def test_those_beside_a_removed_document_become_neighbours(index: IndexReplica, put: Put):
+    """As in an index that never had it."""
+    for n in range(5):
+        put(f"obs_{n}", f"turn {n}", episode="s")
+    index.apply(0, [Remove("obs_1"), Remove("obs_2")])
+    assert index.around(index.ordinal_of["obs_0"], 1) == [index.ordinal_of["obs_3"]]
+    assert index.sequence.values[[0, 3, 4]].tolist() == [0, 1, 2]
+    index.apply(0, [Remove(f"obs_{n}") for n in (0, 3, 4)])
+    assert index.episodes == [[]]
+
+
+def test_a_document_with_another_text_keeps_its_place_in_its_session(index: IndexReplica, put: Put):
+    for n in range(3):
+        put(f"obs_{n}", f"turn {n}", episode="s")
+    put("obs_1", "compressed", episode="s")
+    around = index.around(index.ordinal_of["obs_1"], 9)
+    assert [index.ids[ordinal] for ordinal in around] == ["obs_0", "obs_2"]
+    assert index.sequence.values[around].tolist() == [0, 2]
+    put("obs_1", "moved", episode="t")
+    assert index.around(index.ordinal_of["obs_1"], 9) == []
+    assert [index.ids[ordinal] for ordinal in index.around(0, 9)] == ["obs_2"]
+
+
+def test_who_is_around_a_document(index: IndexReplica, put: Put):
+    for n in range(5):
+        put(f"obs_{n}", f"turn {n}", episode="s")
+    put("mem_1", "alone")
+    assert index.around(2, 1) == [1, 3]
+    assert index.around(0, 2) == [1, 2]
+    assert index.around(4, 9) == [0, 1, 2, 3]
+    assert index.around(5, 3) == []
+
+
+def test_each_mode_uses_its_own_leg(index: IndexReplica, put: Put, embed: Embed):
+    """Words alone, vectors alone, or both."""
+    put("mem_word", "tea")
+    embed(put("mem_near", "a hot drink"), [1, 0.1, 0, 0])
+    embed(put("mem_far", "a train"), [0, 1, 0, 0])
+
+    def asked(mode: Mode) -> list[str]:
+        return ids(search(index, ask("tea", vector=TEA, mode=mode), ANYTHING))
+
+    assert asked("lexical") == ["mem_word"]
+    assert asked("vector") == ["mem_near", "mem_far"]
+    assert set(asked("hybrid")) == {"mem_word", "mem_near", "mem_far"}
+    assert asked("hybrid")[-1] == "mem_far"
+
+
+def test_without_a_query_vector_words_decide(index: IndexReplica, put: Put, embed: Embed):
+    """The embedder is away, or there is none."""
+    embed(put("mem_1", "tea"), [1, 0, 0, 0])
+    put("mem_2", "coffee")
+    for vector in (None, np.empty(0, np.float32)):
+        assert ids(search(index, ask(vector=vector), ANYTHING)) == ["mem_1"]
+        assert search(index, ask(vector=vector, mode="vector"), ANYTHING) == []
+
+
+def test_a_document_whose_vector_is_still_to_come_is_found_by_its_words(index: IndexReplica, put: Put, embed: Embed):
+    put("mem_new", "green tea")
+    embed(put("mem_old", "tea with milk"), [1, 0, 0, 0])
+    hits = search(index, ask("green tea", vector=TEA), ANYTHING)
+    assert {hit.id for hit in hits} == {"mem_new", "mem_old"}
+    (new,) = (hit for hit in hits if hit.id == "mem_new")
+    assert "cosine" not in new.explain
+    assert np.isfinite(new.score)
+
+
+def test_a_question_of_nothing_but_punctuation_is_answered_by_vectors(index: IndexReplica, put: Put, embed: Embed):
+    embed(put("mem_1", "tea"), [1, 0, 0, 0])
+    assert ids(search(index, ask("?!", vector=TEA), ANYTHING)) == ["mem_1"]
+    assert search(index, ask("?!"), ANYTHING) == []
+
+
+def test_the_limit_bounds_and_does_not_reorder(index: IndexReplica, put: Put):
+    for n in range(20):
+        put(f"mem_{n:02d}", "tea " * (n % 7 + 1) + "milk " * n)
+    everything = ids(search(index, ask(limit=100), ANYTHING))
+    assert len(everything) == 20
+    for limit in (0, 1, 5, 20):
+        assert ids(search(index, ask(limit=limit), ANYTHING)) == everything[:limit]
+
+
+def test_scores_fall_and_say_how_they_came_about(index: IndexReplica, put: Put, embed: Embed):
+    for n in range(5):
+        embed(put(f"mem_{n}", "tea " * (n + 1) + "milk"), [1, n, 0, 0])
+    hits = search(index, ask(vector=TEA, half_life_days=30.0), ANYTHING)
+    scores = [hit.score for hit in hits]
+    assert scores == sorted(scores, reverse=True)
+    keys = {
+        "lexical", "cosine", "mix", "author", "coverage", "neighbours", "episode", "relevance", "confidence",
+        "importance", "recency",
+    }  # fmt: skip
+    assert all(hit.explain.keys() == keys for hit in hits)
+    assert "recency" not in search(index, ask(vector=TEA), ANYTHING)[0].explain
+
+
+def test_a_hit_says_where_and_what_it_is(index: IndexReplica, put: Put):
+    for name, kind in (("obs_1", "observation"), ("mem_1", "memory"), ("lsn_1", "lesson"), ("sum_1", "summary")):
+        put(name, f"tea {kind}", partition=3)
+        (first, *_) = search(index, ask(kind), ANYTHING)
+        assert (first.id, first.kind, first.partition) == (name, kind, 3)
+
+
+def test_a_half_life_prefers_what_is_recent(index: IndexReplica, put: Put):
+    put("mem_old", "tea tea", occurred_ms=T0 - 365 * DAY)
+    put("mem_new", "tea milk", occurred_ms=T0)
+    assert ids(search(index, ask(), ANYTHING)) == ["mem_old", "mem_new"]
+    assert ids(search(index, ask(half_life_days=1.0, alpha=0.3), ANYTHING)) == ["mem_new", "mem_old"]
+    (first, _) = search(index, ask(half_life_days=1.0, alpha=0.0), ANYTHING)
+    assert first.score == pytest.approx(1)
+
+
+def test_a_time_in_the_future_is_as_good_as_now(index: IndexReplica, put: Put):
+    put("mem_1", "tea", occurred_ms=T0 + 99 * DAY)
+    (hit,) = search(index, ask(half_life_days=1.0), ANYTHING)
+    assert hit.explain["recency"] == 1
+
+
+def test_a_doubtful_lesson_stands_behind_a_sure_one(index: IndexReplica, put: Put):
+    put("lsn_1", "tea is hot", confidence=0.1)
+    put("lsn_2", "tea is hot", confidence=0.9)
+    assert ids(search(index, ask(), ANYTHING)) == ["lsn_2", "lsn_1"]
+
+
+def test_a_lesson_that_nobody_repeats_fades(index: IndexReplica, put: Put):
+    """As `lesson_rules.decayed` says; what has no such time does not."""
+    put("lsn_1", "tea is hot", confidence=0.8, renewed_ms=T0 - 10 * 7 * DAY)
+    put("lsn_2", "tea is hot", confidence=0.7, renewed_ms=T0 - 6 * DAY)
+    put("lsn_3", "tea is hot", confidence=0.6)
+    hits = search(index, ask(), ANYTHING)
+    assert ids(hits) == ["lsn_2", "lsn_3", "lsn_1"]
+    assert [hit.explain["confidence"] for hit in hits] == [0.7, 0.6, 0.3]
+    assert [hit.explain["confidence"] for hit in search(index, ask(now_ms=0), ANYTHING)] == [0.8, 0.7, 0.6]
+
+
+def test_equal_scores_are_ordered_by_id_whatever_came_first(index: IndexReplica, put: Put, embed: Embed):
+    """Also at the cut: the candidates of each leg, and the limit."""
+    names = [f"mem_{n:03d}" for n in range(400)]
+    for name in np.random.default_rng(3).permutation(names).tolist():
+        embed(put(name, "tea"), [1, 0, 0, 0])
+    index.commit()
+    for mode in ("hybrid", "lexical", "vector"):
+        assert ids(search(index, ask(mode=mode, vector=TEA, limit=30), ANYTHING)) == names[:30]
+
+
+def test_the_order_is_the_same_every_time(index: IndexReplica, put: Put, embed: Embed):
+    """Also among equals: the same index and question give the same list, score by score."""
+    for n in range(60):
+        embed(put(f"mem_{n}", "tea", episode="s" if n % 3 else ""), [1, 0, 0, 0])
+    index.commit()
+    first = search(index, ask(vector=TEA, limit=60), ANYTHING)
+    assert len(first) == 60
+    for _ in range(5):
+        assert search(index, ask(vector=TEA, limit=60), ANYTHING) == first
+
+
+def test_a_filter_that_the_lexical_index_does_not_know_looks_deeper(
+    index: IndexReplica, put: Put, monkeypatch: pytest.MonkeyPatch
+):
+    """The best hundred are all out of the span of time; the one within it is found."""
+    monkeypatch.setattr(module, "CANDIDATES", 10)
+    for n in range(150):
+        put(f"mem_{n}", "tea tea tea", occurred_ms=T0)
+    put("mem_old", "tea and very much else that makes it a worse match", occurred_ms=T0 - DAY)
+    index.commit()
+    assert found(index, to_ms=T0 - 1) == {"mem_old"}
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "lexical"])
+def test_the_one_document_of_a_file_is_found_however_bad_a_match_it_is(index: IndexReplica, put: Put, mode: Mode):
+    """Deeper than tantivy is ever asked to look."""
+    for n in range(800):
+        put(f"mem_{n}", "tea tea tea")
+    put("mem_far", "tea and very much else that makes it a worse match", files=["a.py"])
+    index.commit()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "CANDIDATES", 2)
+        hits = search(index, ask(mode=mode, limit=5), replace(ANYTHING, files=["a.py"]))
+    assert ids(hits) == ["mem_far"]
+
+
+def test_many_forgotten_documents_do_not_hide_the_one_that_is_left(
+    index: IndexReplica, put: Put, monkeypatch: pytest.MonkeyPatch
+):
+    """What is forgotten must leave the lexical index, or it fills the candidates of every later search."""
+    monkeypatch.setattr(module, "CANDIDATES", 2)
+    for n in range(400):
+        put(f"mem_{n}", "tea tea tea")
+    put("mem_left", "tea and very much else that makes it a worse match")
+    index.apply(0, [Remove(f"mem_{n}") for n in range(400)])
+    assert found(index, "tea") == {"mem_left"}
+
+
+def test_an_index_without_dimensions_searches_by_words(tmp_path: Path, entry: Callable[..., IndexEntry]):
+    plain = IndexReplica(tmp_path / "plain", 0, "none")
+    asked = ask(vector=np.empty(0, np.float32))
+    assert search(plain, asked, ANYTHING) == []
+    plain.apply(0, [feed.Put(entry("mem_1", "tea"))])
+    assert ids(search(plain, asked, ANYTHING)) == ["mem_1"]
+    assert search(plain, ask(vector=np.empty(0, np.float32), mode="vector"), ANYTHING) == []

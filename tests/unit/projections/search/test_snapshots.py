@@ -1,0 +1,332 @@
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from projections.documents.document import IndexEntry
+from projections.search import snapshots
+from projections.search.filters import BitMap
+from projections.search.ranking import Mode
+from projections.search.replica import IndexReplica
+from projections.search.search import Filter, Hit, Question, matches, search
+from projections.search.snapshots import FeedPosition, Manifest, UnusableSnapshot
+from projections.store.feed import Put, Remove
+
+MODEL = "test-model"
+AT = {0: FeedPosition(feed="17-9", covers="17-3"), 1: FeedPosition(generation=2)}
+FILTERS = [
+    Filter(tenant="default"),
+    Filter(tenant="default", project="atlas", tags=["even"]),
+    Filter(tenant="default", reader="ada"),
+    Filter(tenant="default", as_of_ms=4),
+    Filter(tenant="other"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "snapshots"
+
+
+@pytest.fixture
+def filled(index: IndexReplica, put: Callable[..., str], embed: Callable[..., None]) -> IndexReplica:
+    """Documents of every kind: in sessions, restricted, retired, expiring, removed, with and without vectors."""
+    rng = np.random.default_rng(5)
+    for n in range(300):
+        put(
+            f"obs_{n}" if n % 3 else f"mem_{n}",
+            f"tea w{n} w{n % 10}",
+            partition=n % 2,
+            episode=f"s{n % 7}" if n % 3 else "",
+            tenant="other" if n % 11 == 0 else "default",
+            agent_id=f"agent{n % 4}",
+            tags=["even"] if n % 2 == 0 else [],
+            audience=["ada"] if n % 13 == 0 else [],
+            recorded_ms=n % 9,
+            retired_ms=5 if n % 17 == 0 else 0,
+            expires_ms=n if n % 19 == 0 else 0,
+        )
+        if n % 4:
+            embed(f"obs_{n}" if n % 3 else f"mem_{n}", *rng.standard_normal((1 + n % 2, 4)).tolist())
+    index.apply(0, [Remove(f"obs_{n}") for n in range(1, 300, 25)])
+    return index
+
+
+def answers(index: IndexReplica) -> list[list[Hit]]:
+    vector = np.asarray([0.6, 0.8, 0, 0], np.float32)
+    modes: list[Mode] = ["hybrid", "lexical", "vector"]
+    return [
+        search(index, Question(text=text, vector=vector, mode=mode, limit=50), allowed)
+        for mode in modes
+        for allowed in FILTERS
+        for text in ("tea w3", "w250", "nothing")
+    ]
+
+
+def save(index: IndexReplica, folder: Path, name: str = "01") -> Manifest:
+    return snapshots.save(index, AT, folder, name)
+
+
+def load(folder: Path, work: Path, model: str = MODEL) -> IndexReplica:
+    found = snapshots.newest(folder, model)
+    assert found is not None
+    return snapshots.load(*found, work)
+
+
+def test_a_loaded_snapshot_answers_as_the_index_did(filled: IndexReplica, folder: Path, tmp_path: Path):
+    """Search results with their explanations, filters, vectors and neighbours."""
+    save(filled, folder)
+    loaded = load(folder, tmp_path / "work")
+    assert answers(loaded) == answers(filled)
+    assert any(answers(loaded))
+    for allowed in FILTERS:
+        assert matches(loaded, allowed, 7) == matches(filled, allowed, 7)
+    everything = np.arange(len(filled.ids))
+    query = np.asarray([1, 0, 0, 0], np.float32)
+    assert np.array_equal(
+        loaded.vectors.cosine(query, everything), filled.vectors.cosine(query, everything), equal_nan=True
+    )
+    assert [loaded.around(n, 2) for n in everything.tolist()] == [filled.around(n, 2) for n in everything.tolist()]
+    assert len(loaded) == len(filled)
+
+
+def test_a_loaded_index_goes_on_as_the_other_does(
+    filled: IndexReplica, folder: Path, tmp_path: Path, entry: Callable[..., IndexEntry]
+):
+    """The same items applied to both end alike: updates, removals, new documents of old sessions and agents."""
+    save(filled, folder)
+    loaded = load(folder, tmp_path / "work")
+    before = answers(loaded)
+    for one in (filled, loaded):
+        one.apply(0, [
+            Put(entry("obs_new", "tea w3 new", episode="s1", agent_id="agent1", tags=["even"])),
+            Put(entry("mem_3", "another text w3")),
+            Put(entry("mem_6", "tea w6 w6", audience=["bob"])),
+            Remove("obs_2"),
+        ])  # fmt: skip
+    assert answers(loaded) == answers(filled) != before
+
+
+def test_an_index_goes_on_after_it_was_saved(filled: IndexReplica, folder: Path, put: Callable[..., str]):
+    filled.commit()
+    before = answers(filled)
+    save(filled, folder)
+    assert answers(filled) == before
+    put("mem_late", "tea late")
+    filled.commit()
+    (first, *_) = search(filled, Question(text="late", vector=None), FILTERS[0])
+    assert first.id == "mem_late"
+
+
+def test_a_loaded_index_never_changes_its_snapshot(
+    filled: IndexReplica, folder: Path, tmp_path: Path, put: Callable[..., str]
+):
+    """Two replicas on one machine start from one snapshot, one after the other."""
+    save(filled, folder)
+    first = load(folder, tmp_path / "first")
+    first.apply(0, [Remove(name) for name in list(first.ordinal_of)])
+    first.commit()
+    assert len(first) == 0
+    second = load(folder, tmp_path / "second")
+    assert answers(second) == answers(filled)
+
+
+def test_an_empty_index_can_be_saved(index: IndexReplica, folder: Path, tmp_path: Path):
+    manifest = save(index, folder)
+    assert manifest.documents == 0
+    loaded = load(folder, tmp_path / "work")
+    assert len(loaded) == 0
+    assert search(loaded, Question(text="tea", vector=None), FILTERS[0]) == []
+
+
+def test_an_index_without_vectors_can_be_saved(tmp_path: Path, folder: Path):
+    snapshots.save(IndexReplica(tmp_path / "plain", 0, "none"), AT, folder, "01")
+    loaded = load(folder, tmp_path / "work", "none")
+    assert loaded.vectors.dimensions == 0
+    assert loaded.vectors.nearest(np.empty(0, np.float32), BitMap([1]), 3).tolist() == []
+
+
+def test_the_manifest_says_where_in_the_feeds_it_stands(filled: IndexReplica, folder: Path):
+    written = save(filled, folder)
+    found = snapshots.newest(folder, MODEL)
+    assert found is not None
+    assert found[1] == written
+    assert found[1].partitions == AT
+    assert found[1].documents == len(filled)
+
+
+def test_every_file_is_covered_by_its_hash(filled: IndexReplica, folder: Path):
+    manifest = save(filled, folder)
+    files = {str(path.relative_to(folder / "01")) for path in (folder / "01").rglob("*") if path.is_file()}
+    assert files - {"manifest.json"} == manifest.files.keys()
+
+
+def test_an_altered_file_is_refused_whichever_it_is(index: IndexReplica, folder: Path, put: Callable[..., str]):
+    put("mem_1", "tea")
+    manifest = save(index, folder)
+    for name in manifest.files:
+        path = folder / "01" / name
+        before = path.read_bytes()
+        for altered in (before[:-1], before + b"\0", bytes([before[0] ^ 1]) + before[1:]) if before else (b"\0",):
+            path.unlink()
+            path.write_bytes(altered)
+            with pytest.raises(UnusableSnapshot):
+                load(folder, folder.parent / "work")
+        path.unlink()
+        with pytest.raises(UnusableSnapshot):
+            load(folder, folder.parent / "work")
+        path.write_bytes(before)
+    assert load(folder, folder.parent / "work").ids == ["mem_1"]
+
+
+def test_the_newest_snapshot_is_found(index: IndexReplica, folder: Path):
+    for name in ("02", "01", "03"):
+        save(index, folder, name)
+    found = snapshots.newest(folder, MODEL)
+    assert found is not None
+    assert found[0] == folder / "03"
+
+
+def test_no_snapshot_is_no_fault(folder: Path):
+    assert snapshots.newest(folder, MODEL) is None
+    folder.mkdir()
+    assert snapshots.newest(folder, MODEL) is None
+
+
+def test_a_snapshot_of_another_model_is_passed_over(index: IndexReplica, folder: Path, tmp_path: Path):
+    save(index, folder, "01")
+    snapshots.save(IndexReplica(tmp_path / "other", 4, "other"), AT, folder, "02")
+    assert snapshots.newest(folder, "third") is None
+    found = snapshots.newest(folder, MODEL)
+    assert found is not None
+    assert found[0].name == "01"
+
+
+@pytest.mark.parametrize(("model", "dimensions"), [("other-model", 4), (MODEL, 8)])
+def test_loading_a_snapshot_under_another_model_is_refused_and_names_both(
+    index: IndexReplica, folder: Path, tmp_path: Path, model: str, dimensions: int
+):
+    """Also when only the number of dimensions is another: a service may serve one name in several sizes."""
+    manifest = save(index, folder)
+    assert manifest.dimensions == 4
+    with pytest.raises(UnusableSnapshot, match=f"of {MODEL} with 4 dimensions, not of {model} with {dimensions}"):
+        snapshots.load(folder / manifest.name, manifest, tmp_path / "work", model=model, dimensions=dimensions)
+    assert snapshots.newest(folder, model, dimensions) is None
+    assert snapshots.load_newest(folder, model, tmp_path / "work", dimensions) is None
+
+
+def test_a_snapshot_of_another_format_is_passed_over(
+    index: IndexReplica, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    save(index, folder, "01")
+    monkeypatch.setattr(snapshots, "FORMAT", snapshots.FORMAT + 1)
+    assert snapshots.newest(folder, MODEL) is None
+
+
+def test_a_snapshot_of_the_first_format_is_passed_over(index: IndexReplica, folder: Path):
+    """It has no `renewed_ms`, and less precise confidences."""
+    written = save(index, folder, "01")
+    raw = msgspec.json.encode(replace(written, format=1))
+    (folder / "01" / "manifest.json").write_bytes(raw)
+    assert snapshots.newest(folder, MODEL) is None
+
+
+@pytest.mark.parametrize("torn", ["no manifest", "half a manifest", "a stray file", "still being written"])
+def test_a_torn_folder_is_passed_over(index: IndexReplica, folder: Path, torn: str):
+    save(index, folder, "01")
+    if torn == "a stray file":
+        (folder / "02").write_text("x")
+    else:
+        shutil.copytree(folder / "01", folder / (".writing-02" if torn == "still being written" else "02"))
+    if torn == "no manifest":
+        (folder / "02" / "manifest.json").unlink()
+    if torn == "half a manifest":
+        manifest = folder / "02" / "manifest.json"
+        manifest.write_bytes(manifest.read_bytes()[:40])
+    found = snapshots.newest(folder, MODEL)
+    assert found is not None
+    assert found[0].name == "01"
+
+
+def test_what_an_interrupted_writer_left_is_in_nobodys_way(filled: IndexReplica, folder: Path, tmp_path: Path):
+    (folder / ".writing-01" / "lexical").mkdir(parents=True)
+    (folder / ".writing-01" / "lexical" / "meta.json").write_text("torn")
+    save(filled, folder)
+    assert answers(load(folder, tmp_path / "work")) == answers(filled)
+
+
+def test_pruning_keeps_two_and_what_is_no_snapshot_goes(index: IndexReplica, folder: Path):
+    for name in ("01", "02", "03", "04"):
+        save(index, folder, name)
+    (folder / ".writing-05").mkdir()
+    snapshots.prune(folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["03", "04"]
+    snapshots.prune(folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["03", "04"]
+
+
+def test_pruning_to_one_leaves_the_newest_alone(index: IndexReplica, folder: Path, tmp_path: Path):
+    """Also of those made with other models, and what an interrupted pruning left."""
+    snapshots.save(IndexReplica(tmp_path / "other", 4, "other"), AT, folder, "01")
+    for name in ("02", "03"):
+        save(index, folder, name)
+    (folder / ".pruned-00").mkdir()
+    snapshots.prune(folder, 1)
+    assert [path.name for path in folder.iterdir()] == ["03"]
+
+
+def test_a_snapshot_pruned_while_it_is_loaded_gives_way_to_the_newer_one(
+    index: IndexReplica, folder: Path, tmp_path: Path, put: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+):
+    """Whichever file is the first that is missed."""
+    put("mem_1", "tea")
+    files = len(save(index, folder, "01").files)
+    put("mem_2", "tea")
+    save(index, tmp_path / "later", "02")
+    original = snapshots._sha256  # pyright: ignore[reportPrivateUsage]
+    for at in range(files):
+        shutil.rmtree(folder)
+        save(index, folder, "01")
+        checked: list[Path] = []
+
+        def hashed(path: Path, checked: list[Path] = checked, at: int = at) -> str:
+            checked.append(path)
+            if len(checked) == at + 1:
+                shutil.copytree(tmp_path / "later" / "02", folder / "02")
+                snapshots.prune(folder, 1)
+            return original(path)
+
+        monkeypatch.setattr(snapshots, "_sha256", hashed)
+        found = snapshots.load_newest(folder, MODEL, tmp_path / "work")
+        monkeypatch.setattr(snapshots, "_sha256", original)
+        assert found is not None
+        assert found[1].name == "02" or at == files - 1
+        assert set(found[0].ordinal_of) == {"mem_1", "mem_2"}
+        shutil.rmtree(tmp_path / "work")
+
+
+@pytest.mark.parametrize("vanishing", ["lexical", "texts.msgpack.zst", "renewed_ms.npy", "vectors.hnsw"])
+def test_half_a_snapshot_is_no_index(index: IndexReplica, folder: Path, vanishing: str, put: Callable[..., str]):
+    """Files that go after they were checked; of the lexical ones those too that go before they are linked."""
+    put("mem_1", "tea")
+    manifest = save(index, folder)
+    unchecked = replace(manifest, files={name: sha for name, sha in manifest.files.items() if "/" in name})
+    path = folder / "01" / vanishing
+    for victim in sorted(path.iterdir()) if path.is_dir() else [path]:
+        held = victim.read_bytes()
+        victim.unlink()
+        with pytest.raises(UnusableSnapshot):
+            snapshots.load(folder / "01", unchecked, folder.parent / "work")
+        victim.write_bytes(held)
+
+
+def test_an_altered_snapshot_is_not_tried_for_ever(index: IndexReplica, folder: Path, tmp_path: Path):
+    save(index, folder)
+    (folder / "01" / "partition.npy").write_bytes(b"x")
+    assert snapshots.load_newest(folder, MODEL, tmp_path / "work") is None
+    assert not (tmp_path / "work").exists()
+    assert snapshots.load_newest(tmp_path / "none", MODEL, tmp_path / "work") is None
