@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from api import ops
 from api.access.admission import guarded
 from api.access.binding import check_binding
 from api.access.gate import Gate
@@ -24,11 +23,13 @@ from api.dialects.agentmemory.app import create_app as create_agentmemory
 from api.dialects.homes import Homes
 from api.dialects.memex import own as memex_own
 from api.dialects.memex.app import create_app as create_memex
-from api.dialects.memex.mcp import create_app as create_memex_mcp
-from api.doors import Doors
-from api.endpoint import open_paths, routes
-from api.errors import HANDLERS
-from api.listening import LOOPBACK
+from api.dialects.memex.mcp_app import create_app as create_memex_mcp
+from api.dialects.profiles import PROFILES
+from api.http.endpoint import open_paths, routes
+from api.http.errors import HANDLERS
+from api.http.listeners import Doors
+from api.http.listening import LOOPBACK
+from api.monitoring import ops
 from api.native import writes
 from api.native.catalog import endpoints
 from api.services import tool_door
@@ -46,12 +47,12 @@ from projections.condensing.llm.config import check as check_llm
 
 def create_app(settings: Settings) -> Starlette:
     """The native API with MCP. Connections open when it starts and close, after the last write, when it stops."""
-    return _native(settings, Gateway(settings.host, settings.mcp_profile))
+    return _native(settings, Gateway(PROFILES, settings.host, settings.mcp_profile))
 
 
 def create_doors(settings: Settings) -> Doors:
     """Every door that the settings ask for, on one set of services; the native API's lifespan is that of all."""
-    gateway = Gateway(settings.host, settings.mcp_profile)
+    gateway = Gateway(PROFILES, settings.host, settings.mcp_profile)
     native = _native(settings, gateway)
     agentmemory = create_agentmemory(settings)
     by_port: dict[int, Starlette] = {}

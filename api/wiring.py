@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from api.monitoring.ops import Metrics
+from api.monitoring.vital_metrics import VitalMetrics
 from api.native.transfer import Transfer
-from api.ops import Metrics
 from api.services import Services
-from api.vital_metrics import VitalMetrics
 from ingest.commands.handler import CommandHandler
 from ingest.embedded.acknowledged import Acknowledged
 from ingest.embedded.valkey import EmbeddedValkey

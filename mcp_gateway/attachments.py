@@ -1,6 +1,6 @@
 """Resources and prompts: what profiles offer beside tools, on a server and through the bridge."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import mcp.types as types
@@ -10,7 +10,6 @@ from pydantic import BaseModel
 
 from ingest.errors import MnemologError, NotFound
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.agentmemory.attached import PROMPTS, RESOURCES, TEMPLATES, prompt_text, resource_text
 from mcp_gateway.tools.tool import Door
 
 R = TypeVar("R", bound=BaseModel)
@@ -26,13 +25,22 @@ class Ask(Protocol):
         ...
 
 
+async def _no_text(door: Door, name: str, arguments: Mapping[str, str] | None = None) -> str:
+    raise BadArgument(f"there is no {name!r}")
+
+
 class Attachments(NamedTuple):
-    """What a choice of profiles offers. `served` is false for profiles whose servers know neither of the two."""
+    """What a profile offers. `served` is false for one whose clients' servers know neither of the two.
+
+    `resource_text` and `prompt_text` return what is read; they raise BadArgument or NotFound.
+    """
 
     served: bool
     resources: Sequence[types.Resource] = ()
     templates: Sequence[types.ResourceTemplate] = ()
     prompts: Sequence[types.Prompt] = ()
+    resource_text: Callable[[Door, str], Awaitable[str]] = _no_text
+    prompt_text: Callable[[Door, str, Mapping[str, str]], Awaitable[str]] = _no_text
 
     def register(self, server: Server[Any], door_for: Callable[[Context], Door]) -> None:
         """Answer from the projections."""
@@ -40,7 +48,7 @@ class Attachments(NamedTuple):
         async def read(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
             if not self.resources:
                 raise MCPError(types.INVALID_PARAMS, f"there is no resource {params.uri}")
-            text = await _told(door_for(context), lambda door: resource_text(door, str(params.uri)))
+            text = await _told(door_for(context), lambda door: self.resource_text(door, str(params.uri)))
             contents = types.TextResourceContents(uri=params.uri, mime_type="application/json", text=text)
             return types.ReadResourceResult(contents=[contents])
 
@@ -48,7 +56,7 @@ class Attachments(NamedTuple):
             if params.name not in {one.name for one in self.prompts}:
                 raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name!r}")
             arguments = params.arguments or {}
-            text = await _told(door_for(context), lambda door: prompt_text(door, params.name, arguments))
+            text = await _told(door_for(context), lambda door: self.prompt_text(door, params.name, arguments))
             message = types.PromptMessage(role="user", content=types.TextContent(text=text))
             return types.GetPromptResult(messages=[message])
 
@@ -94,11 +102,7 @@ class Attachments(NamedTuple):
         server.add_request_handler("prompts/get", types.GetPromptRequestParams, prompt)
 
 
-def attachments_of(profiles: Sequence[str]) -> Attachments:
-    """agentmemory has both; memex says it has them, and has none; the others say nothing."""
-    if "agentmemory" in profiles:
-        return Attachments(True, RESOURCES, TEMPLATES, PROMPTS)
-    return Attachments("memex" in profiles)
+NO_ATTACHMENTS = Attachments(False)
 
 
 async def _told(door: Door, text: Callable[[Door], Awaitable[str]]) -> str:

@@ -33,8 +33,7 @@ from ingest.errors import CommandRejected, InvalidSetting, MnemologError, Reques
 from ingest.ids import new_event_id
 from ingest.platform.aside import INLINE_BYTES, aside
 from mcp_gateway import lenient
-from mcp_gateway.attachments import attachments_of
-from mcp_gateway.profiles import Offer, UnknownProfile, every_choice, offer, profiles_of
+from mcp_gateway.profiles import Offer, Profiles, UnknownProfile
 from mcp_gateway.surrogates import repaired_json
 from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.refusal import refusal
@@ -61,16 +60,17 @@ SESSION_IDLE_S = 1_800.0
 class Gateway:
     """The MCP door of one application; started once. `host` is the address the application listens on.
 
-    `profile` is what requests are offered that name none; raises InvalidSetting for an unknown one.
+    `default` names the profiles that requests are offered that name none; raises InvalidSetting for an unknown one.
     """
 
-    def __init__(self, host: str = "127.0.0.1", profile: str = "native") -> None:
+    def __init__(self, profiles: Profiles, host: str = "127.0.0.1", default: str = "native") -> None:
+        self._profiles = profiles
         try:
-            self._default = profiles_of(profile)
+            self._default = profiles.chosen(default)
         except UnknownProfile as fault:
             raise InvalidSetting(f"MNEMOLOG_MCP_PROFILE: {fault}") from None
         self._door_of: DoorOf | None = None
-        self._managers = {chosen: self._stateless(offer(chosen), host) for chosen in every_choice()}
+        self._managers = {chosen: self._stateless(profiles.offer(chosen), host) for chosen in profiles.every_choice()}
         self._with_sessions: list[StreamableHTTPSessionManager] = []
         # POST only: without sessions there is nothing to stream on GET or to end with DELETE, and 405 says so.
         self.route = _route(self._serve, "POST")
@@ -85,7 +85,7 @@ class Gateway:
         the loopback goes by its names, any other by whatever it is called.
         """
         manager = StreamableHTTPSessionManager(
-            self._server(offer(profiles_of(profile))),
+            self._server(self._profiles.offer((profile,))),
             security_settings=_security(host, hosts),
             max_request_body_size=MAX_BODY_BYTES,
             session_idle_timeout=SESSION_IDLE_S,
@@ -146,7 +146,7 @@ class Gateway:
             on_call_tool=call,
             get_tool_input_schema=lambda name: tools[name].input_schema if name in tools else None,
         )
-        attachments_of(offered.profiles).register(server, self._door_for)
+        offered.attachments.register(server, self._door_for)
         return server
 
     def _door_for(self, context: ServerRequestContext[Any]) -> Door:
@@ -160,7 +160,7 @@ class Gateway:
         """Serve a request whose body comes in one piece."""
         asked = QueryParams(scope.get("query_string", b"")).get("profile", "")
         try:
-            chosen = profiles_of(asked) if asked.strip() else self._default
+            chosen = self._profiles.chosen(asked) if asked.strip() else self._default
         except UnknownProfile as fault:
             await _protocol_error((await receive()).get("body", b""), str(fault))(scope, receive, send)
             return

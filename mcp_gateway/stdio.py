@@ -4,9 +4,7 @@ It holds no model and no index, starts when the server is down, and works as soo
 is answered here, every call makes its own request. Standard output carries the protocol only; logs go to stderr.
 """
 
-import asyncio
 import logging
-import os
 import sys
 from collections.abc import AsyncIterator
 from io import TextIOWrapper
@@ -24,11 +22,8 @@ from mcp.shared.exceptions import MCPError
 from mcp.types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, ValidationError
 
-from ingest.platform.client_key import client_key
-from ingest.platform.settings import InvalidSetting, from_environment
-from ingest.secrets.redaction import RedactingFormatter, secrets_of
-from mcp_gateway.attachments import attachments_of
-from mcp_gateway.profiles import Offer, UnknownProfile, offer, profiles_of
+from ingest.platform.settings import InvalidSetting
+from mcp_gateway.profiles import Offer, Profiles, UnknownProfile
 from mcp_gateway.surrogates import repaired_json
 from mcp_gateway.tools.catalog import server_version
 
@@ -45,13 +40,13 @@ class Unreachable(Exception):
     """The server could not be asked; the message is for the agent."""
 
 
-async def bridge(url: str, secret: str | None, profile: str = "") -> None:
+async def bridge(url: str, secret: str | None, profiles: Profiles, profile: str = "") -> None:
     """Serve MCP over stdio from the mnemolog at `url` until standard input ends.
 
     Without a `profile` the server says which tools there are. Raises InvalidSetting for an unknown one.
     """
     try:
-        offered = offer(profiles_of(profile))
+        offered = profiles.offer(profiles.chosen(profile))
     except UnknownProfile as fault:
         raise InvalidSetting(f"MNEMOLOG_MCP_PROFILE: {fault}") from None
     headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
@@ -66,7 +61,7 @@ async def bridge(url: str, secret: str | None, profile: str = "") -> None:
             on_list_tools=remote.list_tools,
             on_call_tool=remote.call_tool,
         )
-        attachments_of(offered.profiles).forward(server, remote.ask)
+        offered.attachments.forward(server, remote.ask)
         async with stdio_server(_RepairedInput(sys.stdin.buffer)) as (read_stream, write_stream):
             await server.run(read_stream, write_stream, server.create_initialization_options())
 
@@ -163,25 +158,3 @@ def _first(error: Exception) -> Exception:
     return (
         _first(cast("ExceptionGroup[Exception]", error).exceptions[0]) if isinstance(error, ExceptionGroup) else error
     )
-
-
-def main() -> None:
-    """`python -m mcp_gateway.stdio`: bridge to the server that MNEMOLOG_URL and MNEMOLOG_SECRET name."""
-    profile = os.environ.get("MNEMOLOG_MCP_PROFILE", "")
-    try:
-        settings = from_environment(os.environ)
-        key = client_key(settings.url, os.environ)
-        profiles_of(profile)
-    except (InvalidSetting, UnknownProfile) as error:
-        sys.exit(str(error))
-    written = logging.StreamHandler(sys.stderr)
-    written.setFormatter(RedactingFormatter("mnemolog: %(message)s", secrets_of(settings)))
-    logging.basicConfig(level=logging.WARNING, handlers=[written])
-    try:
-        asyncio.run(bridge(settings.url, key, profile))
-    except KeyboardInterrupt:
-        sys.exit(130)
-
-
-if __name__ == "__main__":
-    main()

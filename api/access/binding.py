@@ -1,7 +1,7 @@
 """Where a server may listen: without a secret and without any key, on loopback only."""
 
 from api.access.registry import Registry
-from api.listening import LOOPBACK
+from api.http.listening import LOOPBACK
 from ingest.errors import InvalidSetting
 from ingest.platform.connections import connect, once_reachable
 from ingest.platform.settings import Settings

@@ -15,9 +15,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from api.access.admission import POLICY_VIOLATION, close
 from api.access.keyring import Keyring
 from api.access.principal import SCOPE_KEY, nobody
-from api.errors import answer
-from api.http import Json
-from api.listening import LOOPBACK
+from api.http.errors import answer
+from api.http.http import Json
+from api.http.listening import LOOPBACK
 from ingest.errors import LogUnavailable
 from ingest.platform.settings import Settings
 

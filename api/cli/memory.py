@@ -23,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from api.cli.output import FAILED, USAGE, plain
-from api.listening import LOOPBACK
+from api.http.listening import LOOPBACK
 from ingest.errors import InvalidSetting
 from ingest.platform.client_key import client_key
 from ingest.platform.settings import Settings, from_environment

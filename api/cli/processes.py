@@ -43,7 +43,7 @@ def up(
     from api.cli.client import Client
     from api.cli.demo import run_demo
     from api.cli.supervisor import Supervisor, local_url
-    from api.listening import DOOR_NAMES, ports_of
+    from api.http.listening import DOOR_NAMES, ports_of
 
     console = Console(stderr=True)
     os.environ["MNEMOLOG_DROP_IN"] = drop_in
@@ -89,8 +89,8 @@ def api() -> None:
     load_without_collecting()
     from api.access.binding import check_before_start
     from api.app import create_doors
-    from api.listening import ports_of
-    from api.serving import serve
+    from api.http.listening import ports_of
+    from api.http.serving import serve
 
     settings = _settings()
     with _explained(settings):
@@ -127,10 +127,11 @@ def mcp(
     ] = "",
 ) -> None:
     """Speak MCP on stdin and stdout, for clients that start a process; forwards to the server at MNEMOLOG_URL."""
+    from api.dialects.profiles import PROFILES
     from mcp_gateway.stdio import bridge
 
     settings = _settings()
-    asyncio.run(bridge(settings.url, client_key(settings.url, os.environ), profile))
+    asyncio.run(bridge(settings.url, client_key(settings.url, os.environ), PROFILES, profile))
 
 
 @contextmanager

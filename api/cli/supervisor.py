@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from api.access.binding import check_before_start
 from api.cli.backup import restore_at_start
-from api.listening import bind, ports_of
+from api.http.listening import bind, ports_of
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import ServerStartFailed
 from ingest.log.keys import MANIFEST

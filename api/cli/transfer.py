@@ -17,11 +17,11 @@ from rich.text import Text
 
 from api.cli.client import Client
 from api.cli.commands import AsJson, Url, connect
-from api.cli.importing.command import Options, run_import
-from api.cli.importing.run import BATCH, MAX_BATCH
-from api.cli.importing.systems import SYSTEMS
-from api.cli.importing.transcripts import Format
+from api.cli.import_command import Options, run_import
 from api.cli.output import FAILED, USAGE, Output, answering, one_line
+from api.importing.run import BATCH, MAX_BATCH
+from api.importing.systems import SYSTEMS
+from api.importing.transcripts import Format
 from projections.operations.transfer import End, read_header
 
 BLOCK_BYTES = 1 << 16

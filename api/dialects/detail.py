@@ -9,8 +9,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.http import MAX_BODY_BYTES, Json, body, parsed
-from api.openapi import TEXT
+from api.http.http import MAX_BODY_BYTES, Json, body, parsed
+from api.http.openapi import TEXT
 from ingest.commands.sizing import check_values
 from ingest.errors import MalformedRequest, MnemologError
 from mcp_gateway.surrogates import repaired_json

@@ -9,8 +9,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from api.endpoint import Endpoint
-from api.errors import retry_after, status_of
+from api.http.endpoint import Endpoint
+from api.http.errors import retry_after, status_of
 from ingest.errors import MnemologError
 
 logger = logging.getLogger(__name__)

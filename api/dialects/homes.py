@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from starlette.requests import Request
 
+from api.dialects.agentmemory.records import UNKNOWN_PROJECT
 from api.services import services
 from ingest.log.position import Token
-from projections.dialects.agentmemory import UNKNOWN_PROJECT
 from projections.documents.sessions import Session
 
 MAX_HOMES = 10_000

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from starlette.routing import Route
 
-from api import ops
-from api.endpoint import Endpoint, Header
+from api.http.endpoint import Endpoint, Header
+from api.http.openapi import ANYTHING, About, documented
+from api.monitoring import ops
 from api.native import (
     admin,
     changes,
@@ -22,7 +23,6 @@ from api.native import (
     writes,
 )
 from api.native.shapes import Refusal
-from api.openapi import ANYTHING, About, documented
 from ingest.durability import LEVELS
 from ingest.roles import ANY, WRITE, Needs
 from mcp_gateway.tools.catalog import server_version

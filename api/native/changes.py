@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.endpoint import Endpoint
-from api.http import Json, asked_for, query
+from api.http.endpoint import Endpoint
+from api.http.http import Json, asked_for, query
 from api.native import shapes
 from api.native.common import After, AnyProjectRequest, InProject, ListRequest, asked
 from api.native.shapes import Items, Page

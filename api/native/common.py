@@ -5,7 +5,7 @@ from typing import Annotated, TypeVar
 from msgspec import Meta, Struct
 from starlette.requests import Request
 
-from api.http import query
+from api.http.http import query
 from api.services import services
 from ingest.commands.requests import Name
 from ingest.log.position import Token

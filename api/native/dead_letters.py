@@ -8,8 +8,8 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.endpoint import Endpoint
-from api.http import Json, asked_for, query
+from api.http.endpoint import Endpoint
+from api.http.http import Json, asked_for, query
 from api.services import caller, reader, services
 from ingest.errors import CommandRejected
 from ingest.roles import ADMIN

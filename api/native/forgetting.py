@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.endpoint import Endpoint
-from api.http import Json, asked_for, query
+from api.http.endpoint import Endpoint
+from api.http.http import Json, asked_for, query
 from api.native.common import PageLimit
 from api.native.reads import PREFIXES
 from api.native.shapes import Page, Queued

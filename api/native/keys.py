@@ -17,8 +17,8 @@ from api.access.key import Grant, Key, Status
 from api.access.keyring import Keyring
 from api.access.principal import Principal, principal_of
 from api.access.registry import Made, Registry
-from api.endpoint import Endpoint
-from api.http import Json, asked_for
+from api.http.endpoint import Endpoint
+from api.http.http import Json, asked_for
 from ingest.errors import AccessDenied, NotFound, OutOfReach
 from ingest.platform.clock import system_clock, to_ms
 from ingest.roles import ADMIN, OF_THE_SERVER, Role

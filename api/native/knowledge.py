@@ -6,8 +6,8 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.endpoint import Endpoint
-from api.http import Json, asked_for, query
+from api.http.endpoint import Endpoint
+from api.http.http import Json, asked_for, query
 from api.native import shapes
 from api.native.common import After, AnyProjectRequest, InProject, asked
 from api.native.shapes import Items

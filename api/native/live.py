@@ -14,11 +14,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from api.access.keyring import still_holds
-from api.endpoint import Endpoint, Header
-from api.following import followed
-from api.http import query
+from api.http.endpoint import Endpoint, Header
+from api.http.following import followed
+from api.http.http import query
+from api.http.openapi import TEXT
 from api.native.common import After
-from api.openapi import TEXT
 from api.services import reader, services
 from ingest.commands.requests import Name
 from ingest.errors import Overloaded

@@ -7,8 +7,8 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.endpoint import Endpoint
-from api.http import Json, asked_for
+from api.http.endpoint import Endpoint
+from api.http.http import Json, asked_for
 from api.services import services
 from ingest.errors import CommandRejected, RebuildUnderWay
 from ingest.roles import OPERATOR

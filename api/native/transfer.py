@@ -8,10 +8,10 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from api.body_budget import release_body
-from api.endpoint import Endpoint
-from api.http import Json, query
-from api.openapi import ANYTHING, TEXT
+from api.http.body_budget import release_body
+from api.http.endpoint import Endpoint
+from api.http.http import Json, query
+from api.http.openapi import ANYTHING, TEXT
 from api.services import operator, reader, services
 from ingest.log.event_log import EventLog
 from ingest.roles import ADMIN

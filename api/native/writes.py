@@ -9,9 +9,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.access.admission import admit
-from api.endpoint import JSON, Endpoint
-from api.errors import answer
-from api.http import Json, body, parsed, read_body, send_json
+from api.http.endpoint import JSON, Endpoint
+from api.http.errors import answer
+from api.http.http import Json, body, parsed, read_body, send_json
 from api.services import DURABILITY_HEADER, READER_HEADER, caller, services, services_of
 from ingest.commands.handler import Accepted
 from ingest.commands.parse import parse_batch, parse_batch_at_once, parse_json

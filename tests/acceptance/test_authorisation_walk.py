@@ -29,12 +29,11 @@ from api.access.key import Grant
 from api.access.registry import Registry
 from api.access.token import mint
 from api.app import create_doors
-from api.doors import Doors
+from api.dialects.profiles import PROFILES
+from api.http.listeners import Doors
 from ingest.platform.connections import connect
 from ingest.platform.settings import Settings
 from ingest.roles import ADMIN, METRICS, OPERATOR, READ, READ_WRITE, ROLES, WRITE, Needs, Role, allow
-from mcp_gateway.attachments import attachments_of
-from mcp_gateway.profiles import PROFILES
 from projections.health.diagnosis import CATEGORIES, OF_THE_SERVER
 from tests.acceptance.running import SECRET, Server, running
 from tests.support.ports import free_port
@@ -338,13 +337,13 @@ def calls(ids: Mapping[str, str]) -> list[tuple[str, str, dict[str, Any]]]:
         "action": "list",
     }
     found: list[tuple[str, str, dict[str, Any]]] = []
-    for tool in (one for tools in PROFILES.values() for one in tools):
+    for tool in (one for profile in PROFILES.values() for one in profile.tools):
         properties = tool.input_schema["properties"]
         arguments = {name: sink[name] for name in properties if name in sink and name not in ("agent_id", "type")}
         found.append((f"tool {tool.name}", "tools/call", {"name": tool.name, "arguments": arguments}))
         without = {name: value for name, value in arguments.items() if name != "project"}
         found.append((f"tool {tool.name}", "tools/call", {"name": tool.name, "arguments": without}))
-    attached = attachments_of(tuple(PROFILES))
+    attached = PROFILES.offer(tuple(PROFILES)).attachments
     for uri in [*(str(one.uri) for one in attached.resources), *(one.uri_template for one in attached.templates)]:
         found.append((f"resource {uri}", "resources/read", {"uri": uri.replace("{name}", PROJECT)}))
     for one in attached.prompts:
@@ -563,7 +562,7 @@ ASKING = {
     "POST /agentmemory/lessons/search", "POST /agentmemory/mcp/call", "POST /agentmemory/mcp/tools",
     "POST /agentmemory/timeline", "POST /memories/search", "POST /api/observations/search", "POST /v1/memories/search",
 }  # fmt: skip
-READING_TOOLS = {f"tool {one.name}" for tools in PROFILES.values() for one in tools if one.reads_only}
+READING_TOOLS = {f"tool {one.name}" for profile in PROFILES.values() for one in profile.tools if one.reads_only}
 SHOWN = {
     "agent_memory GET /api/lessons",
     "agent_memory GET /api/observations",
@@ -720,7 +719,7 @@ def _tool_calls(client: httpx.AsyncClient, planted: Planted) -> Iterator[tuple[s
     for tool in TOOLS.values():
         asked: dict[str, Any] = {"name": tool.name, "arguments": {}}
         yield f"tool {tool.name}", tool.needs, _said(rpc(client, planted.urls["native"], "tools/call", asked))
-        if tool in PROFILES["agentmemory"]:
+        if tool in PROFILES["agentmemory"].tools:
             for path in ("/agentmemory/mcp/call", "/agentmemory/mcp/tools"):
                 url = planted.urls["agentmemory"] + path
                 yield f"{path} {tool.name}", tool.needs, heard(client, "POST", url, {}, asked)
@@ -927,4 +926,4 @@ async def test_no_secret_is_in_any_log_file_or_metric(planted: Planted):
         assert [one for one in secrets if one in text] == [], name
 
 
-TOOLS = {one.name: one for tools in PROFILES.values() for one in tools}
+TOOLS = {one.name: one for profile in PROFILES.values() for one in profile.tools}

@@ -15,7 +15,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from mcp_gateway.profiles import PROFILES, offer, profiles_of
+from api.dialects.profiles import PROFILES
 from tests.acceptance.running import Server
 from tests.acceptance.test_mcp_gateway import bridge_command
 
@@ -95,7 +95,7 @@ async def test_every_tool_of_agentmemory_does_what_it_says(
     server = private_server()
     async with client_of(server, "agentmemory") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert list(tools) == list(offer(("agentmemory",)).tools)
+        assert list(tools) == list(PROFILES.offer(("agentmemory",)).tools)
         agent = Agent(client)
         await _memories(agent)
         await _sessions(agent)
@@ -395,7 +395,7 @@ async def test_tools_are_listed_in_a_stable_order_and_the_usual_ones_are_few(ser
     async with client_of(server) as client:
         usual = [tool.name for tool in (await client.list_tools()).tools]
     assert usual == ["recall", "remember", "observe", "lesson", "context", "revise", "forget", "slots"]
-    everything = [tool.name for tools in PROFILES.values() for tool in tools]
+    everything = [tool.name for profile in PROFILES.values() for tool in profile.tools]
     for profile in ("all", "all"):
         async with client_of(server, profile) as client:
             assert [tool.name for tool in (await client.list_tools()).tools] == everything
@@ -404,7 +404,7 @@ async def test_tools_are_listed_in_a_stable_order_and_the_usual_ones_are_few(ser
 @pytest.mark.parametrize("profile", [*PROFILES, "native,agentmemory"])
 async def test_a_profile_has_its_tools_its_name_and_nothing_else(server: Server, profile: str):
     async with client_of(server, profile) as client:
-        offered = offer(profiles_of(profile))
+        offered = PROFILES.offer(PROFILES.chosen(profile))
         assert [tool.name for tool in (await client.list_tools()).tools] == list(offered.tools)
         assert client.server_info is not None
         assert client.server_info.name == offered.server_name
@@ -430,7 +430,7 @@ async def test_the_bridge_passes_its_profile_on(server: Server):
     environment = {**(command.env or {}), "MNEMOLOG_MCP_PROFILE": "agentmemory"}
     stdio = StdioServerParameters(command=command.command, args=command.args, env=environment, cwd=command.cwd)
     async with Client(stdio, mode="legacy") as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == list(offer(("agentmemory",)).tools)
+        assert [tool.name for tool in (await client.list_tools()).tools] == list(PROFILES.offer(("agentmemory",)).tools)
         saved = await client.call_tool("memory_save", {"content": f"Bridged {uuid4().hex}."})
         assert json.loads(text(saved))["success"]
         (status,) = (await client.read_resource("agentmemory://status")).contents

@@ -21,9 +21,8 @@ from starlette.routing import Route
 from waiting import wait_until
 
 from api.app import create_app
+from api.dialects.profiles import PROFILES
 from ingest.platform.settings import Settings
-from mcp_gateway.attachments import attachments_of
-from mcp_gateway.profiles import PROFILES
 from tests.acceptance.running import Server, running
 
 Visibility: TypeAlias = Literal["public", "shared", "private"]
@@ -333,8 +332,8 @@ def ways_in() -> set[str]:
     routes = [one for one in app.routes if isinstance(one, Route)]
     assert len(routes) == len(app.routes), "mounted applications are not looked into"
     found = {f"{method} {one.path}" for one in routes for method in sorted((one.methods or set()) - {"HEAD"})}
-    found |= {f"tool {one.name}" for tools in PROFILES.values() for one in tools}
-    attached = attachments_of(tuple(PROFILES))
+    found |= {f"tool {one.name}" for profile in PROFILES.values() for one in profile.tools}
+    attached = PROFILES.offer(tuple(PROFILES)).attachments
     found |= {f"resource {one.uri}" for one in attached.resources}
     found |= {f"resource {one.uri_template}" for one in attached.templates}
     return found | {f"prompt {one.name}" for one in attached.prompts}

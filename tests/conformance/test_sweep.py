@@ -6,6 +6,7 @@ from datetime import timedelta
 from desk import ADA, NOBODY, PARTITIONS, Desk
 from factories import TENANT
 
+from api.importing.mapping import Mapped, Step, events_of
 from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
 from ingest.commands.requests import Observe
@@ -13,7 +14,6 @@ from ingest.events.observation import ObservationCompressed
 from ingest.log.group_commit import GroupCommit
 from ingest.log.position import Token
 from ingest.platform.clock import system_clock
-from projections.imports.mapping import Mapped, Step, events_of
 from projections.operations import Current, Forgetting
 from projections.operations.sweep import KEPT, Sweep, Swept
 

@@ -19,10 +19,12 @@ from starlette.routing import Route
 
 from api.app import create_app
 from api.cli.main import application
+from api.dialects.agentmemory.mcp.attached import PROMPTS, RESOURCES, TEMPLATES
+from api.dialects.profiles import PROFILES
+from api.monitoring.ops import Metrics
+from api.monitoring.vital_metrics import VitalMetrics
 from api.native import changes, condensing, dead_letters, forgetting, knowledge, live, reads, rebuilds
 from api.native.common import AnyProjectRequest, InProject, ListRequest
-from api.ops import Metrics
-from api.vital_metrics import VitalMetrics
 from ingest import errors
 from ingest.commands.requests import (
     Command,
@@ -37,8 +39,6 @@ from ingest.commands.requests import (
 )
 from ingest.events.registry import EVENT_TYPES
 from ingest.platform.settings import HOOK_VARIABLES, VARIABLES, Settings
-from mcp_gateway.profiles import PROFILES, offer
-from mcp_gateway.tools.agentmemory.attached import PROMPTS, RESOURCES, TEMPLATES
 from mcp_gateway.tools.tool import Tool
 from projections.health.readiness import unavailable
 from projections.operations import MemoryChanges
@@ -237,23 +237,23 @@ def test_every_field_of_an_event_is_in_the_events_page(name: str):
 def test_every_mcp_tool_is_in_the_mcp_page_and_every_tool_there_exists():
     """Native tools have a heading each, those of other profiles a row."""
     documented = re.findall(r"^### `(\w+)`$", section(page("mcp.md"), "## Tools"), re.MULTILINE)
-    assert documented == list(offer(("native",)).tools)
+    assert documented == list(PROFILES.offer(("native",)).tools)
     for profile in PROFILES.keys() - {"native"}:
-        assert first_cells(section(page("mcp.md"), f"## Profile `{profile}`"))[: len(PROFILES[profile])] == [
-            tool.name for tool in PROFILES[profile]
+        assert first_cells(section(page("mcp.md"), f"## Profile `{profile}`"))[: len(PROFILES[profile].tools)] == [
+            tool.name for tool in PROFILES[profile].tools
         ]
     assert first_cells(section(page("mcp.md"), "## Profiles")) == list(PROFILES)
 
 
-@pytest.mark.parametrize("name", offer(("native",)).tools)
+@pytest.mark.parametrize("name", PROFILES.offer(("native",)).tools)
 def test_every_argument_of_a_tool_is_in_the_mcp_page(name: str):
-    arguments = set(offer(("native",)).tools[name].input_schema["properties"])
+    arguments = set(PROFILES.offer(("native",)).tools[name].input_schema["properties"])
     assert arguments - {"agent_id"} <= named(section(page("mcp.md"), f"### `{name}`"))
 
 
 @pytest.mark.parametrize(
     ("profile", "tool"),
-    [(name, tool) for name in PROFILES if name != "native" for tool in PROFILES[name]],
+    [(name, tool) for name in PROFILES if name != "native" for tool in PROFILES[name].tools],
     ids=lambda one: one if isinstance(one, str) else one.name,
 )
 def test_every_argument_of_a_dialects_tool_is_in_its_row(profile: str, tool: Tool):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 
-from mcp_gateway.profiles import PROFILES
+from api.dialects.profiles import PROFILES
 from tests.fuzz.doors import Doors
 from tests.fuzz.fuzzing import (
     SPOILT,
@@ -42,7 +42,7 @@ ACCEPT = "application/json, text/event-stream"
 def fuzz_tools(doors: Doors, examples: int, seed: int) -> list[Report]:
     """Call about so many times, split evenly over the tools of all profiles."""
     rng = random.Random(seed)
-    share = max(1, examples // sum(len(tools) for tools in PROFILES.values()))
+    share = max(1, examples // sum(len(profile.tools) for profile in PROFILES.values()))
     reports: list[Report] = []
     for profile in PROFILES:
         reports.append(report := Report(f"mcp {profile}"))

@@ -16,8 +16,8 @@ from api.dialects.agent_memory.routes import ENDPOINTS as AGENT_MEMORY
 from api.dialects.agentd.routes import ENDPOINTS as AGENTD
 from api.dialects.agentmemory.routes import ENDPOINTS as AGENTMEMORY
 from api.dialects.memex.routes import ENDPOINTS as MEMEX
-from api.endpoint import Endpoint
-from mcp_gateway.profiles import PROFILES
+from api.dialects.profiles import PROFILES
+from api.http.endpoint import Endpoint
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "compatibility.md"
@@ -69,7 +69,7 @@ def rows(system: System) -> list[Row]:
         for name in [f"{one.method} {_CONVERTER.sub('}', one.path)}"]
     ]
     found += [Row(name, "M", "", "", tests.get(name, [])) for name in system.further]
-    tools = PROFILES[system.profile] if system.profile else ()
+    tools = PROFILES[system.profile].tools if system.profile else ()
     found += [Row(f"MCP {tool.name}", "M", "", tool.description, tests.get(f"MCP {tool.name}", [])) for tool in tools]
     return found
 

@@ -6,8 +6,8 @@ from typing import TypeVar
 from factories import TENANT, place
 from folding import folded
 
+from api.importing.mapping import Mapped, Row, events_of
 from ingest.events.envelope import Event, Recorded
-from projections.imports.mapping import Mapped, Row, events_of
 
 D = TypeVar("D")
 

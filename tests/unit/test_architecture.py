@@ -20,7 +20,7 @@ COMPOSITION_ROOTS = (
     "api/app.py",
     "api/wiring.py",
     "api/cli/",
-    "mcp_gateway/server.py",
+    "mcp_gateway/__main__.py",
     "workers/arq_settings.py",
     "workers/main.py",
 )

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from api.dialects.agent_memory.mcp.shapes import default_title, time_text
 from api.dialects.agent_memory.queued import AGENT_TYPE
+from api.dialects.agent_memory.records import Found, Said, said_of, time_of
 from ingest.platform.clock import from_ms
-from mcp_gateway.tools.agent_memory.shapes import default_title, time_text
-from projections.dialects.agent_memory import Found, Said, said_of, time_of
 from projections.documents.lessons import Lesson
 from projections.queries.listed import Told
 

@@ -9,9 +9,9 @@ from api.dialects.agent_memory.asking import unprocessable
 from api.dialects.agent_memory.routes import ENDPOINTS
 from api.dialects.faults import handlers
 from api.dialects.guards import guard
-from api.endpoint import routes
-from api.http import Json
-from api.ops import Measure
+from api.http.endpoint import routes
+from api.http.http import Json
+from api.monitoring.ops import Measure
 from ingest.errors import CommandRejected
 from ingest.platform.settings import Settings
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from projections.dialects.agent_memory import ObservationType
+from api.dialects.agent_memory.records import ObservationType
 
 Severity = Literal["critical", "warning", "info"]
 Status = Literal["active", "completed", "failed"]

@@ -12,10 +12,10 @@ from starlette.responses import Response
 
 from api.dialects.agent_memory.asking import door, listed, numbers
 from api.dialects.agent_memory.own import own
-from api.http import Json
+from api.dialects.agent_memory.records import nearest_type
+from api.http.http import Json
 from api.services import services
 from ingest.errors import ProjectionBehind
-from projections.dialects.agent_memory import nearest_type
 
 logger = logging.getLogger(__name__)
 

@@ -9,18 +9,18 @@ from starlette.responses import Response
 from api.dialects.agent_memory.answers import LessonAnswer, Triggered, lesson_answer, match_answer
 from api.dialects.agent_memory.asking import asked, door, listed, numbers, unprocessable
 from api.dialects.agent_memory.bodies import LessonChanges, LessonsQuery, MatchQuery, NewLesson
+from api.dialects.agent_memory.mcp.lessons import GLOBAL, change, lessons_of, state
+from api.dialects.agent_memory.mcp.observations import numbered as observation_numbered
+from api.dialects.agent_memory.mcp.shapes import LONGEST_TITLE
 from api.dialects.agent_memory.names import name_of, wanted_project
 from api.dialects.detail import parse_query, path_value
-from api.http import Json
+from api.http.http import Json
 from ingest.commands.parse import parse_object
 from ingest.commands.requests import RecordLesson, ReviseLesson, TriggerLesson
 from ingest.errors import CommandRejected, NotFound
 from ingest.ids import OBSERVATION
 from ingest.patterns import compiled
 from ingest.platform.clock import system_clock, to_ms
-from mcp_gateway.tools.agent_memory.lessons import GLOBAL, change, lessons_of, state
-from mcp_gateway.tools.agent_memory.observations import numbered as observation_numbered
-from mcp_gateway.tools.agent_memory.shapes import LONGEST_TITLE
 from mcp_gateway.tools.tool import Door
 from projections.documents.joined import joined
 from projections.documents.lessons import Lesson

@@ -10,6 +10,7 @@ from redis.exceptions import RedisError
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agent_memory import records as dialect
 from api.dialects.agent_memory.answers import (
     Done,
     FoundAnswer,
@@ -20,20 +21,19 @@ from api.dialects.agent_memory.answers import (
 from api.dialects.agent_memory.asking import HOOKS, asked, door, listed, numbered
 from api.dialects.agent_memory.bodies import MAX_FOUND, NewObservation, ObservationsQuery, SearchBody
 from api.dialects.agent_memory.keeping import keep, new_name
+from api.dialects.agent_memory.mcp.observations import numbered as observation_numbered
+from api.dialects.agent_memory.mcp.observations import searched
 from api.dialects.agent_memory.names import name_of, project_of, wanted_project
 from api.dialects.agent_memory.own import own
 from api.dialects.agent_memory.queued import QueueItem, observe, started
 from api.dialects.detail import parse, parse_query, path_value
 from api.dialects.homes import homes, settled
-from api.http import Json, body, parsed
+from api.http.http import Json, body, parsed
 from api.services import services
 from ingest.commands.requests import WriteCommand
 from ingest.errors import LogUnavailable, NotFound, Overloaded
 from ingest.platform.clock import system_clock
-from mcp_gateway.tools.agent_memory.observations import numbered as observation_numbered
-from mcp_gateway.tools.agent_memory.observations import searched
 from mcp_gateway.tools.tool import Door
-from projections.dialects import agent_memory as dialect
 from projections.queries import RecallRequest
 
 logger = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from api.dialects.agent_memory.asking import door, listed
 from api.dialects.agent_memory.bodies import MAX_BATCH, ReEmbedQuery
 from api.dialects.agent_memory.own import own
 from api.dialects.detail import parse_query
-from api.http import Json
-from api.openapi import TEXT
+from api.http.http import Json
+from api.http.openapi import TEXT
 from api.services import services
 from projections.operations.reembedding import ReEmbedding
 

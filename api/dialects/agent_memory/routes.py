@@ -13,8 +13,8 @@ from api.dialects.agent_memory.answers import (
 from api.dialects.agent_memory.queued import QueueItem
 from api.dialects.detail import FAULT
 from api.dialects.faults import usual
-from api.endpoint import Endpoint
-from api.openapi import About, documented
+from api.http.endpoint import Endpoint
+from api.http.openapi import About, documented
 from ingest.roles import ANY, OPERATOR, READ, READ_WRITE, WRITE
 
 ABOUT = About(

@@ -10,16 +10,16 @@ from starlette.responses import Response
 from api.dialects.agent_memory.answers import STATUSES, Done, SessionAnswer, session_answer
 from api.dialects.agent_memory.asking import HOOKS, SOURCE, asked, door, listed, numbers
 from api.dialects.agent_memory.bodies import NewSession, SessionChanges, SessionsQuery
+from api.dialects.agent_memory.mcp.shapes import default_title, time_text
 from api.dialects.agent_memory.names import name_of, wanted_project
 from api.dialects.agent_memory.queued import started
 from api.dialects.detail import parse_query
 from api.dialects.homes import home_of, homes, settled
-from api.http import Json
+from api.http.http import Json
 from api.services import services
 from ingest.commands.requests import SummariseSession, TrackSession
 from ingest.errors import AlreadyThere, NotFound
 from ingest.platform.clock import from_ms, system_clock, to_ms
-from mcp_gateway.tools.agent_memory.shapes import default_title, time_text
 from mcp_gateway.tools.tool import Door
 
 OURS = {theirs: ours for ours, theirs in STATUSES.items()}

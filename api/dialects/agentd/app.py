@@ -10,9 +10,9 @@ from starlette.responses import Response
 from api.dialects.agentd.routes import ENDPOINTS
 from api.dialects.faults import handlers
 from api.dialects.guards import guard
-from api.endpoint import routes
-from api.http import Json
-from api.ops import Measure
+from api.http.endpoint import routes
+from api.http.http import Json
+from api.monitoring.ops import Measure
 from ingest.errors import AccessDenied, CommandRejected, Forbidden, LogFull, Overloaded
 from ingest.platform.settings import Settings
 

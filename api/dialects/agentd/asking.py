@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from api.dialects.agentd.shapes import Listing
-from api.http import asked_for
+from api.http.http import asked_for
 from ingest.commands.decide import EVERYBODY
 from ingest.errors import CommandRejected
 from ingest.events.memory import Purpose, Visibility

@@ -15,7 +15,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentd import asking
+from api.dialects.agentd import records as agentd
 from api.dialects.agentd.own import VERSION, Own
+from api.dialects.agentd.records import PROJECT, MemoryView
 from api.dialects.agentd.shapes import (
     Asked,
     Create,
@@ -29,16 +31,14 @@ from api.dialects.agentd.shapes import (
     Show,
 )
 from api.dialects.faults import usual
-from api.endpoint import Endpoint
-from api.http import Json
-from api.openapi import TEXT, About, documented
+from api.http.endpoint import Endpoint
+from api.http.http import Json
+from api.http.openapi import TEXT, About, documented
 from api.services import services
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
 from ingest.roles import ANY, METRICS, READ, READ_WRITE
 from mcp_gateway.tools.tool import Door
-from projections.dialects import agentd
-from projections.dialects.agentd import PROJECT, MemoryView
 from projections.documents.access import Reader, may_change, reader_of
 from projections.documents.memories import Memory
 from projections.queries.memory_pages import MemoryPages

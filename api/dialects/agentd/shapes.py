@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from api.dialects.agentd.records import MemoryView
 from ingest.events.memory import Purpose, Visibility
-from projections.dialects.agentd import MemoryView
 
 Unsigned = Annotated[int, Meta(ge=0)]
 Instant = Annotated[datetime, Meta(tz=True)]

@@ -5,6 +5,7 @@ from typing import Any, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.asking import (
     NAMES,
     NUMBER,
@@ -18,15 +19,14 @@ from api.dialects.agentmemory.asking import (
     reply,
     succeeded,
 )
+from api.dialects.agentmemory.mcp import actions as tools
+from api.dialects.agentmemory.mcp.asking import chosen, count, needed
 from api.dialects.agentmemory.shapes import ACTION, COUNT, EDGE, READY, fields, listed, outcome
-from api.endpoint import Endpoint
+from api.http.endpoint import Endpoint
 from ingest.errors import NotFound
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.agentmemory import actions as tools
-from mcp_gateway.tools.agentmemory.asking import chosen, count, needed
 from mcp_gateway.tools.tool import Answer, Door
-from projections.dialects import agentmemory as dialect
 from projections.documents.access import Reader
 from projections.documents.actions import Action
 from projections.documents.frontier import same_status

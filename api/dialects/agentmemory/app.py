@@ -9,15 +9,15 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory import live
 from api.dialects.agentmemory.asking import failed
+from api.dialects.agentmemory.mcp.answers import argument
 from api.dialects.agentmemory.routes import ENDPOINTS
 from api.dialects.faults import handlers
 from api.dialects.guards import guard
-from api.endpoint import open_paths, routes
-from api.http import Json
-from api.ops import Measure
+from api.http.endpoint import open_paths, routes
+from api.http.http import Json
+from api.monitoring.ops import Measure
 from ingest.errors import AccessDenied, CommandRejected, Forbidden, SessionFull, SlotFull
 from ingest.platform.settings import Settings
-from mcp_gateway.tools.agentmemory.answers import argument
 
 ORIGINS = r"null|https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?|vscode-webview://.*|chrome-extension://.*"
 

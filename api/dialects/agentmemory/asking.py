@@ -11,7 +11,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.http import MAX_BODY_BYTES, Json, body, parsed
+from api.http.http import MAX_BODY_BYTES, Json, body, parsed
 from api.services import READER_HEADER, services
 from ingest.commands.sizing import MAX_VALUES, check_values
 from ingest.errors import MalformedRequest

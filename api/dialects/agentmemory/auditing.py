@@ -6,14 +6,14 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.asking import NUMBER, TEXT, Properties, asked_in_query, door, failed, otherwise, succeeded
 from api.dialects.agentmemory.shapes import AUDITED, fields, listed, outcome
-from api.endpoint import Endpoint
+from api.http.endpoint import Endpoint
 from ingest.errors import ReaderUnknown
 from ingest.roles import READ
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Door
-from projections.dialects import agentmemory as dialect
 from projections.queries.audit import AuditEntry
 
 MAX_LIMIT = 1_000

@@ -5,19 +5,19 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.asking import NAMES, NUMBER, TEXT, Properties, asked, asked_in_query, door, otherwise
+from api.dialects.agentmemory.mcp.asking import chosen, command, needed
+from api.dialects.agentmemory.mcp.sessions import told
 from api.dialects.agentmemory.shapes import COMMIT, SESSION, fields, listed, record
 from api.dialects.homes import home_of
-from api.endpoint import Endpoint
-from api.http import Json
+from api.http.endpoint import Endpoint
+from api.http.http import Json
 from ingest.commands.requests import LinkCommit
 from ingest.platform.clock import system_clock
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.agentmemory.asking import chosen, command, needed
-from mcp_gateway.tools.agentmemory.sessions import told
 from mcp_gateway.tools.tool import Door
-from projections.dialects import agentmemory as dialect
 from projections.documents.access import Reader
 from projections.queries.views import view
 

@@ -19,6 +19,9 @@ from api.dialects.agentmemory.asking import (
     reply,
     succeeded,
 )
+from api.dialects.agentmemory.mcp.asking import chosen, needed
+from api.dialects.agentmemory.mcp.condense import consolidate as consolidate_tool
+from api.dialects.agentmemory.mcp.condense import summarised
 from api.dialects.agentmemory.shapes import (
     CONSOLIDATED,
     CONSOLIDATED_BY_TIER,
@@ -30,13 +33,10 @@ from api.dialects.agentmemory.shapes import (
     record,
 )
 from api.dialects.homes import home_of
-from api.endpoint import Endpoint
+from api.http.endpoint import Endpoint
 from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
 from ingest.roles import READ_WRITE
-from mcp_gateway.tools.agentmemory.asking import chosen, needed
-from mcp_gateway.tools.agentmemory.condense import consolidate as consolidate_tool
-from mcp_gateway.tools.agentmemory.condense import summarised
 from mcp_gateway.tools.tool import Door
 from projections.documents.access import Reader
 from projections.documents.frontier import is_finished

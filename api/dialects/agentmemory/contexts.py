@@ -6,15 +6,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory.asking import NAMES, NUMBER, TEXT, asked, door, settings, succeeded
+from api.dialects.agentmemory.mcp.asking import chosen, needed
+from api.dialects.agentmemory.records import UNKNOWN_PROJECT
 from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, DEGRADED, fields, outcome, record
-from api.endpoint import Endpoint
-from api.http import Json
+from api.http.endpoint import Endpoint
+from api.http.http import Json
 from ingest.errors import ProjectionBehind
 from ingest.roles import ANY, READ
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.agentmemory.asking import chosen, needed
 from mcp_gateway.tools.tool import Door
-from projections.dialects.agentmemory import UNKNOWN_PROJECT
 from projections.documents.access import Reader
 from projections.queries.compile import ContextRequest
 from projections.queries.context import estimated_tokens

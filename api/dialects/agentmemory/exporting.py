@@ -4,12 +4,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory.asking import NUMBER, Properties, asked_in_query, door, failed, otherwise, reply
+from api.dialects.agentmemory.mcp.export import export as export_tool
 from api.dialects.agentmemory.shapes import FAILED, MEMORY, OBJECT, SESSION, SUMMARY, TEXT, fields, listed, record
-from api.endpoint import Endpoint
+from api.http.endpoint import Endpoint
 from ingest.errors import ProjectionBehind, ReaderUnknown
 from ingest.roles import ADMIN
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.agentmemory.export import export as export_tool
 
 EXPORT_FIELDS: Properties = {"maxSessions": NUMBER, "offset": otherwise(NUMBER, 0)}
 

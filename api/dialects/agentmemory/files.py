@@ -12,14 +12,14 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.asking import TEXT, Properties, asked, asked_in_query, door, succeeded
 from api.dialects.agentmemory.shapes import NOTE, fields, listed, outcome
-from api.endpoint import Endpoint
+from api.http.endpoint import Endpoint
 from ingest.commands.requests import SetSlot
 from ingest.errors import NotFound, Overloaded
 from ingest.roles import ANY, READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from projections.dialects import agentmemory as dialect
 from projections.documents.slots import Slot
 from projections.queries.views import view
 

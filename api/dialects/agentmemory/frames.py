@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from projections.dialects import agentmemory as dialect
+from api.dialects.agentmemory import records as dialect
 from projections.documents.observations import Observation
 from projections.queries.views import view
 

@@ -15,8 +15,8 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory.asking import door, settings, succeeded
 from api.dialects.agentmemory.shapes import COUNT, OBJECT, PORTS, TEXT, listed, outcome, record
-from api.endpoint import Endpoint
-from api.http import Json
+from api.http.endpoint import Endpoint
+from api.http.http import Json
 from api.services import services
 from ingest.errors import LogUnavailable
 from ingest.roles import ANY, READ

@@ -15,8 +15,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory.asking import NUMBER, TEXT, asked, door, failed, otherwise, settings, succeeded
+from api.dialects.agentmemory.mcp.asking import chosen
 from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, FAILED, TEXTS, fields, outcome
-from api.endpoint import Endpoint
+from api.http.endpoint import Endpoint
+from api.importing import claude_code
+from api.importing.mapping import events_of
 from ingest.commands.sizing import check_values
 from ingest.errors import AccessDenied, CommandRejected, RequestTooLarge
 from ingest.events.envelope import Event
@@ -26,10 +29,7 @@ from ingest.ids import OBSERVATION, EventId, document_id
 from ingest.log.partitions import partition_of
 from ingest.roles import OPERATOR
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.agentmemory.asking import chosen
 from mcp_gateway.tools.tool import Door
-from projections.imports import claude_code
-from projections.imports.mapping import events_of
 
 CLAUDE_CODE = "~/.claude/projects"
 MAX_FILES = 1_000

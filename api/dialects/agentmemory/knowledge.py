@@ -5,6 +5,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory import knowledge_records as dialect
 from api.dialects.agentmemory.asking import (
     BOOLEAN,
     NAMES,
@@ -18,6 +19,9 @@ from api.dialects.agentmemory.asking import (
     reply,
     succeeded,
 )
+from api.dialects.agentmemory.mcp import condense, recall, sessions
+from api.dialects.agentmemory.mcp.answers import failed
+from api.dialects.agentmemory.mcp.asking import MAX_LIMIT, Arguments, chosen, count, needed
 from api.dialects.agentmemory.shapes import (
     COUNT,
     CRYSTAL,
@@ -36,18 +40,14 @@ from api.dialects.agentmemory.shapes import (
     record,
 )
 from api.dialects.homes import home_of
-from api.endpoint import Endpoint
-from api.http import Json
+from api.http.endpoint import Endpoint
+from api.http.http import Json
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.agentmemory import condense, recall, sessions
-from mcp_gateway.tools.agentmemory.answers import failed
-from mcp_gateway.tools.agentmemory.asking import MAX_LIMIT, Arguments, chosen, count, needed
 from mcp_gateway.tools.tool import Door
 from projections.condensing import claims
-from projections.dialects import agentmemory_knowledge as dialect
 from projections.queries import near
 from projections.queries.views import view
 

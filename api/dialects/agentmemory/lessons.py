@@ -3,6 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.asking import (
     NAMES,
     NUMBER,
@@ -16,13 +17,12 @@ from api.dialects.agentmemory.asking import (
     reply,
     succeeded,
 )
+from api.dialects.agentmemory.mcp import lessons as tools
+from api.dialects.agentmemory.mcp.asking import needed, written_document
 from api.dialects.agentmemory.shapes import COUNT, LESSON, fields, listed, outcome
-from api.endpoint import Endpoint
+from api.http.endpoint import Endpoint
 from ingest.errors import NotFound
 from ingest.roles import READ, READ_WRITE
-from mcp_gateway.tools.agentmemory import lessons as tools
-from mcp_gateway.tools.agentmemory.asking import needed, written_document
-from projections.dialects import agentmemory as dialect
 from projections.documents.lessons import Lesson
 
 NAMED = {"lessonId": TEXT, "agentId": TEXT}

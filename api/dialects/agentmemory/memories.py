@@ -5,6 +5,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.asking import (
     BOOLEAN,
     NAMES,
@@ -20,16 +21,15 @@ from api.dialects.agentmemory.asking import (
     reply,
     succeeded,
 )
+from api.dialects.agentmemory.mcp.asking import chosen
+from api.dialects.agentmemory.mcp.memories import save
 from api.dialects.agentmemory.shapes import COUNT, MEMORY, OBJECT, fields, listed, outcome, record
-from api.endpoint import Endpoint
-from api.http import Json
+from api.http.endpoint import Endpoint
+from api.http.http import Json
 from ingest.errors import ProjectionBehind, ReaderUnknown
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.agentmemory.asking import chosen
-from mcp_gateway.tools.agentmemory.memories import save
 from mcp_gateway.tools.tool import Door
-from projections.dialects import agentmemory as dialect
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 

@@ -9,17 +9,17 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.asking import ANYTHING, TEXT, asked, door, reply
+from api.dialects.agentmemory.mcp.asking import chosen, needed
+from api.dialects.agentmemory.mcp.sessions import observe as agent_observe
 from api.dialects.agentmemory.shapes import fields, record
 from api.dialects.fitting import Fitted, fitted
 from api.dialects.homes import Home, homes, settled
-from api.endpoint import Endpoint
-from api.http import Json
+from api.http.endpoint import Endpoint
+from api.http.http import Json
 from ingest.commands.requests import TrackSession, WriteCommand
 from ingest.roles import WRITE
-from mcp_gateway.tools.agentmemory.asking import chosen, needed
-from mcp_gateway.tools.agentmemory.sessions import observe as agent_observe
-from projections.dialects import agentmemory as dialect
 
 AGENT_CHARS = 128
 CWD_CHARS = 4_096

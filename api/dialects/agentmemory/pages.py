@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from api.dialects.agentmemory.shapes import TEXT
-from api.endpoint import Endpoint
+from api.http.endpoint import Endpoint
 from ingest.roles import ANY
 
 _HOST = re.compile(r"[\w.:\[\]-]{1,255}")

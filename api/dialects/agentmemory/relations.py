@@ -5,6 +5,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.asking import (
     NUMBER,
     TEXT,
@@ -16,16 +17,15 @@ from api.dialects.agentmemory.asking import (
     otherwise,
     succeeded,
 )
+from api.dialects.agentmemory.mcp.asking import chosen, command, count, needed, written_document
 from api.dialects.agentmemory.shapes import MEMORY, OBJECT, RELATION, fields, listed, outcome, record
-from api.endpoint import Endpoint
-from api.http import Json
+from api.http.endpoint import Endpoint
+from api.http.http import Json
 from ingest.commands.requests import Relate
 from ingest.errors import NotFound
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.agentmemory.asking import chosen, command, count, needed, written_document
 from mcp_gateway.tools.tool import Door
-from projections.dialects import agentmemory as dialect
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.operations import MemoryChanges

@@ -5,17 +5,17 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.asking import NUMBER, TEXT, Properties, asked_in_query, door, otherwise, reply, succeeded
+from api.dialects.agentmemory.knowledge_records import replay
+from api.dialects.agentmemory.mcp import sessions as tools
+from api.dialects.agentmemory.mcp.asking import chosen, session_of
 from api.dialects.agentmemory.shapes import FILM, OBSERVATION, SESSION, fields, listed, outcome, record
 from api.dialects.homes import home_of
-from api.endpoint import Endpoint
+from api.http.endpoint import Endpoint
 from ingest.platform.clock import to_ms
 from ingest.roles import READ
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.agentmemory import sessions as tools
-from mcp_gateway.tools.agentmemory.asking import chosen, session_of
-from projections.dialects import agentmemory as dialect
-from projections.dialects.agentmemory_knowledge import replay
 from projections.queries.views import view
 
 OF_SESSION = {**dict.fromkeys(("sessionId", "agentId"), TEXT), "limit": otherwise(NUMBER, tools.MAX_OBSERVATIONS)}

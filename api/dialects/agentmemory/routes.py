@@ -32,8 +32,8 @@ from api.dialects.agentmemory import (
 )
 from api.dialects.agentmemory.shapes import FAULT
 from api.dialects.faults import usual
-from api.endpoint import Endpoint, Header
-from api.openapi import About, documented
+from api.http.endpoint import Endpoint, Header
+from api.http.openapi import About, documented
 
 _DESCRIBED: list[Endpoint] = [
     *health.ENDPOINTS,

@@ -18,15 +18,15 @@ from api.dialects.agentmemory.asking import (
     reply,
     succeeded,
 )
+from api.dialects.agentmemory.mcp.asking import MAX_LIMIT
+from api.dialects.agentmemory.mcp.recall import recall
+from api.dialects.agentmemory.mcp.recall import smart_search as smart_search_tool
 from api.dialects.agentmemory.shapes import COUNT, DEGRADED, OBJECT, RESULT, fields, listed, outcome, record
-from api.endpoint import Endpoint
-from api.http import Json
+from api.http.endpoint import Endpoint
+from api.http.http import Json
 from ingest.errors import ProjectionBehind, ReaderUnknown
 from ingest.roles import METRICS, READ
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.agentmemory.asking import MAX_LIMIT
-from mcp_gateway.tools.agentmemory.recall import recall
-from mcp_gateway.tools.agentmemory.recall import smart_search as smart_search_tool
 
 WINDOW_S = 30.0
 MAX_SEARCHERS = 10_000

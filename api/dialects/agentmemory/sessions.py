@@ -7,6 +7,7 @@ from redis.exceptions import RedisError
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.asking import (
     NUMBER,
     TEXT,
@@ -19,21 +20,20 @@ from api.dialects.agentmemory.asking import (
     succeeded,
 )
 from api.dialects.agentmemory.contexts import told
+from api.dialects.agentmemory.mcp.asking import chosen, needed, session_of
+from api.dialects.agentmemory.mcp.sessions import MAX_SESSIONS
+from api.dialects.agentmemory.mcp.sessions import sessions as list_sessions
 from api.dialects.agentmemory.observing import AGENT_CHARS, CWD_CHARS
 from api.dialects.agentmemory.shapes import DEGRADED, SESSION, fields, listed, outcome, record
 from api.dialects.homes import Home, home_of, homes, settled
-from api.endpoint import Endpoint
-from api.http import Json
+from api.http.endpoint import Endpoint
+from api.http.http import Json
 from ingest.commands.requests import TrackSession
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock, to_ms
 from ingest.roles import READ, READ_WRITE, WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.agentmemory.asking import chosen, needed, session_of
-from mcp_gateway.tools.agentmemory.sessions import MAX_SESSIONS
-from mcp_gateway.tools.agentmemory.sessions import sessions as list_sessions
 from mcp_gateway.tools.tool import Door
-from projections.dialects import agentmemory as dialect
 from projections.documents.sessions import Session
 from projections.queries.views import view
 

@@ -15,15 +15,15 @@ from api.dialects.agentmemory.asking import (
     otherwise,
     reply,
 )
+from api.dialects.agentmemory.mcp import slots as tools
+from api.dialects.agentmemory.mcp.asking import needed
+from api.dialects.agentmemory.mcp.condense import reflect
 from api.dialects.agentmemory.shapes import COUNT, SLOT, fields, listed, outcome
 from api.dialects.homes import home_of
-from api.endpoint import Endpoint
+from api.http.endpoint import Endpoint
 from ingest.errors import CommandRejected, MnemologError
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.agentmemory import slots as tools
-from mcp_gateway.tools.agentmemory.asking import needed
-from mcp_gateway.tools.agentmemory.condense import reflect
 
 IN_PROJECT = {"project": TEXT}
 LABEL = {"label": TEXT, **IN_PROJECT}

@@ -10,20 +10,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory.asking import SOURCE, TEXT, Properties, asked
+from api.dialects.agentmemory.mcp.answers import failed, refused
+from api.dialects.agentmemory.mcp.catalog import AGENTMEMORY
 from api.dialects.agentmemory.shapes import CALLED, TOOL, fields, listed, record
-from api.endpoint import Endpoint
-from api.http import Json
+from api.http.endpoint import Endpoint
+from api.http.http import Json
 from api.services import AGENT_HEADER, READER_HEADER, tool_door
 from ingest.commands.decide import stated_agent
 from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound, TooManyRequests
 from ingest.roles import ANY
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.profiles import PROFILES
-from mcp_gateway.tools.agentmemory.answers import failed, refused
 from mcp_gateway.tools.tool import Answer, Tool
 
-TOOLS = {tool.name: tool for tool in PROFILES["agentmemory"]}
+TOOLS = {tool.name: tool for tool in AGENTMEMORY}
 CALL: Properties = {"name": TEXT, "arguments": {"type": "object"}}
 _LISTED = [
     {"name": one.name, "description": one.description, "inputSchema": one.input_schema} for one in TOOLS.values()

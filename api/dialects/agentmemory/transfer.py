@@ -8,6 +8,7 @@ from typing import Any, cast, get_args
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.asking import (
     NUMBER,
     TEXT,
@@ -23,21 +24,20 @@ from api.dialects.agentmemory.asking import (
     succeeded,
 )
 from api.dialects.agentmemory.auditing import WORDS, entries
+from api.dialects.agentmemory.mcp import antigravity
+from api.dialects.agentmemory.mcp.asking import count
 from api.dialects.agentmemory.shapes import COUNT, OBJECT, TEXTS, fields, listed, outcome, record
-from api.endpoint import Endpoint
-from api.http import body
+from api.dialects.agentmemory.take_over import Strategy, TakeOver
+from api.http.endpoint import Endpoint
+from api.http.http import body
 from api.services import services
 from ingest.errors import CommandRejected, Overloaded
 from ingest.platform.aside import aside
 from ingest.roles import ADMIN, OPERATOR, READ
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.agentmemory import antigravity
-from mcp_gateway.tools.agentmemory.asking import count
 from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import Door
-from projections.dialects import agentmemory as dialect
 from projections.operations.clear import Clear
-from projections.operations.take_over import Strategy, TakeOver
 from projections.queries.audit import AuditEntry
 
 MAX_COMMITS = 500

@@ -14,12 +14,12 @@ from api.dialects.agentmemory.asking import (
     reply,
     succeeded,
 )
+from api.dialects.agentmemory.mcp import condense, memories
+from api.dialects.agentmemory.mcp.asking import chosen
 from api.dialects.agentmemory.shapes import CHECK, COUNT, FORGOTTEN_BY_AGE, OBJECT, fields, listed, outcome
 from api.dialects.homes import home_of, homes
-from api.endpoint import Endpoint
+from api.http.endpoint import Endpoint
 from ingest.roles import ADMIN, READ_WRITE
-from mcp_gateway.tools.agentmemory import condense, memories
-from mcp_gateway.tools.agentmemory.asking import chosen
 from projections.operations.sweep import Sweep
 
 DRY_RUN = {"dryRun": BOOLEAN}

@@ -9,9 +9,9 @@ from api.dialects.faults import handlers
 from api.dialects.guards import guard
 from api.dialects.memex.metrics import Instrument
 from api.dialects.memex.routes import ENDPOINTS
-from api.endpoint import routes
-from api.http import Json
-from api.ops import Measure
+from api.http.endpoint import routes
+from api.http.http import Json
+from api.monitoring.ops import Measure
 from ingest.platform.settings import Settings
 
 

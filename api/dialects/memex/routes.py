@@ -14,7 +14,9 @@ from starlette.responses import Response
 
 from api.dialects.detail import FAULT, asked_for, parse_query, path_value, together
 from api.dialects.faults import usual
+from api.dialects.memex.mcp import memories
 from api.dialects.memex.own import own
+from api.dialects.memex.records import Shown
 from api.dialects.memex.shapes import (
     VERSION,
     Counted,
@@ -26,17 +28,15 @@ from api.dialects.memex.shapes import (
     OfAgent,
     OfPair,
 )
-from api.endpoint import Endpoint
-from api.http import Json
-from api.openapi import TEXT, About, documented
+from api.http.endpoint import Endpoint
+from api.http.http import Json
+from api.http.openapi import TEXT, About, documented
 from api.services import services
 from ingest.log.position import Token
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import pool_size
 from ingest.roles import ANY, METRICS, READ, READ_WRITE, WRITE
-from mcp_gateway.tools.memex import memories
 from mcp_gateway.tools.tool import Door
-from projections.dialects.memex import Shown
 
 M = TypeVar("M", bound=BaseModel)
 

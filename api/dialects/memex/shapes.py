@@ -5,7 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 from pydantic import BaseModel, Field
 
-from projections.dialects.memex import Shown
+from api.dialects.memex.records import Shown
 
 VERSION = "0.1.0"
 

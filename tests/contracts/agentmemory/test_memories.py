@@ -377,7 +377,10 @@ def test_a_memory_whose_time_is_over_goes_but_not_for_a_rehearsal(api: Api, name
     memory, seen = "", [False]
     for attempt in range(3):  # the server sweeps once a minute, too, and may be there first
         memory = api.remember(f"{name} {attempt} is kept", project=name, ttlDays=0.00000001)["id"]
-        rehearsals = [swept(api, dryRun=True), ok(api.http.post("/agentmemory/auto-forget?dryRun=true", content=b""))]
+        rehearsals = [
+            swept(api, dryRun=True),
+            ok(api.http.post("/agentmemory/auto-forget?dryRun=true", content=b"")),
+        ]
         seen = [memory in str(told["ttlExpired"]) for told in (*rehearsals, swept(api))]
         if all(seen):
             break

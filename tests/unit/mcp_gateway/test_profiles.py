@@ -3,9 +3,10 @@ from itertools import combinations
 import pytest
 from jsonschema import Draft202012Validator
 
-from mcp_gateway.attachments import attachments_of
-from mcp_gateway.profiles import PROFILES, UnknownProfile, every_choice, offer, profiles_of
-from mcp_gateway.tools.agentmemory.calls import CALLS
+from api.dialects.agentmemory.mcp.calls import CALLS
+from api.dialects.profiles import PROFILES
+from mcp_gateway.attachments import Attachments
+from mcp_gateway.profiles import UnknownProfile
 from mcp_gateway.tools.tool import Tool
 
 AGENTMEMORY = [
@@ -61,16 +62,16 @@ OPTIONAL = {
     "memory_action_create": ["description", "priority", "status", "tags", "sessionId"],
     "memory_action_update": ["title", "description", "priority", "status", "tags", "sessionId"],
 }
-every_agentmemory_tool = pytest.mark.parametrize("tool", PROFILES["agentmemory"], ids=lambda tool: tool.name)
+every_agentmemory_tool = pytest.mark.parametrize("tool", PROFILES["agentmemory"].tools, ids=lambda tool: tool.name)
 
 
 def test_the_usual_profile_is_small_enough_for_every_conversation():
-    assert profiles_of("native") == profiles_of("") == profiles_of(" native ,") == ("native",)
-    assert len(offer(("native",)).tools) == 8
+    assert PROFILES.chosen("native") == PROFILES.chosen("") == PROFILES.chosen(" native ,") == ("native",)
+    assert len(PROFILES.offer(("native",)).tools) == 8
 
 
 def test_agentmemory_has_its_31_tools_in_the_order_of_the_contract():
-    assert list(offer(("agentmemory",)).tools) == AGENTMEMORY
+    assert list(PROFILES.offer(("agentmemory",)).tools) == AGENTMEMORY
 
 
 @every_agentmemory_tool
@@ -90,32 +91,32 @@ def test_every_tool_of_agentmemory_has_a_call_and_no_call_is_left_over():
 
 
 def test_no_two_profiles_have_a_tool_of_the_same_name():
-    for one, other in combinations(PROFILES, 2):
-        assert not {tool.name for tool in PROFILES[one]} & {tool.name for tool in PROFILES[other]}, (one, other)
+    for one, other in combinations(PROFILES.values(), 2):
+        assert not {tool.name for tool in one.tools} & {tool.name for tool in other.tools}, (one.name, other.name)
 
 
 def test_several_profiles_are_offered_in_one_order_whatever_order_they_are_asked_for_in():
-    everything = [tool.name for tools in PROFILES.values() for tool in tools]
-    assert profiles_of("all") == profiles_of("memex,agent-memory,agentmemory,native")
-    assert list(offer(profiles_of("all")).tools) == everything
-    assert profiles_of("memex, native") == ("native", "memex")
+    everything = [tool.name for profile in PROFILES.values() for tool in profile.tools]
+    assert PROFILES.chosen("all") == PROFILES.chosen("memex,agent-memory,agentmemory,native")
+    assert list(PROFILES.offer(PROFILES.chosen("all")).tools) == everything
+    assert PROFILES.chosen("memex, native") == ("native", "memex")
 
 
 def test_an_unknown_profile_is_refused_with_the_known_ones():
     with pytest.raises(
         UnknownProfile, match="no MCP profile 'mem'; there are: native, agentmemory, memex, agent-memory"
     ):
-        profiles_of("native,mem")
+        PROFILES.chosen("native,mem")
 
 
 def test_a_server_goes_by_the_name_that_the_clients_of_its_profile_know():
-    names = {chosen: offer(chosen).server_name for chosen in every_choice()}
+    names = {chosen: PROFILES.offer(chosen).server_name for chosen in PROFILES.every_choice()}
     assert names.pop(("memex",)) == "memex"
     assert names.pop(("agent-memory",)) == "agent-memory"
     assert set(names.values()) == {"mnemolog"}
 
 
 def test_resources_and_prompts_are_agentmemorys_and_memex_has_empty_lists():
-    assert attachments_of(("native", "agentmemory")).prompts
-    assert (attachments_of(("memex",)).served, attachments_of(("memex",)).resources) == (True, ())
-    assert not attachments_of(("native", "agent-memory")).served
+    assert PROFILES.offer(("native", "agentmemory")).attachments.prompts
+    assert PROFILES.offer(("memex",)).attachments == Attachments(True)
+    assert not PROFILES.offer(("native", "agent-memory")).attachments.served

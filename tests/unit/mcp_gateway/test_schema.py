@@ -5,13 +5,13 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
+from api.dialects.profiles import PROFILES
 from ingest.commands.requests import Observe, RecordLesson, Remember
-from mcp_gateway.profiles import offer
 from mcp_gateway.tools.tool import Tool
 from projections.operations import MemoryChanges
 from projections.queries import ContextRequest, RecallRequest
 
-NATIVE = offer(("native",))
+NATIVE = PROFILES.offer(("native",))
 TOOLS, DECLARED = NATIVE.tools, NATIVE.declared
 every_tool = pytest.mark.parametrize("tool", TOOLS.values(), ids=list(TOOLS))
 

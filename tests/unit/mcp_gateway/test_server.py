@@ -14,19 +14,19 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from starlette.applications import Starlette
 
+from api.dialects.profiles import PROFILES
 from ingest.commands.handler import CommandHandler
 from ingest.errors import InvalidSetting, LogUnavailable, Overloaded, ProjectionBehind
 from ingest.ids import EventId
 from ingest.roles import READ
 from mcp_gateway.last_writes import LastWrites
-from mcp_gateway.profiles import PROFILES, offer, profiles_of
 from mcp_gateway.server import AGENT_HEADER, Gateway, call_tool
 from mcp_gateway.tools.tool import Answer, Door, Tool, dialect_tool
 from projections.queries import ContextRequest, Queries, Reader, RecallRequest, RecallResult
 
 from .conftest import ScriptedOperations, ScriptedQueries
 
-TOOLS = offer(("native",)).tools
+TOOLS = PROFILES.offer(("native",)).tools
 
 GOOD: dict[str, dict[str, Any]] = {
     "recall": {"query": "tea"},
@@ -260,7 +260,7 @@ async def serving(
     commands: CommandHandler, queries: Queries, host: str = "127.0.0.1", profile: str = "native", **headers: str
 ) -> AsyncGenerator[httpx2.AsyncClient]:
     """An HTTP client of an application that serves the gateway, inside the process."""
-    gateway = Gateway(host, profile)
+    gateway = Gateway(PROFILES, host, profile)
     door = Door(commands, queries, ScriptedOperations(commands).as_operations(), "default", LastWrites())
     gateway.connect(lambda scope, agent: door._replace(agent=agent))
     transport = httpx2.ASGITransport(Starlette(routes=[gateway.route]))
@@ -360,7 +360,8 @@ async def test_a_request_chooses_its_profile(
     async with serving(commands, queries.as_queries()) as http:
         transport = streamable_http_client(f"http://localhost:3111/mcp?profile={profile}", http_client=http)
         async with Client(transport, mode=mode) as client:
-            assert [tool.name for tool in (await client.list_tools()).tools] == list(offer(profiles_of(profile)).tools)
+            listed = [tool.name for tool in (await client.list_tools()).tools]
+            assert listed == list(PROFILES.offer(PROFILES.chosen(profile)).tools)
             if mode == "legacy":
                 assert client.server_info is not None
                 assert client.server_info.name == name
@@ -370,7 +371,8 @@ async def test_the_setting_chooses_where_a_request_does_not(commands: CommandHan
     async with serving(commands, queries.as_queries(), profile="agentmemory") as http:
         transport = streamable_http_client("http://localhost:3111/mcp", http_client=http)
         async with Client(transport) as client:
-            assert [tool.name for tool in (await client.list_tools()).tools] == list(offer(("agentmemory",)).tools)
+            listed = [tool.name for tool in (await client.list_tools()).tools]
+            assert listed == [tool.name for tool in PROFILES["agentmemory"].tools]
             assert len((await client.list_resources()).resources) == 3
             assert len((await client.list_resource_templates()).resource_templates) == 2
             assert [one.name for one in (await client.list_prompts()).prompts] == [
@@ -393,7 +395,7 @@ async def test_an_unknown_profile_is_a_protocol_error_that_lists_the_known_ones(
 
 def test_an_unknown_profile_in_the_settings_stops_the_server():
     with pytest.raises(InvalidSetting, match="MNEMOLOG_MCP_PROFILE: there is no MCP profile 'x'"):
-        Gateway("127.0.0.1", "native,x")
+        Gateway(PROFILES, "127.0.0.1", "native,x")
 
 
 async def _echo(door: Door, arguments: dict[str, Any]) -> Answer:

@@ -158,7 +158,7 @@ EVENTS = (*RECORDERS, LESSONS_EVENT)
 
 
 def _observed(hook: str, data: dict[str, Any]) -> dict[str, Any]:
-    """An observation as `projections.dialects.agentmemory.observe` makes it."""
+    """An observation as `api.dialects.agentmemory.records.observe` makes it."""
     return {"type": "observe", "kind": hook, "data": cut(data, [PAYLOAD_CHARS]), "metadata": {"hookType": hook}}
 
 

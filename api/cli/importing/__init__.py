@@ -1,1 +1,0 @@
-"""`mnemolog import SYSTEM`: takes over what another memory system knows, from its file, server or database."""

@@ -1,0 +1,149 @@
+"""The tools of agent-memory, as its clients know them."""
+
+from typing import Any
+
+from api.dialects.agent_memory.mcp import lessons, observations, shapes
+from ingest.roles import READ, READ_WRITE, WRITE
+from mcp_gateway.profiles import Profile
+from mcp_gateway.tools.tool import Answer, Door, Tool, dialect_tool
+
+
+async def _guide(door: Door, arguments: dict[str, Any]) -> Answer:
+    return Answer(shapes.GUIDE)
+
+
+def _text(description: str) -> dict[str, Any]:
+    return {"type": "string", "description": description}
+
+
+def _number(description: str, **more: Any) -> dict[str, Any]:
+    return {"type": "integer", "description": description, **more}
+
+
+def _open(tool: Tool) -> Tool:
+    """The tool, said to take further arguments."""
+    return tool._replace(schema={**tool.input_schema, "additionalProperties": True})
+
+
+_LISTING = {"offset": {"type": "integer"}, "orderBy": {"type": "string"}}
+_PROJECT = _text("Only this project. Left out: all.")
+
+AGENT_MEMORY: tuple[Tool, ...] = (
+    dialect_tool(
+        "memory_search_guide",
+        READ,
+        "How to search memory in three steps: search, timeline, get_observations. Read it once before you search.",
+        _guide,
+        properties={},
+        reads_only=True,
+        refused=shapes.refused,
+    ),
+    _open(
+        dialect_tool(
+            "search",
+            READ,
+            "Step 1: search what was observed and remembered. Answers ids and titles, best first. "
+            "Takes query, project, type, limit, dateStart, dateEnd, offset, orderBy.",
+            observations.search,
+            properties={
+                "query": _text("What to look for, in plain words."),
+                "project": _PROJECT,
+                "type": _text(
+                    "Only this type: decision, bugfix, feature, refactor, discovery, change, pattern or gotcha."
+                ),
+                "limit": _number("How many at most, up to 50.", default=20),
+                "dateStart": _text("Not before this date or time (ISO 8601)."),
+                "dateEnd": _text("Not after this date or time (ISO 8601); a date includes its whole day."),
+            },
+            required=("query",),
+            also={"obs_type": {"type": "string"}, **_LISTING},
+            reads_only=True,
+            refused=shapes.refused,
+        )
+    ),
+    dialect_tool(
+        "timeline",
+        READ,
+        "Step 2: what happened around an observation in its session. Give its id as anchor, or a query that finds it.",
+        observations.timeline,
+        properties={
+            "anchor": _number("Id of the observation in the middle."),
+            "query": _text("Finds the observation in the middle, when there is no anchor."),
+            "depth_before": _number("How many before it.", default=3),
+            "depth_after": _number("How many after it.", default=3),
+            "project": _text("Look for the query in this project only."),
+        },
+        reads_only=True,
+        refused=shapes.refused,
+    ),
+    _open(
+        dialect_tool(
+            "get_observations",
+            READ,
+            "Step 3: everything about the observations you chose, by id; several at once. "
+            "Takes ids, orderBy (date_asc or date_desc), limit, project.",
+            observations.get_observations,
+            properties={"ids": {"type": "array", "items": {"type": "integer"}, "description": "Ids of observations."}},
+            required=("ids",),
+            also={"limit": {"type": "integer"}, "project": {"type": "string"}, **_LISTING},
+            reads_only=True,
+            refused=shapes.refused,
+        )
+    ),
+    dialect_tool(
+        "save_memory",
+        WRITE,
+        "Save something to memory by hand, so that later sessions find it.",
+        observations.save_memory,
+        properties={
+            "text": _text("What to remember, in full sentences."),
+            "title": _text("A short title. Left out: the beginning of the text."),
+            "project": _text("The project it belongs to. Left out: manual."),
+        },
+        required=("text",),
+        refused=shapes.refused,
+    ),
+    dialect_tool(
+        "create_lesson",
+        READ_WRITE,
+        "Write down a rule learned from a mistake. It is shown before tool calls that its trigger matches.",
+        lessons.create_lesson,
+        properties={
+            "rule": _text("The rule, as an instruction."),
+            "title": _text("A short title. Left out: the beginning of the rule."),
+            "severity": {
+                "type": "string",
+                "enum": ["critical", "warning", "info"],
+                "default": "warning",
+                "description": "How much harm breaking it does.",
+            },
+            "project": _text("The project it holds for. Left out: every project."),
+            "trigger_tool": _text("Show it before this tool is used, e.g. Bash. Left out: any tool."),
+            "trigger_pattern": _text("Show it when this regular expression occurs in the tool's input."),
+        },
+        required=("rule",),
+        refused=shapes.refused,
+    ),
+    dialect_tool(
+        "search_lessons",
+        READ,
+        "Search the rules that are in force: those of a project and the ones for every project.",
+        lessons.search_lessons,
+        properties={
+            "query": _text("What the rules are about."),
+            "project": _text("This project's, and global ones. Left out: all."),
+            "limit": _number("How many at most, up to 50.", default=10),
+        },
+        required=("query",),
+        reads_only=True,
+        refused=shapes.refused,
+    ),
+)
+
+AGENT_MEMORY_PROFILE = Profile(
+    "agent-memory",
+    AGENT_MEMORY,
+    "Memory of coding sessions. Search, then timeline, then get_observations: see memory_search_guide.",
+    server_name="agent-memory",
+    answers_for_any_tool=True,
+)

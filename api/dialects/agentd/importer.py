@@ -1,0 +1,82 @@
+"""agentd: memories with readers. Pure.
+
+agentd knows no projects; a memory goes to PROJECT, or to the one the import is told. Nothing is superseded there, so
+nothing is here.
+"""
+
+from typing import cast, get_args
+
+from api.importing.mapping import (
+    Mapped,
+    Record,
+    Row,
+    Step,
+    event_id,
+    names,
+    needed,
+    text,
+    when,
+    when_given,
+)
+from ingest.commands.requests import ChangeVisibility, Remember
+from ingest.errors import CommandRejected
+from ingest.events.memory import Purpose, Visibility
+from ingest.ids import MEMORY, DocumentId, document_id
+from ingest.log.partitions import project_route
+
+SYSTEM = "agentd"
+PROJECT = "agentd"
+"""Where memories go, and where clients of agentd look for them."""
+KIND = "memory"
+ID = "agentd_id"
+"""Metadata that keeps the id a memory had."""
+
+
+def mapped(row: Row, tenant: str, project: str) -> Mapped:
+    """The memory of a row, and who may read it now; raises CommandRejected when it cannot be taken."""
+    record, lost = row.value, list[str]()
+    author, visibility = needed(record, "created_by"), _one_of(record, "visibility", Visibility, "public")
+    shared_with = names(record, "shared_with", lost)
+    said = Remember(
+        project=project,
+        agent_id=author,
+        content=needed(record, "content"),
+        purpose=cast(Purpose, _one_of(record, "type", Purpose, "information")),
+        tags=names(record, "tags", lost),
+        references=[memory_id(tenant, project, one) for one in names(record, "references", lost)],
+        visibility=cast(Visibility, visibility),
+        shared_with=shared_with,
+        owner=text(record, "owner"),
+        keep_duplicates=True,
+        metadata={ID: row.name},
+    )
+    created = when(record, "created_at")
+    steps = [Step(said, key(row.name), created)]
+    changed = when_given(record, "updated_at") or created
+    if changed > created:
+        told = ChangeVisibility(
+            project=project,
+            agent_id=author,
+            memory=memory_id(tenant, project, row.name),
+            visibility=cast(Visibility, visibility),
+            shared_with=shared_with,
+        )
+        steps.append(Step(told, f"{key(row.name)}\0visibility", changed))
+    return Mapped(steps, lost)
+
+
+def memory_id(tenant: str, project: str, name: str) -> DocumentId:
+    """Our id of a memory of agentd's."""
+    return document_id(MEMORY, project_route(tenant, project), event_id(SYSTEM, key(name)))
+
+
+def key(name: str) -> str:
+    """What the event of a memory of agentd's is made of."""
+    return f"{KIND}\0{name}"
+
+
+def _one_of(record: Record, field: str, choices: object, otherwise: str) -> str:
+    said = text(record, field).lower() or otherwise
+    if said not in get_args(choices):
+        raise CommandRejected(f"is none of {', '.join(get_args(choices))}", field)
+    return said

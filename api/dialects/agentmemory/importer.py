@@ -1,0 +1,370 @@
+"""agentmemory: an export object, or what its SQLite file has, as rows; and what each row says. Pure.
+
+Rows come in an order that leaves everything as it is there: sessions, what was observed in them, their summaries, that
+they are over; then memories, a version after the one it follows, and what refers to others last.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, cast, get_args
+
+from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.importer_order import (
+    follows,
+    listed,
+    parent_of,
+    project_of,
+    records,
+    row_of,
+    rows_of,
+    unlisted,
+    versions,
+)
+from api.dialects.agentmemory.importer_parts import LESSON, SLOT, compressed, lesson, raw_of, slot
+from api.importing import sessions
+from api.importing.mapping import (
+    Mapped,
+    Record,
+    Row,
+    Step,
+    event_id,
+    names,
+    needed,
+    number,
+    text,
+    texts,
+    when,
+    when_given,
+    whole,
+)
+from ingest.commands.requests import (
+    AnyCommand,
+    CondenseMemories,
+    LinkCommit,
+    Relate,
+    Remember,
+    ReviseMemory,
+    WriteAction,
+)
+from ingest.errors import CommandRejected
+from ingest.events.action import ActionEdge, EdgeType
+from ingest.ids import ACTION, MEMORY, OBSERVATION, document_id
+from ingest.log.partitions import project_route, session_route
+from projections.documents.frontier import BLOCKED
+from projections.search.similarity import SUPERSEDE_ABOVE, jaccard, probe_tokens, signature
+
+SYSTEM = "agentmemory"
+SESSION, OBSERVATION_ROW, SUMMARY, END = "session", "observation", "summary", "session end"
+MEMORY_ROW, ACTION_ROW, RELATION = "memory", "action", "relation"
+NOT_TAKEN = (
+    "profiles", "semanticMemories", "proceduralMemories", "crystals", "insights", "graphNodes", "graphEdges",
+    "accessLogs", "sentinels", "sketches", "facets", "routines", "signals", "checkpoints",
+)  # fmt: skip
+"""Lists of an export that are made of the others, or that have no counterpart here."""
+_LISTS = {
+    LESSON: "lessons",
+    SLOT: "slots",
+    ACTION_ROW: "actions",
+    RELATION: "relations",
+    **{name: name for name in NOT_TAKEN},
+}
+"""Lists of an export by the kind of their rows, in the order in which they are taken."""
+_MEMORY_ID = "agentmemory_id"
+"""Metadata that keeps the id a memory had."""
+_CONDENSED = ("project", "agent_id", "session_id", "content", "importance", "memory_type", "tags", "metadata")
+"""What a memory that was made of several says of itself."""
+
+
+class Export:
+    """An export object, and where the things in it will be here. `export` may be a page or a whole one.
+
+    Raises CommandRejected when it is none.
+    """
+
+    def __init__(self, export: Mapping[str, Any], tenant: str) -> None:
+        if not isinstance(export.get("sessions"), list) or not isinstance(export.get("memories"), list):
+            raise CommandRejected("this is no export of agentmemory: it has no lists `sessions` and `memories`")
+        self._export, self._tenant = export, tenant
+        self._sessions = {text(one, "id"): one for one in records(export, "sessions") if text(one, "id")}
+        found: Any = export.get("observations")
+        self._observed: dict[str, list[Any]] = {}
+        if isinstance(found, dict):
+            seen = cast("dict[str, Any]", found)
+            self._observed = {name: cast("list[Any]", rows) for name, rows in seen.items() if isinstance(rows, list)}
+        self._nameless = len(listed(export, "sessions")) - len(self._sessions)
+        for name in self._observed.keys() - self._sessions.keys():
+            self._sessions[name] = unlisted(name, self._observed[name])
+        self._places = {
+            text(one, "id"): (text(one, "project") or project_of(self._sessions[name]), name)
+            for name in self._observed
+            for one in records(self._observed, name)
+        }
+        self._memories = {text(one, "id"): one for one in records(export, "memories") if text(one, "id")}
+        self._actions = {text(one, "id"): one for one in records(export, "actions") if text(one, "id")}
+        self._edges: dict[str, list[Record]] = {}
+        for edge in records(export, "actionEdges"):
+            self._edges.setdefault(text(edge, "sourceActionId"), []).append(edge)
+        self._superseded = {name for one in self._memories.values() for name in follows(one)}
+
+    def rows(self) -> Iterator[Row]:
+        """Every row, in an order that is the same every time."""
+        export = self._export
+        in_order = sorted(self._sessions.items(), key=lambda one: (text(one[1], "startedAt"), one[0]))
+        yield from (Row(SESSION, f"number {place}", {}) for place in range(self._nameless))
+        yield from (Row(SESSION, name, session) for name, session in in_order)
+        for name, _ in in_order:
+            observed = enumerate(self._observed.get(name, []))
+            seen = [row_of(OBSERVATION_ROW, one, f"{name} {place}", sessionId=name) for place, one in observed]
+            yield from sorted(seen, key=lambda row: text(row.value, "timestamp"))
+        yield from rows_of(SUMMARY, export, "summaries")
+        yield from (Row(END, name, session) for name, session in in_order)
+        yield from versions(rows_of(MEMORY_ROW, export, "memories"))
+        for kind, field in _LISTS.items():
+            yield from rows_of(kind, export, field)
+
+    @property
+    def total(self) -> int:
+        """How many rows there are."""
+        lists = ("summaries", "memories", *_LISTS.values())
+        observed = sum(map(len, self._observed.values()))
+        listed_rows = sum(len(listed(self._export, name)) for name in lists)
+        return self._nameless + 2 * len(self._sessions) + observed + listed_rows
+
+    def mapped(self, row: Row) -> Mapped:
+        """What a row says; raises CommandRejected when it cannot be taken."""
+        record = row.value
+        match row.kind:
+            case "session":
+                return self._session(row.name, record)
+            case "observation":
+                return self._observation(row)
+            case "summary":
+                return self._summary(record)
+            case "session end":
+                return self._end(row.name, record)
+            case "memory":
+                return self._memory(row)
+            case "lesson":
+                return lesson(row, self._tenant)
+            case "slot":
+                return slot(record)
+            case "action":
+                return self._action(row)
+            case "relation":
+                return self._relation(row)
+            case _:
+                raise CommandRejected("made anew here, or without a counterpart")
+
+    def _session(self, name: str, record: Record) -> Mapped:
+        """A session and, where commits were made in it, that they were."""
+        needed(record, "id")
+        project, at, lost = project_of(record), when(record, "startedAt"), list[str]()
+        told: Any = record.get("summary")
+        title = " ".join(((told if isinstance(told, str) else "") or text(record, "firstPrompt")).split())
+        agent = text(record, "agentId")
+        steps = [sessions.started(project, name, at, cwd=text(record, "cwd"), title=title, agent=agent)]
+        for sha in names(record, "commitShas", lost):
+            said = LinkCommit(project=project, session_id=name, commit=sha)
+            steps.append(Step(said, f"commit\0{sha}\0{name}", at))
+        return Mapped(steps, lost)
+
+    def _observation(self, row: Row) -> Mapped:
+        """An observation as it came; where something better than the rules compressed it, as it was compressed."""
+        record, lost = row.value, list[str]()
+        name, session_id = needed(record, "id"), text(record, "sessionId")
+        known = self._sessions.get(session_id, {})
+        project = text(record, "project") or project_of(known)
+        at = when(record, "timestamp")
+        hook, kind = text(record, "hookType") or "other", text(record, "type")
+        data = raw_of(record)
+        content = text(record, "narrative", "title") if not data else ""
+        if len(data) == 1 and isinstance(data.get("content"), str):
+            content, data = cast(str, data["content"]), {}
+        if not content and not data:
+            raise CommandRejected("it says nothing: neither raw, narrative nor title", "raw")
+        agent = text(record, "agentId") or text(known, "agentId")
+        said = dialect.observe(session_id, project, hook, data, kind=kind, content=content, agent_id=agent)
+        if record.get("imageData") is not None:
+            lost.append("imageData: the image")
+        step = Step(said, f"{OBSERVATION_ROW}\0{name}", at, compressed(record, said.kind, content, data, lost))
+        return Mapped([step], lost)
+
+    def _summary(self, record: Record) -> Mapped:
+        session_id, lost = needed(record, "sessionId"), list[str]()
+        known = self._sessions.get(session_id)
+        if known is None:
+            raise CommandRejected("its session is not in the export", "sessionId")
+        step = sessions.summarised(
+            SYSTEM,
+            project_of(known),
+            session_id,
+            when(record, "createdAt"),
+            title=text(record, "title"),
+            narrative=text(record, "narrative"),
+            observations=max(whole(record, "observationCount"), len(self._observed.get(session_id, []))),
+            decisions=texts(record, "keyDecisions", lost),
+            files=texts(record, "filesModified", lost),
+            concepts=texts(record, "concepts", lost),
+        )
+        return Mapped([step], lost)
+
+    def _end(self, name: str, record: Record) -> Mapped:
+        status = text(record, "status")
+        at = when_given(record, "endedAt")
+        if at is None and status in ("", "active"):
+            raise CommandRejected("the session goes on there")
+        outcome = "failed" if status in ("failed", "abandoned") else "completed"
+        at = at or when_given(record, "updatedAt") or when(record, "startedAt")
+        return Mapped([sessions.ended(project_of(record), name, at, outcome=outcome)])
+
+    def _memory(self, row: Row) -> Mapped:
+        """A memory; one that follows another is its next version."""
+        record, lost = row.value, list[str]()
+        needed(record, "id")
+        content, at = needed(record, "content"), when(record, "createdAt")
+        parent = parent_of(record)
+        if record.get("isLatest") is False and row.name not in self._superseded and not self._succeeded(record):
+            raise CommandRejected("it is not current there, and nothing in the export follows it", "isLatest")
+        kind = dialect.kind_of(text(record, "type"))
+        classified = dialect.classified(kind)
+        found = names(record, "sessionIds", lost)
+        if len(found) > 1:
+            lost.append("sessionIds: all but the first")
+        strength = number(record, "strength", dialect.STRENGTH)
+        project = text(record, "project")
+        fields: dict[str, Any] = {
+            "project": project,
+            "content": content,
+            "title": text(record, "title"),
+            "agent_id": text(record, "agentId"),
+            "session_id": found[0] if found else "",
+            "concepts": [one for one in names(record, "concepts", lost) if one != kind],
+            "files": names(record, "files", lost),
+            "importance": min(10.0, max(0.0, strength)),
+            "derived_from": self._observations(names(record, "sourceObservationIds", lost), lost),
+            "memory_type": classified["memory_type"],
+            "tags": classified["tags"],
+            "metadata": {**classified["metadata"], _MEMORY_ID: row.name},
+        }
+        until = when_given(record, "forgetAfter")
+        known = self._memories.get(parent)
+        originals = [] if parent else follows(record)
+        said: AnyCommand
+        if originals and all(text(self._memories.get(one, {}), "project") == project for one in originals):
+            lost.append("title, concepts, files: of a memory that was made of several")
+            kept = {name: fields[name] for name in _CONDENSED}
+            said = CondenseMemories(**kept, originals=[self._memory_id(one) for one in originals], model=SYSTEM)
+        elif known is not None and text(known, "project") == project:
+            said = ReviseMemory(**fields, memory=self._memory_id(parent), purpose="information", forget_after=until)
+        else:
+            if parent:
+                lost.append("parentId: the version before is not in the export, or in another project")
+            days = None if until is None else (until - at).total_seconds() / 86_400
+            if days is not None and days <= 0:
+                raise CommandRejected("its time ran out before it began", "forgetAfter")
+            said = Remember(**fields, ttl_days=days)
+        return Mapped([Step(said, f"{MEMORY_ROW}\0{row.name}", at)], lost)
+
+    def _succeeded(self, record: Record) -> bool:
+        """Whether the fold will find a current memory that says nearly the same, and came later."""
+        tokens, project = signature(text(record, "content")), text(record, "project")
+        return any(
+            text(one, "createdAt") > text(record, "createdAt")
+            and jaccard(tokens, signature(text(one, "content"))) > SUPERSEDE_ABOVE
+            for token in probe_tokens(tokens, SUPERSEDE_ABOVE)
+            for one in self._current.get((project, token), [])
+        )
+
+    @cached_property
+    def _current(self) -> dict[tuple[str, str], list[Record]]:
+        """Current memories by project and each token by which one that says nearly the same is found."""
+        found: dict[tuple[str, str], list[Record]] = {}
+        for one in self._memories.values():
+            if one.get("isLatest") is not False:
+                for token in probe_tokens(signature(text(one, "content")), SUPERSEDE_ABOVE):
+                    found.setdefault((text(one, "project"), token), []).append(one)
+        return found
+
+    def _action(self, row: Row) -> Mapped:
+        """An action as it was created, and what became of it."""
+        record, lost = row.value, list[str]()
+        needed(record, "id")
+        project, created = text(record, "project"), when(record, "createdAt")
+        edges: list[ActionEdge] = []
+        for edge in self._edges.get(row.name, []):
+            kind, target = text(edge, "type"), text(edge, "targetActionId")
+            if kind in get_args(EdgeType) and target in self._actions:
+                edges.append(ActionEdge(type=cast(EdgeType, kind), target=self._action_id(target)))
+            else:
+                lost.append("actionEdges: of another type, or to an action that is not in the export")
+        status = text(record, "status") or "pending"
+        parent = text(record, "parentId")
+        key = f"{ACTION_ROW}\0{row.name}"
+        said = WriteAction(
+            project=project,
+            session_id=text(record, "sessionId"),
+            agent_id=text(record, "createdBy"),
+            title=needed(record, "title"),
+            description=text(record, "description"),
+            status="pending" if status == BLOCKED else status,
+            priority=cast("int | float", record["priority"]) if text(record, "priority") else 0,
+            tags=names(record, "tags", lost),
+            edges=edges,
+            parent=self._action_id(parent) if parent in self._actions else "",
+            assigned_to=text(record, "assignedTo"),
+        )
+        steps = [Step(said, key, created)]
+        updated, result = when_given(record, "updatedAt") or created, text(record, "result")
+        if updated > created or result:
+            done = WriteAction(project=project, action=self._action_id(row.name), result=result or None)
+            steps.append(Step(done, f"{key}\0updated", updated))
+        if record.get("crystallizedInto") is not None:
+            lost.append("crystallizedInto: crystals are not taken")
+        return Mapped(steps, lost)
+
+    def _relation(self, row: Row) -> Mapped:
+        record = row.value
+        source, target = needed(record, "sourceId"), needed(record, "targetId")
+        for end in (source, target):
+            if not self._id_of(end):
+                raise CommandRejected("an end of it is not in the export", "sourceId" if end == source else "targetId")
+        confidence = record.get("confidence")
+        said = Relate(
+            project=self._project_of(source),
+            source=self._id_of(source),
+            target=self._id_of(target),
+            relation=needed(record, "type"),
+            confidence=min(1.0, max(0.0, float(confidence))) if isinstance(confidence, int | float) else None,
+        )
+        return Mapped([Step(said, f"{RELATION}\0{source}\0{said.relation}\0{target}", when(record, "createdAt"))])
+
+    def _observations(self, found: Sequence[str], lost: list[str]) -> list[str]:
+        """Our ids of observations."""
+        known = [one for one in found if one in self._places]
+        if len(known) < len(found):
+            lost.append("sourceObservationIds: those that are not in the export")
+        return [self._observation_id(one) for one in known]
+
+    def _observation_id(self, name: str) -> str:
+        route = session_route(self._tenant, *self._places[name])
+        return document_id(OBSERVATION, route, event_id(SYSTEM, f"{OBSERVATION_ROW}\0{name}"))
+
+    def _memory_id(self, name: str) -> str:
+        route = project_route(self._tenant, text(self._memories[name], "project"))
+        return document_id(MEMORY, route, event_id(SYSTEM, f"{MEMORY_ROW}\0{name}"))
+
+    def _action_id(self, name: str) -> str:
+        route = project_route(self._tenant, text(self._actions[name], "project"))
+        return document_id(ACTION, route, event_id(SYSTEM, f"{ACTION_ROW}\0{name}"))
+
+    def _id_of(self, name: str) -> str:
+        """Our id of a memory, observation or action; empty for what is not in the export."""
+        if name in self._memories:
+            return self._memory_id(name)
+        if name in self._places:
+            return self._observation_id(name)
+        return self._action_id(name) if name in self._actions else ""
+
+    def _project_of(self, name: str) -> str:
+        known = self._memories.get(name) or self._actions.get(name)
+        return text(known, "project") if known is not None else self._places[name][0]

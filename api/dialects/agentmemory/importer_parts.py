@@ -1,0 +1,128 @@
+"""agentmemory's lessons and slots, and what an observation was before and after it was compressed. Pure."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from api.dialects.agent_memory.importer import lesson_id
+from api.importing import lessons
+from api.importing.mapping import (
+    Mapped,
+    Record,
+    Row,
+    Step,
+    names,
+    needed,
+    number,
+    text,
+    texts,
+    when,
+    when_given,
+    whole,
+)
+from ingest.commands.requests import RecordLesson, ReinforceLesson, SetSlot
+from ingest.errors import CommandRejected
+from ingest.events.observation import ObservationCompressed
+from projections.compression.compression import CONFIDENCE, compress
+
+LESSON, SLOT, MODEL = "lesson", "slot", "agentmemory"
+
+
+def lesson(row: Row, tenant: str) -> Mapped:
+    """A lesson with its confidence as of when that was last changed."""
+    record, lost = row.value, list[str]()
+    if record.get("deleted"):
+        raise CommandRejected("it is deleted there", "deleted")
+    project, content = text(record, "project"), needed(record, "content")
+    created = when(record, "createdAt")
+    reinforced = max(created, when_given(record, "lastReinforcedAt") or created)
+    until = max(reinforced, when_given(record, "lastDecayedAt") or reinforced)
+    confidence = min(1.0, max(0.0, number(record, "confidence", 0.5)))
+    count = whole(record, "reinforcements")
+    past = lessons.history(confidence, count, created, reinforced, until)
+    if count > lessons.MAX_REINFORCEMENTS:
+        lost.append(f"reinforcements: more than {lessons.MAX_REINFORCEMENTS}")
+    began = created
+    if not past.leads_to(confidence) and reinforced > created:
+        late = lessons.history(confidence, count, reinforced, reinforced, until)
+        if late.leads_to(confidence):
+            past, began = late, reinforced
+            lost.append("createdAt: no history from then on leads to the confidence")
+    if not past.leads_to(confidence):
+        lost.append("confidence: no history with as many confirmations leads to it")
+    said = RecordLesson(
+        project=project,
+        content=content,
+        context=text(record, "context"),
+        confidence=past.began_with,
+        tags=names(record, "tags", lost),
+        origin=text(record, "source") or "manual",
+        occurred_at=created,
+    )
+    key, name = f"{LESSON}\0{row.name}", lesson_id(tenant, project, content)
+    steps = [Step(said, key, began)]
+    for place, at in enumerate(past.confirmed):
+        steps.append(Step(ReinforceLesson(project=project, lesson=name), f"{key}\0confirmed {place}", at))
+    return Mapped(steps, lost)
+
+
+def slot(record: Record) -> Mapped:
+    """A slot as it was created and as it was last written."""
+    created = when_given(record, "createdAt") or when_given(record, "updatedAt")
+    if created is None:
+        raise CommandRejected("nobody has written to it", "content")
+    updated = when_given(record, "updatedAt") or created
+    scope, limit = text(record, "scope"), whole(record, "sizeLimit")
+    project = "" if scope == "global" else text(record, "project")
+    content: Any = record.get("content")
+    pinned: Any = record.get("pinned")
+    said = SetSlot(
+        project=project,
+        label=needed(record, "label"),
+        content=content if isinstance(content, str) else "",
+        scope="global" if scope == "global" else "project",
+        size_limit=limit or None,
+        description=text(record, "description"),
+        pinned=pinned if isinstance(pinned, bool) else None,
+        read_only=True if record.get("readOnly") is True else None,
+    )
+    key = f"{SLOT}\0{said.scope}\0{project}\0{said.label}"
+    steps = [Step(said, f"{key}\0{created.isoformat()}", created)]
+    if updated > created:
+        steps.append(Step(said, f"{key}\0{updated.isoformat()}", updated))
+    return Mapped(steps)
+
+
+def compressed(
+    record: Record, kind: str, content: str, data: Mapping[str, Any], lost: list[str]
+) -> ObservationCompressed | None:
+    """How an observation was compressed there, when our rules make something else of it."""
+    ours = compress(kind, content, dict(data))
+    said = ObservationCompressed(
+        observation="",
+        title=text(record, "title"),
+        narrative=text(record, "narrative"),
+        facts=texts(record, "facts", lost),
+        concepts=texts(record, "concepts", lost),
+        files=texts(record, "files", lost),
+        importance=min(10, max(1, whole(record, "importance") or 5)),
+        model=MODEL,
+        prompt_version="",
+    )
+    by_rule = number(record, "confidence", CONFIDENCE) <= CONFIDENCE
+    if not said.title or (by_rule and (said.title, said.narrative) == (ours.title, ours.narrative)):
+        return None
+    if by_rule and data and not (said.facts or said.concepts):
+        return None  # its own rules' work, from what ours work from
+    return said
+
+
+def raw_of(record: Record) -> Record:
+    """What was observed, as it came; empty when the export has only what was made of it."""
+    raw: Any = record.get("raw")
+    if isinstance(raw, dict) and raw:
+        return dict(cast(Record, raw))
+    fields = {"tool_name": "toolName", "tool_input": "toolInput", "tool_output": "toolOutput", "prompt": "userPrompt"}
+    found = {ours: record[theirs] for ours, theirs in fields.items() if record.get(theirs) is not None}
+    if isinstance(raw, str) and raw:
+        found.setdefault("content", raw)
+    return found

@@ -1,0 +1,110 @@
+"""Taking over Antigravity's conversations as sessions."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from api.dialects.agentmemory.mcp.answers import answer
+from api.dialects.agentmemory.mcp.asking import Arguments, chosen, command, session_of
+from api.dialects.agentmemory.mcp.condense import reflected, summarised
+from api.dialects.agentmemory.mcp.transcripts import Conversation, brain, conversations
+from api.importing.antigravity import AGENT, observed
+from ingest.commands.requests import TrackSession
+from ingest.errors import MnemologError, NotFound
+from mcp_gateway.lenient import BadArgument
+from mcp_gateway.tools.tool import Answer, Door
+from projections.documents.access import EVERYBODY
+
+MODES = ("current_session", "current_folder", "all")
+MAX_OBSERVATIONS = 5_000
+REFLECTED = 50
+
+
+async def sync(door: Door, arguments: Arguments) -> Answer:
+    """memory_antigravity_sync: turns that are not known yet become observations."""
+    record, _ = await _synced(door, arguments)
+    return answer(record)
+
+
+async def sync_all(door: Door, arguments: Arguments) -> Answer:
+    """memory_antigravity_sync_all: and each session is summarised, and its slots brought up to date."""
+    record, places = await _synced(door, arguments)
+    summaries: dict[str, Any] = {}
+    reflections: dict[str, Any] = {}
+    for session_id, project in places.items():
+        located = await door.queries.browse.session(door.reader(EVERYBODY), session_id, project)
+        session = session_of(located)
+        try:
+            summaries[session_id] = {"success": True, "summary": await summarised(door, session)}
+            reflections[session_id] = {"success": True, **await reflected(door, session, REFLECTED)}
+        except MnemologError as error:
+            summaries.setdefault(session_id, {"success": False, "error": str(error)})
+            reflections.setdefault(session_id, {"success": False, "error": str(error)})
+    return answer({**record, "crystallizations": summaries, "reflections": reflections})
+
+
+async def _synced(door: Door, arguments: Arguments) -> tuple[dict[str, Any], dict[str, str]]:
+    """What was taken over, and the project of each session."""
+    mode = arguments["mode"].strip().lower() or MODES[0]
+    if mode not in MODES:
+        raise BadArgument(f"mode must be one of {', '.join(MODES)}", "mode")
+    only = ""
+    if mode == "current_session":
+        only = chosen(arguments, "currentConversationId") or ""
+        if not only:
+            return _record({}, 0, "currentConversationId is needed for current_session"), {}
+    folder = await asyncio.to_thread(lambda: brain(Path.home()))
+    if not await asyncio.to_thread(folder.is_dir):
+        return _record({}, 0, f"there is no folder {folder}"), {}
+    found = await asyncio.to_thread(lambda: list(conversations(folder, only)))
+    here = chosen(arguments, "currentFolder") or ""
+    if mode == "current_folder":
+        if not here:
+            return _record({}, 0, "currentFolder is needed for current_folder"), {}
+        found = [one for one in found if one.folder.rstrip("/") == here.rstrip("/")]
+    places: dict[str, str] = {}
+    added = 0
+    for one in found:
+        project = one.folder or here or str(Path.cwd())
+        if one.turns:
+            added += await _take(door, one, project)
+            places[one.session_id] = project
+    await door.caught_up(AGENT)
+    return _record(places, added), places
+
+
+async def _take(door: Door, conversation: Conversation, project: str) -> int:
+    """Observe the turns that are new; returns how many."""
+    session_id = conversation.session_id
+    known = await _known(door, session_id, project)
+    if not known:
+        started = command(
+            TrackSession, status="started", session_id=session_id, project=project, cwd=project, agent_id=AGENT
+        )
+        await door.write(started)
+    added = 0
+    for turn in conversation.turns:
+        if turn.prompt in known:
+            continue
+        known.add(turn.prompt)
+        said = observed(session_id, project, turn.prompt, turn.response)
+        added += not (await door.write(said)).duplicate
+    return added
+
+
+async def _known(door: Door, session_id: str, project: str) -> set[str]:
+    """The prompts that were taken over before."""
+    await door.caught_up(AGENT)
+    try:
+        page = await door.queries.browse.session_observations(
+            door.reader(EVERYBODY), session_id, project, None, MAX_OBSERVATIONS
+        )
+    except NotFound:
+        return set()
+    inputs = [one["data"].get("tool_input") for one in page.items]
+    return {one for one in inputs if isinstance(one, str)}
+
+
+def _record(places: dict[str, str], added: int, error: str = "") -> dict[str, Any]:
+    record: dict[str, Any] = {"success": not error, "syncedSessions": list(places), "observationsAdded": added}
+    return record | ({"error": error} if error else {})

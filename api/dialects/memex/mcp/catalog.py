@@ -1,0 +1,109 @@
+"""The tools of memex, as its clients know them."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from api.dialects.memex.mcp import calls
+from api.dialects.memex.mcp.shapes import output_schema, property_, refused
+from ingest.roles import READ, READ_WRITE, WRITE, Needs
+from mcp_gateway.attachments import Attachments
+from mcp_gateway.profiles import Profile
+from mcp_gateway.tools.tool import Answer, Door, Tool, dialect_tool
+
+
+def _tool(
+    name: str,
+    needs: Needs,
+    description: str,
+    call: Callable[[Door, dict[str, Any]], Awaitable[Answer]],
+    *properties: dict[str, Any],
+    destructive: bool = False,
+    reads_only: bool = False,
+) -> Tool:
+    """A tool that requires every argument without a default."""
+    named = {one["title"].lower().replace(" ", "_"): one for one in properties}
+    tool = dialect_tool(
+        name,
+        needs,
+        description,
+        call,
+        properties=named,
+        required=tuple(argument for argument, schema in named.items() if "default" not in schema),
+        reads_only=reads_only,
+        destructive=destructive,
+        stated_answer=output_schema(name),
+        refused=refused,
+    )
+    return tool._replace(schema={**tool.input_schema, "title": f"{name}Arguments"})
+
+
+_AGENT = property_("agent_id", "string", "The agent whose memories these are.")
+_USER = property_("user_id", "string", "The user they are about.")
+_ALPHA = property_("alpha", "number", "Weight of likeness (1.0) against recency (0.0).", default=0.7)
+_CONTENT = property_("content", "string", "What to remember, up to 8000 characters.")
+_TYPE = property_(
+    "memory_type",
+    "string",
+    "episodic (what happened), semantic (a fact) or procedural (a how-to).",
+    default="episodic",
+)
+_ONE_TYPE = {
+    "title": "Memory Type",
+    "description": "Only memories of this type. Left out: of all.",
+    "anyOf": [{"type": "string"}, {"type": "null"}],
+    "default": None,
+}
+
+MEMEX: tuple[Tool, ...] = (
+    _tool(
+        "store_memory",
+        WRITE,
+        "Store a memory that an agent has of a user. It is found at once.",
+        calls.store,
+        _AGENT,
+        _USER,
+        _CONTENT,
+        _TYPE,
+        property_("importance", "number", "0.0 to 2.0; kept with the memory.", default=1.0),
+    ),
+    _tool(
+        "search_memories",
+        READ,
+        "Search what an agent remembers of a user, by meaning and recency; best first.",
+        calls.search,
+        _AGENT,
+        _USER,
+        property_("query", "string", "What to look for, in plain words."),
+        property_("top_k", "integer", "How many memories at most, 1 to 50.", default=5),
+        _ALPHA,
+        _ONE_TYPE,
+        reads_only=True,
+    ),
+    _tool(
+        "delete_memory",
+        READ_WRITE,
+        "Delete one memory of an agent, for good.",
+        calls.delete,
+        _AGENT,
+        property_("memory_id", "string", "The UUID that store_memory and search_memories say."),
+        destructive=True,
+    ),
+    _tool(
+        "count_memories",
+        READ,
+        "Count what an agent remembers of a user.",
+        calls.count,
+        _AGENT,
+        _USER,
+        reads_only=True,
+    ),
+)
+
+MEMEX_PROFILE = Profile(
+    "memex",
+    MEMEX,
+    "Memory of an agent about a user. memory_type is episodic (what happened), semantic (a fact) or procedural (a "
+    "how-to). importance, 0 to 2, is kept with a memory. alpha weighs likeness (1) against recency (0) in a search.",
+    server_name="memex",
+    attachments=Attachments(True),
+)

@@ -1,0 +1,105 @@
+"""What memex does with memories, for its tools and its REST endpoints alike.
+
+Who an agent and a user are is taken on trust, as memex does. Nothing here waits for the caller's own writes: the doors
+do, each in its own way.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from ingest.commands.decide import EVERYBODY
+from ingest.errors import CommandRejected, NotFound
+from ingest.platform.clock import system_clock
+from mcp_gateway.tools.tool import Door
+
+if TYPE_CHECKING:
+    from api.dialects.memex.records import Shown
+    from ingest.events.memory import MemoryType
+    from projections.documents.access import Reader
+
+_SAYS_NOTHING = "."
+"""Asked in the place of a blank query, which memex takes and recall refuses: no word of it is found."""
+
+
+class Search(NamedTuple):
+    """What is searched for; the numbers are within memex's bounds. `memory_type` None is every type."""
+
+    agent: str
+    user: str
+    query: str
+    top_k: int
+    alpha: float
+    memory_type: "MemoryType | None" = None
+
+
+async def keep(
+    door: Door, agent: str, user: str, content: str, memory_type: "MemoryType", importance: float
+) -> "Shown":
+    """Store a memory, the same text again as another one; returns it as it is kept. Raises what writing raises."""
+    from api.dialects.memex.records import remember, shown_at_once
+
+    if agent == EVERYBODY:
+        raise CommandRejected(f"{EVERYBODY} stands for every agent here; take another name", "agent_id")
+    now = system_clock()
+    command = remember(agent, user, content, memory_type, importance, now)
+    return shown_at_once(command, (await door.write(command)).id, now)
+
+
+async def search(door: Door, wanted: Search, after: str = "") -> tuple[list["Shown"], list[str]]:
+    """What an agent remembers of a user, best first, and what the answer may lack.
+
+    Raises ProjectionBehind when `after` is not searchable in time.
+    """
+    from api.dialects.memex.records import PROJECT, shown
+    from projections.documents.memories import Memory
+    from projections.queries import RecallRequest
+
+    request = RecallRequest(
+        query=wanted.query if wanted.query.strip() else _SAYS_NOTHING,
+        project=PROJECT,
+        agent_id=wanted.agent,
+        user_id=wanted.user,
+        kinds=["memory"],
+        types=[] if wanted.memory_type is None else [wanted.memory_type],
+        limit=wanted.top_k,
+        alpha=wanted.alpha,
+        half_life_days=door.half_life_days,
+        ranking="similarity",
+        after=after,
+    )
+    found = await door.queries.recall.found(request, _reader(door, wanted.agent))
+    current = [(hit, one) for hit, one in found.hits if isinstance(one, Memory) and one.is_latest]
+    return [shown(one, hit.score) for hit, one in current], found.degraded
+
+
+async def delete(door: Door, agent: str, uuid: UUID) -> bool:
+    """Forget a memory of the agent's, and what it stands for; false when there is no such memory of its own."""
+    from api.dialects.memex.records import is_found, memory_id_of
+
+    name, reader = memory_id_of(uuid), _reader(door, agent)
+    try:
+        if name is None or not is_found(await door.operations.memories.find(name, reader), agent):
+            return False
+        gone = await door.operations.forgetting.document(
+            name, reader, door.caller(agent), reason="deleted by its agent"
+        )
+    except NotFound:
+        return False
+    door.wrote(agent, gone.position)
+    return True
+
+
+async def count(door: Door, agent: str, user: str) -> int:
+    """How much an agent remembers of a user."""
+    from api.dialects.memex.records import PROJECT
+
+    if not agent or not user:
+        return 0  # nobody stores under an empty name, and one would not narrow the count
+    reader = _reader(door, agent)
+    return await door.queries.browse.count(reader, PROJECT, kinds=["memory"], agent_id=agent, user_id=user)
+
+
+def _reader(door: Door, agent: str) -> "Reader":
+    from projections.documents.access import Reader
+
+    return Reader(door.tenant, agent, door.scope, reach=door.reach)

@@ -1,0 +1,1 @@
+"""HTTP itself: declarations of routes, bodies, errors, OpenAPI, listeners."""

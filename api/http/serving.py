@@ -1,0 +1,173 @@
+"""The HTTP server: which addresses it listens on, and how it treats a client that hangs up.
+
+One process, one event loop, one set of services behind; a door of its own for each port.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from api.http.listening import bind
+
+BACKLOG = 2048
+
+
+HEAD_WITHIN_S = 20.0
+"""From the first byte of a connection, or of a further request on it, to the end of its head."""
+MAX_HEAD_BYTES = 64 << 10
+BODY_WITHIN_S = 30.0
+LEAST_BODY_BYTES_PER_S = 1 << 10
+"""A body is waited for BODY_WITHIN_S, and a second longer for every so many bytes that have come."""
+MAX_SOCKET_MESSAGE_BYTES = 64 << 10
+"""Of what a WebSocket says; nothing that it says is needed."""
+
+
+class Unhurried(HttpToolsProtocol):
+    """HTTP as uvicorn speaks it, but what a client sent whole is handed on, also when it has hung up since.
+
+    Hooks of coding agents close the connection as soon as the request is out. uvicorn tells the application of the
+    disconnect in the place of what is left of the body, and the event would be lost. A client that does not get to the
+    end of a head or a body in time is cut off: it would hold a connection for nothing.
+    """
+
+    _head_timer: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_is_there()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._head_timer is not None:
+            self._head_bytes += len(data)
+        super().data_received(data)
+        if self._head_timer is not None and self._head_bytes > MAX_HEAD_BYTES:
+            self._cut()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._await_head()
+
+    def on_headers_complete(self) -> None:
+        self._head_is_there()
+        super().on_headers_complete()
+
+    def _await_head(self) -> None:
+        if self._head_timer is None:
+            self._head_bytes = 0
+            self._head_timer = self.loop.call_later(HEAD_WITHIN_S, self._cut)
+
+    def _head_is_there(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _cut(self) -> None:
+        self._head_is_there()
+        if not self.transport.is_closing():
+            self.transport.close()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        super()._start_asgi_task(cycle, _handing_on(cycle, app))
+
+
+def _handing_on(cycle: RequestResponseCycle, app: ASGIApp) -> Any:
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        read_whole = False
+        loop = asyncio.get_running_loop()
+        patience_s = BODY_WITHIN_S
+
+        async def receive_in_time() -> Message:
+            """What the client says next; that it is gone, when its body does not come in time."""
+            nonlocal patience_s
+            if not cycle.more_body or cycle.disconnected:
+                return await receive()
+            asked = loop.time()
+            try:
+                async with asyncio.timeout(patience_s):
+                    message = await receive()
+            except TimeoutError:
+                cycle.transport.close()
+                return {"type": "http.disconnect"}
+            # only waiting counts: an application that reads slowly is no fault of the client's
+            patience_s += len(message.get("body", b"")) / LEAST_BODY_BYTES_PER_S - (loop.time() - asked)
+            return message
+
+        async def receive_whole() -> Message:
+            nonlocal read_whole
+            message = await receive_in_time()
+            gone = message["type"] == "http.disconnect"
+            if gone and not (read_whole or cycle.more_body or cycle.response_complete):
+                message = {"type": "http.request", "body": bytes(cycle.body), "more_body": False}
+                cycle.body = bytearray()
+            read_whole = read_whole or not message.get("more_body", False)
+            return message
+
+        await app(scope, receive_whole, send)
+
+    return serve
+
+
+class _Starting:
+    """The application, and what it raises when it starts: uvicorn logs the traceback and ends as if all were well."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self.fault: Exception | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            await self._app(scope, receive, send)
+            return
+        failed = False
+
+        async def without_traceback(message: Message) -> None:
+            nonlocal failed
+            failed = failed or message["type"] == "lifespan.startup.failed"
+            await send({"type": message["type"]} if failed else message)
+
+        try:
+            await self._app(scope, receive, without_traceback)
+        except Exception as error:
+            if failed:
+                self.fault = error
+            raise
+
+
+def _is_no_access(record: logging.LogRecord) -> bool:
+    """Access is not logged. uvicorn does that for WebSockets, whose addresses may hold the secret."""
+    return '"WebSocket ' not in str(record.msg)
+
+
+def serve(app: ASGIApp, host: str, ports: Iterable[int]) -> None:
+    """Serve until a signal ends it; returns when the last response is out.
+
+    Raises ServerStartFailed, and what the application raises when it starts.
+    """
+    logging.getLogger("uvicorn.error").addFilter(_is_no_access)
+    starting = _Starting(app)
+    config = uvicorn.Config(
+        starting,
+        http=Unhurried,
+        ws="websockets-sansio",
+        ws_max_size=MAX_SOCKET_MESSAGE_BYTES,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=10,
+        timeout_keep_alive=75,
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+    )
+    uvicorn.Server(config).run([bound for port in ports for bound in bind(host, port)])
+    if starting.fault is not None:
+        raise starting.fault

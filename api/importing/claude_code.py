@@ -1,0 +1,143 @@
+"""Claude Code's transcripts: what was asked, answered and done, from the lines of one. Pure.
+
+A tool call and its result are one observation, as its hook would have reported it; its line is the result's.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import PureWindowsPath
+from typing import Any, NamedTuple, cast
+
+from api.dialects.agentmemory import records as dialect
+from api.importing import sessions
+from api.importing.mapping import NAME_CHARS, Mapped, Record, Row, Step, needed, text, when
+from ingest.errors import CommandRejected
+
+SYSTEM = "claude-code"
+OBSERVATION, LINE = "observation", "line"
+ANSWER = "assistant_message"
+MAX_TEXT = 8_000
+"""Characters of a text within a tool's input or output, as hooks cut them."""
+MAX_WAITING = 1_000
+"""Tool calls that wait for their results at the same time."""
+
+
+class Line(NamedTuple):
+    """One line of a transcript; None when it is no JSON object."""
+
+    number: int
+    entry: Record | None
+
+
+def is_one(entry: Record) -> bool:
+    """Whether a line is of a transcript of Claude Code's."""
+    return isinstance(entry.get("type"), str) and ("sessionId" in entry or "leafUuid" in entry or "snapshot" in entry)
+
+
+def rows(lines: Iterable[Line]) -> Iterator[tuple[int, Row]]:
+    """The rows of a transcript's lines, each with the number of the line that completes it."""
+    waiting: dict[str, tuple[Record, Record]] = {}
+    known: set[str] = set()
+    for number, entry in lines:
+        found = [] if entry is None else list(_observed(entry, waiting))
+        for row in found:
+            session = text(row.value, "sessionId")
+            if session not in known:
+                known.add(session)
+                row.value["first"] = True
+            yield number, row
+        if not found:
+            yield number, Row(LINE, f"line {number}", {"said": _nothing(entry)})
+    for name in waiting:
+        yield 0, Row(LINE, name, {"said": "a tool call without a result"})
+
+
+def mapped(row: Row) -> Mapped:
+    """What a row says; raises CommandRejected for a line that says nothing to keep."""
+    if row.kind == LINE:
+        raise CommandRejected(cast(str, row.value["said"]))
+    record, lost = row.value, list[str]()
+    session_id, cwd, at = needed(record, "sessionId"), text(record, "cwd"), when(record, "timestamp")
+    project = PureWindowsPath(cwd).name or dialect.UNKNOWN_PROJECT
+    key = f"{OBSERVATION}\0{session_id}\0{row.name}"
+    steps: list[Step] = []
+    if record.get("first"):
+        steps.append(sessions.started(project, session_id, at, cwd=cwd, agent_type=SYSTEM))
+    match record["what"]:
+        case "prompt":
+            steps.append(sessions.prompted(project, session_id, text(record, "text"), key, at))
+        case "answer":
+            said = dialect.observe(session_id, project, ANSWER, {}, content=text(record, "text"))
+            steps.append(Step(said, key, at))
+        case _:
+            given, answered = _cut(record["given"], lost), _cut(_plain(record["answered"]), lost)
+            tool = text(record, "tool")[:NAME_CHARS]
+            failed = bool(record["failed"])
+            steps.append(Step(sessions.acted(project, session_id, tool, given, answered, failed=failed), key, at))
+    return Mapped(steps, list(dict.fromkeys(lost)))
+
+
+def _observed(entry: Record, waiting: dict[str, tuple[Record, Record]]) -> Iterator[Row]:
+    """What one line completes; tool calls wait for their results."""
+    message: Any = entry.get("message")
+    if entry.get("type") not in ("user", "assistant") or entry.get("isMeta") or not isinstance(message, dict):
+        return
+    content: Any = cast(Record, message).get("content")
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else _objects(content)
+    said = "\n".join(text(one, "text") for one in blocks if one.get("type") == "text").strip()
+    if said:
+        what = "prompt" if entry["type"] == "user" else "answer"
+        yield _row(entry, text(entry, "uuid"), what=what, text=said)
+    for block in blocks:
+        if block.get("type") == "tool_use" and text(block, "id"):
+            waiting[text(block, "id")] = entry, block
+            if len(waiting) > MAX_WAITING:
+                waiting.pop(next(iter(waiting)))
+        elif block.get("type") == "tool_result" and (call := waiting.pop(text(block, "tool_use_id"), None)):
+            yield _row(
+                {**call[0], "timestamp": entry.get("timestamp") or call[0].get("timestamp")},
+                text(block, "tool_use_id"),
+                what="tool",
+                tool=text(call[1], "name") or "unknown",
+                given=call[1].get("input"),
+                answered=block.get("content"),
+                failed=block.get("is_error") is True,
+            )
+
+
+def _row(entry: Record, name: str, **said: object) -> Row:
+    told = {field: entry.get(field) for field in ("sessionId", "cwd", "timestamp")}
+    return Row(OBSERVATION, name or text(entry, "timestamp"), {**told, **said})
+
+
+def _nothing(entry: Record | None) -> str:
+    """Why a line comes to nothing by itself."""
+    if entry is None:
+        return "no JSON object"
+    kind = text(entry, "type") or "no type"
+    if kind in ("user", "assistant"):
+        return "part of a tool call, or without text"
+    return f"no message: {kind[:40]}"
+
+
+def _plain(answered: object) -> object:
+    """The text of a result's blocks."""
+    if not isinstance(answered, list):
+        return answered
+    blocks = _objects(cast(object, answered))
+    return "\n".join(text(one, "text") or f"[{text(one, 'type') or 'block'}]" for one in blocks)
+
+
+def _cut(value: object, lost: list[str]) -> object:
+    """The value with its texts cut; those in objects, too."""
+    if isinstance(value, str) and len(value) > MAX_TEXT:
+        lost.append(f"texts of tool calls after {MAX_TEXT:,} characters")
+        return value[: MAX_TEXT - 1] + "…"
+    if isinstance(value, dict):
+        return {name: _cut(one, lost) for name, one in cast("dict[str, object]", value).items()}
+    return value
+
+
+def _objects(value: object) -> list[Record]:
+    if not isinstance(value, list):
+        return []
+    return [cast(Record, one) for one in cast("list[object]", value) if isinstance(one, dict)]

@@ -1,0 +1,158 @@
+"""The way of an import: rows to events, events to the server in chunks, and after each chunk the state to disk.
+
+A chunk holds rows of one kind. What was sent and not acknowledged is sent again by the next run; the server knows it.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Protocol
+
+import msgspec
+
+from api.importing.mapping import Row, events_of
+from api.importing.report import Report
+from api.importing.source import Cursor, Placed, Source
+from api.importing.state import State
+from ingest.errors import CommandRejected
+from ingest.events.envelope import Recorded
+from ingest.log.position import START
+from projections.operations.transfer import FORMAT, FORMAT_VERSION, End, Header, Imported, RejectedLine, line_of
+
+BATCH, MAX_BATCH = 500, 5_000
+"""Events of a chunk: what the server appends at once; and the most that can be asked for."""
+MAX_CHUNK_BYTES = 4 << 20
+ROWS_PER_SAVE = 10_000
+"""Rows that come to nothing are not sent; they end a chunk, so that the state follows."""
+
+
+class Sender(Protocol):
+    """Where chunks go."""
+
+    def send(self, lines: bytes, events: int) -> Imported:
+        """Send a chunk; returns what became of it. Raises ClientError."""
+        ...
+
+
+class Nowhere:
+    """A dry run: everything is taken, nothing is sent."""
+
+    def send(self, lines: bytes, events: int) -> Imported:
+        """Says that all of it was taken."""
+        return Imported(events, 0, 0, [], complete=True)
+
+
+class Server:
+    """The import route of a server; a chunk is an export of its own."""
+
+    def __init__(self, post: Callable[[str, bytes], Any], tenant: str) -> None:
+        self._post = post
+        self._header = _line(Header(format=FORMAT, version=FORMAT_VERSION, tenant=tenant, project=None))
+
+    def send(self, lines: bytes, events: int) -> Imported:
+        """Send a chunk; raises ClientError."""
+        body = b"".join((self._header, lines, _line(End(end=True, events=events))))
+        return msgspec.convert(self._post("/v1/admin/import", body), Imported)
+
+
+class Run:
+    """One import. `on_rows` is told how many rows were dealt with, `save` keeps the state."""
+
+    def __init__(
+        self,
+        source: Source,
+        sender: Sender,
+        state: State,
+        save: Callable[[State], None],
+        *,
+        tenant: str,
+        batch: int = BATCH,
+        on_rows: Callable[[int], None] = lambda count: None,
+    ) -> None:
+        self._source, self._sender, self._state, self._save = source, sender, state, save
+        self._tenant, self._batch, self._on_rows = tenant, batch, on_rows
+        self._chunk = _Chunk(state.cursor)
+
+    def run(self, finished_at: Callable[[], datetime]) -> Report:
+        """Take every row behind the state's cursor. Raises Unusable or ClientError; the state is then what is done."""
+        for placed in self._source.rows(self._state.cursor):
+            if self._chunk.full(self._batch) or (self._chunk.kind not in ("", placed.row.kind)):
+                self._flush()
+            self._gather(placed)
+        self._flush()
+        self._state.finished_at = finished_at()
+        self._save(self._state)
+        return self._state.report
+
+    def _gather(self, placed: Placed) -> None:
+        row = placed.row
+        try:
+            mapped = self._source.mapped(row)
+            events = events_of(mapped, self._source.system, self._tenant)
+            lines = [line_of(Recorded(START, *event)) for event in events]
+            self._chunk.take(row, lines, list(mapped.lost), placed.cursor)
+        except CommandRejected as fault:
+            self._chunk.skip(row, f"{fault.field}: {fault}" if fault.field else str(fault), placed.cursor)
+
+    def _flush(self) -> None:
+        """Send what was gathered, count it, and save the state."""
+        chunk, self._chunk = self._chunk, _Chunk(self._chunk.cursor)
+        if not chunk.rows:
+            return
+        report = self._state.report
+        if chunk.lines:
+            answer = self._sender.send(b"".join(chunk.lines), len(chunk.lines))
+            refused = chunk.refused(answer.rejected)
+            unnamed = answer.rejected_lines - len(answer.rejected)
+            counts = report.kind(chunk.kind)
+            counts.new, counts.known = counts.new + answer.events, counts.known + answer.duplicates
+        else:
+            refused, unnamed = {}, 0
+        for place, (row, reason, lost) in enumerate(chunk.rows):
+            reason = reason or refused.get(place, "")
+            if reason:
+                report.skip(row.kind, row.name, reason)
+                continue
+            report.kind(row.kind).taken += 1
+            for what in lost:
+                report.lose(row.kind, row.name, what)
+        if unnamed:
+            report.lose(chunk.kind, "", f"{unnamed} events that the server refused without saying which")
+        self._state.cursor = chunk.cursor
+        self._save(self._state)
+        self._on_rows(len(chunk.rows))
+
+
+class _Chunk:
+    """Rows that were gathered, with their reasons not to be taken and what of them is lost; and their lines."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self.cursor, self.kind = cursor, ""
+        self.rows: list[tuple[Row, str, list[str]]] = []
+        self.lines: list[bytes] = []
+        self._row_of: list[int] = []
+        self._bytes = 0
+
+    def full(self, batch: int) -> bool:
+        """Whether it is to be sent."""
+        return len(self.lines) >= batch or self._bytes >= MAX_CHUNK_BYTES or len(self.rows) >= ROWS_PER_SAVE
+
+    def take(self, row: Row, lines: list[bytes], lost: list[str], cursor: Cursor) -> None:
+        """Add a row that is taken."""
+        self._row_of += [len(self.rows)] * len(lines)
+        self.rows.append((row, "", lost))
+        self.lines += lines
+        self._bytes += sum(map(len, lines))
+        self.kind, self.cursor = row.kind, cursor
+
+    def skip(self, row: Row, reason: str, cursor: Cursor) -> None:
+        """Add a row that is not taken."""
+        self.rows.append((row, reason, []))
+        self.cursor = cursor
+
+    def refused(self, rejected: list[RejectedLine]) -> dict[int, str]:
+        """Why rows were refused, by their place; lines count from 1, the header's."""
+        return {self._row_of[one.line - 2]: f"{one.code}: {one.message}" for one in rejected}
+
+
+def _line(value: Header | End) -> bytes:
+    return msgspec.json.encode(value) + b"\n"

@@ -1,0 +1,206 @@
+"""Which systems there are, and how what a person names becomes a source."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from api.dialects.agent_memory import importer as agent_memory
+from api.dialects.agentd import importer as agentd
+from api.dialects.agentmemory import importer as agentmemory
+from api.dialects.memex import importer as memex
+from api.importing import claude_mem, commands, rest
+from api.importing.files import document, is_sqlite, listed
+from api.importing.kv import agentmemory_tables
+from api.importing.mapping import Record, Row, text, whole
+from api.importing.postgres import Postgres, is_postgres
+from api.importing.source import Map, Source, Unusable, WholeSource, fingerprint_of
+from api.importing.sql import Database, Section, SqlSource
+from api.importing.sqlite import Sqlite
+from api.importing.tables import agent_memory_sections, claude_mem_sections, memex_sections
+from api.importing.transcripts import USUAL, Format, LinesSource
+from ingest.errors import CommandRejected
+
+LOOKED_AT = 1_000
+"""Rows by whose names an export of our own is recognised."""
+_OURS = re.compile(r"(obs|mem)_[0-9a-f]{20}")
+CLAUDE_MEM_FILE = Path(".claude-mem/claude-mem.db")
+
+
+class Wanted(NamedTuple):
+    """What to import: the location as it was given, and what else was."""
+
+    location: str
+    tenant: str
+    secret: str = ""
+    project: str | None = None
+    form: Format = Format.AUTO
+
+
+Opener: TypeAlias = Callable[[Wanted], Source]
+
+
+def opened(system: str, wanted: Wanted) -> Source:
+    """The source of a system; raises Unusable."""
+    try:
+        return SYSTEMS[system](wanted)
+    except CommandRejected as fault:
+        raise Unusable(str(fault)) from None
+
+
+def shown(location: str) -> str:
+    """A location without the password in it."""
+    scheme, mark, rest_of_it = location.partition("://")
+    return f"{scheme}{mark}{rest_of_it.rpartition('@')[2]}" if mark else location
+
+
+def _agentmemory(wanted: Wanted) -> Source:
+    place = _place(wanted, "an export file, its SQLite file, or the URL of its server")
+    export: Any
+    if rest.is_url(place):
+        with rest.Server(place, wanted.secret) as server:
+            export = rest.agentmemory_export(server)
+    elif is_sqlite(Path(place)):
+        with closing(Sqlite(Path(place))) as database:
+            export = agentmemory_tables(database)
+    else:
+        export = document(Path(place))
+    if not isinstance(export, dict):
+        raise Unusable(f"{place} is no export of agentmemory: it is no JSON object")
+    said = {name: value for name, value in cast(Record, export).items() if name != "exportedAt"}
+    found = agentmemory.Export(said, wanted.tenant)
+    source = WholeSource(agentmemory.SYSTEM, found.rows, found.total, found.mapped, fingerprint_of(said))
+    if any(_OURS.fullmatch(row.name) for row in islice(found.rows(), LOOKED_AT)):
+        source.notes.append("mnemolog made this export: on the server that made it, everything would be there twice")
+    pagination = said.get("pagination")
+    if not rest.is_url(place) and isinstance(pagination, dict) and cast(Record, pagination).get("hasMore"):
+        source.notes.append("the file is one page of an export: import the others, too, or from the running server")
+    return source
+
+
+def _agentd(wanted: Wanted) -> Source:
+    place = _place(wanted, "the URL of its server, or a file with what GET /memories answers")
+    project = agentd.PROJECT if wanted.project is None else wanted.project
+    if rest.is_url(place):
+        with rest.Server(place, wanted.secret) as server:
+            found = rest.agentd_memories(server)
+    else:
+        found = _list_in(Path(place), "items", "memories")
+    rows = _rows(found, agentd.KIND, "created_at")
+    return WholeSource(
+        agentd.SYSTEM,
+        lambda: iter(rows),
+        len(rows),
+        lambda row: agentd.mapped(row, wanted.tenant, project),
+        fingerprint_of([wanted.project, found]),
+    )
+
+
+def _agent_memory(wanted: Wanted) -> Source:
+    place = _place(wanted, "the URL of its server or of its PostgreSQL database")
+    if is_postgres(place):
+        tables = agent_memory_sections
+        return _tables(
+            agent_memory.SYSTEM, Postgres(place), tables, lambda row: agent_memory.mapped(row, wanted.tenant)
+        )
+    if not rest.is_url(place):
+        raise Unusable(f"{place!r} is neither an http:// nor a postgresql:// URL")
+    with rest.Server(place, wanted.secret) as server:
+        found = rest.AgentMemory(server)
+    rows = list(_told(found))
+    source = WholeSource(
+        agent_memory.SYSTEM,
+        lambda: iter(rows),
+        len(rows),
+        lambda row: agent_memory.mapped(row, wanted.tenant),
+        fingerprint_of([row.value for row in rows]),
+    )
+    source.notes += [*found.cut, *(["its database has what its server does not list"] if found.cut else [])]
+    return source
+
+
+def _told(found: rest.AgentMemory) -> Iterator[Row]:
+    """The rows of an agent-memory server: its observations name their sessions by number."""
+    called = {one.get("id"): text(one, "session_id") for one in found.sessions}
+    observed: dict[str, list[Record]] = {}
+    for one in sorted(found.observations, key=lambda one: whole(one, "id")):
+        name = called.get(one.get("session_id")) or f"session-{one.get('session_id')}"
+        observed.setdefault(name, []).append({**one, "session": name})
+    known = [*sorted(found.sessions, key=lambda one: text(one, "started_at"))]
+    for name in observed.keys() - set(called.values()):
+        first = observed[name][0]
+        known.append({"session_id": name, "project": first.get("project_name"), "started_at": first.get("created_at")})
+    for one in known:
+        one["observation_count"] = len(observed.get(text(one, "session_id"), []))
+    yield from (Row(agent_memory.SESSION, text(one, "session_id"), one) for one in known)
+    for rows in observed.values():
+        yield from (Row(agent_memory.OBSERVATION, text(one, "id"), one) for one in rows)
+    yield from _rows(found.lessons, agent_memory.LESSON_ROW, "created_at")
+    yield from (Row(agent_memory.END, text(one, "session_id"), one) for one in known)
+
+
+def _memex(wanted: Wanted) -> Source:
+    place = _place(wanted, "the URL of its PostgreSQL database, or a JSON file of its memories")
+    if is_postgres(place):
+        return _tables(memex.SYSTEM, Postgres(place), memex_sections, memex.mapped)
+    if rest.is_url(place):
+        raise Unusable("memex's server lists no memories: name its PostgreSQL database, or a JSON file of them")
+    found = _list_in(Path(place), "results", "memories", "items")
+    rows = _rows(found, memex.MEMORY, "created_at")
+    return WholeSource(memex.SYSTEM, lambda: iter(rows), len(rows), memex.mapped, fingerprint_of(found))
+
+
+def _claude_mem(wanted: Wanted) -> Source:
+    path = Path(wanted.location) if wanted.location else Path.home() / CLAUDE_MEM_FILE
+    if not is_sqlite(path):
+        raise Unusable(f"{path} is no SQLite file")
+    return _tables(claude_mem.SYSTEM, Sqlite(path), claude_mem_sections, claude_mem.mapped)
+
+
+def _jsonl(wanted: Wanted) -> Source:
+    if wanted.location:
+        return LinesSource(Path(wanted.location).expanduser(), wanted.form)
+    if wanted.form in USUAL:
+        return LinesSource(USUAL[wanted.form](), wanted.form)
+    raise Unusable("jsonl needs a location: a file, or a folder with .jsonl files")
+
+
+SYSTEMS: dict[str, Opener] = {
+    agentmemory.SYSTEM: _agentmemory,
+    agentd.SYSTEM: _agentd,
+    agent_memory.SYSTEM: _agent_memory,
+    memex.SYSTEM: _memex,
+    claude_mem.SYSTEM: _claude_mem,
+    commands.SYSTEM: _jsonl,
+}
+
+
+def _tables(system: str, database: Database, sections: Callable[[Database], list[Section]], mapped: Map) -> SqlSource:
+    """The tables of a database, which is given back when they are not there."""
+    try:
+        return SqlSource(system, database, sections(database), mapped)
+    except Unusable:
+        database.close()
+        raise
+
+
+def _place(wanted: Wanted, what: str) -> str:
+    if not wanted.location:
+        raise Unusable(f"a location is needed: {what}")
+    return wanted.location
+
+
+def _list_in(path: Path, *fields: str) -> list[Record]:
+    """The objects of the list in a file; what is none of them becomes an empty one, and is refused with a reason."""
+    found = listed(document(path), *fields)
+    if found is None:
+        raise Unusable(f"{path} has no list, nor an object with one as {' or '.join(map(repr, fields))}")
+    return [cast(Record, one) if isinstance(one, dict) else {} for one in found]
+
+
+def _rows(found: list[Record], kind: str, time: str) -> list[Row]:
+    """Rows by time, the oldest first."""
+    ordered = sorted(enumerate(found), key=lambda one: (text(one[1], time), text(one[1], "id"), one[0]))
+    return [Row(kind, text(one, "id") or f"number {place}", one) for place, one in ordered]

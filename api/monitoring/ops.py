@@ -1,0 +1,179 @@
+"""Routes for operators and orchestrators: livez, readyz, metrics; and the middleware that measures requests."""
+
+import time
+from contextlib import suppress
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from api.access.principal import principal_of
+from api.http.endpoint import Endpoint
+from api.http.http import Json
+from api.http.openapi import TEXT
+from api.monitoring.letter_metrics import LetterMetrics
+from api.services import services
+from ingest.errors import LogUnavailable
+from ingest.log.group_commit import GroupCommit
+from ingest.roles import ANY, METRICS
+from projections.health.vitals import Signs
+from projections.maintenance.reconciling.report import load_report
+from projections.search.service import ReplicaService
+
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+class Metrics:
+    """The metrics of one API process, in a registry of their own."""
+
+    def __init__(self, log: GroupCommit, replica: ReplicaService) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "mnemolog_http_requests",
+            "Requests answered.",
+            ["door", "method", "route", "status"],
+            registry=self.registry,
+        )
+        self.seconds = Histogram(
+            "mnemolog_http_request_duration_seconds", "Time to answer.", ["door", "route"], buckets=_BUCKETS,
+            registry=self.registry,
+        )  # fmt: skip
+        self._children: dict[tuple[str, str, str, int], tuple[Counter, Histogram]] = {}
+        waiting = Gauge("mnemolog_append_waiting_events", "Events not acknowledged yet.", registry=self.registry)
+        waiting.set_function(lambda: log.waiting_events)
+        documents = Gauge("mnemolog_index_documents", "Documents in the index replica.", registry=self.registry)
+        documents.set_function(lambda: replica.documents)
+        ready = Gauge("mnemolog_index_ready", "1 when the index replica is caught up.", registry=self.registry)
+        ready.set_function(lambda: float(replica.ready))
+        self.lag = Gauge(
+            "mnemolog_projection_lag_events", "Log entries that are not projected yet.", ["partition"],
+            registry=self.registry,
+        )  # fmt: skip
+
+        self.reconciled = Gauge(
+            "mnemolog_reconcile_findings", "What the newest reconciliation found.", ["fault"], registry=self.registry
+        )
+        self.letters = LetterMetrics()
+        self.registry.register(self.letters)
+
+    def count(self, door: str, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one request. (Finding a labelled metric costs more than counting, so those found are kept.)"""
+        found = self._children.get((door, method, route, status))
+        if found is None:
+            found = self.requests.labels(door, method, route, str(status)), self.seconds.labels(door, route)
+            self._children[door, method, route, status] = found
+        found[0].inc()
+        found[1].observe(seconds)
+
+
+class Measure:
+    """ASGI middleware: counts a door's requests and their time, by the route's pattern (never by the raw path)."""
+
+    def __init__(self, app: ASGIApp, door: str) -> None:
+        self._app, self._door = app, door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 500
+
+        async def note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, note)
+        finally:
+            route = getattr(scope.get("route"), "path", "unmatched")
+            metrics: Metrics = scope["app"].state.metrics
+            metrics.count(self._door, scope["method"], route, status, time.perf_counter() - started)
+
+
+class Shortcoming(Struct, frozen=True):
+    """One thing that is not as it should be; `code` is stable."""
+
+    code: str
+    message: str
+
+
+class Looked(Struct, frozen=True, kw_only=True):
+    """What is known of the log and its projections, as far as it is; `lag` counts entries not applied, by partition.
+
+    Figures of the server are there for its operator, and for a key of the role `metrics`.
+    """
+
+    lag: dict[int, int] | UnsetType = UNSET
+    vitals: Signs | UnsetType = UNSET
+
+
+class Usable(Looked, frozen=True, kw_only=True):
+    """Reads and writes work; `degraded` has what they do not do well."""
+
+    status: Literal["ready", "degraded"]
+    degraded: list[Shortcoming]
+    documents: int | UnsetType = UNSET
+
+
+class Stopped(Looked, frozen=True, kw_only=True):
+    """Reads or writes do not work: why, and one word for it."""
+
+    status: Literal["starting", "unavailable"]
+    code: str
+    reason: str
+
+
+async def livez(request: Request) -> Response:
+    """200 as long as the process answers."""
+    return PlainTextResponse("ok\n")
+
+
+async def readyz(request: Request) -> Response:
+    """200 when reads and writes work, with what they do not do well in `degraded`; else 503 that says what is missing.
+
+    Looks now: an answer is never older than the question.
+    """
+    at_hand = services(request)
+    sample = None
+    with suppress(LogUnavailable):
+        sample = await at_hand.watch.look()
+    found = at_hand.watch.readiness
+    may_see_figures = principal_of(request.scope).may(METRICS)
+    lag = sample.lag if sample and may_see_figures else UNSET
+    vitals = msgspec.convert(sample, Signs, from_attributes=True) if sample and may_see_figures else UNSET
+    if (stopped := found.stopped) is not None:
+        status = "starting" if stopped.code == "index" else "unavailable"
+        return Json(Stopped(status=status, code=stopped.code, reason=stopped.message, lag=lag, vitals=vitals), 503)
+    told = [Shortcoming(one.code, one.message) for one in found.conditions]
+    status, documents = "degraded" if told else "ready", at_hand.replica.documents if may_see_figures else UNSET
+    return Json(Usable(status=status, degraded=told, documents=documents, lag=lag, vitals=vitals))
+
+
+async def metrics(request: Request) -> Response:
+    """Prometheus text format."""
+    measured: Metrics = request.app.state.metrics
+    sample = await services(request).watch.look()
+    measured.lag.clear()
+    for partition in services(request).replica.applied:
+        measured.lag.labels(str(partition)).set(sample.lag.get(partition, 0))
+    await measured.letters.measure(services(request).redis, services(request).queries.letters.partitions)
+    if (report := await load_report(services(request).redis)) is not None:
+        for fault, count in report.found.items():
+            measured.reconciled.labels(fault).set(count)
+    return Response(generate_latest(measured.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/livez", ANY, livez, "Whether the process answers.", answer=TEXT, media="text/plain", open=True),
+    Endpoint(
+        "GET", "/readyz", ANY, readyz, "Whether reads and writes work, and what does not work well.",
+        answer=Usable, answers={503: Stopped}, faults={503: "Not yet, or not now; it says why."},
+    ),
+    Endpoint("GET", "/metrics", METRICS, metrics, "Figures for Prometheus.", answer=TEXT, media="text/plain"),
+]  # fmt: skip

@@ -1,0 +1,35 @@
+"""`python -m mcp_gateway`: bridge to the server that MNEMOLOG_URL and MNEMOLOG_SECRET name. A composition root."""
+
+import asyncio
+import logging
+import os
+import sys
+
+from api.dialects.profiles import PROFILES
+from ingest.platform.client_key import client_key
+from ingest.platform.settings import InvalidSetting, from_environment
+from ingest.secrets.redaction import RedactingFormatter, secrets_of
+from mcp_gateway.profiles import UnknownProfile
+from mcp_gateway.stdio import bridge
+
+
+def main() -> None:
+    """Serve until standard input ends; an error that needs attention goes to stderr, with exit code 1."""
+    profile = os.environ.get("MNEMOLOG_MCP_PROFILE", "")
+    try:
+        settings = from_environment(os.environ)
+        key = client_key(settings.url, os.environ)
+        PROFILES.chosen(profile)
+    except (InvalidSetting, UnknownProfile) as error:
+        sys.exit(str(error))
+    written = logging.StreamHandler(sys.stderr)
+    written.setFormatter(RedactingFormatter("mnemolog: %(message)s", secrets_of(settings)))
+    logging.basicConfig(level=logging.WARNING, handlers=[written])
+    try:
+        asyncio.run(bridge(settings.url, key, PROFILES, profile))
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
