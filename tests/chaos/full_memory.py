@@ -18,12 +18,13 @@ import shutil
 import signal
 import tempfile
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import httpx
 from msgspec import Struct, field
+from redis.exceptions import OutOfMemoryError
 
 from ingest.ids import document_id
 from ingest.log.partitions import session_route
@@ -139,7 +140,8 @@ async def _fill(redis: Any, limit: int) -> None:
     """Something else of the same server takes what is left, and the limit is put below what is used."""
     left = limit - (await redis.info("memory"))["used_memory"]
     if left > 0:
-        await redis.execute_command("SETRANGE", FILLER, left, "x")
+        with suppress(OutOfMemoryError):  # a worker that goes on projecting may have filled it since
+            await redis.execute_command("SETRANGE", FILLER, left, "x")
     used = (await redis.info("memory"))["used_memory"]
     await redis.config_set("maxmemory", min(limit, used - (1 << 20)))
 
