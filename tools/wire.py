@@ -51,7 +51,7 @@ READS = (
     "/v1/diagnose", "/v1/memories?project=p", "/v1/lessons?project=p", "/v1/sessions?project=p",
     "/v1/actions?project=p", "/v1/events?limit=50", "/readyz", "/agentmemory/health",
     "/agentmemory/sessions", "/agentmemory/memories",
-    "/agentmemory/lessons", "/agentmemory/profile?project=am", "/v1/no-such-route",
+    "/agentmemory/lessons", "/v1/no-such-route",
 )  # fmt: skip
 VARYING = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)?"), "TIME"),
