@@ -1,4 +1,4 @@
-"""docs/compatibility.md, made from the doors' endpoints and from what the suites in tests/contracts say they cover.
+"""docs/compatibility.md, made from the endpoints of the APIs and from what the suites in tests/contracts say they cover.
 
 `python -m tests.support.compatibility` writes the page. Tests are read, not run: a page that is up to date and a green
 run of the suites together say that what the page lists holds.
@@ -27,7 +27,7 @@ INTRODUCTION = """# Compatibility
 What clients of other systems can call, and the tests that hold it. Made from the suites in `tests/contracts` by
 `python -m tests.support.compatibility`; a test fails when this page is not what they say, or when an endpoint that a
 client depends on (level M) or that the system documents (level S) has no test. Level V: only a page or a command line
-calls it. How to start the doors: [drop-in](dropin.md).
+calls it. How to enable them: [drop-in](dropin.md).
 """
 
 
