@@ -46,7 +46,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
-	$(PYTEST) -q tests/unit/test_architecture.py
+	$(BIN)/lint-imports --no-logo
 
 chaos: $(STAMP)
 	PYTHONPATH=.:tests/support SECONDS=$(or $(SECONDS),300) $(BIN)/python -m tests.chaos.run
