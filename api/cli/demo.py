@@ -183,7 +183,7 @@ def _report(output: Output, fleet: Fleet, played: Played, outcomes: list[Outcome
     """How the fleet was stored, and a table of what it was asked."""
     total = played.accepted + played.duplicates
     stored = f"{played.accepted} new, {played.duplicates} known already" if played.duplicates else "all new"
-    projects = len({agent.project for agent in fleet.agents})
+    projects = len({project for _, project in fleet.agents})
     table = Table("", "question, and what was found", "asked", "by", "score", "ms", box=None, header_style="bold")
     for column in table.columns[4:]:
         column.justify = "right"

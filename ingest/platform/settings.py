@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal, cast, get_args, get_type_hints
 
 from msgspec import Struct
 
@@ -20,24 +20,24 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_HOST": "address to listen on; default 127.0.0.1",
     "MNEMOLOG_PORT": "main port; default 3111",
     "MNEMOLOG_SECRET": "bearer secret of the operator, beside API keys; with neither, open to this machine only",
-    "MNEMOLOG_HOSTS": "names that the server goes by besides those of the loopback, by comma; `*`: any",
-    "MNEMOLOG_ORIGINS": "origins whose pages may call every door, besides the server's own, by comma; `*`: any",
+    "MNEMOLOG_HOSTS": "allowed Host header values besides localhost, by comma; `*`: any",
+    "MNEMOLOG_ORIGINS": "allowed Origin header values besides the server's own, by comma; `*`: any",
     "MNEMOLOG_TENANT": "tenant of this server's callers; default `default`",
     "MNEMOLOG_PARTITIONS": "partitions of a new log, fixed at creation; default 16",
     "MNEMOLOG_DEDUP_WINDOW": "seconds for which a partition remembers event ids; default 3600",
     "MNEMOLOG_DEDUP_IDS": "event ids a partition remembers at most; default 250000",
-    "MNEMOLOG_DURABILITY": "what a write that does not say it waits for: memory, fsync, replicated; default: nothing",
+    "MNEMOLOG_DURABILITY": "durability of a write that names none: memory, fsync, replicated; default: no guarantee",
     "MNEMOLOG_EMBEDDER": "default, none, onnx:DIRECTORY, sentence-transformers:NAME or openai:URL|MODEL|DIMENSIONS",
     "MNEMOLOG_EMBEDDERS": "embedders that a rebuild may change to besides MNEMOLOG_EMBEDDER, by comma; default none",
     "MNEMOLOG_EMBEDDING_CACHE_DAYS": "days (fractions too) a text's vector is kept for when it comes again; default 30",
     "MNEMOLOG_EMBEDDER_KEY": "API key for the openai: embedders that the two settings name",
     "MNEMOLOG_SNAPSHOT_EVERY": "entries of the change feed after which a new index snapshot is written; default 5000",
-    "MNEMOLOG_SESSION_IDLE_MINUTES": "silence after which a session that nobody ended is ended; default 30",
+    "MNEMOLOG_SESSION_IDLE_MINUTES": "idle minutes before a session is closed; default 30",
     "MNEMOLOG_RETAIN_SESSIONS": "days (fractions too) a silent session's observations stay searchable; unset: for ever",
-    "MNEMOLOG_CONDENSE_THRESHOLD": "episodic memories of an agent and user that are left alone; default 100, 0: all",
-    "MNEMOLOG_CONDENSE_BATCH": "how many of the oldest are condensed into one at a time; default 50",
-    "MNEMOLOG_CONDENSE_EVERY": "seconds between two looks for too many episodic memories; default 300",
-    "MNEMOLOG_PURGE_EVERY": "seconds within which index files are rid of what was forgotten; default 60",
+    "MNEMOLOG_CONDENSE_THRESHOLD": "episodic memories of an agent and user that are not condensed; default 100, 0: all",
+    "MNEMOLOG_CONDENSE_BATCH": "episodic memories that are condensed into one; default 50",
+    "MNEMOLOG_CONDENSE_EVERY": "seconds between checks for too many episodic memories; default 300",
+    "MNEMOLOG_PURGE_EVERY": "seconds within which forgotten documents are removed from index files; default 60",
     "MNEMOLOG_ARCHIVE": "where old log entries go: a directory, or a URL of fsspec; unset: the log stays in Redis",
     "MNEMOLOG_ARCHIVE_AFTER": "seconds after which a log entry may go there; default 3600",
     "MNEMOLOG_REBUILD_KEEP": "seconds for which a rebuild can be rolled back; default 3600",
@@ -59,18 +59,18 @@ VARIABLES: dict[str, str] = {
     "AGENT_ID": "the agent that reads and writes when a request names none",
     "AGENTMEMORY_AGENT_SCOPE": "shared, or isolated: an agent sees only what it wrote itself; default shared",
     "TOKEN_BUDGET": "tokens of a context when a request of agentmemory's names none; default 2000",
-    "MNEMOLOG_DROP_IN": "doors that also listen: agentd, agent-memory, memex, several by comma, or all; default none",
-    "MNEMOLOG_AGENTD_PORT": "ports of the agentd-memory door, by comma; default 17008",
-    "MNEMOLOG_AGENT_MEMORY_PORT": "ports of the agent-memory door; default 3377",
-    "MNEMOLOG_MEMEX_PORT": "ports of the memex door; default 8000",
-    "MNEMOLOG_MEMEX_MCP_PORT": "ports of memex's MCP door; default 8001",
-    "MNEMOLOG_MEMEX_MCP_HOSTS": "names that memex's MCP door goes by besides localhost, by comma; `*`: any",
-    "AGENTD_CORS_ORIGINS": "origins whose pages may call the agentd-memory door, by comma; default `*`",
-    "MNEMOLOG_AGENTD_STRICT": "on: that door shows and deletes only what `as_actor` may read; default off",
+    "MNEMOLOG_DROP_IN": "compatibility APIs to serve: agentd, agent-memory, memex, by comma, or all; default none",
+    "MNEMOLOG_AGENTD_PORT": "ports of the agentd-memory API, by comma; default 17008",
+    "MNEMOLOG_AGENT_MEMORY_PORT": "ports of the agent-memory API; default 3377",
+    "MNEMOLOG_MEMEX_PORT": "ports of the memex API; default 8000",
+    "MNEMOLOG_MEMEX_MCP_PORT": "ports of the memex MCP server; default 8001",
+    "MNEMOLOG_MEMEX_MCP_HOSTS": "Host header values of memex's MCP server besides localhost, by comma; `*`: any",
+    "AGENTD_CORS_ORIGINS": "allowed Origin header values of the agentd-memory API, by comma; default `*`",
+    "MNEMOLOG_AGENTD_STRICT": "on: the agentd-memory API shows and deletes only what `as_actor` may read; default off",
     "AGENT_MEMORY_SPOOL": "where agent-memory's hooks leave what they could not send; default TMP/agent-memory-spool",
-    "RATE_LIMIT_WRITES_PER_MINUTE": "creates of an agent a minute at the memex door; default 60",
-    "RATE_LIMIT_SEARCHES_PER_MINUTE": "searches of an agent a minute at the memex door; default 120",
-    "RECENCY_DECAY_DAYS": "half-life of recency at the memex doors, in days; default 30",
+    "RATE_LIMIT_WRITES_PER_MINUTE": "creates of an agent a minute in the memex API; default 60",
+    "RATE_LIMIT_SEARCHES_PER_MINUTE": "searches of an agent a minute in the memex API; default 120",
+    "RECENCY_DECAY_DAYS": "half-life of recency in the memex API, in days; default 30",
     "MNEMOLOG_IMPORT_FOLDERS": "folders that `replay/import-jsonl` may read, by comma; default ~/.claude/projects",
     "MNEMOLOG_SPOOL": "where hooks leave what they could not send; default XDG_STATE_HOME/mnemolog/spool/PORT",
     "MNEMOLOG_LOG_LEVEL": "debug, info, warning or error; default info",
@@ -90,71 +90,177 @@ DROP_INS = ("agentd", "agent-memory", "memex")
 """The systems whose clients call ports of their own."""
 
 
-class Settings(Struct, frozen=True, kw_only=True):
-    """Everything that can be configured."""
+_Parse = Callable[[str, str], object]
+"""Reads the value of a variable, given the variable's name; raises InvalidSetting."""
 
-    redis_url: str | None = None
-    jobs_redis_url: str | None = None
-    data_dir: Path
-    cache_dir: Path
-    host: str = "127.0.0.1"
-    port: int = 3111
-    secret: str | None = None
-    hosts: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
-    tenant: str = "default"
-    partitions: int = 16
-    dedup_window: int = 3600
-    dedup_ids: int = 250_000
-    durability: Durability | None = None
-    embedder: str = "default"
-    embedders: tuple[str, ...] = ()
-    embedder_key: str | None = None
-    embedding_cache_days: float = 30.0
-    snapshot_every: int = 5_000
-    session_idle_minutes: int = 30
-    retain_sessions_days: float | None = None
-    condense_threshold: int = 100
-    condense_batch: int = 50
-    condense_every: int = 300
-    purge_every: int = 60
-    archive: str = ""
-    archive_after: int = 3600
-    rebuild_keep: int = 3600
-    backup: str = ""
-    backup_every: int = 3600
-    backup_keep: int = 7
-    restore: Literal["auto", "never"] = "auto"
-    dataset_repo: str = ""
-    hf_token: str | None = None
-    llm: str = ""
-    llm_key: str | None = None
-    llm_daily_tokens: str = ""
-    mcp_profile: str = "native"
-    observations_per_session: int = 0
-    read_wait: int = 1
-    memory_ceiling: str = "85%"
-    lag_ceiling: int = 1_000_000
-    disk_floor: str = ""
-    agent_id: str = ""
-    agent_scope: Literal["shared", "isolated"] = "shared"
-    token_budget: int = 2_000
-    drop_in: tuple[str, ...] = ()
-    agentd_ports: tuple[int, ...] = (17008,)
-    agent_memory_ports: tuple[int, ...] = (3377,)
-    memex_ports: tuple[int, ...] = (8000,)
-    memex_mcp_ports: tuple[int, ...] = (8001,)
-    memex_mcp_hosts: tuple[str, ...] = ()
-    agentd_origins: str = "*"
-    agentd_strict: bool = False
-    agent_memory_spool: Path = Path(tempfile.gettempdir()) / "agent-memory-spool"
-    memex_writes_per_minute: int = 60
-    memex_searches_per_minute: int = 120
-    memex_half_life_days: float = 30.0
-    import_folders: tuple[Path, ...] = (Path("~/.claude/projects"),)
-    spool: Path | None = None
-    log_level: str = "info"
-    url: str = "http://127.0.0.1:3111"
+
+def _text(_name: str, raw: str) -> str:
+    return raw
+
+
+def _path(_name: str, raw: str) -> Path:
+    return Path(raw)
+
+
+def _folder(_name: str, raw: str) -> Path:
+    return Path(raw).expanduser()
+
+
+def _names(_name: str, raw: str) -> tuple[str, ...]:
+    return tuple(name for name in map(str.strip, raw.split(",")) if name)
+
+
+def _paths(name: str, raw: str) -> tuple[Path, ...]:
+    return tuple(map(Path, _names(name, raw)))
+
+
+def _ports(name: str, raw: str) -> tuple[object, ...]:
+    parse = _whole(1, 65535)
+    return tuple(parse(name, part) for part in _names(name, raw))
+
+
+def _whole(least: int, most: int) -> _Parse:
+    def parse(name: str, raw: str) -> int:
+        try:
+            value = int(raw)
+        except ValueError:
+            raise InvalidSetting(f"{name}={raw!r} is not a whole number") from None
+        if not least <= value <= most:
+            raise InvalidSetting(f"{name}={value} is not between {least} and {most}")
+        return value
+
+    return parse
+
+
+def _days(name: str, raw: str) -> float:
+    try:
+        days = float(raw)
+    except ValueError:
+        raise InvalidSetting(f"{name}={raw!r} is not a number") from None
+    if not 0 < days <= 36_500:
+        raise InvalidSetting(f"{name}={days} is not between 0 and 36500")
+    return days
+
+
+def _size(parse_size: Callable[[str], float]) -> _Parse:
+    """The text itself, once it is known that it can be read."""
+
+    def parse(name: str, raw: str) -> str:
+        try:
+            parse_size(raw)
+        except ValueError as fault:
+            raise InvalidSetting(f"{name}={raw}: {fault}") from None
+        return raw
+
+    return parse
+
+
+def _choice(*choices: str) -> _Parse:
+    def parse(name: str, raw: str) -> str:
+        value = raw.lower()
+        if value not in choices:
+            raise InvalidSetting(f"{name}={value!r} is not one of {', '.join(choices)}")
+        return value
+
+    return parse
+
+
+def _on_off(name: str, raw: str) -> bool:
+    return _choice("off", "on")(name, raw) == "on"
+
+
+def _durability(name: str, raw: str) -> Durability | None:
+    try:
+        return parse_durability(raw.lower(), name)
+    except CommandRejected as error:
+        raise InvalidSetting(f"{name}: {error}") from None
+
+
+def _redis_url(name: str, raw: str) -> str:
+    if not is_redis_url(raw):  # the message leaves the URL out: it may hold a password
+        raise InvalidSetting(f"{name} is not the address of a Redis or Valkey server: write {FORMS}")
+    return raw
+
+
+def _drop_ins(name: str, raw: str) -> tuple[str, ...]:
+    """The compatibility APIs that a comma list names, in the order of DROP_INS; `all` names every one."""
+    names = set(_names(name, raw.lower()))
+    if unknown := sorted(names - {*DROP_INS, "all"}):
+        raise InvalidSetting(
+            f"{name}: there is no compatibility API {unknown[0]!r}; there are: {', '.join(DROP_INS)}, all"
+        )
+    return tuple(drop_in for drop_in in DROP_INS if drop_in in names or "all" in names)
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """Everything that can be configured: each field with its variable, and how that is read where it is no text."""
+
+    redis_url: Annotated[str | None, "REDIS_URL", _redis_url] = None
+    jobs_redis_url: Annotated[str | None, "MNEMOLOG_JOBS_REDIS_URL", _redis_url] = None
+    data_dir: Annotated[Path, "MNEMOLOG_DATA_DIR", _folder]
+    cache_dir: Annotated[Path, "MNEMOLOG_CACHE_DIR", _folder]
+    host: Annotated[str, "MNEMOLOG_HOST"] = "127.0.0.1"
+    port: Annotated[int, "MNEMOLOG_PORT", _whole(1, 65535)] = 3111
+    secret: Annotated[str | None, "MNEMOLOG_SECRET"] = None
+    hosts: Annotated[tuple[str, ...], "MNEMOLOG_HOSTS", _names] = ()
+    origins: Annotated[tuple[str, ...], "MNEMOLOG_ORIGINS", _names] = ()
+    tenant: Annotated[str, "MNEMOLOG_TENANT"] = "default"
+    partitions: Annotated[int, "MNEMOLOG_PARTITIONS", _whole(1, 1024)] = 16
+    dedup_window: Annotated[int, "MNEMOLOG_DEDUP_WINDOW", _whole(1, 31_536_000)] = 3600
+    dedup_ids: Annotated[int, "MNEMOLOG_DEDUP_IDS", _whole(100, 100_000_000)] = 250_000
+    durability: Annotated[Durability | None, "MNEMOLOG_DURABILITY", _durability] = None
+    embedder: Annotated[str, "MNEMOLOG_EMBEDDER"] = "default"
+    embedders: Annotated[tuple[str, ...], "MNEMOLOG_EMBEDDERS", _names] = ()
+    embedding_cache_days: Annotated[float, "MNEMOLOG_EMBEDDING_CACHE_DAYS", _days] = 30.0
+    embedder_key: Annotated[str | None, "MNEMOLOG_EMBEDDER_KEY"] = None
+    snapshot_every: Annotated[int, "MNEMOLOG_SNAPSHOT_EVERY", _whole(1, 10_000_000)] = 5_000
+    session_idle_minutes: Annotated[int, "MNEMOLOG_SESSION_IDLE_MINUTES", _whole(1, 525_600)] = 30
+    retain_sessions_days: Annotated[float | None, "MNEMOLOG_RETAIN_SESSIONS", _days] = None
+    condense_threshold: Annotated[int, "MNEMOLOG_CONDENSE_THRESHOLD", _whole(0, 1_000_000)] = 100
+    condense_batch: Annotated[int, "MNEMOLOG_CONDENSE_BATCH", _whole(2, 1_000)] = 50
+    condense_every: Annotated[int, "MNEMOLOG_CONDENSE_EVERY", _whole(1, 86_400)] = 300
+    purge_every: Annotated[int, "MNEMOLOG_PURGE_EVERY", _whole(1, 86_400)] = 60
+    archive: Annotated[str, "MNEMOLOG_ARCHIVE"] = ""
+    archive_after: Annotated[int, "MNEMOLOG_ARCHIVE_AFTER", _whole(0, 31_536_000)] = 3600
+    rebuild_keep: Annotated[int, "MNEMOLOG_REBUILD_KEEP", _whole(60, 2_592_000)] = 3600
+    backup: Annotated[str, "MNEMOLOG_BACKUP"] = ""
+    backup_every: Annotated[int, "MNEMOLOG_BACKUP_EVERY", _whole(1, 31_536_000)] = 3600
+    backup_keep: Annotated[int, "MNEMOLOG_BACKUP_KEEP", _whole(1, 10_000)] = 7
+    restore: Annotated[Literal["auto", "never"], "MNEMOLOG_RESTORE", _choice("auto", "never")] = "auto"
+    dataset_repo: Annotated[str, "AGENTMEMORY_DATASET_REPO"] = ""
+    hf_token: Annotated[str | None, "HF_TOKEN"] = None
+    llm: Annotated[str, "MNEMOLOG_LLM"] = ""
+    llm_key: Annotated[str | None, "MNEMOLOG_LLM_KEY"] = None
+    llm_daily_tokens: Annotated[str, "MNEMOLOG_LLM_DAILY_TOKENS"] = ""
+    mcp_profile: Annotated[str, "MNEMOLOG_MCP_PROFILE"] = "native"
+    observations_per_session: Annotated[int, "MAX_OBS_PER_SESSION", _whole(0, 100_000_000)] = 0
+    read_wait: Annotated[int, "MNEMOLOG_READ_WAIT", _whole(0, 60)] = 1
+    memory_ceiling: Annotated[str, "MNEMOLOG_MEMORY_CEILING", _size(parse_bytes_or_share)] = "85%"
+    lag_ceiling: Annotated[int, "MNEMOLOG_LAG_CEILING", _whole(0, 1_000_000_000_000)] = 1_000_000
+    disk_floor: Annotated[str, "MNEMOLOG_DISK_FLOOR", _size(parse_bytes)] = ""
+    agent_id: Annotated[str, "AGENT_ID"] = ""
+    agent_scope: Annotated[Literal["shared", "isolated"], "AGENTMEMORY_AGENT_SCOPE", _choice("shared", "isolated")] = (
+        "shared"
+    )
+    token_budget: Annotated[int, "TOKEN_BUDGET", _whole(1, 1_000_000)] = 2_000
+    drop_in: Annotated[tuple[str, ...], "MNEMOLOG_DROP_IN", _drop_ins] = ()
+    agentd_ports: Annotated[tuple[int, ...], "MNEMOLOG_AGENTD_PORT", _ports] = (17008,)
+    agent_memory_ports: Annotated[tuple[int, ...], "MNEMOLOG_AGENT_MEMORY_PORT", _ports] = (3377,)
+    memex_ports: Annotated[tuple[int, ...], "MNEMOLOG_MEMEX_PORT", _ports] = (8000,)
+    memex_mcp_ports: Annotated[tuple[int, ...], "MNEMOLOG_MEMEX_MCP_PORT", _ports] = (8001,)
+    memex_mcp_hosts: Annotated[tuple[str, ...], "MNEMOLOG_MEMEX_MCP_HOSTS", _names] = ()
+    agentd_origins: Annotated[str, "AGENTD_CORS_ORIGINS"] = "*"
+    agentd_strict: Annotated[bool, "MNEMOLOG_AGENTD_STRICT", _on_off] = False
+    agent_memory_spool: Annotated[Path, "AGENT_MEMORY_SPOOL", _path] = (
+        Path(tempfile.gettempdir()) / "agent-memory-spool"
+    )
+    memex_writes_per_minute: Annotated[int, "RATE_LIMIT_WRITES_PER_MINUTE", _whole(1, 1_000_000_000)] = 60
+    memex_searches_per_minute: Annotated[int, "RATE_LIMIT_SEARCHES_PER_MINUTE", _whole(1, 1_000_000_000)] = 120
+    memex_half_life_days: Annotated[float, "RECENCY_DECAY_DAYS", _days] = 30.0
+    import_folders: Annotated[tuple[Path, ...], "MNEMOLOG_IMPORT_FOLDERS", _paths] = (Path("~/.claude/projects"),)
+    spool: Annotated[Path | None, "MNEMOLOG_SPOOL", _folder] = None
+    log_level: Annotated[str, "MNEMOLOG_LOG_LEVEL", _choice("debug", "info", "warning", "error")] = "info"
+    url: Annotated[str, "MNEMOLOG_URL"] = "http://127.0.0.1:3111"
 
     @property
     def jobs_url(self) -> str:
@@ -190,241 +296,47 @@ class Settings(Struct, frozen=True, kw_only=True):
         return self.data_dir / "snapshots"
 
 
+def _fields() -> dict[str, tuple[str, _Parse]]:
+    """Each field with its variable and what reads it."""
+    hints = get_type_hints(Settings, include_extras=True)
+    read = {field: get_args(hints[field])[1:] for field in Settings.__struct_fields__}
+    return {
+        field: (cast(str, name), cast(_Parse, parse[0]) if parse else _text) for field, (name, *parse) in read.items()
+    }
+
+
+_FIELDS = _fields()
+
+
 def from_environment(environ: Mapping[str, str]) -> Settings:
     """Read the settings; raises InvalidSetting naming the variable for a bad value or an unknown MNEMOLOG_ name."""
     for name in environ:
         if name.startswith("MNEMOLOG_") and name not in VARIABLES and name not in HOOK_VARIABLES:
             raise InvalidSetting(f"{name} is not a setting; there are: {', '.join(VARIABLES)}")
     home = Path(environ.get("HOME") or "~").expanduser()
-    port = _number(environ, "MNEMOLOG_PORT", 3111, 1, 65535)
-    return Settings(
-        redis_url=_redis_url(environ, "REDIS_URL"),
-        jobs_redis_url=_redis_url(environ, "MNEMOLOG_JOBS_REDIS_URL"),
-        data_dir=_folder(environ, "MNEMOLOG_DATA_DIR", "XDG_DATA_HOME", home / ".local/share"),
-        cache_dir=_folder(environ, "MNEMOLOG_CACHE_DIR", "XDG_CACHE_HOME", home / ".cache"),
-        host=environ.get("MNEMOLOG_HOST") or "127.0.0.1",
-        port=port,
-        secret=environ.get("MNEMOLOG_SECRET") or None,
-        hosts=_names(environ.get("MNEMOLOG_HOSTS") or ""),
-        origins=_names(environ.get("MNEMOLOG_ORIGINS") or ""),
-        tenant=environ.get("MNEMOLOG_TENANT") or "default",
-        partitions=_number(environ, "MNEMOLOG_PARTITIONS", 16, 1, 1024),
-        dedup_window=_number(environ, "MNEMOLOG_DEDUP_WINDOW", 3600, 1, 31_536_000),
-        dedup_ids=_number(environ, "MNEMOLOG_DEDUP_IDS", 250_000, 100, 100_000_000),
-        durability=_durability(environ),
-        embedder=environ.get("MNEMOLOG_EMBEDDER") or "default",
-        embedding_cache_days=_days(environ, "MNEMOLOG_EMBEDDING_CACHE_DAYS", 30.0),
-        embedders=_names(environ.get("MNEMOLOG_EMBEDDERS") or ""),
-        embedder_key=environ.get("MNEMOLOG_EMBEDDER_KEY") or None,
-        snapshot_every=_number(environ, "MNEMOLOG_SNAPSHOT_EVERY", 5_000, 1, 10_000_000),
-        session_idle_minutes=_number(environ, "MNEMOLOG_SESSION_IDLE_MINUTES", 30, 1, 525_600),
-        retain_sessions_days=_days(environ, "MNEMOLOG_RETAIN_SESSIONS", 1.0)
-        if environ.get("MNEMOLOG_RETAIN_SESSIONS")
-        else None,
-        condense_threshold=_number(environ, "MNEMOLOG_CONDENSE_THRESHOLD", 100, 0, 1_000_000),
-        condense_batch=_number(environ, "MNEMOLOG_CONDENSE_BATCH", 50, 2, 1_000),
-        condense_every=_number(environ, "MNEMOLOG_CONDENSE_EVERY", 300, 1, 86_400),
-        purge_every=_number(environ, "MNEMOLOG_PURGE_EVERY", 60, 1, 86_400),
-        archive=environ.get("MNEMOLOG_ARCHIVE") or "",
-        archive_after=_number(environ, "MNEMOLOG_ARCHIVE_AFTER", 3600, 0, 31_536_000),
-        rebuild_keep=_number(environ, "MNEMOLOG_REBUILD_KEEP", 3600, 60, 2_592_000),
-        backup=environ.get("MNEMOLOG_BACKUP") or "",
-        backup_every=_number(environ, "MNEMOLOG_BACKUP_EVERY", 3600, 1, 31_536_000),
-        backup_keep=_number(environ, "MNEMOLOG_BACKUP_KEEP", 7, 1, 10_000),
-        restore="never" if _choice(environ, "MNEMOLOG_RESTORE", "auto", ("auto", "never")) == "never" else "auto",
-        dataset_repo=environ.get("AGENTMEMORY_DATASET_REPO") or "",
-        hf_token=environ.get("HF_TOKEN") or None,
-        llm=environ.get("MNEMOLOG_LLM") or "",
-        llm_key=environ.get("MNEMOLOG_LLM_KEY") or None,
-        llm_daily_tokens=environ.get("MNEMOLOG_LLM_DAILY_TOKENS") or "",
-        mcp_profile=environ.get("MNEMOLOG_MCP_PROFILE") or "native",
-        observations_per_session=_number(environ, "MAX_OBS_PER_SESSION", 0, 0, 100_000_000),
-        read_wait=_number(environ, "MNEMOLOG_READ_WAIT", 1, 0, 60),
-        memory_ceiling=_size(environ, "MNEMOLOG_MEMORY_CEILING", "85%", parse_bytes_or_share),
-        lag_ceiling=_number(environ, "MNEMOLOG_LAG_CEILING", 1_000_000, 0, 1_000_000_000_000),
-        disk_floor=_size(environ, "MNEMOLOG_DISK_FLOOR", "", parse_bytes),
-        agent_id=environ.get("AGENT_ID") or "",
-        agent_scope="isolated"
-        if _choice(environ, "AGENTMEMORY_AGENT_SCOPE", "shared", ("shared", "isolated")) == "isolated"
-        else "shared",
-        token_budget=_number(environ, "TOKEN_BUDGET", 2_000, 1, 1_000_000),
-        drop_in=_drop_ins(environ.get("MNEMOLOG_DROP_IN") or ""),
-        agentd_ports=_ports(environ, "MNEMOLOG_AGENTD_PORT", 17008),
-        agent_memory_ports=_ports(environ, "MNEMOLOG_AGENT_MEMORY_PORT", 3377),
-        memex_ports=_ports(environ, "MNEMOLOG_MEMEX_PORT", 8000),
-        memex_mcp_ports=_ports(environ, "MNEMOLOG_MEMEX_MCP_PORT", 8001),
-        memex_mcp_hosts=_names(environ.get("MNEMOLOG_MEMEX_MCP_HOSTS") or ""),
-        agentd_origins=environ.get("AGENTD_CORS_ORIGINS") or "*",
-        agentd_strict=_choice(environ, "MNEMOLOG_AGENTD_STRICT", "off", ("off", "on")) == "on",
-        agent_memory_spool=Path(environ.get("AGENT_MEMORY_SPOOL") or Path(tempfile.gettempdir(), "agent-memory-spool")),
-        memex_writes_per_minute=_number(environ, "RATE_LIMIT_WRITES_PER_MINUTE", 60, 1, 1_000_000_000),
-        memex_searches_per_minute=_number(environ, "RATE_LIMIT_SEARCHES_PER_MINUTE", 120, 1, 1_000_000_000),
-        memex_half_life_days=_days(environ, "RECENCY_DECAY_DAYS", 30.0),
-        import_folders=tuple(map(Path, _names(environ.get("MNEMOLOG_IMPORT_FOLDERS") or "~/.claude/projects"))),
-        spool=_spool(environ, home, port),
-        log_level=_choice(environ, "MNEMOLOG_LOG_LEVEL", "info", ("debug", "info", "warning", "error")),
-        url=environ.get("MNEMOLOG_URL") or f"http://127.0.0.1:{port}",
-    )
+    read: dict[str, Any] = {
+        field: parse(name, raw) for field, (name, parse) in _FIELDS.items() if (raw := environ.get(name))
+    }
+    port: int = read.get("port", 3111)
+    defaults: dict[str, Any] = {
+        "data_dir": Path(environ.get("XDG_DATA_HOME") or home / ".local/share") / "mnemolog",
+        "cache_dir": Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "mnemolog",
+        # one for each port: two servers of a user do not take each other's events; hooks find it by the same rule
+        "spool": Path(environ.get("XDG_STATE_HOME") or home / ".local/state") / "mnemolog/spool" / str(port),
+        "url": f"http://127.0.0.1:{port}",
+    }
+    return Settings(**{**defaults, **read})
 
 
 def to_environment(settings: Settings) -> dict[str, str]:
-    """The variables that make a child process read the same settings."""
-    values = {
-        "REDIS_URL": settings.redis_url,
-        "MNEMOLOG_JOBS_REDIS_URL": settings.jobs_redis_url,
-        "MNEMOLOG_DATA_DIR": str(settings.data_dir),
-        "MNEMOLOG_CACHE_DIR": str(settings.cache_dir),
-        "MNEMOLOG_HOST": settings.host,
-        "MNEMOLOG_PORT": str(settings.port),
-        "MNEMOLOG_SECRET": settings.secret,
-        "MNEMOLOG_HOSTS": ",".join(settings.hosts) or None,
-        "MNEMOLOG_ORIGINS": ",".join(settings.origins) or None,
-        "MNEMOLOG_TENANT": settings.tenant,
-        "MNEMOLOG_PARTITIONS": str(settings.partitions),
-        "MNEMOLOG_DEDUP_WINDOW": str(settings.dedup_window),
-        "MNEMOLOG_DEDUP_IDS": str(settings.dedup_ids),
-        "MNEMOLOG_DURABILITY": settings.durability,
-        "MNEMOLOG_EMBEDDER": settings.embedder,
-        "MNEMOLOG_EMBEDDING_CACHE_DAYS": str(settings.embedding_cache_days),
-        "MNEMOLOG_EMBEDDERS": ",".join(settings.embedders) or None,
-        "MNEMOLOG_EMBEDDER_KEY": settings.embedder_key,
-        "MNEMOLOG_SNAPSHOT_EVERY": str(settings.snapshot_every),
-        "MNEMOLOG_SESSION_IDLE_MINUTES": str(settings.session_idle_minutes),
-        "MNEMOLOG_RETAIN_SESSIONS": None
-        if settings.retain_sessions_days is None
-        else str(settings.retain_sessions_days),
-        "MNEMOLOG_CONDENSE_THRESHOLD": str(settings.condense_threshold),
-        "MNEMOLOG_CONDENSE_BATCH": str(settings.condense_batch),
-        "MNEMOLOG_CONDENSE_EVERY": str(settings.condense_every),
-        "MNEMOLOG_PURGE_EVERY": str(settings.purge_every),
-        "MNEMOLOG_ARCHIVE": settings.archive,
-        "MNEMOLOG_ARCHIVE_AFTER": str(settings.archive_after),
-        "MNEMOLOG_REBUILD_KEEP": str(settings.rebuild_keep),
-        "MNEMOLOG_BACKUP": settings.backup,
-        "MNEMOLOG_BACKUP_EVERY": str(settings.backup_every),
-        "MNEMOLOG_BACKUP_KEEP": str(settings.backup_keep),
-        "MNEMOLOG_RESTORE": settings.restore,
-        "AGENTMEMORY_DATASET_REPO": settings.dataset_repo,
-        "HF_TOKEN": settings.hf_token,
-        "MNEMOLOG_LLM": settings.llm,
-        "MNEMOLOG_LLM_KEY": settings.llm_key,
-        "MNEMOLOG_LLM_DAILY_TOKENS": settings.llm_daily_tokens,
-        "MNEMOLOG_MCP_PROFILE": settings.mcp_profile,
-        "MAX_OBS_PER_SESSION": str(settings.observations_per_session),
-        "MNEMOLOG_READ_WAIT": str(settings.read_wait),
-        "MNEMOLOG_MEMORY_CEILING": settings.memory_ceiling,
-        "MNEMOLOG_LAG_CEILING": str(settings.lag_ceiling),
-        "MNEMOLOG_DISK_FLOOR": settings.disk_floor,
-        "AGENT_ID": settings.agent_id,
-        "AGENTMEMORY_AGENT_SCOPE": settings.agent_scope,
-        "TOKEN_BUDGET": str(settings.token_budget),
-        "MNEMOLOG_DROP_IN": ",".join(settings.drop_in),
-        "MNEMOLOG_AGENTD_PORT": _listed(settings.agentd_ports),
-        "MNEMOLOG_AGENT_MEMORY_PORT": _listed(settings.agent_memory_ports),
-        "MNEMOLOG_MEMEX_PORT": _listed(settings.memex_ports),
-        "MNEMOLOG_MEMEX_MCP_PORT": _listed(settings.memex_mcp_ports),
-        "MNEMOLOG_MEMEX_MCP_HOSTS": ",".join(settings.memex_mcp_hosts) or None,
-        "AGENTD_CORS_ORIGINS": settings.agentd_origins,
-        "MNEMOLOG_AGENTD_STRICT": "on" if settings.agentd_strict else "off",
-        "AGENT_MEMORY_SPOOL": str(settings.agent_memory_spool),
-        "RATE_LIMIT_WRITES_PER_MINUTE": str(settings.memex_writes_per_minute),
-        "RATE_LIMIT_SEARCHES_PER_MINUTE": str(settings.memex_searches_per_minute),
-        "RECENCY_DECAY_DAYS": str(settings.memex_half_life_days),
-        "MNEMOLOG_IMPORT_FOLDERS": ",".join(map(str, settings.import_folders)),
-        "MNEMOLOG_SPOOL": None if settings.spool is None else str(settings.spool),
-        "MNEMOLOG_LOG_LEVEL": settings.log_level,
-        "MNEMOLOG_URL": settings.url,
-    }
-    return {name: value for name, value in values.items() if value is not None}
+    """The variables that make a child process read the same settings; what is None has none."""
+    values: dict[str, object] = {name: getattr(settings, field) for field, (name, _) in _FIELDS.items()}
+    return {name: _written(value) for name, value in values.items() if value is not None}
 
 
-def _redis_url(environ: Mapping[str, str], name: str) -> str | None:
-    url = environ.get(name) or None
-    if url is not None and not is_redis_url(url):  # which may hold a password
-        raise InvalidSetting(f"{name} is not the address of a Redis or Valkey server: write {FORMS}")
-    return url
-
-
-def _folder(environ: Mapping[str, str], name: str, xdg: str, fallback: Path) -> Path:
-    if chosen := environ.get(name):
-        return Path(chosen).expanduser()
-    return Path(environ.get(xdg) or fallback) / "mnemolog"
-
-
-def _spool(environ: Mapping[str, str], home: Path, port: int) -> Path:
-    """One for each port: two servers of a user do not take each other's events. The hooks find it by the same rule."""
-    if chosen := environ.get("MNEMOLOG_SPOOL"):
-        return Path(chosen).expanduser()
-    return Path(environ.get("XDG_STATE_HOME") or home / ".local/state") / "mnemolog/spool" / str(port)
-
-
-def _number(environ: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
-    raw = environ.get(name)
-    if not raw:
-        return default
-    try:
-        value = int(raw)
-    except ValueError:
-        raise InvalidSetting(f"{name}={raw!r} is not a whole number") from None
-    if not least <= value <= most:
-        raise InvalidSetting(f"{name}={value} is not between {least} and {most}")
-    return value
-
-
-def _size(environ: Mapping[str, str], name: str, default: str, parse: Callable[[str], float]) -> str:
-    """The text as it was given, once it is known that it can be read."""
-    raw = environ.get(name) or default
-    try:
-        if raw:
-            parse(raw)
-    except ValueError as fault:
-        raise InvalidSetting(f"{name}={raw}: {fault}") from None
-    return raw
-
-
-def _choice(environ: Mapping[str, str], name: str, default: str, choices: tuple[str, ...]) -> str:
-    value = (environ.get(name) or default).lower()
-    if value not in choices:
-        raise InvalidSetting(f"{name}={value!r} is not one of {', '.join(choices)}")
-    return value
-
-
-def _durability(environ: Mapping[str, str]) -> Durability | None:
-    try:
-        return parse_durability(environ.get("MNEMOLOG_DURABILITY", "").lower() or None, "MNEMOLOG_DURABILITY")
-    except CommandRejected as error:
-        raise InvalidSetting(f"MNEMOLOG_DURABILITY: {error}") from None
-
-
-def _drop_ins(raw: str) -> tuple[str, ...]:
-    """The doors that a comma list names, in the order of DROP_INS; `all` names every one."""
-    names = {name for name in map(str.strip, raw.lower().split(",")) if name}
-    if unknown := sorted(names - {*DROP_INS, "all"}):
-        raise InvalidSetting(
-            f"MNEMOLOG_DROP_IN: there is no door {unknown[0]!r}; there are: {', '.join(DROP_INS)}, all"
-        )
-    return tuple(name for name in DROP_INS if name in names or "all" in names)
-
-
-def _ports(environ: Mapping[str, str], name: str, default: int) -> tuple[int, ...]:
-    parts = [part.strip() for part in (environ.get(name) or str(default)).split(",")]
-    return tuple(_number({name: part}, name, default, 1, 65535) for part in parts if part)
-
-
-def _names(raw: str) -> tuple[str, ...]:
-    return tuple(name for name in map(str.strip, raw.split(",")) if name)
-
-
-def _listed(ports: tuple[int, ...]) -> str:
-    return ",".join(map(str, ports))
-
-
-def _days(environ: Mapping[str, str], name: str, default: float) -> float:
-    raw = environ.get(name)
-    try:
-        days = float(raw) if raw else default
-    except ValueError:
-        raise InvalidSetting(f"{name}={raw!r} is not a number") from None
-    if not 0 < days <= 36_500:
-        raise InvalidSetting(f"{name}={days} is not between 0 and 36500")
-    return days
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, tuple):
+        return ",".join(map(str, cast("tuple[object, ...]", value)))
+    return str(value)

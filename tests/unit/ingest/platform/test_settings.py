@@ -97,12 +97,12 @@ def test_a_child_process_reads_the_same_settings():
     assert from_environment(to_environment(settings)) == settings
 
 
-def test_what_is_unset_is_not_handed_to_a_child():
+def test_unset_variables_are_not_passed_to_a_child_process():
     assert {"REDIS_URL", "MNEMOLOG_SECRET"}.isdisjoint(to_environment(from_environment(HOME)))
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("MNEMOLOG_PORT", "eighty", "not a whole number"),
         ("MNEMOLOG_PORT", "0", "not between 1 and 65535"),
@@ -120,8 +120,8 @@ def test_what_is_unset_is_not_handed_to_a_child():
         ("MNEMOLOG_LOG_LEVEL", "loud", "not one of debug, info, warning, error"),
     ],
 )
-def test_an_impossible_value_is_named_with_its_variable(name: str, value: str, said: str):
-    with pytest.raises(InvalidSetting, match=f"{name}=.*{said}"):
+def test_an_impossible_value_is_named_with_its_variable(name: str, value: str, message: str):
+    with pytest.raises(InvalidSetting, match=f"{name}=.*{message}"):
         from_environment({name: value})
 
 
@@ -130,7 +130,7 @@ def test_a_misspelt_variable_is_refused_with_the_ones_there_are():
         from_environment({"MNEMOLOG_PARTITION": "8"})
 
 
-def test_what_only_the_hooks_read_stops_nobody():
+def test_variables_of_the_hooks_are_accepted():
     assert from_environment({**HOME, "MNEMOLOG_PROJECT": "shop", "MNEMOLOG_HOOK_CONTEXT": "0"}) == from_environment(
         HOME
     )
@@ -142,7 +142,7 @@ def test_servers_on_two_ports_have_two_spools():
     assert from_environment({"XDG_STATE_HOME": "/x/state"}).spool == Path("/x/state/mnemolog/spool/3111")
 
 
-def test_other_programs_variables_are_none_of_our_business():
+def test_variables_of_other_programs_are_ignored():
     assert from_environment({**HOME, "PATH": "/bin", "AGENT_MNEMOLOG": "x"}) == from_environment(HOME)
 
 
@@ -158,7 +158,7 @@ def test_the_xdg_folders_are_honoured():
     assert settings.model_directory == Path("/x/cache/mnemolog/models/default")
 
 
-def test_a_log_level_may_be_shouted():
+def test_a_log_level_may_be_upper_case():
     assert from_environment({"MNEMOLOG_LOG_LEVEL": "DEBUG"}).log_level == "debug"
 
 
