@@ -70,6 +70,13 @@ class Purge:
                 pipe.scard(PartitionKeys(partition).purging)
             return any(await pipe.execute())
 
+    async def run_if_wanted(self, force: bool = False) -> bool:
+        """Purge if something was forgotten since the last one, or `force` says so; whether it did."""
+        if not force and not await self.wanted():
+            return False
+        await self.run()
+        return True
+
     async def run(self) -> Removed:
         """Purge now; returns what went, and how many index replicas have reloaded.
 
