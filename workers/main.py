@@ -43,11 +43,11 @@ from workers.host import RunnerHost
 from workers.jobs.archive import ArchiveJob
 from workers.jobs.backup import BackupJob
 from workers.jobs.embed import DocumentVectors, EmbeddingQueue, EmbedJob
-from workers.jobs.embeddings import EmbeddingRebuild
 from workers.jobs.enrich import EnrichJob
 from workers.jobs.forget import ForgetJob
 from workers.jobs.purge import Purge
-from workers.jobs.rebuilds import RebuildJob
+from workers.jobs.rebuild import RebuildJob
+from workers.jobs.rebuild_embeddings import EmbeddingRebuild
 from workers.jobs.reconcile import ReconcileJob
 from workers.jobs.retire import RetireJob
 from workers.jobs.snapshot import SnapshotJob

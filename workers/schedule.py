@@ -7,7 +7,7 @@ from collections.abc import Callable
 from projections.maintenance.rebuilds.store import Rebuilds
 from workers.host import RunnerHost
 from workers.jobs.embed import LOOK_AGAIN_S
-from workers.jobs.rebuilds import RebuildJob
+from workers.jobs.rebuild import RebuildJob
 from workers.queue import Job, JobQueue
 
 logger = logging.getLogger(__name__)

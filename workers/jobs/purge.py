@@ -28,7 +28,7 @@ from projections.search.question import Question
 from projections.search.search import search
 from projections.search.snapshots import UnusableSnapshot
 from workers.jobs.archive import ArchiveJob
-from workers.jobs.rebuilds import RebuildJob
+from workers.jobs.rebuild import RebuildJob
 from workers.jobs.snapshot import SnapshotJob
 from workers.lease import lease
 
