@@ -51,8 +51,8 @@ from projections.maintenance.manifests import differences, manifest_of
 from projections.maintenance.rebuilds.refeed import refeed
 from projections.operations import Current, Forgetting
 from projections.queries.documents import DocumentReader
+from workers.generations import fill, switch
 from workers.host import RunnerHost
-from workers.jobs.rebuild import fill, switch
 
 BATCH = 500
 TENANT = "default"

@@ -7,6 +7,7 @@ nodes, and one that does not answer must not cost the leases on the others.
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 from redis.exceptions import RedisError
 
@@ -17,7 +18,6 @@ from ingest.log.scripts import acquire_lease, beat, release_lease, renew_leases
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
 from workers.runner import Applied, PartitionRunner
-from workers.sharing import share_of
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +25,16 @@ TICK_S = 1.0
 ANSWER_WITHIN_S = 1.0
 """Of a server asked about leases. A tick has three such questions at most, so that leases are renewed in time."""
 _TTL_MS = int(LEASE_TTL.total_seconds() * 1000)
+
+
+def share_of(worker: str, workers: Sequence[str], partitions: int) -> int:
+    """How many partitions a worker is to run; the shares of all add up to `partitions` and differ by one at most.
+
+    A worker that is not among them takes a share as if it were. All who know the same workers come to the same shares.
+    """
+    everyone = sorted({*workers, worker})
+    each, left = divmod(partitions, len(everyone))
+    return each + (everyone.index(worker) < left)
 
 
 class RunnerHost:

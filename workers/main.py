@@ -5,14 +5,11 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
-from typing import Any
-
-from redis.exceptions import ResponseError
+from typing import Any, NamedTuple
 
 from ingest.commands.handler import CommandHandler
 from ingest.errors import InvalidSetting, MnemologError
@@ -27,7 +24,6 @@ from ingest.log.keys import LEASE_TTL, WORKERS
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of
 from ingest.platform.connections import Client, connect, once_reachable
-from ingest.platform.memory_limit import is_out_of_memory
 from ingest.platform.settings import Settings
 from ingest.platform.tasks import end
 from ingest.platform.tuning import tune_interpreter
@@ -38,36 +34,32 @@ from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
 from projections.folds.fold import Changes
 from projections.health.lag import wait_projected
-from projections.maintenance.backup.target import Target, target_of
+from projections.maintenance.backup.target import target_of
 from projections.maintenance.rebuilds.store import Rebuilds
 from projections.operations import Condensing, Current, Forgetting
 from projections.queries.documents import DocumentReader
 from projections.search.work_folder import work_folder
-from workers.document_vectors import DocumentVectors
 from workers.host import RunnerHost
 from workers.jobs.archive import ArchiveJob
 from workers.jobs.backup import BackupJob
-from workers.jobs.embed import EmbeddingQueue
-from workers.jobs.embeddings import EmbeddingRebuild
+from workers.jobs.embed import DocumentVectors, EmbeddingQueue, EmbedJob
 from workers.jobs.enrich import EnrichJob
 from workers.jobs.forget import ForgetJob
 from workers.jobs.purge import Purge
-from workers.jobs.rebuilds import RebuildJob
+from workers.jobs.rebuild import RebuildJob
+from workers.jobs.rebuild_embeddings import EmbeddingRebuild
 from workers.jobs.reconcile import ReconcileJob
 from workers.jobs.retire import RetireJob
 from workers.jobs.snapshot import SnapshotJob
 from workers.jobs.upkeep import Condense, Upkeep
 from workers.queue import Job, JobQueue, build_worker, run_worker
+from workers.schedule import queue_embedding, queue_periodically, queue_rebuilding
 
 logger = logging.getLogger(__name__)
 
-EMBED_SLICE_S = 20.0
 REBUILD_SLICE_S = 20.0
-REBUILD_LOOK_S = 1.0
-"""Between two looks for a rebuild that was ordered, or that a worker left."""
 EMBEDDING_NICENESS = 19
 """Embedding takes the processor time that nobody else wants: writes and text search come first."""
-EMBED_AT_LEAST_EVERY_S = 5.0
 UPKEEP_EVERY_S = 60.0
 ARCHIVE_EVERY_S = 600.0
 """At most: to see whether a segment's worth is there costs reading what waits, up to 8 MiB a partition."""
@@ -75,6 +67,7 @@ WAIT_S = 30.0
 """How long a job waits for what it wrote to be projected."""
 EMBEDDING_WAITS = 20
 """Tenths of a second, before each batch of texts, while events wait to be projected."""
+SNAPSHOT_AT_SECONDS = frozenset({15, 45})
 
 
 class WorkerProcess:
@@ -85,8 +78,8 @@ class WorkerProcess:
             raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
         check_llm(settings.llm, settings.llm_key or "", settings.llm_daily_tokens)
         self._settings, self._redis_url, self._jobs_url = settings, settings.redis_url, settings.jobs_url
-        self._id = self._taking_jobs = str(new_event_id())
-        self._embedding_wanted = asyncio.Event()
+        self._id = self._arq_worker_id = str(new_event_id())
+        self._documents_changed = asyncio.Event()
         # before an embedder may tell the library that both use to stay offline
         self._backups = target_of(settings.backup_target, settings.hf_token or "") if settings.backup_target else None
 
@@ -103,19 +96,27 @@ class WorkerProcess:
             stack.push_async_callback(queue.aclose)
             embedders = LiveEmbedder(redis, partial(_build_embedder, settings), settings.named_embedders)
             await once_reachable(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
-            rebuilds = Rebuilds(redis)
             host = RunnerHost(redis, blocking, log, self._id, self._applied)
-            jobs = {
-                **self._jobs(redis, log, rebuilds, embedders, host, stack),
-                **self._later_jobs(redis, log, embedders, stack),
-            }
+            rebuilds = Rebuilds(redis)
+            at_hand = _AtHand(settings, redis, log, embedders, stack)
+            vectors, snapshots = _vectors(at_hand), _snapshots(at_hand)
+            rebuilding = self._rebuilding(at_hand, rebuilds, vectors, snapshots, host)
+            go_first = partial(_let_projecting_go_first, host)
+            jobs = [
+                Job("embed", EmbedJob(EmbeddingQueue(redis, embedders, vectors), go_first).run),
+                Job("snapshot", snapshots.run),
+                Job("scheduled-snapshot", snapshots.run, at_seconds=SNAPSHOT_AT_SECONDS),
+                Job("rebuild", partial(rebuilding.run, REBUILD_SLICE_S)),
+                *self._maintenance_jobs(at_hand, snapshots, rebuilding),
+            ]
             tasks = [
                 asyncio.create_task(run_worker(partial(self._build_worker, jobs))),
-                asyncio.create_task(self._ask_for_embedding(queue, host)),
-                asyncio.create_task(self._ask_for_rebuilding(queue, rebuilds)),
+                asyncio.create_task(queue_embedding(queue, host, self._documents_changed, lambda: self._arq_worker_id)),
+                asyncio.create_task(queue_rebuilding(queue, rebuilds, rebuilding, self._id)),
                 *(
-                    asyncio.create_task(self._ask_every(queue, name, seconds))
-                    for name, seconds in self._periods(jobs).items()
+                    asyncio.create_task(queue_periodically(queue, job, job.period_s))
+                    for job in jobs
+                    if job.period_s is not None
                 ),
             ]
             tune_interpreter()
@@ -126,87 +127,40 @@ class WorkerProcess:
             await end(*tasks)
         logger.info("worker %s has stopped", self._id)
 
-    def _build_worker(self, jobs: dict[str, Any]) -> Any:
+    def _build_worker(self, jobs: list[Job]) -> Any:
         """An arq worker for the jobs. Redis may have kept that the one before it is still at an embedding job, for
         minutes; those of this one go by another id."""
-        self._taking_jobs = str(new_event_id())
-        return build_worker(self._jobs_url, jobs, self._crons(jobs))
+        self._arq_worker_id = str(new_event_id())
+        return build_worker(self._jobs_url, jobs)
 
     def _applied(self, partition: int, changes: Changes) -> None:
         if changes.documents:
-            self._embedding_wanted.set()
+            self._documents_changed.set()
 
-    def _jobs(
-        self,
-        redis: Client,
-        log: RedisLog,
-        rebuilds: Rebuilds,
-        embedders: LiveEmbedder,
-        host: RunnerHost,
-        stack: AsyncExitStack,
-    ) -> dict[str, Any]:
-        settings = self._settings
-        threads = max(1, min(4, (os.cpu_count() or 1) - 1))  # one processor stays free of it
-        executor = ThreadPoolExecutor(threads, "embedding", initializer=_be_nice)
-        stack.callback(executor.shutdown, wait=False, cancel_futures=True)
-        cached = max(timedelta(seconds=1), timedelta(days=settings.embedding_cache_days))
-        vectors = DocumentVectors(redis, executor, threads, cached)
-        waiting = EmbeddingQueue(redis, embedders, vectors)
-        work = work_folder(settings.cache_dir / "snapshots")
-        snapshots = self._snapshots = SnapshotJob(
-            redis, settings.partitions, settings.snapshots, work, embedders, settings.snapshot_every
-        )
-        stack.push_async_callback(snapshots.aclose)
+    def _rebuilding(
+        self, at_hand: "_AtHand", rebuilds: Rebuilds, vectors: DocumentVectors, snapshots: SnapshotJob, host: RunnerHost
+    ) -> RebuildJob:
+        settings, redis = at_hand.settings, at_hand.redis
         embeddings = EmbeddingRebuild(
-            redis, settings.partitions, embedders, vectors, snapshots, settings.snapshots,
+            redis, settings.partitions, at_hand.embedders, vectors, snapshots, settings.snapshots,
             work_folder(settings.cache_dir / "embeddings"), partial(_let_projecting_go_first, host),
         )  # fmt: skip
         keep = timedelta(seconds=settings.rebuild_keep)
-        rebuilding = self._rebuilding = RebuildJob(redis, log, rebuilds, keep, embeddings, self._id)
-        stack.push_async_callback(rebuilding.aclose)
+        rebuilding = RebuildJob(redis, at_hand.log, rebuilds, keep, embeddings, self._id)
+        at_hand.stack.push_async_callback(rebuilding.aclose)
+        return rebuilding
 
-        async def embed(ctx: dict[Any, Any], partitions: list[int]) -> int:
-            until, done = asyncio.get_running_loop().time() + EMBED_SLICE_S, 0
-            while asyncio.get_running_loop().time() < until:
-                await _let_projecting_go_first(host)
-                try:
-                    embedded = await waiting.work(partitions)
-                except ResponseError as error:
-                    if not is_out_of_memory(error):
-                        raise
-                    logger.warning("texts wait for their vectors: the log's server is at its maxmemory")
-                    await asyncio.sleep(EMBED_AT_LEAST_EVERY_S)
-                    break
-                done += embedded
-                if not embedded:
-                    break
-            return done
-
-        async def snapshot(ctx: dict[Any, Any], force: bool = False) -> str | None:
-            manifest = await snapshots.run(force=force)
-            return manifest.name if manifest else None
-
-        async def go_on_rebuilding(ctx: dict[Any, Any]) -> None:
-            await rebuilding.run(REBUILD_SLICE_S)
-
-        return {
-            "embed": embed,
-            "snapshot": snapshot,
-            "rebuild": go_on_rebuilding,
-        }
-
-    def _later_jobs(
-        self, redis: Client, log: RedisLog, embedders: LiveEmbedder, stack: AsyncExitStack
-    ) -> dict[str, Any]:
-        """What time alone brings about, what is condensed, what is forgotten."""
-        settings, partitions = self._settings, self._settings.partitions
+    def _maintenance_jobs(self, at_hand: "_AtHand", snapshots: SnapshotJob, rebuilding: RebuildJob) -> list[Job]:
+        """Scheduled maintenance: expiring, condensing, forgetting, checking, archiving, backing up."""
+        settings, redis, log = at_hand.settings, at_hand.redis, at_hand.log
         appends = GroupCommit(log)
-        stack.push_async_callback(appends.aclose)
+        at_hand.stack.push_async_callback(appends.aclose)
         wait = partial(wait_projected, redis, timeout_s=WAIT_S)
-        current = Current(CommandHandler(appends, partitions), DocumentReader(redis, partitions), log, wait)
-        assistant = build_assistant(
-            settings.llm, settings.llm_key or "", parse_daily_tokens(settings.llm_daily_tokens), redis
+        current = Current(
+            CommandHandler(appends, settings.partitions), DocumentReader(redis, settings.partitions), log, wait
         )
+        daily_tokens = parse_daily_tokens(settings.llm_daily_tokens)
+        assistant = build_assistant(settings.llm, settings.llm_key or "", daily_tokens, redis)
         condense = Condense(settings.condense_threshold, settings.condense_batch)
         upkeep = Upkeep(
             current,
@@ -215,162 +169,90 @@ class WorkerProcess:
             idle_after=timedelta(minutes=settings.session_idle_minutes),
             condense=condense if settings.condense_threshold else None,
         )
-        archive = (
-            ArchiveJob(redis, log, after=timedelta(seconds=settings.archive_after))
-            if isinstance(log, ArchivedLog)
-            else None
-        )
+        archive = _archive(at_hand)
         purge = Purge(
-            redis,
-            partitions,
-            embedders,
-            self._snapshots,
-            settings.snapshots,
-            work_folder(settings.cache_dir / "probes"),
-            self._rebuilding,
-            archive=archive,
-        )
-        forget = ForgetJob(redis, current, purge, wait)
-
-        async def keep_up(ctx: dict[Any, Any]) -> dict[str, int]:
-            return await upkeep.run()
-
-        async def condense_memories(ctx: dict[Any, Any]) -> int:
-            return await upkeep.condense()
-
-        async def purge_forgotten(ctx: dict[Any, Any], force: bool = False) -> bool:
-            if not force and not await purge.wanted():
-                return False
-            await purge.run()
-            return True
-
-        async def forget_subjects(ctx: dict[Any, Any]) -> int:
-            return await forget.run()
-
-        reconciliation = ReconcileJob(redis, log, settings.snapshots, embedders)
-
-        async def reconcile(ctx: dict[Any, Any], force: bool = False) -> bool:
-            return await reconciliation.run(force=force) is not None  # the next minute's goes on with what is left
-
-        jobs: dict[str, Any] = {
-            "reconcile": reconcile,
-            "upkeep": keep_up,
-            "condense": condense_memories,
-            "purge": purge_forgotten,
-            "forget": forget_subjects,
-        }
-        if settings.retain_sessions_days is not None:
-            retain = timedelta(days=settings.retain_sessions_days)
-            retiring = RetireJob(redis, current, embedders, retain)
-
-            async def retire(ctx: dict[Any, Any]) -> int:
-                return await retiring.run()
-
-            jobs["retire"] = retire
+            redis, settings.partitions, at_hand.embedders, snapshots, settings.snapshots,
+            work_folder(settings.cache_dir / "probes"), rebuilding, archive=archive,
+        )  # fmt: skip
+        reconciling = ReconcileJob(redis, log, settings.snapshots, at_hand.embedders)
+        jobs = [
+            Job("upkeep", upkeep.run, UPKEEP_EVERY_S),
+            Job("condense", upkeep.condense, settings.condense_every),
+            Job("purge", purge.run_if_wanted, settings.purge_every),
+            Job("forget", ForgetJob(redis, current, purge, wait).run, UPKEEP_EVERY_S),
+            # the next minute's goes on with what is left
+            Job("reconcile", reconciling.run, UPKEEP_EVERY_S),
+        ]
+        if (days := settings.retain_sessions_days) is not None:
+            retiring = RetireJob(redis, current, at_hand.embedders, timedelta(days=days))
+            jobs.append(Job("retire", retiring.run, _retiring_every_s(days)))
         if assistant is not None:
-            stack.push_async_callback(assistant.aclose)
-            enrichment = EnrichJob(redis, log, assistant, partial(_append, log), range(partitions))
-
-            async def enrich(ctx: dict[Any, Any]) -> int:
-                return (await enrichment.run()).compressed
-
-            jobs["enrich"] = enrich
+            at_hand.stack.push_async_callback(assistant.aclose)
+            enrichment = EnrichJob(redis, log, assistant, partial(_append, log), range(settings.partitions))
+            jobs.append(Job("enrich", enrichment.run, UPKEEP_EVERY_S))
         if archive is not None:
+            archive_every_s = max(1.0, min(ARCHIVE_EVERY_S, settings.archive_after / 6))
+            jobs.append(Job("archive", partial(_seal_and_trim, archive), archive_every_s))
+        return [*jobs, *self._backup_jobs(at_hand)]
 
-            async def seal_and_trim(ctx: dict[Any, Any]) -> int:
-                try:
-                    return (await archive.run()).trimmed
-                except MnemologError as error:
-                    logger.warning("nothing is archived: %s", error)
-                    return 0
-
-            jobs["archive"] = seal_and_trim
-        if self._backups is not None:
-            jobs["backup"] = self._backup_job(redis, log, self._backups, stack)
-        return jobs
-
-    def _backup_job(self, redis: Client, log: RedisLog, target: Target, stack: AsyncExitStack) -> Job:
-        settings = self._settings
+    def _backup_jobs(self, at_hand: "_AtHand") -> list[Job]:
+        """The one that backs up; none without a target."""
+        if self._backups is None:
+            return []
+        settings = at_hand.settings
         backup = BackupJob(
-            redis, log, target, work_folder(settings.cache_dir / "backups"),
+            at_hand.redis, at_hand.log, self._backups, work_folder(settings.cache_dir / "backups"),
             every=timedelta(seconds=settings.backup_every), keep=settings.backup_keep,
         )  # fmt: skip
-        stack.push_async_callback(backup.aclose)
-
-        async def back_up(ctx: dict[Any, Any]) -> bool:
-            return await backup.start_or_go_on()
-
-        return back_up
-
-    def _periods(self, jobs: Collection[str]) -> dict[str, float]:
-        """Seconds between two runs of the jobs that are asked for again and again, from the start on."""
-        settings = self._settings
-        wanted = {
-            "upkeep": UPKEEP_EVERY_S,
-            "condense": settings.condense_every,
-            "purge": settings.purge_every,
-            "forget": UPKEEP_EVERY_S,
-            "reconcile": UPKEEP_EVERY_S,
-            "enrich": UPKEEP_EVERY_S,
-            "archive": max(1.0, min(ARCHIVE_EVERY_S, settings.archive_after / 6)),
-            "retire": _retiring_every_s(settings.retain_sessions_days),
-            "backup": min(UPKEEP_EVERY_S, settings.backup_every),
-        }
-        return {name: seconds for name, seconds in wanted.items() if name in jobs}
-
-    async def _ask_every(self, queue: JobQueue, name: str, seconds: float) -> None:
-        """Queue a job now and again; one that is waiting or running, of any worker, is not queued twice."""
-        while True:
-            try:
-                await queue.enqueue(name, job_id=name)
-            except Exception as error:  # Redis is away or starting; asked for again later
-                logger.warning("%s was not asked for: %s", name, error)
-            await asyncio.sleep(seconds)
-
-    async def _ask_for_rebuilding(self, queue: JobQueue, rebuilds: Rebuilds) -> None:
-        """Queue this worker's part in a rebuild while there is one; each worker has a job of its own to share it."""
-        while True:
-            try:
-                if await rebuilds.wanted():
-                    await queue.enqueue("rebuild", job_id=f"rebuild:{self._id}")
-                else:
-                    await self._rebuilding.rest()
-            except Exception as error:  # Redis is away or starting; looked again later
-                logger.warning("rebuilds were not looked for: %s", error)
-            await asyncio.sleep(REBUILD_LOOK_S)
-
-    def _crons(self, jobs: dict[str, Any]) -> list[tuple[Any, str, set[int]]]:
-        async def scheduled_snapshot(ctx: dict[Any, Any]) -> str | None:
-            return await jobs["snapshot"](ctx)
-
-        return [(scheduled_snapshot, "scheduled-snapshot", {15, 45})]
-
-    async def _ask_for_embedding(self, queue: JobQueue, host: RunnerHost) -> None:
-        """Keep one embedding job queued or running while there may be something to embed.
-
-        A job that runs may have seen the queues empty just before; asking again until a new one is accepted makes sure
-        that one starts after the last change.
-        """
-        while True:
-            try:
-                async with asyncio.timeout(EMBED_AT_LEAST_EVERY_S):
-                    await self._embedding_wanted.wait()
-            except TimeoutError:
-                pass  # nothing new: look all the same, for what an earlier worker left
-            self._embedding_wanted.clear()
-            try:
-                if not await queue.enqueue("embed", host.leased, job_id=f"embed:{self._taking_jobs}"):
-                    self._embedding_wanted.set()
-                    await asyncio.sleep(0.1)
-            except Exception as error:  # Redis is away or starting: the event is set again, nothing is lost
-                logger.warning("embedding was not asked for: %s", error)
-                self._embedding_wanted.set()
-                await asyncio.sleep(1.0)
+        at_hand.stack.push_async_callback(backup.aclose)
+        return [Job("backup", backup.start_or_go_on, min(UPKEEP_EVERY_S, settings.backup_every))]
 
 
-def _retiring_every_s(days: float | None) -> float:
+class _AtHand(NamedTuple):
+    """What jobs are made of; `stack` closes them."""
+
+    settings: Settings
+    redis: Client
+    log: RedisLog
+    embedders: LiveEmbedder
+    stack: AsyncExitStack
+
+
+def _vectors(at_hand: _AtHand) -> DocumentVectors:
+    threads = max(1, min(4, (os.cpu_count() or 1) - 1))  # one processor stays free of it
+    executor = ThreadPoolExecutor(threads, "embedding", initializer=_lower_priority)
+    at_hand.stack.callback(executor.shutdown, wait=False, cancel_futures=True)
+    cached = max(timedelta(seconds=1), timedelta(days=at_hand.settings.embedding_cache_days))
+    return DocumentVectors(at_hand.redis, executor, threads, cached)
+
+
+def _snapshots(at_hand: _AtHand) -> SnapshotJob:
+    settings = at_hand.settings
+    work = work_folder(settings.cache_dir / "snapshots")
+    snapshots = SnapshotJob(
+        at_hand.redis, settings.partitions, settings.snapshots, work, at_hand.embedders, settings.snapshot_every
+    )
+    at_hand.stack.push_async_callback(snapshots.aclose)
+    return snapshots
+
+
+def _archive(at_hand: _AtHand) -> ArchiveJob | None:
+    """None for a log without an archive."""
+    if not isinstance(at_hand.log, ArchivedLog):
+        return None
+    return ArchiveJob(at_hand.redis, at_hand.log, after=timedelta(seconds=at_hand.settings.archive_after))
+
+
+async def _seal_and_trim(archive: ArchiveJob) -> None:
+    try:
+        await archive.run()
+    except MnemologError as error:
+        logger.warning("nothing is archived: %s", error)
+
+
+def _retiring_every_s(days: float) -> float:
     """A minute; less where sessions are kept for less, as in a test."""
-    return UPKEEP_EVERY_S if days is None else min(UPKEEP_EVERY_S, max(1.0, days * 86_400 / 4))
+    return min(UPKEEP_EVERY_S, max(1.0, days * 86_400 / 4))
 
 
 async def _append(log: RedisLog, partition: int, event: Event) -> None:
@@ -391,7 +273,7 @@ async def _let_projecting_go_first(host: RunnerHost) -> None:
         await asyncio.sleep(0.1)
 
 
-def _be_nice() -> None:
+def _lower_priority() -> None:
     try:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), EMBEDDING_NICENESS)
     except (AttributeError, OSError) as error:

@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from types import CoroutineType
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import msgspec
 from arq import ArqRedis, Worker, create_pool, cron
@@ -26,7 +26,19 @@ JOB_TIMEOUT_S = 300
 _encode = msgspec.msgpack.Encoder(enc_hook=repr).encode
 _decode = msgspec.msgpack.decode
 
-Job: TypeAlias = "Callable[..., CoroutineType[Any, Any, Any]]"
+
+@dataclass(frozen=True)
+class Job:
+    """Work that any worker may be given by name; `run` takes the arguments that it was queued with.
+
+    It is queued every `period_s` seconds from the start on, or runs at the given seconds of each minute; with neither,
+    only what asks for it queues it.
+    """
+
+    name: str
+    run: Callable[..., Awaitable[object]]
+    period_s: float | None = None
+    at_seconds: frozenset[int] = frozenset()
 
 
 class _Transaction(ServerPipeline):
@@ -98,21 +110,26 @@ class JobQueue:
         await self._pool.aclose(close_connection_pool=True)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def build_worker(redis_url: str, jobs: dict[str, Job], every: Sequence[tuple[Job, str, set[int]]]) -> Worker:
-    """An arq worker for the jobs by name. `every` holds jobs run at the given seconds of each minute, one at a time.
+def build_worker(redis_url: str, jobs: Sequence[Job]) -> Worker:
+    """An arq worker for the jobs; those with `at_seconds` run one at a time.
 
     It installs no signal handlers: the process that runs it decides when to stop.
     """
-    crons = [
-        cron(job, name=name, second=seconds, unique=True, job_id=name, timeout=JOB_TIMEOUT_S)
-        for job, name, seconds in every
-    ]
     return _Worker(
         redis_url,
         functions=[
-            func(job, name=name, keep_result=0, timeout=JOB_TIMEOUT_S, max_tries=5) for name, job in jobs.items()
+            func(_without_context(job), name=job.name, keep_result=0, timeout=JOB_TIMEOUT_S, max_tries=5)
+            for job in jobs
+            if not job.at_seconds
         ],
-        cron_jobs=crons,
+        cron_jobs=[
+            cron(
+                _without_context(job), name=job.name, second=set(job.at_seconds), unique=True, job_id=job.name,
+                timeout=JOB_TIMEOUT_S,
+            )
+            for job in jobs
+            if job.at_seconds
+        ],
         queue_name=QUEUE,
         poll_delay=POLL_S,
         max_jobs=8,
@@ -122,7 +139,16 @@ def build_worker(redis_url: str, jobs: dict[str, Job], every: Sequence[tuple[Job
         job_deserializer=_decode,
         health_check_interval=30,
         log_results=False,
-    )
+    )  # fmt: skip
+
+
+def _without_context(job: Job) -> Any:
+    """The function as arq calls it: with a context first, which no job of ours needs."""
+
+    async def run(_: dict[Any, Any], *args: Any) -> object:
+        return await job.run(*args)
+
+    return run
 
 
 async def run_worker(build: Callable[[], Worker]) -> None:

@@ -16,7 +16,7 @@ from ingest.log.event_log import EventLog, Stored, entry_at
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
 from ingest.platform.clock import Clock, system_clock
-from ingest.platform.connections import Client, Transaction
+from ingest.platform.connections import Client, Transaction, past_memory_limit
 from projections.folds.fold import Changes
 from projections.maintenance.dead_letters import (
     DeadLetter,
@@ -29,7 +29,6 @@ from projections.maintenance.dead_letters import (
 )
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
-from workers.attempts import Attempts
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +43,31 @@ class MissingEntry(MnemologError):
     """The log has nothing at the position any more."""
 
     code = "missing_entry"
+
+
+class Attempts:
+    """How often the events of one partition were tried; by one worker.
+
+    A try is counted across crashes and before it begins, because it may end the worker. One that was broken off because
+    the log's server was away or had no memory says nothing about the event: it goes on when the server answers again,
+    and is not counted a second time.
+    """
+
+    def __init__(self, redis: Client, keys: PartitionKeys) -> None:
+        self._redis, self._key = redis, keys.attempts
+        self._begun: dict[str, int] = {}
+
+    async def begin(self, position: str) -> int:
+        """Begin a try, or go on with one that was broken off; returns which it is, from 1 up."""
+        if position not in self._begun:
+            async with past_memory_limit(self._redis) as pipe:
+                pipe.hincrby(self._key, position, 1)
+                (self._begun[position],) = await pipe.execute()
+        return self._begun[position]
+
+    def end(self, position: str) -> None:
+        """The try is over, however it ended."""
+        self._begun.pop(position, None)
 
 
 async def redrive(

@@ -24,8 +24,7 @@ from projections.folds.fold import Changes
 from projections.maintenance.dead_letters import letter_of, places_between, queue_count, queue_letter
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore, acknowledge
-from workers.attempts import Attempts
-from workers.redriving import REDRIVES, redrive
+from workers.redriving import REDRIVES, Attempts, redrive
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from one_partition import KEYS, PARTITION, POISON, Fold, Log, running
 from rebuilding import rebuild
 from waiting import wait_until
 
-import workers.jobs.rebuild
+import workers.generations
 import workers.redriving
 import workers.runner
 from ingest.embedded.valkey import EmbeddedValkey
@@ -44,7 +44,7 @@ from projections.maintenance.replaying import replay
 from projections.operations import DeadLetterOperations
 from projections.queries.dead_letters import DeadLetters, Place, Selection
 from projections.queries.documents import DocumentReader
-from workers.jobs.rebuild import fill
+from workers.generations import fill
 from workers.runner import PartitionRunner
 
 ADA, STRANGER = Reader(TENANT, "ada"), Reader("elsewhere", "ada")
@@ -103,7 +103,7 @@ async def log(redis: Client, monkeypatch: pytest.MonkeyPatch) -> Letters:
 def fold(monkeypatch: pytest.MonkeyPatch) -> Fold:
     """A fold that does not like POISON until it is told to be well, in every place that folds."""
     faulty = Fold()
-    for module in (workers.runner, workers.redriving, workers.jobs.rebuild):
+    for module in (workers.runner, workers.redriving, workers.generations):
         monkeypatch.setattr(module, "project", faulty)
     monkeypatch.setattr(workers.runner, "FIRST_PAUSE_S", 0.001)
     return faulty

@@ -39,10 +39,9 @@ from projections.search.filters import ordinals
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, Question
 from projections.search.service import OtherModel, ReplicaService
-from workers.document_vectors import DocumentVectors
-from workers.jobs import embeddings as embeddings_module
-from workers.jobs.embed import EmbeddingQueue
-from workers.jobs.rebuilds import RebuildJob
+from workers.jobs import rebuild_embeddings as embeddings_module
+from workers.jobs.embed import DocumentVectors, EmbeddingQueue
+from workers.jobs.rebuild import RebuildJob
 
 READER = Reader(TENANT, operator=True)
 MARK = "zqxvkmarker7 of the vault"

@@ -14,7 +14,7 @@ from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, past_memory_limit
 from ingest.platform.memory_limit import MOST_WORDS, portioned
 from tests.support.valkey_servers import TcpValkey
-from workers.attempts import Attempts
+from workers.redriving import Attempts
 
 
 @pytest.fixture

@@ -30,9 +30,9 @@ from projections.maintenance.rebuilds.rebuild import Rebuild, State
 from projections.search import service as service_module
 from projections.search.search import Filter, Question
 from projections.search.service import ReplicaService
-from workers.jobs import rebuild as one_partition
-from workers.jobs import rebuilds as rebuilds_module
-from workers.jobs.rebuilds import RebuildJob
+from workers import generations as one_partition
+from workers.jobs import rebuild as rebuilds_module
+from workers.jobs.rebuild import RebuildJob
 from workers.runner import PartitionRunner
 
 MARK = "zqxvkmarker7"

@@ -5,8 +5,7 @@ from concurrent.futures import Executor
 from ingest.platform.connections import Client
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import StandingEmbedder
-from workers.document_vectors import DocumentVectors
-from workers.jobs.embed import EmbeddingQueue
+from workers.jobs.embed import DocumentVectors, EmbeddingQueue
 
 
 def embedding_queue(redis: Client, embedder: Embedder, executor: Executor, threads: int = 1) -> EmbeddingQueue:

@@ -6,7 +6,7 @@ from ingest.log.event_log import EventLog
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
 from projections.maintenance.rebuilds.refeed import refeed, stale
-from workers.jobs.rebuild import fill, switch
+from workers.generations import fill, switch
 
 
 async def rebuild(redis: Client, log: EventLog, partition: int, slice_s: float) -> int | None:

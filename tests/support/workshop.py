@@ -43,13 +43,12 @@ from projections.operations import Condensing, Current, Forgetting
 from projections.queries.documents import DocumentReader
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
-from workers.document_vectors import DocumentVectors
 from workers.jobs.archive import ArchiveJob
-from workers.jobs.embed import EmbeddingQueue
-from workers.jobs.embeddings import EmbeddingRebuild
+from workers.jobs.embed import DocumentVectors, EmbeddingQueue
 from workers.jobs.forget import ForgetJob
 from workers.jobs.purge import Purge
-from workers.jobs.rebuilds import RebuildJob
+from workers.jobs.rebuild import RebuildJob
+from workers.jobs.rebuild_embeddings import EmbeddingRebuild
 from workers.jobs.retire import RetireJob
 from workers.jobs.snapshot import SnapshotJob
 from workers.jobs.upkeep import Condense, Upkeep

@@ -1,18 +1,139 @@
-"""arq job: turn queued documents into vectors, a batch at a time, what was kept on purpose first."""
+"""arq job: turn queued documents into vectors, a batch at a time, what was kept on purpose first.
 
-from collections.abc import Sequence
+Vectors come from the cache, else they are computed in threads and cached.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Executor
+from datetime import timedelta
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+from redis.exceptions import ResponseError
+
 from ingest.ids import DocumentId
-from ingest.log.keys import PartitionKeys
+from ingest.log.keys import EMBEDDING_CACHE_TTL, PartitionKeys, embedding
 from ingest.log.scripts import finish_embedding
 from ingest.platform.connections import Client
+from ingest.platform.memory_limit import is_out_of_memory
+from projections.documents.codec import decode, key_of, row_type
+from projections.documents.document import Document, Searched
+from projections.documents.searchable import searchable_text
+from projections.embedding.cache import cache_key, pack
+from projections.embedding.chunks import chunk
+from projections.embedding.embedder import Embedder
 from projections.embedding.live import Embedders
 from projections.store.feed import Vectors, encode_items
-from workers.document_vectors import DocumentVectors, Place
 
+logger = logging.getLogger(__name__)
+
+SLICE_S = 20.0
+LOOK_AGAIN_S = 5.0
+"""Queues are looked at this often, though nothing is known to be in them; and when the log's server was full."""
 BATCH = 64
 """Documents a round: short enough (about 0.2 s) that a memory never waits long behind observations."""
+MIN_PART = 8
+"""Texts not worth dividing further."""
+
+
+class Place(NamedTuple):
+    """Where a document is."""
+
+    partition: int
+    generation: int
+    id: DocumentId
+
+
+class DocumentVectors:
+    """Makes vectors of documents as they are now."""
+
+    def __init__(
+        self, redis: Client, executor: Executor, threads: int, cached: timedelta = EMBEDDING_CACHE_TTL
+    ) -> None:
+        """`executor` has `threads` threads; the texts are divided between them. Vectors are `cached` for so long."""
+        self._redis, self._executor, self._threads, self._cached = redis, executor, threads, cached
+
+    async def of(self, embedder: Embedder, places: Sequence[Place], cached: timedelta = timedelta(0)) -> list[bytes]:
+        """The vectors of each document, one a chunk, packed; nothing for one without text, or that has changed.
+
+        Their vectors are cached for at least `cached`.
+        """
+        documents = await self.documents(places)
+        chunks = [chunk(_text(document)) for document in documents]
+        texts = [text for texts in chunks for text in texts]
+        vectors = await self._vectors(embedder, texts, max(cached, self._cached))
+        gone = await self._gone(embedder, places, documents, chunks)
+        found, start = list[bytes](), 0
+        for place, texts in zip(places, chunks, strict=True):
+            rows = b"".join(vectors[start : start + len(texts)])
+            start += len(texts)
+            found.append(b"" if place.id in gone else rows)
+        return found
+
+    async def documents(self, places: Sequence[Place]) -> list[Document | None]:
+        """The documents as they are now; None for one that is not there."""
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for place in places:
+                key = key_of(PartitionKeys(place.partition).of_generation(place.generation), place.id)
+                pipe.hgetall(key) if row_type(place.id) else pipe.get(key)
+            stored = await pipe.execute()
+        return [decode(place.id, raw) for place, raw in zip(places, stored, strict=True)]
+
+    async def _gone(
+        self,
+        embedder: Embedder,
+        places: Sequence[Place],
+        documents: Sequence[Document | None],
+        chunks: Sequence[list[str]],
+    ) -> set[DocumentId]:
+        """Those whose text is not what it was: their vectors leave the cache again.
+
+        A purge has no later chance at what was cached after it; what is forgotten after this look, it finds cached.
+        """
+        now = await self.documents(places)
+        changed = [n for n, (was, found) in enumerate(zip(documents, now, strict=True)) if _text(was) != _text(found)]
+        keys = [embedding(cache_key(embedder.model, text)) for n in changed for text in chunks[n]]
+        if keys:
+            await self._redis.unlink(*keys)
+        return {places[n].id for n in changed}
+
+    async def _vectors(self, embedder: Embedder, texts: Sequence[str], cached: timedelta) -> list[bytes]:
+        """Packed vectors of the texts: from the cache, else computed and cached. No texts or no model: none."""
+        if not texts or not embedder.dimensions:
+            return []
+        keys = [embedding(cache_key(embedder.model, text)) for text in texts]
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for key in keys:
+                pipe.get(key)
+            vectors: list[bytes | None] = await pipe.execute()
+        missing = [n for n, vector in enumerate(vectors) if vector is None]
+        if missing:
+            computed = await self._embed(embedder, [texts[n] for n in missing])
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for n, row in zip(missing, computed, strict=True):
+                    vectors[n] = packed = pack(np.asarray(row, dtype=np.float32))
+                    pipe.set(keys[n], packed, ex=cached)
+                await pipe.execute()
+        return [vector for vector in vectors if vector is not None]
+
+    async def _embed(self, embedder: Embedder, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """One row a text, in order. Texts of like length go to the same thread, so that little is padding."""
+        loop = asyncio.get_running_loop()
+        by_length = sorted(range(len(texts)), key=lambda n: len(texts[n]))
+        size = max(MIN_PART, -(-len(texts) // self._threads))
+        parts = [by_length[start : start + size] for start in range(0, len(texts), size)]
+        found: dict[int, NDArray[np.float32]] = {}
+        work = [loop.run_in_executor(self._executor, embedder.embed, [texts[n] for n in part]) for part in parts]
+        for part, rows in zip(parts, await asyncio.gather(*work), strict=True):
+            found.update(zip(part, rows, strict=True))
+        return [found[n] for n in range(len(texts))]
+
+
+def _text(document: Document | None) -> str:
+    return searchable_text(document) if isinstance(document, Searched) else ""
 
 
 class _Queued(NamedTuple):
@@ -65,3 +186,28 @@ class EmbeddingQueue:
             for name, score in head
         ]
         return sorted(found, key=lambda entry: entry.score)[:BATCH]
+
+
+class EmbedJob:
+    """Embeds what is queued; `go_first` lets more urgent work of this process go first."""
+
+    def __init__(self, queue: EmbeddingQueue, go_first: Callable[[], Awaitable[None]]) -> None:
+        self._queue, self._go_first = queue, go_first
+
+    async def run(self, partitions: list[int]) -> int:
+        """Embed until the partitions' queues are empty or the slice is over; returns how many documents it took."""
+        until, done = asyncio.get_running_loop().time() + SLICE_S, 0
+        while asyncio.get_running_loop().time() < until:
+            await self._go_first()
+            try:
+                embedded = await self._queue.work(partitions)
+            except ResponseError as error:
+                if not is_out_of_memory(error):
+                    raise
+                logger.warning("texts wait for their vectors: the log's server is at its maxmemory")
+                await asyncio.sleep(LOOK_AGAIN_S)
+                break
+            done += embedded
+            if not embedded:
+                break
+        return done

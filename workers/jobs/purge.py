@@ -28,7 +28,7 @@ from projections.search.question import Question
 from projections.search.search import search
 from projections.search.snapshots import UnusableSnapshot
 from workers.jobs.archive import ArchiveJob
-from workers.jobs.rebuilds import RebuildJob
+from workers.jobs.rebuild import RebuildJob
 from workers.jobs.snapshot import SnapshotJob
 from workers.lease import lease
 
@@ -69,6 +69,13 @@ class Purge:
                 pipe.sismember(PartitionKeys(partition).purge, b"")
                 pipe.scard(PartitionKeys(partition).purging)
             return any(await pipe.execute())
+
+    async def run_if_wanted(self, force: bool = False) -> bool:
+        """Purge if something was forgotten since the last one, or `force` says so; whether it did."""
+        if not force and not await self.wanted():
+            return False
+        await self.run()
+        return True
 
     async def run(self) -> Removed:
         """Purge now; returns what went, and how many index replicas have reloaded.

@@ -43,7 +43,7 @@ class ReconcileJob:
         self._embedders, self._clock, self._slice_s = embedders, clock, slice_s
         self._id = str(new_event_id())
 
-    async def run(self, *, force: bool = False) -> Report | None:
+    async def run(self, force: bool = False) -> Report | None:
         """Go on with a run that is not over; else begin one, when a day is over or `force` says so.
 
         Returns how far it is; None when there was nothing to do, or another worker does it.

@@ -47,7 +47,7 @@ class SnapshotJob:
         self._tasks: set[asyncio.Task[Manifest | None]] = set()
         self._one_at_a_time = asyncio.Lock()  # they work in the same folder
 
-    async def run(self, *, force: bool = False, compact: bool = False) -> Manifest | None:
+    async def run(self, force: bool = False, *, compact: bool = False) -> Manifest | None:
         """Write a snapshot if the feeds have grown enough (or `force`); returns its manifest, else None.
 
         With `compact` in any case, without what was removed, as the only one left; then PURGED names it. A crash at any

@@ -24,10 +24,10 @@ from projections.search import comparing as comparing_module
 from projections.search import following as following_module
 from projections.search.reading import end_of_feed
 from projections.store.feed import Switched, read_entry
+from workers import generations as rebuild_module
+from workers.generations import clean_up, fill, switch
 from workers.host import RunnerHost
-from workers.jobs import rebuild as rebuild_module
 from workers.jobs.embed import EmbeddingQueue
-from workers.jobs.rebuild import clean_up, fill, switch
 
 
 @asynccontextmanager

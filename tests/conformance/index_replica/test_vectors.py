@@ -25,8 +25,7 @@ from projections.embedding.live import StandingEmbedder
 from projections.folds.fold import Change, Changes
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
-from workers.document_vectors import DocumentVectors
-from workers.jobs.embed import EmbeddingQueue
+from workers.jobs.embed import DocumentVectors, EmbeddingQueue
 
 
 async def queued(redis: Client, generation: int = 1) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.sharing import share_of
+from workers.host import share_of
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 16, 17, 1024])
@@ -17,6 +17,6 @@ def test_the_order_in_which_the_others_are_known_does_not_matter():
     assert share_of("b", ["c", "b", "a"], 16) == share_of("b", ["a", "b", "c"], 16)
 
 
-def test_who_is_not_known_yet_takes_its_share_all_the_same():
+def test_unlisted_worker_is_counted_in_its_own_share():
     assert share_of("c", ["a", "b"], 16) == 5
     assert share_of("a", [], 16) == 16

@@ -43,7 +43,7 @@ from projections.search.replica import IndexReplica
 from projections.search.search import Filter, Question, matches, search
 from projections.search.snapshots import FeedPosition, UnusableSnapshot
 from projections.store.feed import Vectors
-from workers.document_vectors import DocumentVectors, Place
+from workers.jobs.embed import DocumentVectors, Place
 from workers.jobs.snapshot import SnapshotJob
 from workers.lease import lease
 
