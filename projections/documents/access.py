@@ -73,7 +73,7 @@ def may_read(document: Any, reader: Reader) -> bool:
         return False
     if not isinstance(document, Memory) or document.visibility == "public":
         return True
-    return reader.agent_id != "" and reader.agent_id in audience_of(document)
+    return reader.agent_id != "" and reader.agent_id in document.audience
 
 
 def may_change(memory: Memory, actor: str) -> bool:
@@ -86,11 +86,3 @@ def may_forget(document: Any, reader: Reader) -> bool:
     if not isinstance(document, Memory) or document.visibility == "public" or reader.operator:
         return True
     return may_change(document, reader.agent_id)
-
-
-def audience_of(memory: Memory) -> list[str]:
-    """Who may read it, sorted; empty means everybody in the tenant."""
-    if memory.visibility == "public":
-        return []
-    readers = {memory.owner, memory.agent_id, *(memory.shared_with if memory.visibility == "shared" else ())}
-    return sorted(readers)

@@ -1,12 +1,15 @@
 """Actions: work items that agents share."""
 
+from typing import ClassVar
+
 from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
 from ingest.events.envelope import Recorded
 from ingest.ids import ACTION, DocumentId, document_id
 from ingest.log.partitions import project_route
-from projections.documents.frontier import is_dropped, is_finished
-from projections.documents.joined import joined, split
-from projections.documents.rows import Row
+from ingest.platform.clock import from_ms
+from projections.documents.frontier import WorkItem, is_dropped, is_finished
+from projections.documents.listings import by_position, in_user_listing, of_tenant
+from projections.documents.rows import Row, joined, split
 
 _OF_EDGE = "\x1e"
 
@@ -16,6 +19,8 @@ class Action(Row, index=True):
 
     Times are milliseconds since the epoch; `tags` and `edges` are joined texts (see `tag_list`, `edge_list`).
     """
+
+    PREFIX: ClassVar[str] = ACTION
 
     id: str = ""
     tenant: str = ""
@@ -52,6 +57,44 @@ class Action(Row, index=True):
     def is_open(self) -> bool:
         """Whether it still is to be done."""
         return not is_finished(self.status) and not is_dropped(self.status)
+
+    def listing_members(self) -> set[tuple[str, str]]:
+        """The `(listing, member)` pairs it stands for."""
+        member = by_position(self.position, self.id)
+        found = {(actions(self.tenant, self.project), member), *in_user_listing(self.tenant, self.user_id, member)}
+        if self.is_open:
+            found |= {(open_actions(self.tenant), member), (open_actions(self.tenant, self.project), member)}
+        return found
+
+
+def actions(tenant: str, project: str) -> str:
+    """Listing of a project's actions, in log order."""
+    return f"actions:{tenant}\0{project}"
+
+
+def open_actions(tenant: str, project: str | None = None) -> str:
+    """Listing of a tenant's or a project's actions that are still to be done, in log order."""
+    return of_tenant("open-actions", tenant, project)
+
+
+def work_item(action: Action) -> WorkItem:
+    """An action as the frontier weighs it."""
+    ends: dict[str, list[str]] = {}
+    for edge in action.edge_list:
+        ends.setdefault(edge.type, []).append(edge.target)
+    return WorkItem(
+        id=action.id,
+        title=action.title,
+        status=action.status,
+        priority=action.priority,
+        created_at=from_ms(action.created_ms),
+        assigned_to=action.assigned_to,
+        requires=ends.get("requires", []),
+        gated_by=ends.get("gated_by", []),
+        conflicts_with=ends.get("conflicts_with", []),
+        unlocks=ends.get("unlocks", []),
+        spawned_by=ends.get("spawned_by", []),
+    )
 
 
 def action_id(recorded: Recorded) -> DocumentId:

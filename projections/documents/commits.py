@@ -1,5 +1,7 @@
 """Commits: what version control knows of the sessions' work."""
 
+from typing import ClassVar
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -7,10 +9,13 @@ from ingest.events.envelope import Recorded
 from ingest.events.session import SessionCommitted
 from ingest.ids import COMMIT, DocumentId, content_id
 from ingest.log.partitions import project_route
+from projections.documents.listings import by_position, by_time, in_user_listing, of_tenant
 
 
 class Commit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One commit of one project. `linked_ms` is when it was first linked, in milliseconds since the epoch."""
+
+    LETTER: ClassVar[bytes] = b"c"
 
     id: DocumentId
     tenant: str
@@ -27,6 +32,26 @@ class Commit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     user_id: str = ""
     linked_ms: int
     position: str
+
+    def listing_members(self) -> set[tuple[str, str]]:
+        """The `(listing, member)` pairs it stands for."""
+        member = by_time(self.linked_ms, self.id)
+        return {
+            (commits(self.tenant), member),
+            (commits(self.tenant, self.project), member),
+            *((session_commits(self.tenant, one), member) for one in self.session_ids),
+            *in_user_listing(self.tenant, self.user_id, by_position(self.position, self.id)),
+        }
+
+
+def commits(tenant: str, project: str | None = None) -> str:
+    """Listing of a tenant's or a project's commits, by when they were linked."""
+    return of_tenant("commits", tenant, project)
+
+
+def session_commits(tenant: str, session_id: str) -> str:
+    """Listing of the commits made in sessions of that id, by when they were linked."""
+    return f"session-commits:{tenant}\0{session_id}"
 
 
 def commit_id(recorded: Recorded, said: SessionCommitted) -> DocumentId:

@@ -5,7 +5,7 @@ said: ids, positions, times, and the names of agents and users. The marks of the
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from msgspec import Struct
 
@@ -13,6 +13,7 @@ from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.events.session import SessionEnded, SessionStarted, SessionSummarised
 from ingest.ids import OBSERVATION, DocumentId
 from ingest.log.position import Position
+from projections.documents.listings import of_user
 
 LEDGER = "led"
 MARK = "evt"
@@ -54,6 +55,8 @@ class Ledger(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `agents` and `users`; `subjects` are the ids of the observations that marks of compressions are about.
     """
 
+    LETTER: ClassVar[bytes] = b"l"
+
     id: DocumentId
     session: DocumentId
     tenant: str
@@ -72,6 +75,18 @@ class Ledger(Struct, frozen=True, kw_only=True, omit_defaults=True):
     user: list[int] = []
     subjects: bytes = b""
     erased: list[int] = []
+
+    def listing_members(self) -> set[tuple[str, str]]:
+        """The `(listing, member)` pairs it stands for."""
+        if not self.names:
+            return set()
+        found = {(ledgers(self.tenant), str(self.id))}
+        return found | {(of_user(self.tenant, user), f"~|{self.id}") for user in self.users if user}
+
+
+def ledgers(tenant: str) -> str:
+    """Listing of a tenant's ledgers: of the sessions whose observations were retired."""
+    return f"ledgers:{tenant}"
 
 
 def ledger_id(session: str, part: int = 0) -> DocumentId:

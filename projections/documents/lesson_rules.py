@@ -1,9 +1,11 @@
-"""How sure a lesson is: the arithmetic of being told again, of fading, and of being dropped.
+"""How sure a lesson is (said again, faded, dropped), and which lessons apply when a tool is about to be used.
 
 Plain functions of their arguments, with agentmemory's formulas; the caller passes the time.
 """
 
 from datetime import UTC, datetime, timedelta
+
+from ingest.patterns import found_in
 
 WEEK = timedelta(weeks=1)
 REINFORCEMENT_GAIN = 0.1
@@ -14,6 +16,11 @@ DECAY_FLOOR = 0.05
 RETIRE_AT = 0.1
 DAILY_FADE = 0.01
 """How much a day without reinforcement adds to the divisor of a lesson's recall score."""
+SEVERITIES = ("critical", "warning", "info")
+"""Most urgent first."""
+PREVIEW_CHARS = 1_000
+"""As much of a tool's input as agent-memory's hooks send; a longer one is searched no further, so that
+all patterns of a project stay within the milliseconds a hook waits."""
 
 
 def strengthened(confidence: float) -> float:
@@ -53,3 +60,18 @@ def recall_score(confidence: float, relevance: float, age: timedelta) -> float:
     """Returns the rank of a lesson `age` after it was reinforced (else created), 3 decimals."""
     days = max(0.0, age / timedelta(days=1))
     return round(confidence * relevance / (1 + DAILY_FADE * days), 3)
+
+
+def matches(lesson_tool: str, lesson_pattern: str, tool_name: str, preview: str) -> bool:
+    """Whether a lesson is about this tool call: its tool is this one or unset, its pattern found or unset.
+
+    Tool names are compared case by case, patterns ignore case; a stored pattern that does not compile matches nothing.
+    """
+    if lesson_tool and lesson_tool != tool_name:
+        return False
+    return not lesson_pattern or found_in(lesson_pattern, preview[:PREVIEW_CHARS])
+
+
+def severity_rank(severity: str) -> int:
+    """The place of a severity among SEVERITIES, most urgent first; an unknown one comes last."""
+    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)

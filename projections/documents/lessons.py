@@ -1,6 +1,7 @@
 """Lessons: what was learned, stronger each time it is said, weaker with every week it is not."""
 
 from datetime import datetime
+from typing import ClassVar
 
 from ingest.events.envelope import Recorded
 from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
@@ -8,9 +9,19 @@ from ingest.ids import LESSON, DocumentId, content_id
 from ingest.lesson_fingerprint import fingerprint
 from ingest.log.partitions import project_route
 from ingest.platform.clock import from_ms, to_ms
-from projections.documents.joined import joined, split
-from projections.documents.lesson_rules import DECAY_RATE, decayed, is_retired, strengthened, weeks_since
-from projections.documents.rows import Row
+from projections.documents.index_entry import IndexEntry, index_terms, searchable
+from projections.documents.lesson_rules import (
+    DECAY_RATE,
+    SEVERITIES,
+    decayed,
+    fades_at,
+    is_retired,
+    severity_rank,
+    strengthened,
+    weeks_since,
+)
+from projections.documents.listings import by_position, by_time, derived, in_user_listing
+from projections.documents.rows import Row, joined, split
 
 LessonEvent = LessonRecorded | LessonReinforced | LessonRevised | LessonTriggered | LessonRetired
 
@@ -21,6 +32,8 @@ class Lesson(Row, index=True):
     `confidence` is as of `reinforced_ms`; `confidence_at` says what is left of it. A retired one is shown to nobody who
     does not ask for it by id, and said again it is new.
     """
+
+    PREFIX: ClassVar[str] = LESSON
 
     id: str = ""
     tenant: str = ""
@@ -61,6 +74,62 @@ class Lesson(Row, index=True):
     def confidence_at(self, now: datetime) -> float:
         """How sure it is at a time: decayed by the weeks since it was last said."""
         return decayed(self.confidence, DECAY_RATE, weeks_since(from_ms(self.reinforced_ms), now))
+
+    def listing_members(self) -> set[tuple[str, str]]:
+        """The `(listing, member)` pairs it stands for."""
+        member = by_position(self.position, self.id)
+        found = {
+            (lessons(self.tenant, self.project), member),
+            *((derived(source), self.id) for source in self.sources),
+            *in_user_listing(self.tenant, self.user_id, member),
+        }
+        if self.retired_ms or not self.active:
+            return found
+        if not self.reinforcements:
+            found.add(
+                (FADING, by_time(to_ms(fades_at(self.confidence, DECAY_RATE, from_ms(self.reinforced_ms))), self.id))
+            )
+        if self.severity or self.trigger_tool or self.trigger_pattern:
+            newest_first = f"{severity_rank(self.severity)}{10**14 - self.recorded_ms:014d}|{self.id}"
+            found.add((rules(self.tenant, self.project, self.trigger_tool), newest_first))
+        return found
+
+    def searchable_text(self) -> str:
+        """What it says, and when it applies."""
+        return searchable([self.title, self.content, self.context, *self.tag_list])
+
+    def index_entry(self) -> IndexEntry:
+        """What an index replica knows of it."""
+        return IndexEntry(
+            id=self.id,
+            kind="lesson",
+            terms=index_terms(self.searchable_text(), from_ms(self.occurred_ms)),
+            tenant=self.tenant,
+            project=self.project,
+            agent_id=self.agent_id,
+            user_id=self.user_id,
+            tags=self.tag_list,
+            occurred_ms=self.occurred_ms,
+            recorded_ms=self.recorded_ms,
+            retired_ms=self.retired_ms or (0 if self.active else self.updated_ms),
+            confidence=self.confidence,
+            types=[self.severity or SEVERITIES[-1]],
+            renewed_ms=self.reinforced_ms,
+        )
+
+
+FADING = "fading"
+"""Listing of a partition's lessons that nobody confirmed, by when they will have faded."""
+
+
+def lessons(tenant: str, project: str) -> str:
+    """Listing of a project's lessons, in the order they were first said."""
+    return f"lessons:{tenant}\0{project}"
+
+
+def rules(tenant: str, project: str, tool: str) -> str:
+    """Listing of a project's lessons for the use of a tool (any, when empty): by severity, then newest first."""
+    return f"rules:{tenant}\0{project}\0{tool}"
 
 
 def lesson_id(recorded: Recorded, said: LessonRecorded) -> DocumentId:

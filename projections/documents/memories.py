@@ -1,7 +1,8 @@
 """Memories: what was kept on purpose, in versions. A new memory that says nearly the same supersedes the old one."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
+from typing import ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,8 +20,12 @@ from ingest.events.memory import (
 from ingest.ids import MEMORY, DocumentId, document_id
 from ingest.log.partitions import project_route
 from ingest.log.position import Position
+from ingest.platform.clock import to_ms
 from projections.compression.data_urls import named
-from projections.search.similarity import SUPERSEDE_ABOVE, jaccard, signature
+from projections.condensing.memex import without_prefix
+from projections.documents.index_entry import IndexEntry, index_terms, searchable
+from projections.documents.listings import by_position, by_time, derived, in_user_listing, part_of
+from projections.search.similarity import SUPERSEDE_ABOVE, jaccard, keys_of, signature
 
 TITLE_CHARS = 80
 
@@ -30,6 +35,8 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `condensed` names the memories that this one was made of and stands for. `updated_at` moves with its visibility.
     """
+
+    LETTER: ClassVar[bytes] = b"m"
 
     id: DocumentId
     event_id: str
@@ -67,6 +74,98 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     recorded_at: datetime
     position: str
     source: str = "native"
+
+    @property
+    def audience(self) -> list[str]:
+        """Who may read it, sorted; empty means everybody in the tenant."""
+        if self.visibility == "public":
+            return []
+        return sorted({self.owner, self.agent_id, *(self.shared_with if self.visibility == "shared" else ())})
+
+    def listing_members(self) -> set[tuple[str, str]]:
+        """The `(listing, member)` pairs it stands for."""
+        member = by_position(self.position, self.id)
+        found = {
+            (memories(self.tenant, self.project), member),
+            *((derived(source), self.id) for source in self.derived_from),
+            *in_user_listing(self.tenant, self.user_id, member),
+        }
+        if not self.is_latest:
+            return found
+        if not self.keep_duplicates:
+            name = similar(self.tenant, self.project)
+            keys = keys_of(self.content)
+            found |= {(name, f"{key}|{keys.sketch:016x}|{self.id}") for key in keys.filed}
+        if self.memory_type == "episodic" and self.user_id:
+            found.add((EPISODIC, f"{episodic_pair(self.tenant, self.agent_id, self.user_id)}{member}"))
+        if self.forget_after:
+            found.add((EXPIRING, by_time(max(0, to_ms(self.forget_after)), self.id)))
+        return found
+
+    def searchable_text(self) -> str:
+        """What it says, without what a summary says of itself."""
+        content = without_prefix(self.content) if self.condensed else self.content
+        return searchable([content, *self.tags, *self.concepts, *self.files])
+
+    def index_entry(self) -> IndexEntry:
+        """What an index replica knows of it."""
+        return IndexEntry(
+            id=self.id,
+            kind="memory",
+            terms=index_terms(self.searchable_text(), self.occurred_at),
+            tenant=self.tenant,
+            project=self.project,
+            session_id=self.session_id,
+            agent_id=self.agent_id,
+            user_id=self.user_id,
+            tags=self.tags,
+            occurred_ms=to_ms(self.occurred_at),
+            recorded_ms=to_ms(self.recorded_at),
+            retired_ms=to_ms(self.superseded_at) if self.superseded_at else 0,
+            expires_ms=to_ms(self.forget_after) if self.forget_after else 0,
+            importance=float(self.importance),
+            audience=self.audience,
+            types=[self.memory_type, self.purpose],
+            files=list(self.files),
+            concepts=self.concepts,
+            visibility=self.visibility,
+        )
+
+
+EPISODIC = "episodic"
+"""Listing of a partition's current episodic memories about users: by tenant, agent and user, then in log order."""
+EXPIRING = "expiring"
+"""Listing of a partition's memories that are to be forgotten at a time, by that time."""
+
+
+def episodic_pair(tenant: str, agent: str, user: str) -> str:
+    """What members of EPISODIC about one agent and user begin with."""
+    return f"{tenant}\0{agent}\0{user}\0"
+
+
+def memories(tenant: str, project: str) -> str:
+    """Listing of a project's memories, in log order."""
+    return f"memories:{tenant}\0{project}"
+
+
+def similar(tenant: str, project: str) -> str:
+    """Listing of a project's current memories under the keys by which those that say nearly the same are found.
+
+    Members are `<key>|<sketch>|<id>`.
+    """
+    return f"similar:{tenant}\0{project}"
+
+
+def probe_listings(memory: Memory) -> list[str]:
+    """The parts of listings in which every memory similar enough to be superseded by this one is found."""
+    name = similar(memory.tenant, memory.project)
+    return [part_of(name, f"{key}|") for key in keys_of(memory.content).probe]
+
+
+def resembling(content: str) -> Callable[[str], bool]:
+    """Tells whether what a member of `similar` names may say nearly the same as a text; judged by its sketch."""
+    may_match = keys_of(content).matching()
+    return lambda member: may_match(int(member.split("|", 2)[1], 16))
 
 
 def memory_id(recorded: Recorded) -> DocumentId:

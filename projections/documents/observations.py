@@ -1,7 +1,7 @@
 """Observations: what was reported, beside its synthetic compression."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,7 +10,10 @@ from ingest.events.envelope import Recorded
 from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.ids import OBSERVATION, DocumentId, document_id
 from ingest.log.partitions import session_route
+from ingest.platform.clock import to_ms
 from projections.compression.compression import compress
+from projections.documents.index_entry import IndexEntry, index_terms, searchable, texts_in
+from projections.documents.listings import by_position, in_user_listing
 
 IMPORTANT = 5
 """Importance from which an observation is told of, in contexts and profiles."""
@@ -20,6 +23,8 @@ BY_A_MODEL = 0.7
 
 class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One observation. `position` orders it within its session; `model` is what compressed it, empty for the rules."""
+
+    LETTER: ClassVar[bytes] = b"o"
 
     id: DocumentId
     event_id: str
@@ -47,6 +52,49 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     source: str = "native"
     model: str = ""
     prompt_version: str = ""
+
+    def listing_members(self) -> set[tuple[str, str]]:
+        """The `(listing, member)` pairs it stands for."""
+        member = by_position(self.position, self.id)
+        time = f"{max(0, to_ms(self.occurred_at)):014d}|{member}"
+        return {
+            (session_observations(self.session), member),
+            (timeline(self.tenant, self.project), time),
+            *in_user_listing(self.tenant, self.user_id, member),
+        }
+
+    def searchable_text(self) -> str:
+        """What was said and reported; what was made of it repeats that."""
+        return searchable([self.content, *(texts_in(self.data) if self.data else ())])
+
+    def index_entry(self) -> IndexEntry:
+        """What an index replica knows of it."""
+        return IndexEntry(
+            id=self.id,
+            kind="observation",
+            terms=index_terms(self.searchable_text(), self.occurred_at),
+            episode=self.session,
+            tenant=self.tenant,
+            project=self.project,
+            session_id=self.session_id,
+            agent_id=self.agent_id,
+            user_id=self.user_id,
+            occurred_ms=to_ms(self.occurred_at),
+            recorded_ms=to_ms(self.recorded_at),
+            importance=float(self.importance),
+            types=[self.kind],
+            files=list(self.files),
+        )
+
+
+def session_observations(session: str) -> str:
+    """Listing of a session's observations, in log order."""
+    return f"session:{session}"
+
+
+def timeline(tenant: str, project: str) -> str:
+    """Listing of a project's observations, by the time they claim."""
+    return f"timeline:{tenant}\0{project}"
 
 
 def observation_id(recorded: Recorded) -> DocumentId:

@@ -1,18 +1,20 @@
 """Relations: edges between things that are remembered."""
 
+from typing import ClassVar
+
 from ingest.events.envelope import Recorded
 from ingest.events.relation import RelationLinked, RelationUnlinked
-from ingest.ids import DocumentId, relation_id
+from ingest.ids import RELATION, DocumentId, relation_id
 from ingest.log.partitions import project_route
-from projections.documents.joined import joined, split
-from projections.documents.rows import Row
-
-UNKNOWN_CONFIDENCE = 0.5
-"""What a relation counts for when nobody said how sure it is, as in agentmemory."""
+from projections.documents.listings import by_position, derived, in_user_listing
+from projections.documents.relation_rules import UNKNOWN_CONFIDENCE
+from projections.documents.rows import Row, joined, split
 
 
 class Relation(Row, index=True):
     """One relation, from `source` to `target`. `created_ms` is when it was first said."""
+
+    PREFIX: ClassVar[str] = RELATION
 
     id: str = ""
     tenant: str = ""
@@ -32,6 +34,27 @@ class Relation(Row, index=True):
     def sources(self) -> list[str]:
         """The documents it was derived from."""
         return split(self.derived_from)
+
+    def listing_members(self) -> set[tuple[str, str]]:
+        """The `(listing, member)` pairs it stands for."""
+        member = by_position(self.position, self.id)
+        return {
+            (relations(self.tenant, self.project), member),
+            (edges(self.tenant, self.source), self.id),
+            (edges(self.tenant, self.target), self.id),
+            *((derived(source), self.id) for source in self.sources),
+            *in_user_listing(self.tenant, self.user_id, member),
+        }
+
+
+def relations(tenant: str, project: str) -> str:
+    """Listing of a project's relations, in log order."""
+    return f"relations:{tenant}\0{project}"
+
+
+def edges(tenant: str, end: str) -> str:
+    """Listing of the relations that begin or end at something."""
+    return f"edges:{tenant}\0{end}"
 
 
 def id_of(recorded: Recorded, said: RelationLinked | RelationUnlinked) -> DocumentId:

@@ -1,6 +1,6 @@
 """Flat, low-volume read models are redis-om rows: one hash each. This is the one file that imports redis-om."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ingest.log.keys import row_key
@@ -22,6 +22,8 @@ else:
 
 UNPLACED = "-"
 """`pk` of a row that is not being saved (redis-om would replace an empty one by a random id)."""
+SEPARATOR = "\x1f"
+"""Between the values of a list: a hash holds text."""
 RowT = TypeVar("RowT", bound="Row")
 
 
@@ -52,3 +54,13 @@ def read_row(cls: type[RowT], stored: Mapping[bytes, bytes]) -> RowT | None:
     fields: dict[str, Any] = {name.decode(): value.decode() for name, value in stored.items()}
     fields["pk"] = UNPLACED
     return cls.model_validate(fields)
+
+
+def joined(values: Iterable[str]) -> str:
+    """The values in one text; a value's own U+001F becomes a space."""
+    return SEPARATOR.join(value.replace(SEPARATOR, " ") for value in values)
+
+
+def split(text: str) -> list[str]:
+    """The values that `joined` put together."""
+    return text.split(SEPARATOR) if text else []

@@ -1,6 +1,6 @@
 """Sessions: when a run of work began and ended, and how much is known of it."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from ingest.events.envelope import Recorded
 from ingest.events.observation import ObservationRecorded
@@ -9,6 +9,7 @@ from ingest.ids import DocumentId, document_id
 from ingest.log.partitions import session_route
 from ingest.log.position import Position
 from ingest.platform.clock import to_ms
+from projections.documents.listings import by_time, in_user_listing, of_tenant
 from projections.documents.rows import Row
 
 SESSION = "ses"
@@ -27,6 +28,8 @@ class Session(Row, index=True):
     `retired` is how many of its observations are in the log alone, since `retired_ms`; all that was recorded up to
     `retired_through_ms` is retired.
     """
+
+    PREFIX: ClassVar[str] = SESSION
 
     id: str = ""
     tenant: str = ""
@@ -55,6 +58,41 @@ class Session(Row, index=True):
     def searchable_observations(self) -> int:
         """How many observations it has that are not retired."""
         return self.observation_count - self.retired
+
+    def listing_members(self) -> set[tuple[str, str]]:
+        """The `(listing, member)` pairs it stands for."""
+        member = by_time(max(0, self.updated_ms), self.id)
+        found = {
+            (sessions(self.tenant), member),
+            (sessions(self.tenant, self.project), member),
+            (session_name(self.tenant, self.session_id), self.id),
+            *in_user_listing(self.tenant, self.user_id, f"~|{self.id}"),  # it has no position of its own
+        }
+        if self.status == "active":
+            found.add((OPEN_SESSIONS, by_time(self.seen_ms, self.id)))
+        elif self.observation_count != self.summarised and self.searchable_observations:
+            found.add((UNSUMMARISED, self.id))
+        elif self.seen_ms > self.retired_through_ms:
+            found.add((RETIRABLE, by_time(self.seen_ms, self.id)))
+        return found
+
+
+OPEN_SESSIONS = "open-sessions"
+"""Listing of a partition's active sessions, by when something of them was last recorded."""
+UNSUMMARISED = "unsummarised"
+"""Listing of a partition's ended sessions with observations that no summary covers."""
+RETIRABLE = "retirable"
+"""Listing of a partition's other ended sessions, until they are retired, by when something was last recorded."""
+
+
+def sessions(tenant: str, project: str | None = None) -> str:
+    """Listing of a tenant's or a project's sessions, by last activity."""
+    return of_tenant("sessions", tenant, project)
+
+
+def session_name(tenant: str, session_id: str) -> str:
+    """Listing of the sessions (of several projects) that share a session id."""
+    return f"session-name:{tenant}\0{session_id}"
 
 
 def session_document_id(tenant: str, project: str, session_id: str) -> DocumentId:

@@ -1,9 +1,12 @@
 """Slots: small named texts that agents keep in view."""
 
+from typing import ClassVar
+
 from ingest.events.envelope import Recorded
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotScope, SlotSet
 from ingest.ids import SLOT, DocumentId, content_id
 from ingest.log.partitions import project_route
+from projections.documents.listings import by_position, in_user_listing
 from projections.documents.rows import Row
 
 SIZE_LIMIT = 2000
@@ -16,6 +19,8 @@ class Slot(Row, index=True):
     `agent_id` is who wrote last. `size_limit` is checked before a write; lines added at the same
     moment may exceed it by one of them, and none is dropped.
     """
+
+    PREFIX: ClassVar[str] = SLOT
 
     id: str = ""
     tenant: str = ""
@@ -32,6 +37,18 @@ class Slot(Row, index=True):
     created_ms: int = 0
     updated_ms: int = 0
     position: str = ""
+
+    def listing_members(self) -> set[tuple[str, str]]:
+        """The `(listing, member)` pairs it stands for."""
+        return {
+            (slots(self.tenant, self.project), f"{self.label}|{self.id}"),
+            *in_user_listing(self.tenant, self.user_id, by_position(self.position, self.id)),
+        }
+
+
+def slots(tenant: str, project: str) -> str:
+    """Listing of a project's slots (of the global ones, when it is empty), by label."""
+    return f"slots:{tenant}\0{project}"
 
 
 def slot_id(tenant: str, project: str, label: str) -> DocumentId:

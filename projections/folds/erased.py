@@ -10,9 +10,9 @@ from ingest.events.routing import SESSION_TYPES
 from ingest.events.subject import EventErased
 from ingest.ids import DocumentId
 from projections.documents import memories, sessions
-from projections.documents.document import Mark, Tombstone
 from projections.documents.ledgers import ledger_id
 from projections.documents.memories import Memory
+from projections.documents.tombstones import Mark, Tombstone
 from projections.folds.batch import Batch, Rule, Rules, session_of
 from projections.folds.ledgers import further_parts
 

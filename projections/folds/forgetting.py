@@ -19,16 +19,16 @@ from ingest.log.position import Position
 from projections.documents import memories, sessions
 from projections.documents.actions import Action
 from projections.documents.commits import Commit
-from projections.documents.document import Mark, Tombstone, entries
-from projections.documents.joined import joined
 from projections.documents.ledgers import Entry, Ledger, ledger_id
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.relations import Relation
+from projections.documents.rows import joined
 from projections.documents.sessions import SESSION, Session
 from projections.documents.slots import Slot
 from projections.documents.summaries import Summary, summary_id
+from projections.documents.tombstones import Mark, Tombstone, entries
 from projections.folds.batch import Batch, Loaded, Rule, Rules, session_of
 from projections.folds.ledgers import erased_envelope, further_parts
 

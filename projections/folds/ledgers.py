@@ -14,9 +14,10 @@ from ingest.events.envelope import Envelope, Recorded
 from ingest.ids import DocumentId
 from ingest.log.position import Position
 from ingest.platform.clock import from_ms, to_ms
-from projections.documents.document import Document, Mark
+from projections.documents.document import Document
 from projections.documents.ledgers import ID_BYTES, TYPES, Entry, Ledger, holds, ledger_id, packed, unpacked
 from projections.documents.observations import Observation
+from projections.documents.tombstones import Mark
 
 
 class Documents(Protocol):

@@ -10,8 +10,8 @@ from ingest.events.memory import MemoryCondensed, MemoryRecorded, MemoryRevised,
 from ingest.events.subject import EventErased
 from ingest.ids import DocumentId
 from projections.documents import memories
-from projections.documents.document import Tombstone, inheritance, probe_listings, resembling
-from projections.documents.memories import Memory
+from projections.documents.memories import Memory, probe_listings, resembling
+from projections.documents.tombstones import Tombstone, inheritance
 from projections.folds.batch import Batch, Loaded, Rule, Rules, mark_of, reading
 
 

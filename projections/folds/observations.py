@@ -5,9 +5,9 @@ from typing import cast
 from ingest.events.envelope import Recorded
 from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from projections.documents import observations, sessions
-from projections.documents.document import Tombstone
 from projections.documents.ledgers import Entry, ledger_id
 from projections.documents.observations import Observation
+from projections.documents.tombstones import Tombstone
 from projections.folds.batch import Batch, Rule, Rules, mark_of, reading, session_of
 from projections.folds.ledgers import first_part, further_parts
 

@@ -17,8 +17,7 @@ from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.documents.codec import decode, encode
-from projections.documents.document import Document
+from projections.documents.document import Document, decode, encode
 from projections.documents.rows import Row
 from projections.store.memory_store import MemoryStore
 

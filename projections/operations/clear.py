@@ -5,8 +5,13 @@ from collections.abc import Collection, Sequence
 from ingest.commands.decide import Caller
 from ingest.log.position import Token
 from projections.documents.access import Reader, may_read
-from projections.documents.document import actions, lessons, memories, relations, session_observations, sessions, slots
-from projections.documents.sessions import Session
+from projections.documents.actions import actions
+from projections.documents.lessons import lessons
+from projections.documents.memories import memories
+from projections.documents.observations import session_observations
+from projections.documents.relations import relations
+from projections.documents.sessions import Session, sessions
+from projections.documents.slots import slots
 from projections.operations.current import Current
 from projections.operations.forget import Forgetting
 from projections.operations.retired import Retired

@@ -16,9 +16,10 @@ from ingest.log.event_log import EventLog
 from ingest.log.partitions import partition_of, project_route, session_route
 from ingest.log.position import START, Token
 from projections.documents.access import Reader, may_read
-from projections.documents.document import Document, Tombstone
+from projections.documents.document import Document
 from projections.documents.memories import Memory
 from projections.documents.sessions import Session
+from projections.documents.tombstones import Tombstone
 from projections.queries.browse import MAX_VERSIONS, locate_session
 from projections.queries.documents import DocumentReader, Located
 

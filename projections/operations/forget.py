@@ -30,33 +30,19 @@ from ingest.log.position import START, Position, Token
 from projections.condensing.provenance import Left
 from projections.condensing.slots import contributed, without
 from projections.documents.access import Reader, may_forget, may_read
-from projections.documents.actions import Action
-from projections.documents.commits import Commit
-from projections.documents.document import (
-    Document,
-    Mark,
-    Tombstone,
-    actions,
-    commits,
-    derived,
-    lessons,
-    marks,
-    memories,
-    of_user,
-    relations,
-    session_commits,
-    session_observations,
-    sessions,
-    slots,
-)
+from projections.documents.actions import Action, actions
+from projections.documents.commits import Commit, commits, session_commits
+from projections.documents.document import Document
 from projections.documents.ledgers import Ledger, unpacked
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
-from projections.documents.relations import Relation
-from projections.documents.sessions import SESSION, Session
-from projections.documents.slots import Slot, slot_id
+from projections.documents.lessons import Lesson, lessons
+from projections.documents.listings import derived, of_user
+from projections.documents.memories import Memory, memories
+from projections.documents.observations import Observation, session_observations
+from projections.documents.relations import Relation, relations
+from projections.documents.sessions import SESSION, Session, sessions
+from projections.documents.slots import Slot, slot_id, slots
 from projections.documents.summaries import Summary, summary_id
+from projections.documents.tombstones import Mark, Tombstone, marks
 from projections.operations.current import Current
 from projections.operations.derived import Derived, Sources, Verdict, is_derived_by_server, sources_of, verdict
 from projections.operations.retired import Retired

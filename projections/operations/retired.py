@@ -12,8 +12,7 @@ from ingest.log.partitions import partition_of, session_route
 from ingest.log.position import Position
 from ingest.platform.clock import from_ms
 from projections.documents import observations
-from projections.documents.document import ledgers
-from projections.documents.ledgers import Entry, Ledger, holds, ledger_id, unpacked
+from projections.documents.ledgers import Entry, Ledger, holds, ledger_id, ledgers, unpacked
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session, session_document_id
 from projections.queries.documents import DocumentReader

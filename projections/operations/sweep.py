@@ -11,7 +11,7 @@ from ingest.commands.decide import Caller
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.documents.access import Reader
-from projections.documents.document import derived
+from projections.documents.listings import derived
 from projections.documents.observations import Observation
 from projections.documents.summaries import summary_id
 from projections.operations.current import Current

@@ -17,12 +17,11 @@ from ingest.ids import DocumentId
 from ingest.platform.clock import Clock, from_ms, system_clock
 from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action
-from projections.documents.document import session_name
+from projections.documents.actions import work_item as work_item
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.relation_rules import confidence
-from projections.documents.sessions import Session
-from projections.documents.work_items import work_item as work_item
+from projections.documents.sessions import Session, session_name
 from projections.operations.current import Current
 
 MAX_NAMED = 100

@@ -16,38 +16,19 @@ from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.reach import ANYWHERE, Reach
 from projections.documents.access import Reader, may_read
-from projections.documents.actions import Action
-from projections.documents.commits import Commit
-from projections.documents.document import (
-    Document,
-    Mark,
-    Tombstone,
-    actions,
-    commits,
-    edges,
-    ledgers,
-    lessons,
-    memories,
-    open_actions,
-    relations,
-    session_commits,
-    session_name,
-    session_observations,
-    sessions,
-    slots,
-    summaries,
-    timeline,
-)
+from projections.documents.actions import Action, actions, open_actions, work_item
+from projections.documents.commits import Commit, commits, session_commits
+from projections.documents.document import Document
 from projections.documents.frontier import Ready, WorkItem, frontier
-from projections.documents.ledgers import Ledger
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
-from projections.documents.relations import Relation
-from projections.documents.sessions import Session, session_document_id
-from projections.documents.slots import Slot, default_slots
-from projections.documents.summaries import Summary, summary_id
-from projections.documents.work_items import work_item
+from projections.documents.ledgers import Ledger, ledgers
+from projections.documents.lessons import Lesson, lessons
+from projections.documents.memories import Memory, memories
+from projections.documents.observations import Observation, session_observations, timeline
+from projections.documents.relations import Relation, edges, relations
+from projections.documents.sessions import Session, session_document_id, session_name, sessions
+from projections.documents.slots import Slot, default_slots, slots
+from projections.documents.summaries import Summary, summaries, summary_id
+from projections.documents.tombstones import Mark, Tombstone
 from projections.queries import near
 from projections.queries.documents import DocumentReader, Located, Page
 from projections.queries.log_events import Seen, Wanted

@@ -11,11 +11,10 @@ from ingest.ids import DocumentId
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.documents.access import Reader, may_read
-from projections.documents.document import session_observations, sessions
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
-from projections.documents.observations import Observation
-from projections.documents.sessions import Session
+from projections.documents.observations import Observation, session_observations
+from projections.documents.sessions import Session, sessions
 from projections.documents.summaries import Summary, summary_id
 from projections.queries.browse import Browse
 from projections.queries.context import (

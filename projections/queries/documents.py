@@ -9,8 +9,7 @@ from ingest.errors import CommandRejected
 from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.platform.connections import Client
-from projections.documents.codec import decode, row_type
-from projections.documents.document import Document
+from projections.documents.document import Document, decode, row_type
 
 MANY = 1_000
 """Members of one listing that are looked at where all are wanted and few are expected."""

@@ -12,9 +12,10 @@ from msgspec import Struct
 
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.documents.access import Reader, may_read
-from projections.documents.document import Document, Mark
+from projections.documents.document import Document
 from projections.documents.memories import Memory
 from projections.documents.relation_rules import DEFAULT_HOPS, Edge, Related, Walk
+from projections.documents.tombstones import Mark
 from projections.queries.browse import Browse
 from projections.queries.documents import DocumentReader
 from projections.queries.graph_parts import (

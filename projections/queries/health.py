@@ -15,16 +15,15 @@ from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.condensing.claims import MADE_TAGS
 from projections.documents.access import Reader, may_read
-from projections.documents.actions import Action
-from projections.documents.document import OPEN_SESSIONS, Document, open_actions, relations, slots
+from projections.documents.actions import Action, open_actions, work_item
+from projections.documents.document import Document
 from projections.documents.frontier import cycles
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
-from projections.documents.relations import Relation
-from projections.documents.sessions import Session
-from projections.documents.slots import Slot
+from projections.documents.relations import Relation, relations
+from projections.documents.sessions import OPEN_SESSIONS, Session
+from projections.documents.slots import Slot, slots
 from projections.documents.summaries import Summary
-from projections.documents.work_items import work_item
 from projections.health.diagnosis import Diagnosis, Findings, diagnose
 from projections.health.watch import Watch
 from projections.maintenance.backup.state import load_status, trouble

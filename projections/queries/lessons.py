@@ -10,11 +10,9 @@ from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route
 from ingest.platform.clock import from_ms, to_ms
 from projections.documents.access import Reader, may_read
-from projections.documents.document import rules
-from projections.documents.lesson_rules import recall_score
-from projections.documents.lessons import Lesson
-from projections.documents.searchable import searchable_text
-from projections.documents.triggers import matches
+from projections.documents.document import searchable_text
+from projections.documents.lesson_rules import matches, recall_score
+from projections.documents.lessons import Lesson, rules
 from projections.queries.documents import DocumentReader
 from projections.queries.reach import Place, reach
 from projections.queries.vectors import QueryVectors

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from ingest.ids import DocumentId
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.documents.access import Reader, may_read
-from projections.documents.document import Document, sessions
+from projections.documents.document import Document
+from projections.documents.lesson_rules import SEVERITIES
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
-from projections.documents.sessions import Session
+from projections.documents.sessions import Session, sessions
 from projections.documents.summaries import Summary, summary_id
-from projections.documents.triggers import SEVERITIES
 from projections.queries.documents import DocumentReader
 from projections.queries.reach import Place, places, reach
 from projections.search.filters import BitMap, facet, ordinals

@@ -8,10 +8,9 @@ from ingest.ids import DocumentId
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.condensing.profile import PREFERENCE_TAGS, Profile, profile
 from projections.documents.access import Reader, may_read
-from projections.documents.document import session_observations, sessions
 from projections.documents.memories import Memory
-from projections.documents.observations import Observation
-from projections.documents.sessions import Session
+from projections.documents.observations import Observation, session_observations
+from projections.documents.sessions import Session, sessions
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.reach import Place, newest, places, reach
 from projections.search.filters import facet, ordinals

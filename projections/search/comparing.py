@@ -18,9 +18,9 @@ from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys, PartitionKeys, embedding
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.documents.document import Document, IndexEntry, Searched, index_entry
+from projections.documents.document import Document, Searched, index_entry, searchable_text
+from projections.documents.index_entry import IndexEntry
 from projections.documents.observations import Observation
-from projections.documents.searchable import searchable_text
 from projections.embedding.cache import BYTES_PER_DIMENSION, cache_key
 from projections.embedding.chunks import chunk
 from projections.search.reading import (

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
-from projections.documents.document import IndexEntry
+from projections.documents.index_entry import IndexEntry
 
 __all__ = ["BitMap", "Facets", "bitmap", "entry_facets", "facet", "lexical_facets", "ordinals"]
 

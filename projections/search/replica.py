@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.documents.document import IndexEntry
+from projections.documents.index_entry import IndexEntry
 from projections.search.columns import Column
 from projections.search.filters import BitMap, Facets, entry_facets, facet, lexical_facets
 from projections.search.lexical import Lexical

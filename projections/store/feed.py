@@ -10,9 +10,9 @@ from typing import TypeAlias
 from msgspec import Struct, msgpack
 
 from ingest.log.position import Position
-from projections.documents.document import IndexEntry, Searched, index_entry
+from projections.documents.document import Searched, index_entry, searchable_text
+from projections.documents.index_entry import IndexEntry
 from projections.documents.observations import Observation
-from projections.documents.searchable import searchable_text
 from projections.folds.fold import Changes
 
 

@@ -5,7 +5,8 @@ from collections.abc import Collection, Sequence
 from ingest.events.envelope import Event
 from ingest.ids import DocumentId
 from ingest.log.position import START, Position
-from projections.documents.document import Document, listings, whole_of
+from projections.documents.document import Document, listings
+from projections.documents.listings import whole_of
 from projections.folds.fold import Changes
 
 

@@ -13,11 +13,19 @@ from ingest.log.position import START, Position
 from ingest.log.redis_log import stub_member
 from ingest.log.scripts import members_of_parts
 from ingest.platform.connections import Client, Transaction
-from projections.documents.codec import decode, encode, key_of, row_type
-from projections.documents.document import Document, Searched, listings, part_of, whole_of
+from projections.documents.document import (
+    Document,
+    Searched,
+    decode,
+    encode,
+    key_of,
+    listings,
+    row_type,
+    searchable_text,
+)
 from projections.documents.lessons import Lesson
+from projections.documents.listings import part_of, whole_of
 from projections.documents.rows import Row, save_row
-from projections.documents.searchable import searchable_text
 from projections.documents.summaries import Summary
 from projections.embedding.cache import text_digest
 from projections.embedding.chunks import chunk

@@ -9,8 +9,7 @@ from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.documents.codec import decode, key_of, row_type
-from projections.documents.document import Document, Searched
+from projections.documents.document import Document, Searched, decode, key_of, row_type
 
 BATCH = 256
 SORTED_AT_ONCE = 10_000

@@ -24,7 +24,9 @@ from typing import Any, Literal, cast
 
 import httpx
 from msgspec import Struct, field
-from redis.exceptions import OutOfMemoryError
+from redis.exceptions import (
+    OutOfMemoryError,  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType] - not in the stubs
+)
 
 from ingest.ids import document_id
 from ingest.log.partitions import session_route
@@ -140,7 +142,7 @@ async def _fill(redis: Any, limit: int) -> None:
     """Something else of the same server takes what is left, and the limit is put below what is used."""
     left = limit - (await redis.info("memory"))["used_memory"]
     if left > 0:
-        with suppress(OutOfMemoryError):  # a worker that goes on projecting may have filled it since
+        with suppress(cast(type[Exception], OutOfMemoryError)):  # a worker may have filled it since
             await redis.execute_command("SETRANGE", FILLER, left, "x")
     used = (await redis.info("memory"))["used_memory"]
     await redis.config_set("maxmemory", min(limit, used - (1 << 20)))

@@ -13,8 +13,7 @@ from ingest.log.position import START
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.documents.actions import Action
-from projections.documents.document import lessons
-from projections.documents.lessons import Lesson
+from projections.documents.lessons import Lesson, lessons
 from projections.documents.memories import Memory
 from projections.documents.sessions import session_document_id
 from projections.documents.summaries import summary_id

@@ -19,8 +19,8 @@ from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
 from projections.documents.access import Reader
-from projections.documents.codec import encode
-from projections.documents.document import Mark, Tombstone
+from projections.documents.document import encode
+from projections.documents.tombstones import Mark, Tombstone
 from projections.maintenance.manifests import ManifestUnsteady, differences, manifest_of
 from projections.maintenance.replaying import replay_manifest
 from projections.operations import Forgetting

@@ -24,11 +24,11 @@ from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys, embedding
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
-from projections.documents.document import Mark
+from projections.documents.document import searchable_text
 from projections.documents.ledgers import Ledger, count_of
 from projections.documents.observations import Observation
-from projections.documents.searchable import searchable_text
 from projections.documents.sessions import Session
+from projections.documents.tombstones import Mark
 from projections.embedding.cache import cache_key
 from projections.embedding.chunks import chunk
 from projections.maintenance.receipts import Receipt, load_receipt, save_receipt

@@ -28,13 +28,14 @@ from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
 from projections.documents.actions import Action
-from projections.documents.document import Document, Mark, Tombstone, listings
+from projections.documents.document import Document, listings
 from projections.documents.lessons import Lesson, lesson_id
 from projections.documents.memories import memory, memory_id
 from projections.documents.observations import observation_id
 from projections.documents.relations import Relation
 from projections.documents.sessions import Session
 from projections.documents.slots import Slot
+from projections.documents.tombstones import Mark, Tombstone
 from projections.folds.fold import Change, Changes
 from projections.store.feed import Put, Remove, read_entry
 from projections.store.memory_store import MemoryStore

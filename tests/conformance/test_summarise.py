@@ -27,8 +27,7 @@ from projections.condensing.llm.breaker import PAUSE
 from projections.condensing.llm.budget import DailyBudget
 from projections.condensing.llm.client import LlmClient
 from projections.documents.access import Reader
-from projections.documents.document import relations
-from projections.documents.relations import Relation
+from projections.documents.relations import Relation, relations
 from projections.documents.sessions import Session
 from projections.operations import Condensing, Forgetting
 from projections.operations.condensing.relations import EXTRACTED_CONFIDENCE

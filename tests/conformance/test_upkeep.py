@@ -29,9 +29,8 @@ from ingest.platform.clock import from_ms, to_ms
 from ingest.platform.connections import Client
 from projections.condensing import memex
 from projections.documents.access import Reader
-from projections.documents.document import EPISODIC
 from projections.documents.lesson_rules import fades_at, is_retired
-from projections.documents.memories import Memory
+from projections.documents.memories import EPISODIC, Memory
 from projections.operations import Current, Forgetting
 from workers.jobs import upkeep as upkeep_module
 from workers.jobs.upkeep import Condense, Upkeep

@@ -4,8 +4,8 @@ from factories import decided, place
 
 from ingest.commands.requests import ForgetSubject, Remember
 from ingest.events.subject import EventErased
-from projections.documents.document import Tombstone
 from projections.documents.memories import memory_id
+from projections.documents.tombstones import Tombstone
 from projections.store.memory_store import MemoryStore
 from projections.store.protocol import project
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from projections.documents.document import IndexEntry
+from projections.documents.index_entry import IndexEntry
 from projections.search import snapshots
 from projections.search.compaction import compacted
 from projections.search.replica import IndexReplica

@@ -20,10 +20,11 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
-from projections.documents.codec import encode as encode_document
-from projections.documents.document import Document, Mark, Tombstone
+from projections.documents.document import Document
+from projections.documents.document import encode as encode_document
 from projections.documents.ledgers import Ledger, unpacked
 from projections.documents.rows import Row
+from projections.documents.tombstones import Mark, Tombstone
 from projections.store.memory_store import MemoryStore
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore

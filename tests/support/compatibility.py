@@ -1,4 +1,4 @@
-"""docs/compatibility.md, made from the endpoints of the APIs and from what the suites in tests/contracts say they cover.
+"""docs/compatibility.md, made from the endpoints of the APIs and from what the suites in tests/contracts cover.
 
 `python -m tests.support.compatibility` writes the page. Tests are read, not run: a page that is up to date and a green
 run of the suites together say that what the page lists holds.

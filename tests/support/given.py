@@ -9,12 +9,13 @@ from folding import apply, contents, folded, members, one_by_one, replayed
 from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId
 from projections.documents.actions import Action, action_id
-from projections.documents.document import Document, Mark, Tombstone
+from projections.documents.document import Document
 from projections.documents.lessons import Lesson, lesson_id
 from projections.documents.memories import Memory, memory_id
 from projections.documents.observations import Observation, observation_id
 from projections.documents.sessions import Session, session_document_id
 from projections.documents.summaries import Summary, summary_id
+from projections.documents.tombstones import Mark, Tombstone
 from projections.folds.batch import mark_of
 from projections.folds.fold import Changes
 from projections.store.memory_store import MemoryStore

@@ -16,8 +16,8 @@ from ingest.log.event_log import EventLog
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.documents.codec import decode as decode_document
 from projections.documents.document import Document, index_entry
+from projections.documents.document import decode as decode_document
 from projections.search.replica import IndexReplica
 from projections.store.feed import Put
 from projections.store.memory_store import MemoryStore

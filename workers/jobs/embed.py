@@ -19,9 +19,7 @@ from ingest.log.keys import EMBEDDING_CACHE_TTL, PartitionKeys, embedding
 from ingest.log.scripts import finish_embedding
 from ingest.platform.connections import Client
 from ingest.platform.memory_limit import is_out_of_memory
-from projections.documents.codec import decode, key_of, row_type
-from projections.documents.document import Document, Searched
-from projections.documents.searchable import searchable_text
+from projections.documents.document import Document, Searched, decode, key_of, row_type, searchable_text
 from projections.embedding.cache import cache_key, pack
 from projections.embedding.chunks import chunk
 from projections.embedding.embedder import Embedder

@@ -21,9 +21,9 @@ from ingest.platform.connections import Client
 from ingest.secrets.clean import cleaned
 from projections.condensing.llm.answers import Compression
 from projections.condensing.llm.assistant import Assistant, Skipped
-from projections.documents.document import Tombstone
+from projections.documents.document import searchable_text
 from projections.documents.observations import Observation, observation
-from projections.documents.searchable import searchable_text
+from projections.documents.tombstones import Tombstone
 from projections.operations.retired import Retired
 from projections.queries.documents import DocumentReader
 

@@ -20,8 +20,7 @@ from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
-from projections.documents.document import Document, Searched
-from projections.documents.searchable import searchable_text
+from projections.documents.document import Document, Searched, searchable_text
 from projections.maintenance.receipts import Receipt, all_receipts, load_receipt, save_receipt
 from projections.operations import Current, DeadLetterOperations, Forgetting
 from projections.operations.forget import Forgotten

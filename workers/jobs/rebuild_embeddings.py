@@ -24,8 +24,7 @@ from ingest.ids import DocumentId, new_event_id
 from ingest.log.keys import JOB_LEASE_TTL, SNAPSHOT_LEASE, PartitionKeys
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
-from projections.documents.document import Searched
-from projections.documents.searchable import searchable_text
+from projections.documents.document import Searched, searchable_text
 from projections.embedding.choice import Choice, announce, chosen, make_live
 from projections.embedding.embedder import Embedder
 from projections.embedding.errors import EmbeddingError, ModelUnavailable

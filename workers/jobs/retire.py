@@ -18,11 +18,11 @@ from ingest.ids import DocumentId
 from ingest.log.keys import embedding
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
-from projections.documents.document import RETIRABLE, entries, session_observations
+from projections.documents.document import searchable_text
 from projections.documents.ledgers import Ledger, count_of, ledger_id
-from projections.documents.observations import Observation
-from projections.documents.searchable import searchable_text
-from projections.documents.sessions import Session
+from projections.documents.observations import Observation, session_observations
+from projections.documents.sessions import RETIRABLE, Session
+from projections.documents.tombstones import entries
 from projections.embedding.cache import cache_key
 from projections.embedding.choice import models_of
 from projections.embedding.chunks import chunk

@@ -22,8 +22,8 @@ from ingest.ids import OBSERVATION
 from ingest.patterns import compiled
 from ingest.platform.clock import system_clock, to_ms
 from mcp_gateway.tools.tool import Door
-from projections.documents.joined import joined
 from projections.documents.lessons import Lesson
+from projections.documents.rows import joined
 
 
 async def create(request: Request) -> Response:

@@ -24,11 +24,12 @@ from ingest.log.partitions import partition_of, session_route
 from ingest.log.position import Token
 from projections.documents.access import Reader, may_forget, may_read
 from projections.documents.actions import Action
-from projections.documents.document import Document, Tombstone
+from projections.documents.document import Document
 from projections.documents.memories import Memory
 from projections.documents.sessions import session_document_id
 from projections.documents.slots import Slot
 from projections.documents.summaries import summary_id
+from projections.documents.tombstones import Tombstone
 from projections.operations import MemoryChanges, Operations
 from projections.operations.clear import Clear
 

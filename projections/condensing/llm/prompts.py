@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from projections.documents.document import searchable_text
 from projections.documents.observations import Observation
-from projections.documents.searchable import searchable_text
 
 T = TypeVar("T")
 

@@ -14,9 +14,8 @@ from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client, Transaction
-from projections.documents.codec import decode as decode_document
-from projections.documents.codec import key_of, row_type
-from projections.documents.document import Document, listings
+from projections.documents.document import Document, key_of, listings, row_type
+from projections.documents.document import decode as decode_document
 from projections.folds.fold import documents_of
 from projections.maintenance.rebuilds.canaries import Answers, Difference, Listing, differences
 

@@ -10,9 +10,8 @@ import logging
 from ingest.log.keys import GenerationKeys
 from ingest.log.position import Position
 from ingest.platform.connections import Client
-from projections.documents.document import Searched, index_entry
+from projections.documents.document import Searched, index_entry, searchable_text
 from projections.documents.observations import Observation
-from projections.documents.searchable import searchable_text
 from projections.store.feed import Cleared, Put, entry_fields
 from projections.store.redis_store import PRIORITY_STEP
 from projections.store.stored import BATCH, Place, load, places

@@ -19,8 +19,7 @@ from ingest.log.event_log import EventLog
 from ingest.log.keys import CONSUMER_GROUP, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.documents.document import Searched, index_entry, listings
-from projections.documents.searchable import searchable_text
+from projections.documents.document import Searched, index_entry, listings, searchable_text
 from projections.folds.fold import documents_of
 from projections.maintenance.dead_letters import dead_letter, discarded_letter
 from projections.maintenance.reconciling.known import Known, Newest, known_to_index

@@ -12,8 +12,7 @@ from redis.exceptions import WatchError
 from ingest.ids import DocumentId
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client, Transaction
-from projections.documents.codec import decode, key_of, row_type
-from projections.documents.document import Document, index_entry, listings
+from projections.documents.document import Document, decode, index_entry, key_of, listings, row_type
 from projections.store.feed import FeedItem, Put, Remove, entry_fields
 from projections.store.redis_store import PRIORITY_STEP
 

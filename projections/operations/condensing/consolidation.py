@@ -14,10 +14,10 @@ from projections.condensing import consolidate as rules
 from projections.condensing.claims import CONSOLIDATED, FACT, PROCEDURE, Claim
 from projections.condensing.sentences import ALIKE
 from projections.documents.access import Reader, may_read
-from projections.documents.document import derived, memories, summaries, timeline
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
-from projections.documents.summaries import Summary
+from projections.documents.listings import derived
+from projections.documents.memories import Memory, memories
+from projections.documents.observations import Observation, timeline
+from projections.documents.summaries import Summary, summaries
 from projections.operations.condensing.evidence import PROJECT_MEMORIES, digest_of, fingerprint, is_made, newest
 from projections.operations.condensing.writing import Writing
 from projections.operations.current import Current

@@ -8,9 +8,8 @@ from ingest.log.partitions import partition_of, session_route
 from projections.condensing.claims import MADE_TAGS
 from projections.condensing.sessions import Digest
 from projections.documents.access import Reader, may_read
-from projections.documents.document import session_observations
 from projections.documents.memories import Memory
-from projections.documents.observations import Observation
+from projections.documents.observations import Observation, session_observations
 from projections.documents.sessions import Session
 from projections.documents.summaries import Summary
 from projections.queries.documents import DocumentReader

@@ -8,8 +8,7 @@ from ingest.commands.decide import Caller
 from ingest.commands.requests import CondenseMemories
 from ingest.ids import DocumentId
 from projections.condensing import memex as rules
-from projections.documents.document import EPISODIC, episodic_pair
-from projections.documents.memories import Memory
+from projections.documents.memories import EPISODIC, Memory, episodic_pair
 from projections.operations.condensing.evidence import fingerprint
 from projections.operations.current import Current
 

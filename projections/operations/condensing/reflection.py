@@ -12,9 +12,8 @@ from projections.condensing.claims import Claim
 from projections.condensing.insights import Insight, Item, insights
 from projections.condensing.sentences import ALIKE
 from projections.documents.access import Reader
-from projections.documents.document import lessons, memories
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
+from projections.documents.lessons import Lesson, lessons
+from projections.documents.memories import Memory, memories
 from projections.operations.condensing.evidence import PROJECT_MEMORIES, fingerprint, is_made, newest
 from projections.operations.condensing.writing import Writing
 from projections.operations.current import Current

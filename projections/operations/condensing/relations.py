@@ -9,7 +9,7 @@ from ingest.log.partitions import partition_of, project_route, session_route
 from projections.condensing.llm.answers import RELATION_CHARS
 from projections.condensing.llm.assistant import Assistant, Skipped
 from projections.condensing.sessions import Digest
-from projections.documents.document import derived
+from projections.documents.listings import derived
 from projections.documents.relations import Relation
 from projections.documents.sessions import Session
 from projections.documents.summaries import Summary, summary_id

@@ -18,8 +18,8 @@ from ingest.commands.requests import RecordLesson
 from ingest.log.keys import PartitionKeys
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
+from projections.documents.document import searchable_text
 from projections.documents.memories import Memory
-from projections.documents.searchable import searchable_text
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import StandingEmbedder
 from projections.folds.fold import Change, Changes

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from ingest.errors import CommandRejected
 from ingest.events.memory import MemoryRecorded
 from ingest.events.slot import SlotSet
-from projections.documents.access import EVERYBODY, Reader, audience_of, may_change, may_forget, may_read, reader_of
-from projections.documents.document import Mark, Tombstone
+from projections.documents.access import EVERYBODY, Reader, may_change, may_forget, may_read, reader_of
 from projections.documents.memories import Memory
+from projections.documents.tombstones import Mark, Tombstone
 
 READERS = {
     "creator": Reader("default", "ada"),
@@ -109,9 +109,9 @@ def test_nobody_is_not_the_owner_of_an_unowned_memory():
 
 
 def test_the_audience_is_who_may_read():
-    assert audience_of(memory("public")) == []
-    assert audience_of(memory("shared")) == ["ada", "bob", "olga"]
-    assert audience_of(memory("private")) == ["ada", "olga"]
+    assert memory("public").audience == []
+    assert memory("shared").audience == ["ada", "bob", "olga"]
+    assert memory("private").audience == ["ada", "olga"]
 
 
 class TestReaders:

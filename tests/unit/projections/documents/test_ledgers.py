@@ -6,7 +6,7 @@ from msgspec import msgpack
 
 from ingest.ids import DocumentId, document_id
 from ingest.log.position import Position
-from projections.documents.codec import decode, encode
+from projections.documents.document import decode, encode
 from projections.documents.ledgers import ID_BYTES, TYPES, Entry, Ledger, count_of, holds, ledger_id, packed, unpacked
 
 SESSION = document_id("ses", "s1", "")

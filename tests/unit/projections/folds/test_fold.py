@@ -25,10 +25,10 @@ from ingest.events.subject import SubjectForgotten, SubjectKind
 from ingest.ids import DocumentId
 from ingest.log.position import Position
 from ingest.platform.clock import to_ms
-from projections.documents.document import Tombstone, probe_listings
 from projections.documents.lessons import Lesson
-from projections.documents.memories import memory_id
+from projections.documents.memories import memory_id, probe_listings
 from projections.documents.observations import observation_id
+from projections.documents.tombstones import Tombstone
 from projections.folds.fold import candidate_listings, documents_of
 
 TEA = "ada likes green tea in the morning with lemon and honey"

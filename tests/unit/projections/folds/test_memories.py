@@ -10,8 +10,8 @@ from given import given, later
 from ingest.events.envelope import Recorded
 from ingest.events.memory import MemoryCondensed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
 from ingest.events.subject import EventErased
-from projections.documents.document import EXPIRING, Tombstone, entries, inheritance
-from projections.documents.memories import Memory, memory_id
+from projections.documents.memories import EXPIRING, Memory, memory_id
+from projections.documents.tombstones import Tombstone, entries, inheritance
 
 TEA = "ada likes green tea in the morning with lemon and honey"
 TEA_AGAIN = "ada likes green tea in the morning with lemon and sugar"

@@ -10,9 +10,8 @@ from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
 from ingest.events.envelope import Recorded
 from ingest.events.relation import RelationLinked, RelationUnlinked
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
-from projections.documents.actions import Action, action_id
-from projections.documents.document import actions, edges, open_actions
-from projections.documents.relations import UNKNOWN_CONFIDENCE, Relation, id_of
+from projections.documents.actions import Action, action_id, actions, open_actions
+from projections.documents.relations import UNKNOWN_CONFIDENCE, Relation, edges, id_of
 from projections.documents.slots import SIZE_LIMIT, Slot, slot_id
 
 NOTES = slot_id("default", "atlas", "notes")

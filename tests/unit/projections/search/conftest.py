@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from projections.documents.document import IndexEntry
+from projections.documents.index_entry import IndexEntry
 from projections.search.ranking import terms
 from projections.search.replica import IndexReplica
 from projections.store.feed import Put, Vectors

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import zstandard
 
-from projections.documents.document import IndexEntry
+from projections.documents.index_entry import IndexEntry
 from projections.search import snapshots
 from projections.search.compaction import compacted, is_worthwhile
 from projections.search.replica import COLUMNS, IndexReplica

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from projections.documents.document import IndexEntry
+from projections.documents.index_entry import IndexEntry
 from projections.search.filters import BitMap, Facets, bitmap, entry_facets, facet, lexical_facets, ordinals
 
 

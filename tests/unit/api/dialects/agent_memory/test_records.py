@@ -22,9 +22,9 @@ from ingest.events.lesson import LessonRecorded
 from ingest.events.observation import ObservationRecorded
 from ingest.ids import DocumentId, EventId
 from projections.compression.compression import VALID_TYPES
+from projections.documents.document import searchable_text
 from projections.documents.lessons import Lesson, evolve
 from projections.documents.observations import Observation, observation
-from projections.documents.searchable import searchable_text
 
 FULL = Said(
     title="Pool exhausted",

@@ -188,7 +188,7 @@ def test_a_slot_nobody_wrote_has_no_times():
 
 
 def test_an_action_is_blocked_while_it_waits():
-    from projections.documents.work_items import work_item
+    from projections.documents.actions import work_item
 
     first = Action(id="act_1", title="A")
     second = Action(id="act_2", title="B", edges="requires\x1eact_1", priority=2.0)

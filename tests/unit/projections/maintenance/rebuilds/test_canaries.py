@@ -3,7 +3,8 @@
 import pytest
 
 from ingest.ids import DocumentId
-from projections.documents.document import Document, Tombstone
+from projections.documents.document import Document
+from projections.documents.tombstones import Tombstone
 from projections.maintenance.rebuilds.canaries import (
     LISTED,
     Answers,

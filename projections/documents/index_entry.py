@@ -1,0 +1,71 @@
+"""What an index replica knows of a document, and the text that is searched."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any, cast
+
+from msgspec import Struct
+
+from projections.compression.data_urls import named
+from projections.search.ranking import date_terms, terms
+
+MAX_DATA_CHARS = 100_000
+"""Of a hook payload; a tool's output beyond that is bulk, not something to find."""
+
+
+class IndexEntry(Struct, frozen=True, kw_only=True, array_like=True):
+    """What an index replica needs to know of a document. `terms` are stems, joined by spaces; times in ms.
+
+    `types` is how the document is classed: a memory's type and purpose, an observation's kind, a lesson's severity
+    (`info` if it has none), `summary`.
+    `files` and `concepts` are what the graph links it to. `renewed_ms` is when a lesson was last said: `confidence` is
+    as of then. `visibility` is a memory's; `audience`, who may read it, follows from more than that.
+    """
+
+    id: str
+    kind: str
+    terms: str
+    episode: str = ""
+    tenant: str
+    project: str
+    session_id: str = ""
+    agent_id: str
+    user_id: str
+    tags: list[str] = []
+    occurred_ms: int
+    recorded_ms: int
+    retired_ms: int = 0
+    expires_ms: int = 0
+    importance: float = 5.0
+    confidence: float = 1.0
+    audience: list[str] = []
+    types: list[str] = []
+    files: list[str] = []
+    concepts: list[str] = []
+    renewed_ms: int = 0
+    visibility: str = ""
+
+
+def index_terms(text: str, when: datetime) -> str:
+    """The terms of a searchable text and of the date it is about."""
+    return " ".join(terms(text) + date_terms(when))
+
+
+def searchable(parts: Iterable[str]) -> str:
+    """The text of a document that search sees, of its parts; data URLs in it are replaced by their names."""
+    return named("\n".join(part for part in parts if part))
+
+
+def texts_in(data: dict[str, Any]) -> Iterator[str]:
+    """The strings in a JSON value, in order, up to MAX_DATA_CHARS altogether."""
+    left = MAX_DATA_CHARS
+    pending: list[Any] = [data]
+    while pending and left > 0:
+        node = pending.pop()
+        if isinstance(node, str):
+            yield node[:left]
+            left -= len(node)
+        elif isinstance(node, dict):
+            pending.extend(reversed(list(cast(dict[str, Any], node).values())))
+        elif isinstance(node, list | tuple):
+            pending.extend(reversed(cast(list[Any], node)))
