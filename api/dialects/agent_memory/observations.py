@@ -20,12 +20,11 @@ from api.dialects.agent_memory.answers import (
 )
 from api.dialects.agent_memory.asking import HOOKS, asked, door, listed, numbered
 from api.dialects.agent_memory.bodies import MAX_FOUND, NewObservation, ObservationsQuery, SearchBody
-from api.dialects.agent_memory.keeping import keep, new_name
 from api.dialects.agent_memory.mcp.observations import numbered as observation_numbered
 from api.dialects.agent_memory.mcp.observations import searched
 from api.dialects.agent_memory.names import name_of, project_of, wanted_project
-from api.dialects.agent_memory.own import own
-from api.dialects.agent_memory.queued import QueueItem, observe, started
+from api.dialects.agent_memory.queued import QueueItem, keep, new_name, observe, started
+from api.dialects.agent_memory.state import state
 from api.dialects.detail import parse, parse_query, path_value
 from api.dialects.homes import homes, settled
 from api.http.http import Json, body, parsed
@@ -54,9 +53,9 @@ async def queue(request: Request) -> Response:
     try:
         await _record(request, item, raw, name)
     except (LogUnavailable, Overloaded, RedisError) as error:
-        if not (at_hand.reach.whole and at_hand.tenant == own(request).settings.tenant):
+        if not (at_hand.reach.whole and at_hand.tenant == state(request).settings.tenant):
             raise  # what comes out of the spool is stored without a look at who put it in
-        if not await asyncio.to_thread(keep, own(request).settings.agent_memory_spool, name, raw):
+        if not await asyncio.to_thread(keep, state(request).settings.agent_memory_spool, name, raw):
             raise
         logger.warning("a hook's report waits in the spool folder: %s", error)
     return Json(Done(status="queued"))

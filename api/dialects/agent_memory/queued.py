@@ -1,7 +1,16 @@
-"""What the post-tool-use hook reports, as commands: from POST /api/queue, or from a file in the spool folder. Pure."""
+"""What the post-tool-use hook reports, as commands: from POST /api/queue, or from a file in the spool folder.
 
+No hook reads an answer, so a refusal would lose the event: a report that the log does not take just now is kept in the
+spool folder. The file's name and content make the event's id, so what the log took without saying so in time is stored
+once all the same.
+"""
+
+import os
 import re
+import time
 from hashlib import blake2b
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -11,7 +20,10 @@ from api.dialects.detail import Unprocessable, parse
 from api.dialects.fitting import fitted
 from ingest.commands.requests import Observe, TrackSession, WriteCommand
 from ingest.errors import MalformedRequest
+from ingest.log.spool import Spool
 from ingest.platform.clock import from_ms
+from ingest.platform.files import sync
+from ingest.platform.settings import Settings
 
 AGENT_TYPE = "claude-code"
 """Who works in a session of which nothing else was said."""
@@ -28,6 +40,8 @@ _NO_ANSWER = '""'
 """What the hook makes of a response that is not there."""
 _SPOOLED_AT = re.compile(r"(\d{13})-")
 """How the name of a spool file begins: the milliseconds at which it was written."""
+MAX_FILES = 10_000
+_numbers = count()
 
 
 class QueueItem(BaseModel):
@@ -104,3 +118,31 @@ def spooled(content: bytes, name: str) -> list[WriteCommand]:
         where = ".".join(str(part) for part in first["loc"])
         raise MalformedRequest(f"no item of the queue: {where}: {first['msg']}") from None
     return [] if item.skipped else [observe(item, content, project_of(item.cwd), name)]
+
+
+def new_name() -> str:
+    """A name for a file, as the hooks name theirs; no other has it."""
+    return f"{time.time_ns() // 1_000_000}-{os.getpid()}-{next(_numbers)}.json"
+
+
+def keep(folder: Path, name: str, body: bytes) -> bool:
+    """Leave a body of POST /api/queue in the folder, on disk when this returns; false when MAX_FILES are there.
+
+    Blocks on files. Raises OSError.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if len(os.listdir(folder)) >= MAX_FILES:  # noqa: PTH208 - names are enough
+        return False
+    unfinished = folder / f".{name}"
+    with unfinished.open("xb") as file:
+        file.write(body)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.rename(folder / name)
+    sync(folder)
+    return True
+
+
+def hook_spool(settings: Settings) -> Spool:
+    """The folder where hooks, and `keep`, leave reports."""
+    return Spool(settings.agent_memory_spool, spooled)
