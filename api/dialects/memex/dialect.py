@@ -16,5 +16,5 @@ MEMEX = Dialect(
             "api.dialects.memex.app:create_mcp_app",
         ),
     ),
-    mcp_profile="api.dialects.memex.mcp.catalog:MEMEX_PROFILE",
+    mcp_profile="api.dialects.memex.tools:MEMEX_PROFILE",
 )

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from api.dialects.detail import FAULT, asked_for, parse_query, path_value, together
 from api.dialects.faults import usual
-from api.dialects.memex.mcp import memories
+from api.dialects.memex import memories
 from api.dialects.memex.records import Shown
 from api.dialects.memex.shapes import (
     VERSION,
