@@ -15,6 +15,6 @@ AGENT_MEMORY = Dialect(
             "api.dialects.agent_memory.app:create_app",
         ),
     ),
-    mcp_profile="api.dialects.agent_memory.mcp.catalog:AGENT_MEMORY_PROFILE",
+    mcp_profile="api.dialects.agent_memory.tools:AGENT_MEMORY_PROFILE",
     hook_spool="api.dialects.agent_memory.queued:hook_spool",
 )

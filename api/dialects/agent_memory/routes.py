@@ -1,6 +1,6 @@
 """The endpoints of agent-memory."""
 
-from api.dialects.agent_memory import bodies, health, lessons, observations, reembedding, sessions
+from api.dialects.agent_memory import bodies, health, lessons, observations, queued, reembedding, sessions
 from api.dialects.agent_memory.answers import (
     Done,
     FoundAnswer,
@@ -61,7 +61,7 @@ ENDPOINTS = documented(
             "POST",
             "/api/queue",
             WRITE,
-            observations.queue,
+            queued.queue,
             "Record the use of a tool.",
             body=QueueItem,
             answer=Done,

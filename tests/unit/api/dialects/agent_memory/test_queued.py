@@ -10,7 +10,6 @@ from factories import NOW
 
 from api.dialects.agent_memory import queued
 from api.dialects.agent_memory.queued import (
-    AGENT_TYPE,
     PREVIEW_CHARS,
     SKIPPED,
     QueueItem,
@@ -19,6 +18,7 @@ from api.dialects.agent_memory.queued import (
     spooled,
     started,
 )
+from api.dialects.agent_memory.records import AGENT_TYPE
 from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import Observe
 from ingest.errors import MalformedRequest
