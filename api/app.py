@@ -1,4 +1,4 @@
-"""Composition root of the API process: settings in, the applications of its doors out."""
+"""Composition root of the API process: settings in, the applications of its listeners out."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,21 +13,13 @@ from api.access.keyring import Keyring
 from api.access.rates import RateLimits
 from api.access.registry import Registry
 from api.agents import spooled
-from api.dialects.agent_memory import own as agent_memory_own
-from api.dialects.agent_memory import queued
-from api.dialects.agent_memory.app import create_app as create_agent_memory
-from api.dialects.agentd import own as agentd_own
-from api.dialects.agentd.app import create_app as create_agentd
-from api.dialects.agentmemory import own as agentmemory_own
-from api.dialects.agentmemory.app import create_app as create_agentmemory
+from api.dialects.dialect import MainPort
 from api.dialects.homes import Homes
-from api.dialects.memex import own as memex_own
-from api.dialects.memex.app import create_app as create_memex
-from api.dialects.memex.mcp_app import create_app as create_memex_mcp
 from api.dialects.profiles import PROFILES
+from api.dialects.registry import DIALECTS, listeners_of
 from api.http.endpoint import open_paths, routes
 from api.http.errors import HANDLERS
-from api.http.listeners import Doors
+from api.http.listeners import Listeners
 from api.http.listening import LOOPBACK
 from api.monitoring import ops
 from api.native import writes
@@ -50,26 +42,22 @@ def create_app(settings: Settings) -> Starlette:
     return _native(settings, Gateway(PROFILES, settings.host, settings.mcp_profile))
 
 
-def create_doors(settings: Settings) -> Doors:
-    """Every door that the settings ask for, on one set of services; the native API's lifespan is that of all."""
+def create_doors(settings: Settings) -> Listeners:
+    """Every application that the settings ask for, on one set of services; the native API's lifespan is that of all."""
     gateway = Gateway(PROFILES, settings.host, settings.mcp_profile)
     native = _native(settings, gateway)
-    agentmemory = create_agentmemory(settings)
+    native.state.homes = Homes()
+    on_main_port: list[tuple[MainPort, Starlette]] = []
     by_port: dict[int, Starlette] = {}
-    if "agentd" in settings.drop_in:
-        by_port |= dict.fromkeys(settings.agentd_ports, create_agentd(settings))
-    if "agent-memory" in settings.drop_in:
-        by_port |= dict.fromkeys(settings.agent_memory_ports, create_agent_memory(settings))
-    if "memex" in settings.drop_in:
-        by_port |= dict.fromkeys(settings.memex_ports, create_memex(settings))
-        by_port |= dict.fromkeys(settings.memex_mcp_ports, create_memex_mcp(settings, gateway))
-    state = native.state
-    state.homes = Homes()
-    state.agentmemory, state.agentd = agentmemory_own.Own.of(settings), agentd_own.Own.of(settings)
-    state.agent_memory, state.memex = agent_memory_own.Own(settings), memex_own.Own.of(settings)
-    for app in (agentmemory, *by_port.values()):
-        app.state = state  # one set of services, whichever door is used
-    return Doors(native, agentmemory, by_port)
+    for dialect in DIALECTS.values():
+        setattr(native.state, dialect.state_name, dialect.create_state(settings))
+        if dialect.main_port is not None:
+            on_main_port.append((dialect.main_port, dialect.main_port.app(settings, gateway)))
+    for listener in listeners_of(settings):
+        by_port |= dict.fromkeys(listener.ports(settings), listener.app(settings, gateway))
+    for app in (*(app for _, app in on_main_port), *by_port.values()):
+        app.state = native.state  # one set of services for all of them
+    return Listeners(native, on_main_port, by_port)
 
 
 def _native(settings: Settings, gateway: Gateway) -> Starlette:
@@ -89,10 +77,7 @@ def _native(settings: Settings, gateway: Gateway) -> Starlette:
             app.state.keyring, app.state.rates = keyring, RateLimits(wired.services.redis)
             gateway.connect(lambda scope, agent: tool_door(scope, "mcp", agent))
             await stack.enter_async_context(gateway.running())
-            spools = [] if settings.spool is None else [Spool(settings.spool, spooled.parse)]
-            if "agent-memory" in settings.drop_in:
-                spools.append(Spool(settings.agent_memory_spool, queued.spooled))
-            if spools:
+            if spools := _spools(settings):
                 caller = Caller(settings.tenant, agent_id=writer(settings.agent_id))
                 await stack.enter_async_context(Spooling(spools, wired.services.commands, caller))
             tune_interpreter()
@@ -112,3 +97,10 @@ def _native(settings: Settings, gateway: Gateway) -> Starlette:
             Middleware(writes.Shortcut),
         ],
     )
+
+
+def _spools(settings: Settings) -> list[Spool]:
+    """The folders where clients leave what they could not send."""
+    own = [] if settings.spool is None else [Spool(settings.spool, spooled.parse)]
+    dialects = [DIALECTS[name].spool(settings) for name in settings.drop_in]
+    return [*own, *(one for one in dialects if one is not None)]

@@ -1,21 +1,24 @@
 """Which application answers a request: by the port it came in at, on the main port by its path."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
+from api.dialects.dialect import MainPort
 from api.http.body_budget import BodyBudget
 
-_AGENTMEMORY = ("/agentmemory", "/viewer", "/stream/mem-live")
-_AGENTMEMORY_PAGES = frozenset({"/", "/favicon.svg", "/agent.md", "/auth.md"})
 
+class Listeners:
+    """An ASGI application that hands every request to the application that it is for.
 
-class Doors:
-    """An ASGI application that hands every request to the door it came in by."""
+    What none of `by_port` and `on_main_port` takes is the native API's.
+    """
 
-    def __init__(self, native: Starlette, agentmemory: Starlette, by_port: Mapping[int, Starlette]) -> None:
-        self.native, self.agentmemory, self.by_port = native, agentmemory, by_port
+    def __init__(
+        self, native: Starlette, on_main_port: Sequence[tuple[MainPort, Starlette]], by_port: Mapping[int, Starlette]
+    ) -> None:
+        self.native, self.on_main_port, self.by_port = native, on_main_port, by_port
         self._bodies = BodyBudget()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -27,11 +30,7 @@ class Doors:
             path = "/" + path.lstrip("/")
             scope = {**scope, "path": path, "raw_path": path.encode()}
         server = scope.get("server")
-        door = self.by_port.get(server[1]) if server else None
-        if door is None:
-            door = self.agentmemory if _is_agentmemorys(path) else self.native
-        await self._bodies.serve(door, scope, receive, send)
-
-
-def _is_agentmemorys(path: str) -> bool:
-    return path in _AGENTMEMORY_PAGES or any(path == prefix or path.startswith(f"{prefix}/") for prefix in _AGENTMEMORY)
+        app = self.by_port.get(server[1]) if server else None
+        if app is None:
+            app = next((app for paths, app in self.on_main_port if paths.serves(path)), self.native)
+        await self._bodies.serve(app, scope, receive, send)

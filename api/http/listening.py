@@ -3,16 +3,13 @@
 import errno
 import socket
 
+from api.dialects.registry import DIALECTS, listeners_of
 from ingest.errors import InvalidSetting, ServerStartFailed
 from ingest.platform.settings import Settings
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-DOOR_NAMES = {
-    "MNEMOLOG_PORT": "native and agentmemory",
-    "MNEMOLOG_AGENTD_PORT": "agentd-memory",
-    "MNEMOLOG_AGENT_MEMORY_PORT": "agent-memory",
-    "MNEMOLOG_MEMEX_PORT": "memex",
-    "MNEMOLOG_MEMEX_MCP_PORT": "memex MCP",
+DOOR_NAMES = {"MNEMOLOG_PORT": "native and agentmemory"} | {
+    listener.variable: listener.clients for one in DIALECTS.values() for listener in one.listeners
 }
 """Whose clients call the port that a variable names."""
 _NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
@@ -20,14 +17,8 @@ _NO_SUCH_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 def ports_of(settings: Settings) -> dict[int, str]:
     """Every port the settings ask for, with the variable that names it; raises InvalidSetting when two name one."""
-    wanted: list[tuple[str, tuple[int, ...]]] = [("MNEMOLOG_PORT", (settings.port,))]
-    if "agentd" in settings.drop_in:
-        wanted.append(("MNEMOLOG_AGENTD_PORT", settings.agentd_ports))
-    if "agent-memory" in settings.drop_in:
-        wanted.append(("MNEMOLOG_AGENT_MEMORY_PORT", settings.agent_memory_ports))
-    if "memex" in settings.drop_in:
-        wanted.append(("MNEMOLOG_MEMEX_PORT", settings.memex_ports))
-        wanted.append(("MNEMOLOG_MEMEX_MCP_PORT", settings.memex_mcp_ports))
+    wanted = [("MNEMOLOG_PORT", (settings.port,))]
+    wanted += [(one.variable, one.ports(settings)) for one in listeners_of(settings)]
     found: dict[int, str] = {}
     for variable, ports in wanted:
         for port in ports:

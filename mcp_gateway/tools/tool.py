@@ -208,6 +208,10 @@ class Tool(NamedTuple):
         return None if self.answer is None else schema_of(self.answer)
 
 
+ToolCalls = dict[str, Callable[[Door, dict[str, Any]], Awaitable[Answer]]]
+"""What a dialect's tools do, by name."""
+
+
 def dialect_tool(
     name: str,
     needs: Needs,

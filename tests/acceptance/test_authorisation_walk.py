@@ -30,7 +30,7 @@ from api.access.registry import Registry
 from api.access.token import mint
 from api.app import create_doors
 from api.dialects.profiles import PROFILES
-from api.http.listeners import Doors
+from api.http.listeners import Listeners
 from ingest.platform.connections import connect
 from ingest.platform.settings import Settings
 from ingest.roles import ADMIN, METRICS, OPERATOR, READ, READ_WRITE, ROLES, WRITE, Needs, Role, allow
@@ -125,7 +125,7 @@ class Planted(NamedTuple):
         return httpx.AsyncClient(headers=headers | {"X-Agent-Id": INTRUDER}, timeout=30, trust_env=False)
 
 
-def doors() -> Doors:
+def doors() -> Listeners:
     """The applications, as the server has them."""
     ports = {"agentd_ports": (2,), "agent_memory_ports": (3,), "memex_ports": (4,), "memex_mcp_ports": (5,)}
     folder = Path("-")
@@ -141,7 +141,11 @@ def apps() -> dict[str, Starlette]:
     """The application of each door."""
     made = doors()
     return dict(
-        zip(DOOR_NAMES, [made.native, made.agentmemory, *(made.by_port[port] for port in (2, 3, 4, 5))], strict=True)
+        zip(
+            DOOR_NAMES,
+            [made.native, made.on_main_port[0][1], *(made.by_port[port] for port in (2, 3, 4, 5))],
+            strict=True,
+        )
     )
 
 

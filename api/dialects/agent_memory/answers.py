@@ -1,20 +1,27 @@
-"""What clients are answered, and how our documents become that. Pure."""
+"""What clients of the REST API and of the tools are answered, and how our documents become that. Pure."""
 
+import json
 from collections.abc import Sequence
-from datetime import datetime
-from typing import NamedTuple
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from api.dialects.agent_memory.mcp.shapes import default_title, time_text
-from api.dialects.agent_memory.queued import AGENT_TYPE
-from api.dialects.agent_memory.records import Found, Said, said_of, time_of
+from api.dialects.agent_memory.records import AGENT_TYPE, Found, Said, said_of, time_of
+from ingest.errors import CommandRejected
 from ingest.platform.clock import from_ms
+from mcp_gateway.tools.tool import Answer
 from projections.documents.lessons import Lesson
 from projections.queries.listed import Told
 
 STATUSES = {"active": "active", "ended": "completed", "failed": "failed"}
 """Ours, and what clients call them."""
+TITLE_CHARS = 80
+LONGEST_TITLE = 512
+"""Of a lesson; an observation's has no limit of its own."""
+REMINDER = "Show these results to the user, with their ids, before you go on."
+DAY_END = timedelta(days=1) - timedelta(milliseconds=1)
+"""The index keeps milliseconds."""
 
 
 class ObservationAnswer(Struct, frozen=True, kw_only=True):
@@ -191,3 +198,109 @@ def match_answer(one: Lesson, number: int) -> MatchAnswer:
 
 def _time_of(ms: int) -> str | None:
     return time_text(from_ms(ms)) if ms else None
+
+
+def observation_line(number: int, one: Found, score: float) -> dict[str, Any]:
+    """An observation as `search` shows it."""
+    said = said_of(one)
+    return {
+        "id": number,
+        "title": said.title,
+        "type": said.type,
+        "project": one.project,
+        "created_at": time_text(time_of(one)),
+        "score": round(score, 4),
+    }
+
+
+def observation_in_full(number: int, one: Found) -> dict[str, Any]:
+    """An observation as `get_observations` shows it."""
+    said = said_of(one)
+    return {
+        "id": number,
+        "title": said.title,
+        "subtitle": said.subtitle,
+        "type": said.type,
+        "narrative": said.narrative,
+        "facts": said.facts,
+        "concepts": said.concepts,
+        "files_read": said.files_read,
+        "files_modified": said.files_modified,
+        "project": one.project,
+        "tool_name": said.tool_name,
+        "created_at": time_text(time_of(one)),
+    }
+
+
+def observation_placed(number: int, one: Found, position: str) -> dict[str, Any]:
+    """An observation as `timeline` shows it; `position` is before, anchor or after."""
+    said = said_of(one)
+    return {
+        "id": number,
+        "title": said.title,
+        "type": said.type,
+        "position": position,
+        "created_at": time_text(time_of(one)),
+    }
+
+
+def lesson_line(number: int, one: Lesson, score: float) -> dict[str, Any]:
+    """A lesson as `search_lessons` shows it; a global one has no project."""
+    return {
+        "id": number,
+        "title": one.title or default_title(one.content),
+        "rule": one.content,
+        "severity": one.severity or "info",
+        "project": one.project or None,
+        "trigger_tool": one.trigger_tool or None,
+        "trigger_pattern": one.trigger_pattern or None,
+        "trigger_count": one.trigger_count,
+        "score": round(score, 4),
+    }
+
+
+def default_title(text: str) -> str:
+    """The title of what was given none."""
+    return text[:TITLE_CHARS]
+
+
+def json_rows(rows: Sequence[dict[str, Any]]) -> Answer:
+    """Rows as JSON, and nothing else."""
+    return Answer(json.dumps(rows, indent=2, ensure_ascii=False))
+
+
+def rows_and_reminder(rows: Sequence[dict[str, Any]], lacks: Sequence[str] = ()) -> Answer:
+    """Rows as JSON, then a reminder; what the rows may lack stands in it."""
+    notes = [f"Note: {lack}." for lack in lacks]
+    return Answer("\n".join([json_rows(rows).text, "", "---", *notes, REMINDER]))
+
+
+def start_of(text: str | None) -> datetime | None:
+    """The first moment that `dateStart` lets through; raises CommandRejected."""
+    moment = _moment(text, "dateStart")
+    return datetime.combine(moment, time(), UTC) if moment and not isinstance(moment, datetime) else moment
+
+
+def end_of(text: str | None) -> datetime | None:
+    """The last moment that `dateEnd` lets through: the end of the day for a bare date; raises CommandRejected."""
+    moment = _moment(text, "dateEnd")
+    return datetime.combine(moment, time(), UTC) + DAY_END if moment and not isinstance(moment, datetime) else moment
+
+
+def time_text(when: datetime) -> str:
+    """ISO 8601 with microseconds and Z."""
+    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _moment(text: str | None, name: str) -> datetime | date | None:
+    """A date, or a time in UTC unless it says otherwise."""
+    text = (text or "").strip()
+    if not text:
+        return None
+    try:
+        if len(text) == len("2026-01-31") and "-" in text:
+            return date.fromisoformat(text)
+        when = datetime.fromisoformat(text)
+        return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise CommandRejected(f"{text!r} is no date; write 2026-01-31 or 2026-01-31T12:00:00Z", name) from None

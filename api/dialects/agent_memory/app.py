@@ -1,29 +1,30 @@
-"""The application of the agent_memory door."""
+"""The application of agent-memory."""
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import Response
 
+from api.access.gate import Gate
 from api.dialects import detail
 from api.dialects.agent_memory.asking import unprocessable
 from api.dialects.agent_memory.routes import ENDPOINTS
 from api.dialects.faults import handlers
-from api.dialects.guards import guard
 from api.http.endpoint import routes
 from api.http.http import Json
 from api.monitoring.ops import Measure
 from ingest.errors import CommandRejected
 from ingest.platform.settings import Settings
+from mcp_gateway.server import Gateway
 
 
-def create_app(settings: Settings) -> Starlette:
+def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The application; its state is given to it by the process."""
     return Starlette(
         routes=routes(ENDPOINTS),
         exception_handlers=handlers(said),
         middleware=[
             Middleware(Measure, "agent_memory"),
-            guard(settings, Json({"detail": "unauthorized"}, 401), Json({"detail": "forbidden"}, 403)),
+            Middleware(Gate, settings, Json({"detail": "unauthorized"}, 401), Json({"detail": "forbidden"}, 403)),
         ],
     )
 

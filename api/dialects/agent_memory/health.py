@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agent_memory.asking import door, listed, numbers
-from api.dialects.agent_memory.own import own
 from api.dialects.agent_memory.records import nearest_type
+from api.dialects.agent_memory.state import state
 from api.http.http import Json
 from api.services import services
 from ingest.errors import ProjectionBehind
@@ -128,7 +128,7 @@ async def _observations(request: Request) -> int:
     """How many observations there are; the last known count where the index is busy, -1 where there is none."""
     try:
         async with asyncio.timeout(COUNTED_WITHIN_S):
-            own(request).observations = await listed(request).observation_count(door(request).reader())
+            state(request).observations = await listed(request).observation_count(door(request).reader())
     except (TimeoutError, ProjectionBehind) as error:
         logger.debug("observations are not counted now: %r", error)
-    return own(request).observations
+    return state(request).observations

@@ -1,29 +1,42 @@
-"""Lessons: made, listed, matched with a tool call, changed, counted."""
+"""Lessons, for the REST API and the tools: made, listed, searched, matched with a tool call, changed, counted."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agent_memory.answers import LessonAnswer, Triggered, lesson_answer, match_answer
+from api.dialects.agent_memory.answers import (
+    LONGEST_TITLE,
+    LessonAnswer,
+    Triggered,
+    default_title,
+    json_rows,
+    lesson_answer,
+    lesson_line,
+    match_answer,
+)
 from api.dialects.agent_memory.asking import asked, door, listed, numbers, unprocessable
 from api.dialects.agent_memory.bodies import LessonChanges, LessonsQuery, MatchQuery, NewLesson
-from api.dialects.agent_memory.mcp.lessons import GLOBAL, change, lessons_of, state
-from api.dialects.agent_memory.mcp.observations import numbered as observation_numbered
-from api.dialects.agent_memory.mcp.shapes import LONGEST_TITLE
-from api.dialects.agent_memory.names import name_of, wanted_project
+from api.dialects.agent_memory.observations import MAX_RESULTS, observation_of, recalled
+from api.dialects.agent_memory.records import completing, graver, name_of, wanted_project
+from api.dialects.agent_memory.tools import json_line
 from api.dialects.detail import parse_query, path_value
 from api.http.http import Json
 from ingest.commands.parse import parse_object
-from ingest.commands.requests import RecordLesson, ReviseLesson, TriggerLesson
+from ingest.commands.requests import RecordLesson, ReinforceLesson, ReviseLesson, TriggerLesson
 from ingest.errors import CommandRejected, NotFound
 from ingest.ids import OBSERVATION
 from ingest.patterns import compiled
 from ingest.platform.clock import system_clock, to_ms
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import Answer, Door, ToolCalls
 from projections.documents.lessons import Lesson
 from projections.documents.rows import joined
+from projections.queries import RecallRequest
+
+GLOBAL = ""
+"""The project of lessons that concern every project."""
 
 
 async def create(request: Request) -> Response:
@@ -41,7 +54,7 @@ async def create(request: Request) -> Response:
         "derived_from": await _source(through, asked_for.source_observation_id),
     }
     stated = parse_object(fields, RecordLesson)
-    name, known = await state(through, stated)
+    name, known = await record(through, stated)
     await through.caught_up()
     found = (await lessons_of(through, [name])).get(name, known)
     return Json((await _answers(through, [found or _unseen(name, stated, through.tenant)]))[0])
@@ -121,7 +134,7 @@ async def _source(through: Door, number: int | None) -> list[str]:
     if number is None:
         return []
     await through.caught_up()
-    found = await observation_numbered(through, number)
+    found = await observation_of(through, number)
     if found is None:
         raise unprocessable("there is no such observation", "source_observation_id", given=number)
     return [found.id]
@@ -162,3 +175,77 @@ def _unseen(name: str, stated: RecordLesson, tenant: str) -> Lesson:
         derived_from=joined(stated.derived_from),
         occurred_ms=to_ms(system_clock()),
     )
+
+
+async def create_lesson(door: Door, arguments: dict[str, Any]) -> Answer:
+    """State a rule. A rule that was stated before is the same lesson, with what is said of it now."""
+    rule, project = arguments["rule"], arguments["project"] or GLOBAL
+    if not rule.strip():
+        raise CommandRejected("is empty", "rule")
+    title = (arguments["title"] or "")[:LONGEST_TITLE]
+    fields = {
+        "project": project,
+        "content": rule,
+        "title": title,
+        "severity": arguments["severity"],
+        "trigger_tool": arguments["trigger_tool"] or "",
+        "trigger_pattern": arguments["trigger_pattern"] or "",
+    }
+    stated = parse_object(fields, RecordLesson)
+    name, known = await record(door, stated)
+    (number,) = await numbers(door, "lesson", [name])
+    return json_line(
+        {
+            "saved": True,
+            "id": number,
+            "title": title or (known and known.title) or default_title(rule),
+            "severity": graver(stated.severity, known.severity) if known else stated.severity,
+            "project": project or None,
+        }
+    )
+
+
+async def record(door: Door, stated: RecordLesson) -> tuple[str, Lesson | None]:
+    """State a lesson so that it is as stated, and lasts.
+
+    Returns its id, and what it was once it was recorded; None where that could not be seen in time.
+    """
+    accepted = await door.write(stated)
+    await door.caught_up()
+    known = (await lessons_of(door, [accepted.id])).get(accepted.id)
+    for command in completing(accepted.id, known, stated):
+        await change(door, command)
+    return accepted.id, known
+
+
+async def change(door: Door, command: ReviseLesson | ReinforceLesson | TriggerLesson) -> None:
+    """Change a lesson that exists."""
+    caller = door.caller()
+    door.wrote(caller.agent_id, (await door.commands.handle(command, caller)).position)
+
+
+async def search_lessons(door: Door, arguments: dict[str, Any]) -> Answer:
+    """The rules about something that are in force: of a project and global ones, or all."""
+    project = arguments["project"]
+    request = RecallRequest(
+        query=arguments["query"],
+        projects=[project, GLOBAL] if project else [],
+        kinds=["lesson"],
+        limit=max(1, min(arguments["limit"], MAX_RESULTS)),
+        ranking="rrf",
+        recency_boost=False,
+    )
+    answer, _ = await recalled(door, request)
+    known = await lessons_of(door, [one.id for one in answer.results])
+    found = [(known[one.id], one.score) for one in answer.results if one.id in known]
+    known_as = await numbers(door, "lesson", [one.id for one, _ in found])
+    return json_rows([lesson_line(number, *one) for number, one in zip(known_as, found, strict=True)])
+
+
+async def lessons_of(door: Door, names: list[str]) -> dict[str, Lesson]:
+    """Those that the reader may see, by id."""
+    found = await door.queries.browse.documents(names, door.reader())
+    return {str(one.document.id): one.document for one in found if isinstance(one.document, Lesson)}
+
+
+TOOL_CALLS: ToolCalls = {"create_lesson": create_lesson, "search_lessons": search_lessons}

@@ -1,65 +1,64 @@
-"""The queue that hooks report to, and observations: made, listed, read, searched."""
+"""Observations, for the REST API and the tools: made, listed, read, searched, shown around another one."""
 
-import asyncio
-import logging
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec.structs import replace
-from redis.exceptions import RedisError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agent_memory import records as dialect
 from api.dialects.agent_memory.answers import (
-    Done,
     FoundAnswer,
     ObservationAnswer,
+    default_title,
+    end_of,
+    json_rows,
     observation_answer,
+    observation_in_full,
+    observation_line,
+    observation_placed,
+    rows_and_reminder,
+    start_of,
     stored_answer,
 )
-from api.dialects.agent_memory.asking import HOOKS, asked, door, listed, numbered
+from api.dialects.agent_memory.asking import asked, door, listed, numbered, numbers
 from api.dialects.agent_memory.bodies import MAX_FOUND, NewObservation, ObservationsQuery, SearchBody
-from api.dialects.agent_memory.keeping import keep, new_name
-from api.dialects.agent_memory.mcp.observations import numbered as observation_numbered
-from api.dialects.agent_memory.mcp.observations import searched
-from api.dialects.agent_memory.names import name_of, project_of, wanted_project
-from api.dialects.agent_memory.own import own
-from api.dialects.agent_memory.queued import QueueItem, observe, started
-from api.dialects.detail import parse, parse_query, path_value
+from api.dialects.agent_memory.records import (
+    FOUND,
+    TYPES,
+    Found,
+    Said,
+    name_of,
+    observe,
+    session_of,
+    time_of,
+    types_of,
+    wanted_project,
+)
+from api.dialects.agent_memory.tools import json_line
+from api.dialects.detail import parse_query, path_value
 from api.dialects.homes import homes, settled
-from api.http.http import Json, body, parsed
-from api.services import services
-from ingest.commands.requests import WriteCommand
-from ingest.errors import LogUnavailable, NotFound, Overloaded
+from api.http.http import Json
+from ingest.commands.parse import parse_object
+from ingest.commands.requests import TrackSession
+from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
-from mcp_gateway.tools.tool import Door
-from projections.queries import RecallRequest
+from mcp_gateway.tools.tool import Answer, Door, ToolCalls
+from projections.documents.lessons import Lesson
+from projections.documents.memories import Memory
+from projections.documents.observations import Observation
+from projections.documents.summaries import Summary
+from projections.queries import RecallAnswer, RecallRequest
 
-logger = logging.getLogger(__name__)
-
-MAX_ITEM_BYTES = 32 << 20
 MAX_QUERY_CHARS = 20_000
+MAX_RESULTS = 50
+MAX_SEARCHED = 200
+"""Of one search, before `offset` is taken off."""
+MAX_IDS = 1_000
+MAX_DEPTH = 200
+MANUAL_PROJECT = "manual"
+MANUAL_SESSION = "manual-memories"
 _MODES: dict[str, Literal["hybrid", "lexical", "vector"]] = {"hybrid": "hybrid", "vector": "vector", "fts": "lexical"}
-
-
-async def queue(request: Request) -> Response:
-    """Record the use of a tool; nobody waits until it is projected. Of 13 tools only the session is taken note of.
-
-    A refusal would be a lost event, for the hook reads no answer: only what is no JSON, or no item, is refused.
-    """
-    raw = await body(request, MAX_ITEM_BYTES)
-    item = await parsed(raw, lambda raw: parse(QueueItem, raw))
-    name, at_hand = new_name(), services(request)
-    try:
-        await _record(request, item, raw, name)
-    except (LogUnavailable, Overloaded, RedisError) as error:
-        if not (at_hand.reach.whole and at_hand.tenant == own(request).settings.tenant):
-            raise  # what comes out of the spool is stored without a look at who put it in
-        if not await asyncio.to_thread(keep, own(request).settings.agent_memory_spool, name, raw):
-            raise
-        logger.warning("a hook's report waits in the spool folder: %s", error)
-    return Json(Done(status="queued"))
 
 
 async def create(request: Request) -> Response:
@@ -67,9 +66,9 @@ async def create(request: Request) -> Response:
     asked_for = await asked(request, NewObservation)
     project, session, now = name_of(asked_for.project), name_of(asked_for.session_id), system_clock()
     fields = asked_for.model_dump(exclude={"project", "session_id"})
-    said = dialect.Said(**fields)
+    said = Said(**fields)
     through = door(request)
-    accepted = await through.write(replace(dialect.observe(said, project, session), occurred_at=now))
+    accepted = await through.write(replace(observe(said, project, session), occurred_at=now))
     await settled(request, session, project, "")
     homes(request).wrote(session, accepted.position)
     (known_as,) = await numbered(through, [(accepted.id, session, project)])
@@ -81,7 +80,7 @@ async def listing(request: Request) -> Response:
     asked_for = parse_query(ObservationsQuery, request)
     through = door(request)
     await through.caught_up()
-    types = dialect.types_of(asked_for.type) if asked_for.type else []
+    types = types_of(asked_for.type) if asked_for.type else []
     found = await listed(request).observations(
         through.reader(), wanted_project(asked_for.project), types, asked_for.offset, asked_for.limit
     )
@@ -92,10 +91,10 @@ async def get(request: Request) -> Response:
     """One observation."""
     number = path_value(int, request, "id")
     through = door(request)
-    found = await observation_numbered(through, number)
+    found = await observation_of(through, number)
     if found is None:  # it may be too new
         await through.caught_up()
-        found = await observation_numbered(through, number)
+        found = await observation_of(through, number)
     if found is None:
         raise NotFound("Observation not found")
     return Json((await _answers(request, through, [(found, None)]))[0])
@@ -104,15 +103,15 @@ async def get(request: Request) -> Response:
 async def search(request: Request) -> Response:
     """What matches, best first, also what was remembered elsewhere; nothing for a mode or types that there are not."""
     asked_for = await asked(request, SearchBody)
-    types = [kind for one in asked_for.type or () if one in dialect.TYPES for kind in dialect.types_of(one)]
-    found: list[tuple[dialect.Found, float | None]] = []
+    types = [kind for one in asked_for.type or () if one in TYPES for kind in types_of(one)]
+    found: list[tuple[Found, float | None]] = []
     through = door(request)
     limit, mode = min(asked_for.limit, MAX_FOUND), _MODES.get(asked_for.mode)
     if mode and limit and asked_for.query.strip() and (types or not asked_for.type):
         asking = RecallRequest(
             query=asked_for.query[:MAX_QUERY_CHARS],
             project=None if asked_for.cross_project else wanted_project(asked_for.project),
-            kinds=list(dialect.FOUND),
+            kinds=list(FOUND),
             types=types,
             limit=limit,
             mode=mode,
@@ -123,33 +122,156 @@ async def search(request: Request) -> Response:
     return Json(FoundAnswer(observations=answers, query=asked_for.query, mode=asked_for.mode, total=len(answers)))
 
 
-async def _record(request: Request, item: QueueItem, raw: bytes, name: str) -> None:
-    home, is_new = await settled(request, item.session, project_of(item.cwd), "")
-    commands: list[WriteCommand] = [started(item.session, home.project, item.cwd)] if is_new else []
-    if not item.skipped:
-        made = item, raw, home.project, name
-        commands.append(await parsed(raw, lambda _: observe(*made)))
-    try:
-        await _write(request, item.session, commands)
-    except BaseException:
-        if is_new:
-            homes(request).forget(item.session)
-        raise
-
-
-async def _write(request: Request, session: str, commands: Sequence[WriteCommand]) -> None:
-    at_hand, caller = services(request), door(request).caller()
-    for command in commands:
-        accepted = await at_hand.commands.handle(command, caller)
-        homes(request).wrote(session, accepted.position)
-        at_hand.last_writes.wrote(HOOKS, accepted.position)
-
-
 async def _answers(
-    request: Request, through: Door, found: Sequence[tuple[dialect.Found, float | None]]
+    request: Request, through: Door, found: Sequence[tuple[Found, float | None]]
 ) -> list[ObservationAnswer]:
-    in_order = sorted((one for one, _ in found), key=dialect.time_of)  # what is older gets lower numbers
-    known_as = await numbered(through, [(one.id, dialect.session_of(one), one.project) for one in in_order])
+    in_order = sorted((one for one, _ in found), key=time_of)  # what is older gets lower numbers
+    known_as = await numbered(through, [(one.id, session_of(one), one.project) for one in in_order])
     by_id = {one.id: numbers for one, numbers in zip(in_order, known_as, strict=True)}
     embedded = await listed(request).embedded(list(by_id))
     return [stored_answer(one, by_id[one.id], embedded=one.id in embedded, score=score) for one, score in found]
+
+
+async def search_tool(door: Door, arguments: dict[str, Any]) -> Answer:
+    """Titles of what matches, best first: observations, and what else is remembered, shown as such."""
+    limit = max(1, min(arguments["limit"], MAX_RESULTS))
+    offset = max(0, min(arguments["offset"] or 0, MAX_SEARCHED - limit))
+    wanted = arguments["type"] or arguments["obs_type"]
+    request = RecallRequest(
+        query=arguments["query"],
+        project=arguments["project"] or None,
+        kinds=list(FOUND),
+        types=types_of(wanted) if wanted else [],
+        from_=start_of(arguments["dateStart"]),
+        to=end_of(arguments["dateEnd"]),
+        limit=offset + limit,
+        ranking="rrf",
+    )
+    found, lacks = await searched(door, request)
+    found = found[offset:]
+    known_as = await numbers(door, "observation", [one.id for one, _ in found])
+    rows = [observation_line(number, one, score) for number, (one, score) in zip(known_as, found, strict=True)]
+    return rows_and_reminder(rows, lacks)
+
+
+async def timeline(door: Door, arguments: dict[str, Any]) -> Answer:
+    """What happened around an observation, in its session."""
+    anchor, query = arguments["anchor"], (arguments["query"] or "").strip()
+    if anchor is None and not query:
+        return Answer("Give an anchor (the id of an observation) or a query.")
+    lacks = await door.caught_up()
+    if anchor is not None:
+        centre = await observation_of(door, anchor)
+    else:
+        centre = await _nearest(door, query, arguments["project"])
+    if centre is None:
+        missing = f"There is no observation {anchor}" if anchor is not None else f"No observation matches: {query}"
+        return Answer("; ".join([missing, *lacks]) + ".")
+    depths = [max(0, min(arguments[name], MAX_DEPTH)) for name in ("depth_before", "depth_after")]
+    before, after = await _beside(door, centre, *depths)
+    placed = [
+        *((one, "before") for one in before),
+        (centre, "anchor"),
+        *((one, "after") for one in after),
+    ]
+    known_as = await numbers(door, "observation", [one.id for one, _ in placed])
+    return json_rows([observation_placed(number, *one) for number, one in zip(known_as, placed, strict=True)])
+
+
+async def _beside(door: Door, centre: Found, before: int, after: int) -> tuple[list[Observation], list[Observation]]:
+    """The observations around another one in its session; what is none of a session stands alone."""
+    if not isinstance(centre, Observation):
+        return [], []
+    return await door.queries.browse.beside(centre, door.reader(), before, after)
+
+
+async def get_observations(door: Door, arguments: dict[str, Any]) -> Answer:
+    """Everything about some observations, oldest first."""
+    wanted: list[int] = list(dict.fromkeys(arguments["ids"]))
+    if not wanted:
+        return json_rows([])
+    if len(wanted) > MAX_IDS:
+        raise CommandRejected(f"at most {MAX_IDS:,} at once", "ids")
+    lacks = await door.caught_up()
+    names = await door.queries.browse.numbers(door.tenant, "observation").ids(wanted)
+    named = {name: number for number, name in zip(wanted, names, strict=True) if name is not None}
+    known = await observations_of(door, list(named))
+    project = arguments["project"]
+    found = [(named[name], one) for name, one in known.items() if project in (None, one.project)]
+    found.sort(key=lambda pair: (time_of(pair[1]), pair[0]), reverse=arguments["orderBy"] == "date_desc")
+    if arguments["limit"] is not None:
+        found = found[: max(0, arguments["limit"])]
+    return rows_and_reminder([observation_in_full(number, one) for number, one in found], lacks)
+
+
+async def save_memory(door: Door, arguments: dict[str, Any]) -> Answer:
+    """Write an observation by hand, in the session that has all of these."""
+    text, project = arguments["text"], arguments["project"] or MANUAL_PROJECT
+    if not text.strip():
+        raise CommandRejected("is empty", "text")
+    title = arguments["title"] or default_title(text)
+    session = {
+        "status": "started",
+        "event_id": MANUAL_SESSION,
+        "project": project,
+        "session_id": MANUAL_SESSION,
+        "agent_type": "manual",
+    }
+    await door.write(parse_object(session, TrackSession))
+    accepted = await door.write(observe(Said(title=title, narrative=text), project, MANUAL_SESSION))
+    (number,) = await numbers(door, "observation", [accepted.id])
+    return json_line({"saved": True, "id": number, "title": title})
+
+
+async def searched(door: Door, request: RecallRequest) -> tuple[list[tuple[Found, float]], list[str]]:
+    """What a search finds with its scores, best first, and what it may lack."""
+    answer, lacks = await recalled(door, request)
+    known = await observations_of(door, [one.id for one in answer.results])
+    return [(known[one.id], one.score) for one in answer.results if one.id in known], lacks
+
+
+async def recalled(door: Door, request: RecallRequest) -> tuple[RecallAnswer, list[str]]:
+    """What a search finds, having waited for the caller's own writes, and what it may lack."""
+    if not request.query.strip():
+        raise CommandRejected("is blank", "query")
+    reader = door.reader()
+
+    async def ask(after: str) -> RecallAnswer:
+        return await door.queries.recall(replace(request, after=after), reader)
+
+    answer, lacks = await door.read_own_writes(door.acting(), ask)
+    return answer, [*lacks, *answer.degraded]
+
+
+async def _nearest(door: Door, query: str, project: str | None) -> Found | None:
+    """The observation most like a query."""
+    request = RecallRequest(
+        query=query, project=project or None, kinds=["observation"], limit=1, ranking="similarity", alpha=1.0
+    )
+    answer, _ = await recalled(door, request)
+    known = await observations_of(door, [one.id for one in answer.results])
+    return next(iter(known.values()), None)
+
+
+async def observation_of(door: Door, number: int) -> Found | None:
+    """What goes by a number; None when there is nothing that the reader may see."""
+    (name,) = await door.queries.browse.numbers(door.tenant, "observation").ids([number])
+    return None if name is None else (await observations_of(door, [name])).get(name)
+
+
+async def observations_of(door: Door, names: list[str]) -> dict[str, Found]:
+    """Those that the reader may see, by id, in the order asked for."""
+    located = await door.queries.browse.documents(names, door.reader())
+    return {
+        str(one.document.id): one.document
+        for one in located
+        if isinstance(one.document, Observation | Memory | Lesson | Summary)
+    }
+
+
+TOOL_CALLS: ToolCalls = {
+    "search": search_tool,
+    "timeline": timeline,
+    "get_observations": get_observations,
+    "save_memory": save_memory,
+}

@@ -22,6 +22,8 @@ nobody confirms them; agent-memory's stay until they are switched off. `completi
 """
 
 from datetime import datetime
+from hashlib import blake2b
+from pathlib import PurePosixPath
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 import msgspec
@@ -54,6 +56,12 @@ _OTHER_TYPES: dict[ObservationType, tuple[str, ...]] = {
 """How the index classes memories, summaries and lessons that are shown with a type."""
 NO_SESSION = "manual-memories"
 """The session of what belongs to none: the one that memories saved by hand are in."""
+UNKNOWN = "unknown"
+"""In the place of a name that is empty."""
+MAX_NAME_CHARS = 512
+_DIGEST_BYTES = 16
+AGENT_TYPE = "claude-code"
+"""Who works in a session of which nothing else was said."""
 _ABOUT = ("file_path", "notebook_path", "command", "pattern", "query", "url", "path", "description")
 """Fields of a tool's input that say what it was used for, the most telling first."""
 _WRITING = ("file_edit", "file_write")
@@ -246,3 +254,22 @@ def _given(observation: Observation, kept: _Kept) -> Said:
         tool_name=kept.tool_name,
         prompt_number=kept.prompt_number,
     )
+
+
+def name_of(text: str) -> str:
+    """The text as a name: without NUL, at most MAX_NAME_CHARS long; of two long texts that differ the names differ."""
+    text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if len(text) > MAX_NAME_CHARS:
+        digest = blake2b(text.encode(errors="replace"), digest_size=_DIGEST_BYTES).hexdigest()
+        text = f"{text[: MAX_NAME_CHARS - len(digest) - 1]}-{digest}"
+    return text or UNKNOWN
+
+
+def project_of(folder: str | None) -> str:
+    """The project that is worked on in a folder: the last part of its path; a Windows path is one part."""
+    return name_of(PurePosixPath(folder or "").name)
+
+
+def wanted_project(text: str | None) -> str | None:
+    """The project that is asked for; None for all of them."""
+    return name_of(text) if text else None

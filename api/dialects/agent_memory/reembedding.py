@@ -6,7 +6,7 @@ from starlette.responses import Response
 from api.dialects.agent_memory.answers import Done
 from api.dialects.agent_memory.asking import door, listed
 from api.dialects.agent_memory.bodies import MAX_BATCH, ReEmbedQuery
-from api.dialects.agent_memory.own import own
+from api.dialects.agent_memory.state import state
 from api.dialects.detail import parse_query
 from api.http.http import Json
 from api.http.openapi import TEXT
@@ -43,7 +43,7 @@ BEGUN = {
 async def start(request: Request) -> Response:
     """Begin; where one runs already it goes on, and the answer says how far it is."""
     asked_for = parse_query(ReEmbedQuery, request)
-    run = own(request).reembedding
+    run = state(request).reembedding
     if run is not None and run.progress.status == "running":
         return Json({"error": "Re-embed job already running", "status": run.progress})
     at_hand, through = services(request), door(request)
@@ -56,18 +56,18 @@ async def start(request: Request) -> Response:
         only_missing=asked_for.only_missing,
         batch=min(asked_for.batch_size, MAX_BATCH),
     )
-    own(request).reembedding = run
+    state(request).reembedding = run
     await run.start(through.reader())
     return Json({"status": "started", "only_missing": asked_for.only_missing, "batch_size": asked_for.batch_size})
 
 
 async def status(request: Request) -> Response:
     """How far the run is, or how the last one ended."""
-    run = own(request).reembedding
+    run = state(request).reembedding
     return Json(Done(status="idle") if run is None else run.progress)
 
 
 async def cancel(request: Request) -> Response:
     """Stop the run behind the batch that is under way."""
-    run = own(request).reembedding
+    run = state(request).reembedding
     return Json(Done(status="cancelling" if run is not None and run.cancel() else "no job running"))

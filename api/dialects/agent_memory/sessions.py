@@ -7,12 +7,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agent_memory.answers import STATUSES, Done, SessionAnswer, session_answer
+from api.dialects.agent_memory.answers import STATUSES, Done, SessionAnswer, default_title, session_answer, time_text
 from api.dialects.agent_memory.asking import HOOKS, SOURCE, asked, door, listed, numbers
 from api.dialects.agent_memory.bodies import NewSession, SessionChanges, SessionsQuery
-from api.dialects.agent_memory.mcp.shapes import default_title, time_text
-from api.dialects.agent_memory.names import name_of, wanted_project
 from api.dialects.agent_memory.queued import started
+from api.dialects.agent_memory.records import name_of, wanted_project
 from api.dialects.detail import parse_query
 from api.dialects.homes import home_of, homes, settled
 from api.http.http import Json

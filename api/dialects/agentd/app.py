@@ -1,4 +1,4 @@
-"""The application of the agentd-memory door."""
+"""The application of agentd-memory."""
 
 import re
 
@@ -7,19 +7,20 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 
+from api.access.gate import Gate
 from api.dialects.agentd.routes import ENDPOINTS
 from api.dialects.faults import handlers
-from api.dialects.guards import guard
 from api.http.endpoint import routes
 from api.http.http import Json
 from api.monitoring.ops import Measure
 from ingest.errors import AccessDenied, CommandRejected, Forbidden, LogFull, Overloaded
 from ingest.platform.settings import Settings
+from mcp_gateway.server import Gateway
 
 _PREFIXES = {400: "invalid input: ", 409: "conflict: ", 503: "service unavailable: "}
 
 
-def create_app(settings: Settings) -> Starlette:
+def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The application; its state is given to it by the process."""
     origins = [origin.strip().rstrip("/") for origin in settings.agentd_origins.split(",") if origin.strip()]
     return Starlette(
@@ -33,7 +34,8 @@ def create_app(settings: Settings) -> Starlette:
                 allow_methods=["GET", "POST", "PUT", "DELETE", "OPTIONS"],
                 allow_headers=["Content-Type", "Authorization"],
             ),
-            guard(
+            Middleware(
+                Gate,
                 settings,
                 Json({"error": "unauthorized"}, 401),
                 Json({"error": "forbidden: this page may not use a server without a secret"}, 403),

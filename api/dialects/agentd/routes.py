@@ -16,7 +16,6 @@ from starlette.responses import Response
 
 from api.dialects.agentd import asking
 from api.dialects.agentd import records as agentd
-from api.dialects.agentd.own import VERSION, Own
 from api.dialects.agentd.records import PROJECT, MemoryView
 from api.dialects.agentd.shapes import (
     Asked,
@@ -30,6 +29,7 @@ from api.dialects.agentd.shapes import (
     Search,
     Show,
 )
+from api.dialects.agentd.state import VERSION, AgentdState
 from api.dialects.faults import usual
 from api.http.endpoint import Endpoint
 from api.http.http import Json
@@ -76,7 +76,7 @@ async def health(request: Request) -> Response:
 
 async def metrics(request: Request) -> Response:
     """Prometheus text format."""
-    return Response(_own(request).metrics.text(), media_type=CONTENT_TYPE_LATEST)
+    return Response(_state(request).metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
 async def create(request: Request) -> Response:
@@ -97,7 +97,7 @@ async def create(request: Request) -> Response:
         references=asked.references,
     )
     accepted = await through.write(command)
-    _own(request).metrics.created(asked.type, asked.visibility)
+    _state(request).metrics.created(asked.type, asked.visibility)
     return Json(agentd.view(agentd.recorded(command, through.caller(asked.created_by), accepted.position)), 201)
 
 
@@ -149,7 +149,7 @@ async def delete(request: Request) -> Response:
     except NotFound:
         return Json(Deleted(deleted=False))
     through.wrote(EVERY_CLIENT, gone.position)
-    _own(request).metrics.deleted += 1
+    _state(request).metrics.deleted += 1
     return Json(Deleted(deleted=True))
 
 
@@ -201,11 +201,11 @@ async def search(request: Request) -> Response:
     if asked.limit:
         recalled, _ = await through.read_own_writes(EVERY_CLIENT, ask)
         found = [agentd.view(one) for _, one in recalled.hits if isinstance(one, Memory)]
-    _own(request).metrics.searched += 1
+    _state(request).metrics.searched += 1
     return Json(Found(memories=found, total=len(found)))
 
 
-def _own(request: Request) -> Own:
+def _state(request: Request) -> AgentdState:
     return request.app.state.agentd
 
 
@@ -217,7 +217,7 @@ def _door(request: Request) -> Door:
 def _reader(request: Request, actor: str | None) -> Reader:
     """Who reads: everybody reads everything, unless they say who they are, or the server is strict."""
     at_hand = services(request)
-    if actor is None and at_hand.scope == "shared" and not _own(request).strict:
+    if actor is None and at_hand.scope == "shared" and not _state(request).strict:
         return at_hand.operator()
     return at_hand.reader(actor or "")
 

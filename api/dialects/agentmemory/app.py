@@ -1,4 +1,4 @@
-"""The application of the agentmemory door: below /agentmemory, and the few paths beside it."""
+"""The application of agentmemory: below /agentmemory, and the few paths beside it."""
 
 import re
 
@@ -7,22 +7,23 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 
+from api.access.gate import Gate
 from api.dialects.agentmemory import live
 from api.dialects.agentmemory.asking import failed
 from api.dialects.agentmemory.mcp.answers import argument
 from api.dialects.agentmemory.routes import ENDPOINTS
 from api.dialects.faults import handlers
-from api.dialects.guards import guard
 from api.http.endpoint import open_paths, routes
 from api.http.http import Json
 from api.monitoring.ops import Measure
 from ingest.errors import AccessDenied, CommandRejected, Forbidden, SessionFull, SlotFull
 from ingest.platform.settings import Settings
+from mcp_gateway.server import Gateway
 
 ORIGINS = r"null|https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?|vscode-webview://.*|chrome-extension://.*"
 
 
-def create_app(settings: Settings) -> Starlette:
+def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The application; its state is given to it by the process."""
     return Starlette(
         routes=[*routes(ENDPOINTS), *live.routes()],
@@ -36,7 +37,8 @@ def create_app(settings: Settings) -> Starlette:
                 allow_headers=["Content-Type", "Authorization"],
                 allow_credentials=True,
             ),
-            guard(
+            Middleware(
+                Gate,
                 settings,
                 Json({"error": "unauthorized"}, 401),
                 Json({"error": "forbidden: this page may not use a server without a secret"}, 403),

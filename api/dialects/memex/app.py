@@ -1,33 +1,59 @@
-"""The application of the memex door."""
+"""The applications of memex: its REST API, and its MCP server at /mcp and /mcp/."""
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import Response
+from starlette.types import Scope
 
+from api.access.admission import guarded
+from api.access.gate import Gate
+from api.access.principal import principal_of
 from api.dialects import detail
 from api.dialects.faults import handlers
-from api.dialects.guards import guard
 from api.dialects.memex.metrics import Instrument
 from api.dialects.memex.routes import ENDPOINTS
 from api.http.endpoint import routes
 from api.http.http import Json
 from api.monitoring.ops import Measure
 from ingest.platform.settings import Settings
+from ingest.roles import ANY
+from mcp_gateway.server import Gateway
+
+_UNAUTHORIZED = Json({"detail": "unauthorized"}, 401)
+_FORBIDDEN = Json({"detail": "forbidden"}, 403)
 
 
-def create_app(settings: Settings) -> Starlette:
-    """The application; its state is given to it by the process."""
+def create_app(settings: Settings, gateway: Gateway) -> Starlette:
+    """The REST API; its state is given to it by the process."""
     return Starlette(
         routes=routes(ENDPOINTS),
         exception_handlers=handlers(said),
         middleware=[
             Middleware(Measure, "memex"),
             Middleware(Instrument),
-            guard(settings, Json({"detail": "unauthorized"}, 401), Json({"detail": "forbidden"}, 403)),
+            Middleware(Gate, settings, _UNAUTHORIZED, _FORBIDDEN),
+        ],
+    )
+
+
+def create_mcp_app(settings: Settings, gateway: Gateway) -> Starlette:
+    """The MCP server: memex's profile, with the sessions and streamed answers that its clients know."""
+    return Starlette(
+        routes=[guarded(gateway.with_sessions("memex", settings.host, settings.memex_mcp_hosts, _session_owner), ANY)],
+        exception_handlers=handlers(detail.said),
+        middleware=[
+            Middleware(Measure, "memex_mcp"),
+            # any host: the gateway answers 421 to names that it does not know
+            Middleware(Gate, settings, _UNAUTHORIZED, _FORBIDDEN, any_host=True),
         ],
     )
 
 
 def said(status: int, message: str, error: Exception) -> Response:
-    """The answer to a fault; where another door is unavailable, memex is a gateway to what failed."""
+    """The answer to a fault; where another API is unavailable, memex is a gateway to what failed."""
     return detail.said(502 if status == 503 else status, message, error)
+
+
+def _session_owner(scope: Scope) -> str:
+    """The key that a session was opened with."""
+    return principal_of(scope).key_id

@@ -14,8 +14,7 @@ from starlette.responses import Response
 
 from api.dialects.detail import FAULT, asked_for, parse_query, path_value, together
 from api.dialects.faults import usual
-from api.dialects.memex.mcp import memories
-from api.dialects.memex.own import own
+from api.dialects.memex import memories
 from api.dialects.memex.records import Shown
 from api.dialects.memex.shapes import (
     VERSION,
@@ -28,6 +27,7 @@ from api.dialects.memex.shapes import (
     OfAgent,
     OfPair,
 )
+from api.dialects.memex.state import state
 from api.http.endpoint import Endpoint
 from api.http.http import Json
 from api.http.openapi import TEXT, About, documented
@@ -57,24 +57,24 @@ _BROKEN = {502: "The log or the index does not answer."}
 async def create(request: Request) -> Response:
     """Store a memory; the same text again is another one."""
     asked = await _asked(MemoryCreate, request)
-    own(request).creates.count(asked.agent_id, system_clock())
+    state(request).creates.count(asked.agent_id, system_clock())
     kept = await memories.keep(
         _door(request), asked.agent_id, asked.user_id, asked.content, asked.memory_type.value, asked.importance
     )
-    own(request).metrics.done("create")
+    state(request).metrics.done("create")
     return Json(kept, 201)
 
 
 async def search(request: Request) -> Response:
     """What an agent remembers of a user, best first."""
     asked = await _asked(MemorySearch, request)
-    own(request).searches.count(asked.agent_id, system_clock())
+    state(request).searches.count(asked.agent_id, system_clock())
     await _caught_up(request, asked.agent_id)
     _watch_embedding(request)
     kind = None if asked.memory_type is None else asked.memory_type.value
     wanted = memories.Search(asked.agent_id, asked.user_id, asked.query, asked.top_k, asked.alpha, kind)
     found, _ = await memories.search(_door(request), wanted)
-    own(request).metrics.done("search")
+    state(request).metrics.done("search")
     return Json(Found(found, asked.query, len(found)))
 
 
@@ -86,7 +86,7 @@ async def delete(request: Request) -> Response:
     )
     if not await memories.delete(_door(request), whose.agent_id, memory):
         raise HTTPException(404, "Memory not found, or it does not belong to this agent.")
-    own(request).metrics.done("delete")
+    state(request).metrics.done("delete")
     return Response(status_code=204)
 
 
@@ -113,7 +113,7 @@ async def health(request: Request) -> Response:
 async def metrics(request: Request) -> Response:
     """Prometheus' text format."""
     _watch_embedding(request)
-    return Response(own(request).metrics.text(pool_size(services(request).redis)), media_type=CONTENT_TYPE_LATEST)
+    return Response(state(request).metrics.text(pool_size(services(request).redis)), media_type=CONTENT_TYPE_LATEST)
 
 
 async def info(request: Request) -> Response:
@@ -162,7 +162,7 @@ async def _caught_up(request: Request, agent: str) -> None:
 
 def _watch_embedding(request: Request) -> None:
     """From now on, count the queries that this process embeds, whichever door they come in by."""
-    services(request).queries.recall.vectors.watch = own(request).metrics.embedded
+    services(request).queries.recall.vectors.watch = state(request).metrics.embedded
 
 
 def _door(request: Request) -> Door:

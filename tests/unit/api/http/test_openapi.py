@@ -51,7 +51,7 @@ def applications() -> dict[str, Starlette]:
     )
     return {
         "native": doors.native,
-        "agentmemory": doors.agentmemory,
+        "agentmemory": doors.on_main_port[0][1],
         **{name: doors.by_port[port] for name, port in PORTS.items()},
     }
 

@@ -2,13 +2,14 @@
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from factories import NOW
 
+from api.dialects.agent_memory import queued
 from api.dialects.agent_memory.queued import (
-    AGENT_TYPE,
     PREVIEW_CHARS,
     SKIPPED,
     QueueItem,
@@ -17,11 +18,14 @@ from api.dialects.agent_memory.queued import (
     spooled,
     started,
 )
+from api.dialects.agent_memory.records import AGENT_TYPE
 from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import Observe
 from ingest.errors import MalformedRequest
 from ingest.ids import new_event_id
+from ingest.log.spool import Spool
 
+BODY = b'{"session_id":"s1","tool_name":"Bash","cwd":"/home/ada/shop"}'
 NAME = "1700000000000-77.json"
 AT = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
 
@@ -86,3 +90,27 @@ def test_skipped_tools_are_not_spooled():
 def test_what_is_no_report_says_so(content: bytes):
     with pytest.raises(MalformedRequest, match="no item of the queue"):
         spooled(content, NAME)
+
+
+def test_what_is_kept_is_what_the_spool_takes(tmp_path: Path):
+    folder = tmp_path / "spool"
+    assert queued.keep(folder, queued.new_name(), BODY)
+    assert queued.keep(folder, queued.new_name(), BODY)
+    taken = Spool(folder, spooled).take(10)
+    assert [len(file.commands) for file in taken] == [1, 1]
+    assert len({command.event_id for file in taken for command in file.commands}) == 2
+
+
+def test_the_folder_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(queued, "MAX_FILES", 1)
+    assert queued.keep(tmp_path, queued.new_name(), BODY)
+    assert not queued.keep(tmp_path, queued.new_name(), BODY)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_report_that_was_stored_and_kept_all_the_same_is_one_event(tmp_path: Path):
+    name = queued.new_name()
+    stored = observe(QueueItem.model_validate_json(BODY), BODY, "shop", name)
+    queued.keep(tmp_path, name, BODY)
+    (file,) = Spool(tmp_path, spooled).take(10)
+    assert file.commands == [stored]

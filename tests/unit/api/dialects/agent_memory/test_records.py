@@ -6,13 +6,17 @@ from msgspec.structs import replace
 
 from api.dialects.agent_memory.records import (
     FIELD,
+    MAX_NAME_CHARS,
     TYPES,
+    UNKNOWN,
     Said,
     completing,
     graver,
     kinds_of,
+    name_of,
     nearest_type,
     observe,
+    project_of,
     said_of,
 )
 from ingest.commands.decide import Caller, decide
@@ -178,3 +182,27 @@ def test_the_use_of_a_tool_is_titled_by_what_it_was_used_on(tool_name: str, tool
 def test_a_title_that_a_model_made_stays():
     observed = replace(seen("", tool_name="Bash", tool_input={"command": "ls"}), title="Lists the files")
     assert said_of(observed).title == "Lists the files"
+
+
+@pytest.mark.parametrize(
+    ("folder", "project"),
+    [
+        ("/home/ada/shop", "shop"),
+        ("/home/ada/shop/", "shop"),
+        ("shop", "shop"),
+        ("/", UNKNOWN),
+        ("", UNKNOWN),
+        (None, UNKNOWN),
+        ("C:\\Users\\ada\\shop", "C:\\Users\\ada\\shop"),
+        ("/home/ada/nul\0", "nul\N{REPLACEMENT CHARACTER}"),
+    ],
+)
+def test_a_project_is_the_last_part_of_the_folder(folder: str | None, project: str):
+    assert project_of(folder) == project
+
+
+def test_long_names_fit_and_stay_different():
+    one, other = name_of("x" * 1000), name_of("x" * 1001)
+    assert len(one) == len(other) == MAX_NAME_CHARS
+    assert one != other
+    assert name_of(one) == one

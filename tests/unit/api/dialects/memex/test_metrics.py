@@ -7,7 +7,7 @@ from starlette.applications import Starlette
 from starlette.types import Message, Receive, Scope, Send
 
 from api.dialects.memex.metrics import Instrument, MemexMetrics
-from api.dialects.memex.own import Own
+from api.dialects.memex.state import MemexState
 from ingest.errors import LogUnavailable
 from ingest.platform.connections import PoolSize
 from ingest.platform.settings import Settings
@@ -77,9 +77,9 @@ async def test_an_application_that_fails_is_a_5xx():
     async def sent(message: Message) -> None:
         raise AssertionError("nothing is sent")
 
-    app, own = Starlette(), Own.of(Settings(data_dir=Path(), cache_dir=Path()))
-    app.state.memex = own
+    app, state = Starlette(), MemexState(Settings(data_dir=Path(), cache_dir=Path()))
+    app.state.memex = state
     scope: Scope = {"type": "http", "method": "POST", "headers": [], "app": app}
     with pytest.raises(LogUnavailable):
         await Instrument(failing)(scope, nothing, sent)
-    assert samples(own.metrics)["http_requests_total", labelled(handler="none", method="POST", status="5xx")] == 1
+    assert samples(state.metrics)["http_requests_total", labelled(handler="none", method="POST", status="5xx")] == 1

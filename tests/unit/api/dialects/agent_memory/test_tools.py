@@ -6,8 +6,7 @@ import pytest
 from factories import NOW, learned, place, recorded
 from jsonschema import Draft202012Validator
 
-from api.dialects.agent_memory.mcp import shapes
-from api.dialects.agent_memory.mcp.catalog import AGENT_MEMORY
+from api.dialects.agent_memory import answers, tools
 from api.dialects.agent_memory.records import Said, observe
 from ingest.errors import CommandRejected, NotFound
 from ingest.events.lesson import LessonRecorded
@@ -19,7 +18,7 @@ from mcp_gateway.tools.tool import Tool
 from projections.documents.lessons import Lesson, evolve
 from projections.documents.observations import Observation, observation
 
-TOOLS = {tool.name: tool for tool in AGENT_MEMORY}
+TOOLS = {tool.name: tool for tool in tools.AGENT_MEMORY}
 SAID = Said(title="Größe", subtitle="s", type="gotcha", narrative="n", facts=["f"], concepts=["c"], files_read=["r"])
 
 
@@ -66,7 +65,7 @@ def test_the_tools_take_what_the_contract_says(name: str, properties: list[str],
 def test_the_defaults_are_the_contracts():
     defaults = {
         (tool.name, name): one["default"]
-        for tool in AGENT_MEMORY
+        for tool in tools.AGENT_MEMORY
         for name, one in tool.input_schema["properties"].items()
         if "default" in one
     }
@@ -86,7 +85,7 @@ def test_obs_type_is_taken_though_not_advertised():
 
 
 def test_an_observation_in_a_list():
-    assert shapes.observation_line(7, seen(), 0.033333) == {
+    assert answers.observation_line(7, seen(), 0.033333) == {
         "id": 7,
         "title": "Größe",
         "type": "gotcha",
@@ -97,7 +96,7 @@ def test_an_observation_in_a_list():
 
 
 def test_an_observation_in_full():
-    assert shapes.observation_in_full(7, seen()) == {
+    assert answers.observation_in_full(7, seen()) == {
         "id": 7,
         "title": "Größe",
         "subtitle": "s",
@@ -114,20 +113,20 @@ def test_an_observation_in_full():
 
 
 def test_an_observation_on_a_timeline():
-    placed = shapes.observation_placed(7, seen(), "before")
+    placed = answers.observation_placed(7, seen(), "before")
     assert list(placed) == ["id", "title", "type", "position", "created_at"]
     assert placed["position"] == "before"
 
 
 def test_a_global_lesson_has_no_project_and_a_default_title():
-    line = shapes.lesson_line(3, lesson(), 0.016666)
+    line = answers.lesson_line(3, lesson(), 0.016666)
     assert line["title"] == ("never force-push " + "x" * 100)[:80]
     assert (line["project"], line["trigger_tool"], line["trigger_pattern"]) == (None, None, None)
     assert (line["severity"], line["trigger_count"], line["score"]) == ("info", 0, 0.0167)
 
 
 def test_a_lesson_of_a_project():
-    line = shapes.lesson_line(3, lesson("atlas", title="T", severity="critical", trigger_tool="Bash"), 0.5)
+    line = answers.lesson_line(3, lesson("atlas", title="T", severity="critical", trigger_tool="Bash"), 0.5)
     assert (line["title"], line["severity"], line["project"]) == ("T", "critical", "atlas")
     assert line["trigger_tool"] == "Bash"
     assert list(line) == [
@@ -136,7 +135,7 @@ def test_a_lesson_of_a_project():
 
 
 def test_a_reminder_follows_the_json_behind_a_rule():
-    text = shapes.reminded([{"id": 1, "title": "Größe"}], ["words only"]).text
+    text = answers.rows_and_reminder([{"id": 1, "title": "Größe"}], ["words only"]).text
     data, _, rest = text.partition("\n\n---\n")
     assert json.loads(data) == [{"id": 1, "title": "Größe"}]
     assert data.startswith('[\n  {\n    "id": 1')
@@ -146,8 +145,8 @@ def test_a_reminder_follows_the_json_behind_a_rule():
 
 
 def test_lists_and_lines_are_json_alone():
-    assert shapes.listed([]).text == "[]"
-    assert shapes.one_line({"saved": True, "id": 1, "title": "é"}).text == '{"saved": true, "id": 1, "title": "é"}'
+    assert answers.json_rows([]).text == "[]"
+    assert tools.json_line({"saved": True, "id": 1, "title": "é"}).text == '{"saved": true, "id": 1, "title": "é"}'
 
 
 @pytest.mark.parametrize(
@@ -160,36 +159,36 @@ def test_lists_and_lines_are_json_alone():
     ],
 )
 def test_dates_and_times_bound_a_search(text: str, start: tuple[int, ...], end: tuple[int, ...]):
-    assert shapes.start_of(text) == datetime(*start, tzinfo=UTC)  # type: ignore[arg-type]
-    assert shapes.end_of(text) == datetime(*end, tzinfo=UTC)  # type: ignore[arg-type]
+    assert answers.start_of(text) == datetime(*start, tzinfo=UTC)  # type: ignore[arg-type]
+    assert answers.end_of(text) == datetime(*end, tzinfo=UTC)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", [None, "", "  "])
 def test_no_date_is_no_bound(text: str | None):
-    assert shapes.start_of(text) is None
-    assert shapes.end_of(text) is None
+    assert answers.start_of(text) is None
+    assert answers.end_of(text) is None
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2026-13-01", "2026-02-30", "17", "0001-01-01T00:00:00+14:00"])
 def test_what_is_no_date_is_told_by_name(text: str):
     with pytest.raises(CommandRejected) as fault:
-        shapes.end_of(text)
+        answers.end_of(text)
     assert fault.value.field == "dateEnd"
 
 
 def test_times_are_written_with_microseconds_and_z():
-    assert shapes.time_text(NOW.replace(microsecond=5)) == "2026-01-31T12:00:00.000005Z"
+    assert answers.time_text(NOW.replace(microsecond=5)) == "2026-01-31T12:00:00.000005Z"
 
 
 def test_bad_arguments_are_flagged_and_other_faults_are_not():
     tool: Tool = TOOLS["search"]
-    bad = shapes.refused(tool, BadArgument("query is required", "query"))
+    bad = tools.refused(tool, BadArgument("query is required", "query"))
     assert (bad.is_error, bad.text) == (True, "Input validation error: query is required")
     for error, told in [
         (CommandRejected("is blank", "query"), "query: is blank"),
         (NotFound("there is no such thing"), "there is no such thing"),
         (ValueError("a secret detail"), "an unexpected fault; the server's log has it"),
     ]:
-        answer = shapes.refused(tool, error)
+        answer = tools.refused(tool, error)
         assert not answer.is_error
         assert json.loads(answer.text) == {"error": told}

@@ -1,15 +1,54 @@
-"""The tools of agent-memory, as its clients know them."""
+"""The tools of agent-memory, as its clients know them.
 
+What they do is in `lessons` and `observations`, which load the index; listing must not.
+"""
+
+import json
+from functools import partial
 from typing import Any
 
-from api.dialects.agent_memory.mcp import lessons, observations, shapes
-from ingest.roles import READ, READ_WRITE, WRITE
+from ingest.errors import CommandRejected, MnemologError
+from ingest.roles import READ, READ_WRITE, WRITE, Needs
+from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import Profile
 from mcp_gateway.tools.tool import Answer, Door, Tool, dialect_tool
 
+GUIDE = """How to search memory, from little text to much:
+
+1. search(query, limit=20): titles and ids of what matches. Narrow with project, type, dateStart and dateEnd.
+2. timeline(anchor=<id>): what happened just before and after it, in its session. timeline(query=...) finds the anchor.
+3. get_observations(ids=[...]): everything about the few that matter. Ask for them together, not one by one.
+
+Keep what should outlive the session with save_memory, and rules learned from mistakes with create_lesson; \
+search_lessons finds those again."""
+
 
 async def _guide(door: Door, arguments: dict[str, Any]) -> Answer:
-    return Answer(shapes.GUIDE)
+    return Answer(GUIDE)
+
+
+async def _call(tool: str, door: Door, arguments: dict[str, Any]) -> Answer:
+    from api.dialects.agent_memory import lessons, observations
+
+    return await (lessons.TOOL_CALLS | observations.TOOL_CALLS)[tool](door, arguments)
+
+
+def json_line(fields: dict[str, Any]) -> Answer:
+    """Fields as JSON on one line."""
+    return Answer(json.dumps(fields, ensure_ascii=False))
+
+
+def refused(tool: Tool, error: Exception) -> Answer:
+    """How a fault is told: bad arguments as an error, whatever else as the tool's answer."""
+    match error:
+        case BadArgument(message=message):
+            return Answer(f"Input validation error: {message}", is_error=True)
+        case CommandRejected(message=message, field=field):
+            return json_line({"error": f"{field}: {message}" if field else message})
+        case MnemologError():
+            return json_line({"error": str(error)})
+        case _:
+            return json_line({"error": "an unexpected fault; the server's log has it"})
 
 
 def _text(description: str) -> dict[str, Any]:
@@ -28,6 +67,13 @@ def _open(tool: Tool) -> Tool:
 _LISTING = {"offset": {"type": "integer"}, "orderBy": {"type": "string"}}
 _PROJECT = _text("Only this project. Left out: all.")
 
+
+def _tool(name: str, needs: Needs, description: str, properties: dict[str, Any], **fields: Any) -> Tool:
+    return dialect_tool(
+        name, needs, description, partial(_call, name), properties=properties, refused=refused, **fields
+    )
+
+
 AGENT_MEMORY: tuple[Tool, ...] = (
     dialect_tool(
         "memory_search_guide",
@@ -36,15 +82,14 @@ AGENT_MEMORY: tuple[Tool, ...] = (
         _guide,
         properties={},
         reads_only=True,
-        refused=shapes.refused,
+        refused=refused,
     ),
     _open(
-        dialect_tool(
+        _tool(
             "search",
             READ,
             "Step 1: search what was observed and remembered. Answers ids and titles, best first. "
             "Takes query, project, type, limit, dateStart, dateEnd, offset, orderBy.",
-            observations.search,
             properties={
                 "query": _text("What to look for, in plain words."),
                 "project": _PROJECT,
@@ -58,14 +103,12 @@ AGENT_MEMORY: tuple[Tool, ...] = (
             required=("query",),
             also={"obs_type": {"type": "string"}, **_LISTING},
             reads_only=True,
-            refused=shapes.refused,
         )
     ),
-    dialect_tool(
+    _tool(
         "timeline",
         READ,
         "Step 2: what happened around an observation in its session. Give its id as anchor, or a query that finds it.",
-        observations.timeline,
         properties={
             "anchor": _number("Id of the observation in the middle."),
             "query": _text("Finds the observation in the middle, when there is no anchor."),
@@ -74,40 +117,34 @@ AGENT_MEMORY: tuple[Tool, ...] = (
             "project": _text("Look for the query in this project only."),
         },
         reads_only=True,
-        refused=shapes.refused,
     ),
     _open(
-        dialect_tool(
+        _tool(
             "get_observations",
             READ,
             "Step 3: everything about the observations you chose, by id; several at once. "
             "Takes ids, orderBy (date_asc or date_desc), limit, project.",
-            observations.get_observations,
             properties={"ids": {"type": "array", "items": {"type": "integer"}, "description": "Ids of observations."}},
             required=("ids",),
             also={"limit": {"type": "integer"}, "project": {"type": "string"}, **_LISTING},
             reads_only=True,
-            refused=shapes.refused,
         )
     ),
-    dialect_tool(
+    _tool(
         "save_memory",
         WRITE,
         "Save something to memory by hand, so that later sessions find it.",
-        observations.save_memory,
         properties={
             "text": _text("What to remember, in full sentences."),
             "title": _text("A short title. Left out: the beginning of the text."),
             "project": _text("The project it belongs to. Left out: manual."),
         },
         required=("text",),
-        refused=shapes.refused,
     ),
-    dialect_tool(
+    _tool(
         "create_lesson",
         READ_WRITE,
         "Write down a rule learned from a mistake. It is shown before tool calls that its trigger matches.",
-        lessons.create_lesson,
         properties={
             "rule": _text("The rule, as an instruction."),
             "title": _text("A short title. Left out: the beginning of the rule."),
@@ -122,13 +159,11 @@ AGENT_MEMORY: tuple[Tool, ...] = (
             "trigger_pattern": _text("Show it when this regular expression occurs in the tool's input."),
         },
         required=("rule",),
-        refused=shapes.refused,
     ),
-    dialect_tool(
+    _tool(
         "search_lessons",
         READ,
         "Search the rules that are in force: those of a project and the ones for every project.",
-        lessons.search_lessons,
         properties={
             "query": _text("What the rules are about."),
             "project": _text("This project's, and global ones. Left out: all."),
@@ -136,7 +171,6 @@ AGENT_MEMORY: tuple[Tool, ...] = (
         },
         required=("query",),
         reads_only=True,
-        refused=shapes.refused,
     ),
 )
 

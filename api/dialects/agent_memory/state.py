@@ -1,4 +1,4 @@
-"""What the agent-memory door has to itself, beside the services that all doors share; gone with the process."""
+"""What the agent-memory listener keeps in the process beside the services."""
 
 from starlette.requests import Request
 
@@ -6,8 +6,8 @@ from ingest.platform.settings import Settings
 from projections.operations.reembedding import ReEmbedding
 
 
-class Own:
-    """The server's settings, how many observations there were when last counted, and the last run of re-embedding."""
+class AgentMemoryState:
+    """The settings, how many observations there were when last counted, and the last run of re-embedding."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -15,6 +15,6 @@ class Own:
         self.reembedding: ReEmbedding | None = None
 
 
-def own(request: Request) -> Own:
-    """What the door has to itself."""
+def state(request: Request) -> AgentMemoryState:
+    """The state of the process that answers."""
     return request.app.state.agent_memory

@@ -1,4 +1,4 @@
-"""The counters of agentd-memory, in a registry of their own."""
+"""What the agentd-memory listener keeps in the process: its counters, and whether readers must name themselves."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -10,13 +10,16 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from ingest.events.memory import Purpose, Visibility
+from ingest.platform.settings import Settings
+
+VERSION = "0.2.0"
+"""Of the agentd whose API this is: what its clients show."""
 
 
 class ServiceMetrics(Collector):
     """What this process did for agentd's clients. Every counter is there from the start, at 0."""
 
-    def __init__(self, version: str) -> None:
-        self._version = version
+    def __init__(self) -> None:
         self._created: Counter[tuple[str, str]] = Counter()
         self.deleted = self.searched = 0
         self._registry = CollectorRegistry()
@@ -39,5 +42,13 @@ class ServiceMetrics(Collector):
         yield CounterMetricFamily("memories_deleted", "Memories deleted.", self.deleted)
         yield CounterMetricFamily("memories_searched", "Searches answered.", self.searched)
         info = GaugeMetricFamily("service_info", "Which service this is.", labels=["version", "service"])
-        info.add_metric([self._version, "memory"], 1)
+        info.add_metric([VERSION, "memory"], 1)
         yield info
+
+
+class AgentdState:
+    """`strict`: whoever does not say who asks sees only what is public."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.metrics = ServiceMetrics()
+        self.strict = settings.agentd_strict

@@ -1,21 +1,58 @@
-"""The tools of memex, as its clients know them."""
+"""The tools of memex, as its clients know them. What they do is in `calls`, which loads the index; listing must not."""
 
-from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
-from api.dialects.memex.mcp import calls
-from api.dialects.memex.mcp.shapes import output_schema, property_, refused
+from ingest.errors import CommandRejected, LogFull, MnemologError, Overloaded, ProjectionBehind
 from ingest.roles import READ, READ_WRITE, WRITE, Needs
 from mcp_gateway.attachments import Attachments
+from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import Profile
 from mcp_gateway.tools.tool import Answer, Door, Tool, dialect_tool
+
+
+def property_(name: str, kind: str, description: str, **more: Any) -> dict[str, Any]:
+    """The schema of an argument, titled as memex's are: `top_k` is "Top K"."""
+    return {"title": name.replace("_", " ").title(), "type": kind, "description": description, **more}
+
+
+def output_schema(name: str) -> dict[str, Any]:
+    """The schema of what a tool answers: its text, once more."""
+    result = {"title": "Result", "type": "string"}
+    return {"type": "object", "title": f"{name}Output", "properties": {"result": result}, "required": ["result"]}
+
+
+def refused(tool: Tool, error: Exception) -> Answer:
+    """How a fault is told: as an error, with what is wrong and whether to try again."""
+    match error:
+        case BadArgument(message=message):
+            return _failed(tool, f"validation error: {message}")
+        case CommandRejected(message=message, field=field):
+            return _failed(tool, f"validation error: {f'{field}: ' if field else ''}{message}")
+        case Overloaded(retry_after_s=seconds) | LogFull(retry_after_s=seconds):
+            return _failed(tool, f"{error}; try again in {seconds} s")
+        case ProjectionBehind():
+            return _failed(tool, f"{error}; try again in a second")
+        case MnemologError():
+            return _failed(tool, str(error))
+        case _:
+            return _failed(tool, "an unexpected fault; the server's log has it")
+
+
+def _failed(tool: Tool, text: str) -> Answer:
+    return Answer(f"Error executing tool {tool.name}: {text}", is_error=True)
+
+
+async def _call(tool: str, door: Door, arguments: dict[str, Any]) -> Answer:
+    from api.dialects.memex.calls import CALLS
+
+    return await CALLS[tool](door, arguments)
 
 
 def _tool(
     name: str,
     needs: Needs,
     description: str,
-    call: Callable[[Door, dict[str, Any]], Awaitable[Answer]],
     *properties: dict[str, Any],
     destructive: bool = False,
     reads_only: bool = False,
@@ -26,7 +63,7 @@ def _tool(
         name,
         needs,
         description,
-        call,
+        partial(_call, name),
         properties=named,
         required=tuple(argument for argument, schema in named.items() if "default" not in schema),
         reads_only=reads_only,
@@ -59,7 +96,6 @@ MEMEX: tuple[Tool, ...] = (
         "store_memory",
         WRITE,
         "Store a memory that an agent has of a user. It is found at once.",
-        calls.store,
         _AGENT,
         _USER,
         _CONTENT,
@@ -70,7 +106,6 @@ MEMEX: tuple[Tool, ...] = (
         "search_memories",
         READ,
         "Search what an agent remembers of a user, by meaning and recency; best first.",
-        calls.search,
         _AGENT,
         _USER,
         property_("query", "string", "What to look for, in plain words."),
@@ -83,7 +118,6 @@ MEMEX: tuple[Tool, ...] = (
         "delete_memory",
         READ_WRITE,
         "Delete one memory of an agent, for good.",
-        calls.delete,
         _AGENT,
         property_("memory_id", "string", "The UUID that store_memory and search_memories say."),
         destructive=True,
@@ -92,7 +126,6 @@ MEMEX: tuple[Tool, ...] = (
         "count_memories",
         READ,
         "Count what an agent remembers of a user.",
-        calls.count,
         _AGENT,
         _USER,
         reads_only=True,

@@ -1,12 +1,16 @@
-"""How often an agent may ask in a minute of the clock.
+"""What the memex listener keeps in the process: its metrics, and how often each agent asked in this minute.
 
 Every API process counts for itself: a counter that they share would put a write to disk before every search.
 """
 
 from datetime import datetime
 
+from starlette.requests import Request
+
+from api.dialects.memex.metrics import MemexMetrics
 from ingest.errors import Overloaded
 from ingest.platform.clock import to_ms
+from ingest.platform.settings import Settings
 
 RETRY_AFTER_S = 60
 MAX_AGENTS = 100_000
@@ -42,3 +46,17 @@ class Limit:
             del self._counts[next(iter(self._counts))]
         if count > self._per_minute:
             raise TooOften(agent, self._action, count, self._per_minute)
+
+
+class MemexState:
+    """The metrics, and how often an agent may create and search."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.metrics = MemexMetrics()
+        self.creates = Limit("creates", settings.memex_writes_per_minute)
+        self.searches = Limit("searches", settings.memex_searches_per_minute)
+
+
+def state(request: Request) -> MemexState:
+    """The state of the process that answers."""
+    return request.app.state.memex

@@ -1,18 +1,25 @@
+from typing import cast
 from uuid import UUID
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from api.dialects.memex.mcp import shapes
-from api.dialects.memex.mcp.catalog import MEMEX
+from api.dialects.memex.calls import answer, clamped, length_checked, listed, store
+from api.dialects.memex.records import Shown
+from api.dialects.memex.tools import MEMEX, refused
 from ingest.errors import CommandRejected, LogUnavailable, Overloaded
+from ingest.events.memory import MemoryType
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Tool
+from mcp_gateway.tools.tool import Door, Tool
 
 ID = UUID("01234567-89ab-4cde-8f01-6d656d657823")
 TOOLS = {tool.name: tool for tool in MEMEX}
 PAIR = {"agent_id": "a", "user_id": "u"}
+
+
+def found_memory(memory_type: MemoryType, score: float, content: str) -> Shown:
+    return Shown(id=ID, **PAIR, content=content, importance=1.0, memory_type=memory_type, created_at="", score=score)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +45,7 @@ def test_every_tool_answers_one_text(tool: Tool):
     schema = tool.output_schema
     assert schema is not None
     assert list(schema["properties"]) == ["result"]
-    Draft202012Validator(schema).validate(shapes.said("done").data)
+    Draft202012Validator(schema).validate(answer("done").data)
 
 
 def test_numbers_may_be_text():
@@ -47,13 +54,9 @@ def test_numbers_may_be_text():
     assert (read["top_k"], read["alpha"], read["memory_type"]) == (7, 0.5, None)
 
 
-def test_storing_says_id_type_and_importance():
-    assert shapes.stored(ID, "semantic", 1) == f"Stored memory {ID} (type=semantic, importance=1.0)"
-
-
 def test_a_search_lists_type_score_and_id_and_indents_the_content():
-    found = [shapes.Found(ID, "episodic", 0.5, "one\ntwo"), shapes.Found(ID, "semantic", 0.12345, "three")]
-    assert shapes.listed("tea", found).splitlines() == [
+    found = [found_memory("episodic", 0.5, "one\ntwo"), found_memory("semantic", 0.12345, "three")]
+    assert listed("tea", found).splitlines() == [
         "Found 2 memories for query: tea",
         f"1. [episodic] score=0.5000  id={ID}",
         "   one",
@@ -64,27 +67,28 @@ def test_a_search_lists_type_score_and_id_and_indents_the_content():
 
 
 def test_nothing_found_is_a_sentence():
-    assert shapes.listed("tea", []) == "No memories found for query: tea"
+    assert listed("tea", []) == "No memories found for query: tea"
 
 
 def test_what_an_answer_lacks_stands_below_it():
-    assert shapes.said("Found", ["words only"]).text == "Found\nNote: words only."
+    assert answer("Found", ["words only"]).text == "Found\nNote: words only."
 
 
-def test_a_bad_type_names_the_three():
-    sentence = shapes.no_type("poem", ("episodic", "semantic", "procedural"))
-    assert sentence == "Invalid memory_type 'poem'. Must be one of: episodic, semantic, procedural."
+async def test_a_bad_type_names_the_three():
+    asked = {**PAIR, "content": "c", "memory_type": "poem", "importance": 1.0}
+    told = await store(cast("Door", None), asked)
+    assert told.text == "Invalid memory_type 'poem'. Must be one of: episodic, semantic, procedural."
 
 
 @pytest.mark.parametrize(("value", "within"), [(-1, 0.0), (0.5, 0.5), (9, 2.0)])
 def test_numbers_are_clamped(value: float, within: float):
-    assert shapes.clamped(value, 0.0, 2.0) == within
+    assert clamped(value, 0.0, 2.0) == within
 
 
 @pytest.mark.parametrize(("value", "fault"), [("", "at least 1"), ("x" * 9, "at most 8")])
 def test_the_length_of_a_text_is_checked(value: str, fault: str):
     with pytest.raises(BadArgument, match=fault):
-        shapes.length_checked(value, "content", 8)
+        length_checked(value, "content", 8)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +102,7 @@ def test_the_length_of_a_text_is_checked(value: str, fault: str):
     ],
 )
 def test_every_fault_is_flagged_and_told(error: Exception, told: str):
-    answer = shapes.refused(TOOLS["store_memory"], error)
+    answer = refused(TOOLS["store_memory"], error)
     assert answer.is_error
     assert answer.text.startswith(f"Error executing tool store_memory: {told}")
     assert answer.data is None

@@ -1,21 +1,29 @@
 """What memex does with memories, for its tools and its REST endpoints alike.
 
-Who an agent and a user are is taken on trust, as memex does. Nothing here waits for the caller's own writes: the doors
-do, each in its own way.
+Who an agent and a user are is taken on trust, as memex does. Nothing here waits for the caller's own writes: the
+tools and the endpoints do, each in its own way.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
+from api.dialects.memex.records import (
+    PROJECT,
+    Shown,
+    is_found,
+    memory_id_of,
+    remember,
+    shown,
+    shown_at_once,
+)
 from ingest.commands.decide import EVERYBODY
 from ingest.errors import CommandRejected, NotFound
+from ingest.events.memory import MemoryType
 from ingest.platform.clock import system_clock
 from mcp_gateway.tools.tool import Door
-
-if TYPE_CHECKING:
-    from api.dialects.memex.records import Shown
-    from ingest.events.memory import MemoryType
-    from projections.documents.access import Reader
+from projections.documents.access import Reader
+from projections.documents.memories import Memory
+from projections.queries import RecallRequest
 
 _SAYS_NOTHING = "."
 """Asked in the place of a blank query, which memex takes and recall refuses: no word of it is found."""
@@ -29,15 +37,11 @@ class Search(NamedTuple):
     query: str
     top_k: int
     alpha: float
-    memory_type: "MemoryType | None" = None
+    memory_type: MemoryType | None = None
 
 
-async def keep(
-    door: Door, agent: str, user: str, content: str, memory_type: "MemoryType", importance: float
-) -> "Shown":
+async def keep(door: Door, agent: str, user: str, content: str, memory_type: MemoryType, importance: float) -> Shown:
     """Store a memory, the same text again as another one; returns it as it is kept. Raises what writing raises."""
-    from api.dialects.memex.records import remember, shown_at_once
-
     if agent == EVERYBODY:
         raise CommandRejected(f"{EVERYBODY} stands for every agent here; take another name", "agent_id")
     now = system_clock()
@@ -45,15 +49,11 @@ async def keep(
     return shown_at_once(command, (await door.write(command)).id, now)
 
 
-async def search(door: Door, wanted: Search, after: str = "") -> tuple[list["Shown"], list[str]]:
+async def search(door: Door, wanted: Search, after: str = "") -> tuple[list[Shown], list[str]]:
     """What an agent remembers of a user, best first, and what the answer may lack.
 
     Raises ProjectionBehind when `after` is not searchable in time.
     """
-    from api.dialects.memex.records import PROJECT, shown
-    from projections.documents.memories import Memory
-    from projections.queries import RecallRequest
-
     request = RecallRequest(
         query=wanted.query if wanted.query.strip() else _SAYS_NOTHING,
         project=PROJECT,
@@ -74,8 +74,6 @@ async def search(door: Door, wanted: Search, after: str = "") -> tuple[list["Sho
 
 async def delete(door: Door, agent: str, uuid: UUID) -> bool:
     """Forget a memory of the agent's, and what it stands for; false when there is no such memory of its own."""
-    from api.dialects.memex.records import is_found, memory_id_of
-
     name, reader = memory_id_of(uuid), _reader(door, agent)
     try:
         if name is None or not is_found(await door.operations.memories.find(name, reader), agent):
@@ -91,15 +89,11 @@ async def delete(door: Door, agent: str, uuid: UUID) -> bool:
 
 async def count(door: Door, agent: str, user: str) -> int:
     """How much an agent remembers of a user."""
-    from api.dialects.memex.records import PROJECT
-
     if not agent or not user:
         return 0  # nobody stores under an empty name, and one would not narrow the count
     reader = _reader(door, agent)
     return await door.queries.browse.count(reader, PROJECT, kinds=["memory"], agent_id=agent, user_id=user)
 
 
-def _reader(door: Door, agent: str) -> "Reader":
-    from projections.documents.access import Reader
-
+def _reader(door: Door, agent: str) -> Reader:
     return Reader(door.tenant, agent, door.scope, reach=door.reach)

@@ -1,1 +1,0 @@
-"""The tools of agent-memory, as its clients know them."""

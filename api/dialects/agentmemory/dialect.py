@@ -1,0 +1,14 @@
+"""agentmemory: a REST API, a WebSocket and pages on the main port, and MCP tools."""
+
+from api.dialects.dialect import Dialect, MainPort
+
+AGENTMEMORY = Dialect(
+    "agentmemory",
+    state="api.dialects.agentmemory.state:AgentmemoryState",
+    main_port=MainPort(
+        "api.dialects.agentmemory.app:create_app",
+        prefixes=("/agentmemory", "/viewer", "/stream/mem-live"),
+        pages=frozenset({"/", "/favicon.svg", "/agent.md", "/auth.md"}),
+    ),
+    mcp_profile="api.dialects.agentmemory.mcp.catalog:AGENTMEMORY_PROFILE",
+)

@@ -1,0 +1,82 @@
+"""What a dialect is: an imitated system's applications, state, MCP profile and spool, described in its `dialect.py`.
+
+The stdio bridge and the supervisor read descriptions, so these name what is to be built as `module:object`, and it is
+imported when it is built.
+"""
+
+from collections.abc import Callable
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, NamedTuple
+
+from ingest.platform.settings import Settings
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from ingest.log.spool import Spool
+    from mcp_gateway.profiles import Profile
+    from mcp_gateway.server import Gateway
+
+
+class Listener(NamedTuple):
+    """An application on ports of its own."""
+
+    variable: str
+    """The setting that names the ports."""
+    clients: str
+    """Whose clients call them, for the operator."""
+    ports: Callable[[Settings], tuple[int, ...]]
+    create_app: str
+    """A function of the settings and the MCP gateway."""
+
+    def app(self, settings: Settings, gateway: "Gateway") -> "Starlette":
+        """The application; the process gives it its state."""
+        return resolve_name(self.create_app)(settings, gateway)
+
+
+class MainPort(NamedTuple):
+    """An application on the main port, for some of its paths."""
+
+    create_app: str
+    """A function of the settings and the MCP gateway."""
+    prefixes: tuple[str, ...]
+    pages: frozenset[str] = frozenset()
+
+    def app(self, settings: Settings, gateway: "Gateway") -> "Starlette":
+        """The application; the process gives it its state."""
+        return resolve_name(self.create_app)(settings, gateway)
+
+    def serves(self, path: str) -> bool:
+        """Whether a request for a path is for this application."""
+        return path in self.pages or any(path == prefix or path.startswith(f"{prefix}/") for prefix in self.prefixes)
+
+
+class Dialect(NamedTuple):
+    """An imitated system. What it has on the main port is always served, its listeners where `drop_in` names it."""
+
+    name: str
+    """As the settings spell it."""
+    state: str
+    """A class, made of the settings: what the dialect keeps in the process beside the services."""
+    listeners: tuple[Listener, ...] = ()
+    main_port: MainPort | None = None
+    mcp_profile: str = ""
+    hook_spool: str = ""
+    """A function of the settings: the spool of what hooks could not send."""
+
+    @property
+    def state_name(self) -> str:
+        """The attribute of `app.state` that holds the dialect's state."""
+        return self.name.replace("-", "_")
+
+    def create_state(self, settings: Settings) -> object:
+        """The state that a process begins with."""
+        return resolve_name(self.state)(settings)
+
+    def profile(self) -> "Profile | None":
+        """Its MCP tools, if it has any."""
+        return resolve_name(self.mcp_profile) if self.mcp_profile else None
+
+    def spool(self, settings: Settings) -> "Spool | None":
+        """The spool that the API process empties, if it has one."""
+        return resolve_name(self.hook_spool)(settings) if self.hook_spool else None

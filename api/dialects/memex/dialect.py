@@ -1,0 +1,20 @@
+"""memex: a REST API and an MCP server, each on a port of its own."""
+
+from operator import attrgetter
+
+from api.dialects.dialect import Dialect, Listener
+
+MEMEX = Dialect(
+    "memex",
+    state="api.dialects.memex.state:MemexState",
+    listeners=(
+        Listener("MNEMOLOG_MEMEX_PORT", "memex", attrgetter("memex_ports"), "api.dialects.memex.app:create_app"),
+        Listener(
+            "MNEMOLOG_MEMEX_MCP_PORT",
+            "memex MCP",
+            attrgetter("memex_mcp_ports"),
+            "api.dialects.memex.app:create_mcp_app",
+        ),
+    ),
+    mcp_profile="api.dialects.memex.tools:MEMEX_PROFILE",
+)

@@ -1,1 +1,0 @@
-"""The tools of memex, as its clients know them."""
