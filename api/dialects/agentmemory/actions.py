@@ -1,5 +1,6 @@
 """Actions: work items that agents share, how they depend on each other, and what can be worked on now."""
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from starlette.requests import Request
@@ -7,22 +8,31 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.asking import (
-    NAMES,
-    NUMBER,
-    TEXT,
-    Properties,
-    asked,
-    asked_in_query,
-    door,
+    Arguments,
+    answered_by,
+    chosen,
+    count,
+    door_of,
+    endpoint,
     failed,
-    otherwise,
+    needed,
     reply,
     succeeded,
 )
 from api.dialects.agentmemory.mcp import actions as tools
-from api.dialects.agentmemory.mcp.asking import chosen, count, needed
-from api.dialects.agentmemory.shapes import ACTION, COUNT, EDGE, READY, fields, listed, outcome
-from api.http.endpoint import Endpoint
+from api.dialects.agentmemory.shapes import (
+    ACTION,
+    COUNT,
+    EDGE,
+    NAMES,
+    NUMBER,
+    READY,
+    TEXT,
+    fields,
+    listed,
+    otherwise,
+    outcome,
+)
 from ingest.errors import NotFound
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
@@ -51,73 +61,70 @@ CREATE: dict[str, Any] = {
 }
 ENDS = ("sourceActionId", "targetActionId", "type")
 RELATE: dict[str, Any] = dict.fromkeys((*ENDS, "agentId"), TEXT)
-LIST_ACTIONS_FIELDS: Properties = {
+LIST_ACTIONS_FIELDS = {
     **dict.fromkeys(("status", "project", "parentId"), TEXT),
     "limit": otherwise(NUMBER, 100),
 }
-UPDATE_FIELDS: Properties = {**FIELDS, "actionId": TEXT}
-GET_ACTION_FIELDS: Properties = {"actionId": TEXT}
-FRONTIER_FIELDS: Properties = {"project": TEXT, "agentId": TEXT, "limit": otherwise(NUMBER, 20)}
-NEXT_ACTION_FIELDS: Properties = {"project": TEXT, "agentId": TEXT}
+UPDATE_FIELDS = {**FIELDS, "actionId": TEXT}
+GET_ACTION_FIELDS = {"actionId": TEXT}
+FRONTIER_FIELDS = {"project": TEXT, "agentId": TEXT, "limit": otherwise(NUMBER, 20)}
+NEXT_ACTION_FIELDS = {"project": TEXT, "agentId": TEXT}
 
 
-async def list_actions(request: Request) -> Response:
+async def list_actions(request: Request, arguments: Arguments) -> Response:
     """Actions, the newest first."""
-    said, through = asked_in_query(request, LIST_ACTIONS_FIELDS), door(request)
-    await through.caught_up()
-    reader, project = through.reader(), chosen(said, "project")
-    everybodys = (await through.queries.browse.open_work(reader, None)).everybodys
-    known = [dialect.action(one, everybodys) for one in await _listed(through, reader, project)]
+    door = door_of(request)
+    await door.caught_up()
+    reader, project = door.reader(), chosen(arguments, "project")
+    everybodys = (await door.queries.browse.open_work(reader, None)).everybodys
+    known = [dialect.action(one, everybodys) for one in await _listed(door, reader, project)]
     found = [
         one
         for one in known
-        if (said["status"] is None or same_status(one["status"], said["status"]))
-        and (said["parentId"] is None or one.get("parentId") == said["parentId"])
+        if (arguments["status"] is None or same_status(one["status"], arguments["status"]))
+        and (arguments["parentId"] is None or one.get("parentId") == arguments["parentId"])
     ]
     found.sort(key=lambda one: one["createdAt"], reverse=True)
-    return succeeded(actions=found[: count(said, "limit", MAX_ACTIONS)], total=len(found))
+    return succeeded(actions=found[: count(arguments, "limit", MAX_ACTIONS)], total=len(found))
 
 
-async def create(request: Request) -> Response:
+async def create(request: Request, arguments: Arguments) -> Response:
     """A new action, with what it depends on."""
-    said = await asked(request, CREATE, ("title",))
-    edges = [_edge(one) for one in cast("list[dict[str, Any]]", said["edges"] or [])]
-    who = {"agentId": said["agentId"] or said["createdBy"], "edges": edges}
-    return reply(await tools.create(door(request), {**said, **who}), 201)
+    edges = [_edge(one) for one in cast("list[dict[str, Any]]", arguments["edges"] or [])]
+    who = {"agentId": arguments["agentId"] or arguments["createdBy"], "edges": edges}
+    return reply(await tools.create(door_of(request), {**arguments, **who}), 201)
 
 
-async def patch(request: Request) -> Response:
+async def patch(request: Request, arguments: Arguments) -> Response:
     """Change an action; 404 for an unknown one."""
-    said = await asked(request, FIELDS)
-    return reply(await tools.update(door(request), {**said, "actionId": request.path_params["id"]}))
+    return reply(await tools.update(door_of(request), {**arguments, "actionId": request.path_params["id"]}))
 
 
-async def update(request: Request) -> Response:
+async def update(request: Request, arguments: Arguments) -> Response:
     """Change the action that the body names."""
-    said = await asked(request, UPDATE_FIELDS, ("actionId",))
-    return await _or_not_found(tools.update(door(request), said))
+    return await _or_not_found(tools.update(door_of(request), arguments))
 
 
-async def get_action(request: Request) -> Response:
+async def get_action(request: Request, arguments: Arguments) -> Response:
     """One action, and how it depends on others."""
-    said, through = asked_in_query(request, GET_ACTION_FIELDS, ("actionId",)), door(request)
-    await through.caught_up()
-    reader = through.reader()
-    found = await through.queries.browse.documents([said["actionId"]], reader)
+    door = door_of(request)
+    await door.caught_up()
+    reader = door.reader()
+    found = await door.queries.browse.documents([arguments["actionId"]], reader)
     if not found or not isinstance(found[0].document, Action):
         raise NotFound("action not found")
     known = view(found[0].document)
-    everybodys = (await through.queries.browse.open_work(reader, None)).everybodys
+    everybodys = (await door.queries.browse.open_work(reader, None)).everybodys
     return succeeded(action=dialect.action(known, everybodys), edges=dialect.edges(known))
 
 
-async def relate(request: Request) -> Response:
+async def relate(request: Request, arguments: Arguments) -> Response:
     """Make an action depend on another one."""
-    said = await asked(request, RELATE, ENDS)
-    edge = _edge(said)
-    arguments = {**dict.fromkeys(FIELDS), "agentId": said["agentId"], "actionId": needed(said, "sourceActionId")}
+    edge = _edge(arguments)
+    agent, source = arguments["agentId"], needed(arguments, "sourceActionId")
+    changes = {**dict.fromkeys(FIELDS), "agentId": agent, "actionId": source, "edges": [edge]}
     try:
-        answer = await tools.update(door(request), {**arguments, "edges": [edge]})
+        answer = await tools.update(door_of(request), changes)
     except NotFound:
         return failed("action not found")
     edges: list[dict[str, Any]] = answer.data["edges"] if isinstance(answer.data, dict) else []
@@ -125,15 +132,9 @@ async def relate(request: Request) -> Response:
     return succeeded(edge=next((one for one in edges if (one["type"], one["targetActionId"]) == wanted), None))
 
 
-async def frontier(request: Request) -> Response:
-    """What can be worked on now, best first."""
-    return reply(await tools.ready(door(request), asked_in_query(request, FRONTIER_FIELDS)))
-
-
-async def next_action(request: Request) -> Response:
+async def next_action(request: Request, arguments: Arguments) -> Response:
     """The one action to work on next."""
-    said = {**asked_in_query(request, NEXT_ACTION_FIELDS), "limit": 1}
-    answer = (await tools.ready(door(request), said)).data
+    answer = (await tools.ready(door_of(request), {**arguments, "limit": 1})).data
     assert isinstance(answer, dict)
     best = next(iter(answer["frontier"]), None)
     if best is None:
@@ -143,9 +144,9 @@ async def next_action(request: Request) -> Response:
     return succeeded(suggestion={"actionId": best["id"], **told}, message=message, totalActions=answer["totalActions"])
 
 
-async def _listed(through: Door, reader: Reader, project: str | None) -> list[dict[str, Any]]:
+async def _listed(door: Door, reader: Reader, project: str | None) -> list[dict[str, Any]]:
     """The actions of a project; without one all that are open, and those of the projects that are known."""
-    browse = through.queries.browse
+    browse = door.queries.browse
     if project is not None:
         return (await browse.actions(reader, project, None, MAX_ACTIONS)).items
     open_ones = (await browse.open_work(reader, None)).actions.values()
@@ -158,7 +159,7 @@ async def _listed(through: Door, reader: Reader, project: str | None) -> list[di
     return list(found.values())
 
 
-def _edge(given: dict[str, Any]) -> dict[str, Any]:
+def _edge(given: Mapping[str, Any]) -> dict[str, Any]:
     kind, target = given.get("type"), given.get("targetActionId") or given.get("target")
     if not isinstance(kind, str) or not isinstance(target, str) or not target.strip():
         raise BadArgument("an edge has a type and a targetActionId", "edges")
@@ -175,93 +176,43 @@ async def _or_not_found(writing: Any) -> Response:
 
 _NO_TITLE = {400: "The title is missing, or a field cannot be read."}
 ENDPOINTS = [
-    Endpoint(
-        "GET",
-        "/agentmemory/actions",
-        READ,
-        list_actions,
-        "Actions, the newest first.",
-        "S",
-        query=fields(LIST_ACTIONS_FIELDS),
-        answer=outcome({"actions": listed(ACTION), "total": COUNT}),
+    endpoint(
+        "GET", "/agentmemory/actions", READ, list_actions, "Actions, the newest first.", "S",
+        query=fields(LIST_ACTIONS_FIELDS), answer=outcome({"actions": listed(ACTION), "total": COUNT}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/actions",
-        READ_WRITE,
-        create,
-        "Write down an action.",
-        "S",
-        201,
-        faults=_NO_TITLE,
-        body=fields(CREATE, ("title",)),
-        answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
+    endpoint(
+        "POST", "/agentmemory/actions", READ_WRITE, create, "Write down an action.", "S", 201, faults=_NO_TITLE,
+        body=fields(CREATE, ("title",)), answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
     ),
-    Endpoint(
-        "GET",
-        "/agentmemory/actions/get",
-        READ,
-        get_action,
-        "One action.",
-        "S",
+    endpoint(
+        "GET", "/agentmemory/actions/get", READ, get_action, "One action.", "S",
         faults={400: "The id is missing.", 404: "There is no such action."},
-        query=fields(GET_ACTION_FIELDS, ("actionId",)),
+        query=fields(GET_ACTION_FIELDS, ("actionId",)), answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
+    ),
+    endpoint(
+        "POST", "/agentmemory/actions/update", READ_WRITE, update, "Change the action that the body names.", "S",
+        faults={400: "The id is missing."}, body=fields(UPDATE_FIELDS, ("actionId",)),
         answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/actions/update",
-        READ_WRITE,
-        update,
-        "Change the action that the body names.",
-        "S",
-        faults={400: "The id is missing."},
-        body=fields(UPDATE_FIELDS, ("actionId",)),
-        answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
-    ),
-    Endpoint(
-        "POST",
-        "/agentmemory/actions/edges",
-        READ_WRITE,
-        relate,
-        "Make an action depend on another one.",
-        "S",
-        faults={400: "An end or the type is missing, or there is no such type."},
-        body=fields(RELATE, ENDS),
+    endpoint(
+        "POST", "/agentmemory/actions/edges", READ_WRITE, relate, "Make an action depend on another one.", "S",
+        faults={400: "An end or the type is missing, or there is no such type."}, body=fields(RELATE, ENDS),
         answer=outcome({"edge": {"anyOf": [EDGE, {"type": "null"}]}}),
     ),
-    Endpoint(
-        "PATCH",
-        "/agentmemory/actions/{id}",
-        READ_WRITE,
-        patch,
-        "Change an action.",
-        "S",
-        faults={400: "A field cannot be read.", 404: "There is no such action."},
-        body=fields(FIELDS),
-        optional=True,
+    endpoint(
+        "PATCH", "/agentmemory/actions/{id}", READ_WRITE, patch, "Change an action.", "S",
+        faults={400: "A field cannot be read.", 404: "There is no such action."}, body=fields(FIELDS), optional=True,
         answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
     ),
-    Endpoint(
-        "GET",
-        "/agentmemory/frontier",
-        READ,
-        frontier,
-        "What can be worked on now, best first.",
-        "S",
+    endpoint(
+        "GET", "/agentmemory/frontier", READ, answered_by(tools.ready), "What can be worked on now, best first.", "S",
         query=fields(FRONTIER_FIELDS),
-        answer=outcome(
-            {"frontier": listed(READY), **dict.fromkeys(("total", "totalActions", "totalUnblocked"), COUNT)}
-        ),
+        answer=outcome({"frontier": listed(READY), **dict.fromkeys(("total", "totalActions", "totalUnblocked"),
+            COUNT)}),
     ),
-    Endpoint(
-        "GET",
-        "/agentmemory/next",
-        READ,
-        next_action,
-        "The one action to work on next.",
-        "S",
+    endpoint(
+        "GET", "/agentmemory/next", READ, next_action, "The one action to work on next.", "S",
         query=fields(NEXT_ACTION_FIELDS),
         answer=outcome({"suggestion": {"type": ["object", "null"]}, "message": TEXT, "totalActions": COUNT}),
     ),
-]
+]  # fmt: skip

@@ -4,40 +4,40 @@ A body is JSON whatever its content type, an empty one is `{}`; unknown keys and
 cannot be read is 400 `{"error": text}`, a function that could not do it 200 `{"success": false, "error": text}`.
 """
 
-from collections.abc import Collection, Mapping
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory.shapes import Shape
+from api.http.endpoint import Endpoint, Level
 from api.http.http import MAX_BODY_BYTES, Json, body, parsed
 from api.services import READER_HEADER, services
+from ingest.commands.parse import parse_object
 from ingest.commands.sizing import MAX_VALUES, check_values
-from ingest.errors import MalformedRequest
+from ingest.errors import CommandRejected, MalformedRequest, NotFound, ReaderUnknown
 from ingest.platform.settings import Settings
+from ingest.roles import Needs
 from mcp_gateway import lenient
+from mcp_gateway.lenient import BadArgument
 from mcp_gateway.surrogates import repaired_json
 from mcp_gateway.tools.tool import Answer, Door
+from projections.documents.document import Document
+from projections.documents.sessions import Session
+from projections.queries.documents import Located
+from projections.queries.views import view
 
+C = TypeVar("C")
+Arguments: TypeAlias = Mapping[str, Any]
+"""What a call was given, read by the schema of its tool or endpoint: every property is there, None without a value."""
+MAX_LIMIT = 100
+"""Results of one search."""
 SOURCE = "agentmemory"
 """The door, as events name it."""
 
 STEP_BYTES = 1 << 20
-
-Properties = Mapping[str, Mapping[str, Any]]
-"""JSON Schemas by name, as `mcp_gateway.lenient` reads them."""
-
-TEXT: dict[str, Any] = {"type": "string"}
-NUMBER: dict[str, Any] = {"type": "number"}
-BOOLEAN: dict[str, Any] = {"type": "boolean"}
-NAMES: dict[str, Any] = {"type": ["array", "string"], "items": TEXT}
-ANYTHING: dict[str, Any] = {}
-
-
-def otherwise(schema: Mapping[str, Any], default: Any) -> dict[str, Any]:
-    """The schema of a value that is `default` when it is not given."""
-    return {**schema, "default": default}
 
 
 async def object_of(request: Request, limit: int = MAX_BODY_BYTES) -> dict[str, Any]:
@@ -63,29 +63,58 @@ def object_in(raw: bytes, most: int = MAX_VALUES) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-async def asked(
-    request: Request, properties: Properties, required: Collection[str] = (), instead: Collection[str] = ()
-) -> dict[str, Any]:
-    """Every one of the properties as the body has it; None, or its default, for one that it does not have.
+async def asked(request: Request, schema: Shape) -> Arguments:
+    """Every property of the schema as the body has it; None, or its default, for one that it does not have.
 
-    What is required may be absent where one of `instead` is given. Raises BadArgument, and what `object_of` raises.
+    Raises BadArgument, and what `object_of` raises.
     """
-    return read(await object_of(request), properties, required, instead)
+    return lenient.read(await object_of(request), schema)
 
 
-def asked_in_query(request: Request, properties: Properties, required: Collection[str] = ()) -> dict[str, Any]:
+def asked_in_query(request: Request, schema: Shape) -> Arguments:
     """The same of the query string; an empty value is none. Raises BadArgument."""
-    return read({name: value for name, value in request.query_params.items() if value}, properties, required)
+    return lenient.read({name: value for name, value in request.query_params.items() if value}, schema)
 
 
-def read(
-    given: Mapping[str, Any], properties: Properties, required: Collection[str] = (), instead: Collection[str] = ()
-) -> dict[str, Any]:
-    """The properties of what was given; see `asked`."""
-    return lenient.read(given, {"properties": properties, "required": list(required)}, instead=instead)
+def endpoint(
+    method: str,
+    path: str,
+    needs: Needs,
+    handler: Callable[[Request, Arguments], Awaitable[Response]],
+    summary: str,
+    level: Level = "M",
+    status: int = 200,
+    *,
+    body: Shape | None = None,
+    query: Shape | None = None,
+    answer: Shape,
+    answers: Mapping[int, Shape] = {},
+    faults: Mapping[int, str] = {},
+    optional: bool = False,
+) -> Endpoint:
+    """An endpoint whose handler gets what its body has, or, without a body, its query string."""
+
+    async def handle(request: Request) -> Response:
+        arguments = asked_in_query(request, query or {}) if body is None else await asked(request, body)
+        return await handler(request, arguments)
+
+    return Endpoint(
+        method, path, needs, handle, summary, level, status, body, query, answer, faults, answers, optional=optional
+    )
 
 
-def door(request: Request) -> Door:
+def answered_by(
+    tool: Callable[[Door, Arguments], Awaitable[Answer]], status: int = 200
+) -> Callable[[Request, Arguments], Awaitable[Response]]:
+    """The handler of an endpoint that does what a tool does."""
+
+    async def handle(request: Request, arguments: Arguments) -> Response:
+        return reply(await tool(door_of(request), arguments), status)
+
+    return handle
+
+
+def door_of(request: Request) -> Door:
     """What the endpoints reach through, for the agent that the header names, if any."""
     return services(request).door(SOURCE, request.headers.get(READER_HEADER, ""))
 
@@ -108,6 +137,72 @@ def succeeded(status: int = 200, **record: Any) -> Response:
 def failed(error: str, status: int = 200, **record: Any) -> Response:
     """A function could not do it."""
     return Json({"success": False, "error": error, **record}, status)
+
+
+def needed(arguments: Arguments, name: str) -> str:
+    """A text that may not be blank."""
+    value = arguments[name]
+    if value is None or not value.strip():
+        raise BadArgument(f"{name} is empty", name)
+    return value
+
+
+def count(arguments: Arguments, name: str, most: int, least: int = 1) -> int:
+    """A number brought into its bounds."""
+    return max(least, min(most, int(arguments[name])))
+
+
+def chosen(arguments: Arguments, name: str) -> str | None:
+    """A text, or None for a blank one."""
+    value = arguments.get(name)
+    return value if value and value.strip() else None
+
+
+def command(cls: type[C], **fields: Any) -> C:
+    """A command of these fields, those left out that are None; raises CommandRejected for one over its limits."""
+    return parse_object({name: value for name, value in fields.items() if value is not None}, cls)
+
+
+async def one_session(door: Door, arguments: Arguments) -> Located:
+    """The session that `sessionId` names, own writes included; raises NotFound."""
+    agent = arguments.get("agentId") or ""
+    await door.caught_up(agent)
+    return await door.queries.browse.session(
+        door.reader(agent), needed(arguments, "sessionId"), chosen(arguments, "project")
+    )
+
+
+async def project_of(door: Door, session: str, agent: str) -> str:
+    """The project of a session that the caller may see; empty for none, or where several have one of that id."""
+    try:
+        await door.caught_up(agent)
+        located = await door.queries.browse.session(door.reader(agent), session, None)
+    except (CommandRejected, NotFound, ReaderUnknown):
+        return ""
+    return session_of(located).project
+
+
+def session_of(located: Located) -> Session:
+    """The session that was located."""
+    assert isinstance(located.document, Session)
+    return located.document
+
+
+async def written_document(door: Door, name: str, agent: str) -> dict[str, Any] | None:
+    """A document that was just written, as readers get it; None when it is not projected in time, or nobody reads."""
+    try:
+        reader = door.reader(agent)
+    except ReaderUnknown:  # it is stored all the same
+        return None
+    await door.caught_up(agent)
+    found = await door.queries.browse.documents([name], reader)
+    return view(found[0].document) if found else None
+
+
+def views(found: list[Located]) -> dict[str, dict[str, Any]]:
+    """Documents as readers get them, by id."""
+    documents: list[Document] = [one.document for one in found]
+    return {one.id: view(one) for one in documents}
 
 
 def _decoded(raw: bytes) -> Any:

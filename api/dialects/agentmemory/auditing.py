@@ -7,9 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import NUMBER, TEXT, Properties, asked_in_query, door, failed, otherwise, succeeded
-from api.dialects.agentmemory.shapes import AUDITED, fields, listed, outcome
-from api.http.endpoint import Endpoint
+from api.dialects.agentmemory.asking import Arguments, door_of, endpoint, failed, succeeded
+from api.dialects.agentmemory.shapes import AUDITED, NUMBER, TEXT, fields, listed, otherwise, outcome
 from ingest.errors import ReaderUnknown
 from ingest.roles import READ
 from mcp_gateway.lenient import BadArgument
@@ -47,29 +46,28 @@ WORDS: Mapping[str, str] = {
 }
 """What agentmemory calls our events."""
 _EVENTS: Mapping[str, str] = {word: event for event, word in WORDS.items()} | {"delete": "subject.forgotten"}
-AUDIT_FIELDS: Properties = {"operation": TEXT, "limit": otherwise(NUMBER, 50), "agentId": TEXT}
+AUDIT_FIELDS = {"operation": TEXT, "limit": otherwise(NUMBER, 50), "agentId": TEXT}
 
 
-async def audit(request: Request) -> Response:
+async def audit(request: Request, arguments: Arguments) -> Response:
     """Who wrote or deleted what, the newest first."""
-    said = asked_in_query(request, AUDIT_FIELDS)
-    if said["limit"] < 1:
+    if arguments["limit"] < 1:
         raise BadArgument("limit must be at least 1", "limit")
-    through, limit = door(request), min(MAX_LIMIT, int(said["limit"]))
+    door, limit = door_of(request), min(MAX_LIMIT, int(arguments["limit"]))
     try:
-        found = await entries(through, said["operation"] or "", limit, said["agentId"] or "")
+        found = await entries(door, arguments["operation"] or "", limit, arguments["agentId"] or "")
     except ReaderUnknown as why:
         return failed(str(why), entries=[])
     return succeeded(entries=list(map(record, found)))
 
 
-async def entries(through: Door, operation: str, limit: int, agent: str = "") -> list[AuditEntry]:
+async def entries(door: Door, operation: str, limit: int, agent: str = "") -> list[AuditEntry]:
     """Entries of the audit log, newest first; of one operation, in agentmemory's words or ours."""
     found: list[AuditEntry] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
-        page = await through.queries.audit.entries(
-            through.reader(agent), _EVENTS.get(operation, operation), cursor=cursor, limit=limit - len(found)
+        page = await door.queries.audit.entries(
+            door.reader(agent), _EVENTS.get(operation, operation), cursor=cursor, limit=limit - len(found)
         )
         found += page.entries
         cursor = page.next
@@ -80,7 +78,7 @@ async def entries(through: Door, operation: str, limit: int, agent: str = "") ->
 
 def record(entry: AuditEntry) -> dict[str, Any]:
     """An entry as agentmemory has it."""
-    said = {
+    details = {
         "agentId": entry.agent_id,
         "project": entry.project,
         "sessionId": entry.session_id,
@@ -88,25 +86,20 @@ def record(entry: AuditEntry) -> dict[str, Any]:
         "source": entry.source,
         "erased": entry.erased,
     }
-    told: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "id": entry.id,
         "timestamp": dialect.iso(entry.at),
         "operation": WORDS.get(entry.operation, entry.operation),
         "functionId": entry.operation,
         "targetIds": entry.targets,
-        "details": {name: value for name, value in said.items() if value},
+        "details": {name: value for name, value in details.items() if value},
     }
-    return told | ({"userId": entry.user_id} if entry.user_id else {})
+    return shown | ({"userId": entry.user_id} if entry.user_id else {})
 
 
 ENDPOINTS = [
-    Endpoint(
-        "GET",
-        "/agentmemory/audit",
-        READ,
-        audit,
-        "Who wrote or deleted what, the newest first.",
-        query=fields(AUDIT_FIELDS),
-        answer=outcome({"entries": listed(AUDITED)}),
-    )
-]
+    endpoint(
+        "GET", "/agentmemory/audit", READ, audit, "Who wrote or deleted what, the newest first.",
+        query=fields(AUDIT_FIELDS), answer=outcome({"entries": listed(AUDITED)}),
+    ),
+]  # fmt: skip

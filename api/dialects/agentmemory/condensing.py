@@ -9,31 +9,32 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory.asking import (
-    BOOLEAN,
-    NUMBER,
-    TEXT,
-    asked,
-    door,
+    Arguments,
+    chosen,
+    door_of,
+    endpoint,
     failed,
-    otherwise,
+    needed,
     reply,
     succeeded,
 )
-from api.dialects.agentmemory.mcp.asking import chosen, needed
 from api.dialects.agentmemory.mcp.condense import consolidate as consolidate_tool
 from api.dialects.agentmemory.mcp.condense import summarised
 from api.dialects.agentmemory.shapes import (
+    BOOLEAN,
     CONSOLIDATED,
     CONSOLIDATED_BY_TIER,
     COUNT,
+    NUMBER,
     SUMMARY,
+    TEXT,
     TEXTS,
     fields,
+    otherwise,
     outcome,
     record,
 )
 from api.dialects.homes import home_of
-from api.http.endpoint import Endpoint
 from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
 from ingest.roles import READ_WRITE
@@ -58,63 +59,59 @@ PIPELINE = {
 }
 
 
-async def summarize(request: Request) -> Response:
+async def summarize(request: Request, arguments: Arguments) -> Response:
     """Summarise a session now."""
-    said = await asked(request, SUMMARIZE, ("sessionId",))
-    session, through = needed(said, "sessionId"), door(request)
-    home, reader = await home_of(request, session), through.reader()
+    session, door = needed(arguments, "sessionId"), door_of(request)
+    home, reader = await home_of(request, session), door.reader()
     if home is None:
         return failed("session_not_found")
     try:
-        known = await through.operations.current.session(session, home.project, reader)
+        known = await door.operations.current.session(session, home.project, reader)
     except NotFound:
         return failed("session_not_found")
     try:
-        return succeeded(summary=await summarised(through, known))
+        return succeeded(summary=await summarised(door, known))
     except NotFound:
         return failed("no_observations")
 
 
-async def crystallize(request: Request) -> Response:
+async def crystallize(request: Request, arguments: Arguments) -> Response:
     """Make crystals of work that was finished a while ago, one for each chain of actions."""
-    said = await asked(request, AUTO)
-    through = door(request)
-    await through.caught_up()
-    reader, caller = through.reader(), through.caller()
-    before = system_clock() - timedelta(days=max(0.0, min(MAX_DAYS, said["olderThanDays"])))
+    door = door_of(request)
+    await door.caught_up()
+    reader, caller = door.reader(), door.caller()
+    before = system_clock() - timedelta(days=max(0.0, min(MAX_DAYS, arguments["olderThanDays"])))
     groups: dict[tuple[str, str], list[str]] = {}
-    async for one in _actions(through, reader, chosen(said, "project")):
+    async for one in _actions(door, reader, chosen(arguments, "project")):
         if is_finished(one["status"]) and not one["crystallized_into"] and one["updated_at"] <= before:
             groups.setdefault((one["project"], one["parent"]), []).append(one["id"])
     made: list[str] = []
-    for names in [] if said["dryRun"] else list(groups.values())[:MAX_GROUPS]:
-        crystal = await through.operations.condensing.crystallize(names[:MAX_CHAIN], reader, caller)
-        through.wrote(caller.agent_id, crystal.position)
+    for names in [] if arguments["dryRun"] else list(groups.values())[:MAX_GROUPS]:
+        crystal = await door.operations.condensing.crystallize(names[:MAX_CHAIN], reader, caller)
+        door.wrote(caller.agent_id, crystal.position)
         made.append(crystal.id)
     return succeeded(groupCount=len(groups), crystalIds=made)
 
 
-async def consolidate(request: Request) -> Response:
+async def consolidate(request: Request, arguments: Arguments) -> Response:
     """Memories about what observations have in common."""
-    said = await asked(request, PIPELINE)
-    return reply(await consolidate_tool(door(request), said))
+    return reply(await consolidate_tool(door_of(request), arguments))
 
 
-async def pipeline(request: Request) -> Response:
+async def pipeline(request: Request, arguments: Arguments) -> Response:
     """All of the consolidation, or one tier of it."""
-    said = await asked(request, PIPELINE)
-    made = await consolidate_tool(door(request), said)
+    made = await consolidate_tool(door_of(request), arguments)
     told = {name: value for name, value in msgspec.to_builtins(made.data).items() if name != "success"}
     return succeeded(results=told)
 
 
-async def _actions(through: Door, reader: Reader, project: str | None) -> AsyncIterator[dict[str, Any]]:
+async def _actions(door: Door, reader: Reader, project: str | None) -> AsyncIterator[dict[str, Any]]:
     """The newest actions of a project, or of every one."""
     seen = 0
-    for place in [project] if project else sorted({"", *await through.queries.browse.projects(reader)}):
+    for place in [project] if project else sorted({"", *await door.queries.browse.projects(reader)}):
         cursor: str | None = None
         while seen < MAX_ACTIONS:
-            page = await through.queries.browse.actions(reader, place, cursor, PAGE)
+            page = await door.queries.browse.actions(reader, place, cursor, PAGE)
             for one in page.items:
                 yield one
             seen, cursor = seen + PAGE, page.next
@@ -123,43 +120,22 @@ async def _actions(through: Door, reader: Reader, project: str | None) -> AsyncI
 
 
 ENDPOINTS = [
-    Endpoint(
-        "POST",
-        "/agentmemory/summarize",
-        READ_WRITE,
-        summarize,
-        "Summarise a session now.",
-        body=fields(SUMMARIZE, ("sessionId",)),
-        answer=outcome({"summary": SUMMARY}),
+    endpoint(
+        "POST", "/agentmemory/summarize", READ_WRITE, summarize, "Summarise a session now.",
+        body=fields(SUMMARIZE, ("sessionId",)), answer=outcome({"summary": SUMMARY}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/crystals/auto",
-        READ_WRITE,
-        crystallize,
-        "Make crystals of work that was finished a while ago.",
-        body=fields(AUTO),
-        optional=True,
+    endpoint(
+        "POST", "/agentmemory/crystals/auto", READ_WRITE, crystallize,
+        "Make crystals of work that was finished a while ago.", body=fields(AUTO), optional=True,
         answer=outcome({"groupCount": COUNT, "crystalIds": TEXTS}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/consolidate-pipeline",
-        READ_WRITE,
-        pipeline,
-        "All of the consolidation, or one tier of it.",
-        body=fields(PIPELINE),
-        optional=True,
+    endpoint(
+        "POST", "/agentmemory/consolidate-pipeline", READ_WRITE, pipeline,
+        "All of the consolidation, or one tier of it.", body=fields(PIPELINE), optional=True,
         answer=outcome({"results": record(CONSOLIDATED, CONSOLIDATED_BY_TIER)}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/consolidate",
-        READ_WRITE,
-        consolidate,
-        "Memories about what observations have in common.",
-        body=fields(PIPELINE),
-        optional=True,
-        answer=outcome(CONSOLIDATED, CONSOLIDATED_BY_TIER),
+    endpoint(
+        "POST", "/agentmemory/consolidate", READ_WRITE, consolidate, "Memories about what observations have in common.",
+        body=fields(PIPELINE), optional=True, answer=outcome(CONSOLIDATED, CONSOLIDATED_BY_TIER),
     ),
-]
+]  # fmt: skip

@@ -5,10 +5,9 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import NAMES, NUMBER, TEXT, asked, door, settings, succeeded
-from api.dialects.agentmemory.mcp.asking import chosen, needed
+from api.dialects.agentmemory.asking import Arguments, chosen, door_of, endpoint, needed, settings, succeeded
 from api.dialects.agentmemory.records import UNKNOWN_PROJECT
-from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, DEGRADED, fields, outcome, record
+from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, DEGRADED, NAMES, NUMBER, TEXT, fields, outcome, record
 from api.http.endpoint import Endpoint
 from api.http.http import Json
 from ingest.errors import ProjectionBehind
@@ -36,11 +35,11 @@ class Told(NamedTuple):
     tokens: int = 0
 
 
-async def told(through: Door, reader: Reader, session: str, project: str, budget: int) -> Told:
+async def told(door: Door, reader: Reader, session: str, project: str, budget: int) -> Told:
     """The context of a project for a session, within a budget of tokens; raises ProjectionBehind without an index."""
     room = max(1, min(MAX_TOKENS, budget) - LONGER_TOKENS)
     wanted = ContextRequest(project=project, session_id=session, token_budget=room)
-    compiled = await through.queries.context(wanted, reader)
+    compiled = await door.queries.context(wanted, reader)
     if not compiled.context:
         return Told()
     inner = compiled.context.removeprefix(f"<{OUR_TAG}").removesuffix(f"</{OUR_TAG}>")
@@ -48,34 +47,32 @@ async def told(through: Door, reader: Reader, session: str, project: str, budget
     return Told(text, len(compiled.blocks), estimated_tokens(text))
 
 
-async def context(request: Request) -> Response:
+async def context(request: Request, arguments: Arguments) -> Response:
     """The context of a project within a budget."""
-    said = await asked(request, CONTEXT, ("sessionId", "project"))
-    session, project = needed(said, "sessionId"), chosen(said, "project") or UNKNOWN_PROJECT
-    budget = settings(request).token_budget if said["budget"] is None else int(said["budget"])
+    session, project = needed(arguments, "sessionId"), chosen(arguments, "project") or UNKNOWN_PROJECT
+    budget = settings(request).token_budget if arguments["budget"] is None else int(arguments["budget"])
     if budget < 1:
         raise BadArgument("budget must be at least 1", "budget")
-    agent = chosen(said, "agentId") or request.query_params.get("agentId", "")
-    through = door(request)
-    await through.caught_up(agent)
+    agent = chosen(arguments, "agentId") or request.query_params.get("agentId", "")
+    door = door_of(request)
+    await door.caught_up(agent)
     try:
-        known = await told(through, through.reader(agent), session, project, budget)
+        known = await told(door, door.reader(agent), session, project, budget)
     except ProjectionBehind as behind:
         return Json({**Told()._asdict(), "degraded": [str(behind)]})
     return Json(known._asdict())
 
 
-async def enrich(request: Request) -> Response:
+async def enrich(request: Request, arguments: Arguments) -> Response:
     """What is known of files that are about to be touched."""
-    said = await asked(request, ENRICH, ("sessionId", "files"))
-    session = needed(said, "sessionId")
-    if not said["files"]:
+    session = needed(arguments, "sessionId")
+    if not arguments["files"]:
         raise BadArgument("files must name at least one file", "files")
-    through, agent = door(request), chosen(said, "agentId") or ""
-    await through.caught_up(agent)
-    known = await through.queries.around.enrich(
-        through.reader(agent), session, said["files"], said["terms"] or [], said["toolName"] or "",
-        chosen(said, "project"),
+    door, agent = door_of(request), chosen(arguments, "agentId") or ""
+    await door.caught_up(agent)
+    known = await door.queries.around.enrich(
+        door.reader(agent), session, arguments["files"], arguments["terms"] or [], arguments["toolName"] or "",
+        chosen(arguments, "project"),
     )  # fmt: skip
     return Json({"context": known.context, "truncated": known.truncated})
 
@@ -86,30 +83,17 @@ async def bridge(request: Request) -> Response:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "POST",
-        "/agentmemory/context",
-        READ,
-        context,
-        "The context of a project within a budget of tokens.",
+    endpoint(
+        "POST", "/agentmemory/context", READ, context, "The context of a project within a budget of tokens.",
         body=fields(CONTEXT, ("sessionId", "project")),
         answer=record({"context": TEXT, "blocks": COUNT, "tokens": COUNT}, DEGRADED),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/enrich",
-        READ,
-        enrich,
-        "What is known of files that are about to be touched.",
-        body=fields(ENRICH, ("sessionId", "files")),
-        answer=record({"context": TEXT, "truncated": BOOLEAN}),
+    endpoint(
+        "POST", "/agentmemory/enrich", READ, enrich, "What is known of files that are about to be touched.",
+        body=fields(ENRICH, ("sessionId", "files")), answer=record({"context": TEXT, "truncated": BOOLEAN}),
     ),
     Endpoint(
-        "POST",
-        "/agentmemory/claude-bridge/sync",
-        ANY,
-        bridge,
-        "Nothing to do: answers that all is well.",
+        "POST", "/agentmemory/claude-bridge/sync", ANY, bridge, "Nothing to do: answers that all is well.",
         answer=outcome({"skipped": BOOLEAN, "reason": TEXT}),
     ),
-]
+]  # fmt: skip

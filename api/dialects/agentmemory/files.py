@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import TEXT, Properties, asked, asked_in_query, door, succeeded
-from api.dialects.agentmemory.shapes import NOTE, fields, listed, outcome
+from api.dialects.agentmemory.asking import Arguments, door_of, endpoint, succeeded
+from api.dialects.agentmemory.shapes import NOTE, TEXT, fields, listed, outcome
 from api.http.endpoint import Endpoint
 from ingest.commands.requests import SetSlot
 from ingest.errors import NotFound, Overloaded
@@ -30,15 +30,15 @@ MAX_CHARS = 20_000
 _NAME = re.compile(r"[\w][\w .()-]{0,119}\.md")
 _LABEL = "note_"
 MARKDOWN = "text/markdown"
-LIST_NOTES_FIELDS: Properties = {"file": TEXT}
-WRITE_NOTE_FIELDS: Properties = {"file": TEXT, "content": TEXT}
+LIST_NOTES_FIELDS = {"file": TEXT}
+WRITE_NOTE_FIELDS = {"file": TEXT, "content": TEXT}
 
 
-async def list_notes(request: Request) -> Response:
+async def list_notes(request: Request, arguments: Arguments) -> Response:
     """The notes by name; with `file`, that one and its text."""
-    name, through = asked_in_query(request, LIST_NOTES_FIELDS)["file"], door(request)
-    await through.caught_up()
-    notes = _notes(await through.queries.browse.slots(through.reader(), PROJECT))
+    name, door = arguments["file"], door_of(request)
+    await door.caught_up()
+    notes = _notes(await door.queries.browse.slots(door.reader(), PROJECT))
     if name is None:
         return succeeded(files=[{key: value for key, value in one.items() if key != "content"} for one in notes])
     found = next((one for one in notes if one["file"] == _checked(name)), None)
@@ -47,21 +47,21 @@ async def list_notes(request: Request) -> Response:
     return succeeded(**found)
 
 
-async def write_note(request: Request) -> Response:
+async def write_note(request: Request, arguments: Arguments) -> Response:
     """Keep a note, in the place of one of that name."""
-    said, through = await asked(request, WRITE_NOTE_FIELDS, ("file", "content")), door(request)
-    name = _checked(said["file"])
-    await through.caught_up()
-    notes = _notes(await through.queries.browse.slots(through.reader(), PROJECT))
+    door = door_of(request)
+    name = _checked(arguments["file"])
+    await door.caught_up()
+    notes = _notes(await door.queries.browse.slots(door.reader(), PROJECT))
     if len(notes) >= MAX_NOTES and name not in (one["file"] for one in notes):
         raise Overloaded(f"there are {MAX_NOTES} files already", retry_after_s=3600)
     label = _LABEL + blake2b(name.encode(), digest_size=8).hexdigest()
     note = SetSlot(
-        label=label, content=said["content"], project=PROJECT, size_limit=MAX_CHARS, description=name, pinned=False
+        label=label, content=arguments["content"], project=PROJECT, size_limit=MAX_CHARS, description=name, pinned=False
     )
-    caller = through.caller()
-    accepted = await through.operations.slots.set(note, caller)
-    through.wrote(caller.agent_id, accepted.position)
+    caller = door.caller()
+    accepted = await door.operations.slots.set(note, caller)
+    door.wrote(caller.agent_id, accepted.position)
     return succeeded(file=name)
 
 
@@ -129,26 +129,14 @@ origins.
 """
 
 ENDPOINTS = [
-    Endpoint(
-        "GET",
-        "/agentmemory/second-brain",
-        READ,
-        list_notes,
-        "The notes, or one of them.",
-        "S",
-        faults={400: "Not a name of a note.", 404: "There is no such note."},
-        query=fields(LIST_NOTES_FIELDS),
+    endpoint(
+        "GET", "/agentmemory/second-brain", READ, list_notes, "The notes, or one of them.", "S",
+        faults={400: "Not a name of a note.", 404: "There is no such note."}, query=fields(LIST_NOTES_FIELDS),
         answer={"anyOf": [outcome({"files": listed(NOTE)}), outcome(NOTE["properties"], {"content": TEXT})]},
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/second-brain",
-        READ_WRITE,
-        write_note,
-        "Keep a note.",
-        "S",
+    endpoint(
+        "POST", "/agentmemory/second-brain", READ_WRITE, write_note, "Keep a note.", "S",
         faults={400: "Not a name of a note, or no content.", 413: "The note is too long.", 429: "Too many notes."},
-        body=fields(WRITE_NOTE_FIELDS, ("file", "content")),
-        answer=outcome({"file": TEXT}),
+        body=fields(WRITE_NOTE_FIELDS, ("file", "content")), answer=outcome({"file": TEXT}),
     ),
-]
+]  # fmt: skip

@@ -57,4 +57,4 @@ ENDPOINTS = [
     Endpoint("GET", "/viewer", ANY, viewer, "The viewer.", answer=TEXT, media="text/html", open=True),
     Endpoint("GET", "/agentmemory/viewer", ANY, viewer, "The viewer.", answer=TEXT, media="text/html"),
     Endpoint("GET", "/favicon.svg", ANY, icon, "The viewer's icon.", answer=TEXT, media="image/svg+xml", open=True),
-]
+]  # fmt: skip

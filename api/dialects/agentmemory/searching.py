@@ -7,21 +7,24 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import (
-    ANYTHING,
-    BOOLEAN,
-    NUMBER,
-    TEXT,
-    asked,
-    door,
-    otherwise,
-    reply,
-    succeeded,
-)
-from api.dialects.agentmemory.mcp.asking import MAX_LIMIT
+from api.dialects.agentmemory.asking import MAX_LIMIT, Arguments, door_of, endpoint, reply, succeeded
 from api.dialects.agentmemory.mcp.recall import recall
 from api.dialects.agentmemory.mcp.recall import smart_search as smart_search_tool
-from api.dialects.agentmemory.shapes import COUNT, DEGRADED, OBJECT, RESULT, fields, listed, outcome, record
+from api.dialects.agentmemory.shapes import (
+    ANYTHING,
+    BOOLEAN,
+    COUNT,
+    DEGRADED,
+    NUMBER,
+    OBJECT,
+    RESULT,
+    TEXT,
+    fields,
+    listed,
+    otherwise,
+    outcome,
+    record,
+)
 from api.http.endpoint import Endpoint
 from api.http.http import Json
 from ingest.errors import ProjectionBehind, ReaderUnknown
@@ -78,17 +81,16 @@ class Followups:
             self._last.popitem(last=False)
 
 
-async def search(request: Request) -> Response:
+async def search(request: Request, arguments: Arguments) -> Response:
     """Search observations and memories."""
-    said = await asked(request, SEARCH, ("query",))
-    _at_least_one(said, "limit", "token_budget")
-    if said["limit"] > MAX_LIMIT:
+    _at_least_one(arguments, "limit", "token_budget")
+    if arguments["limit"] > MAX_LIMIT:
         raise BadArgument(f"limit must be at most {MAX_LIMIT}", "limit")
     try:
-        return reply(await recall(door(request), said))
+        return reply(await recall(door_of(request), arguments))
     except UNANSWERED as why:  # a client that is refused goes on by itself, unseen
         nothing: dict[str, Any] = {
-            "format": said["format"] or "full",
+            "format": arguments["format"] or "full",
             "results": [],
             "tokens_used": 0,
             "truncated": False,
@@ -96,16 +98,17 @@ async def search(request: Request) -> Response:
         return Json({**nothing, "degraded": [str(why)]})
 
 
-async def smart_search(request: Request) -> Response:
+async def smart_search(request: Request, arguments: Arguments) -> Response:
     """Search, titles first; what expandIds names in full."""
-    said = await asked(request, SMART_SEARCH, ("query",), ("expandIds",))
-    _at_least_one(said, "limit")
-    source = said["source"] or request.headers.get("x-agentmemory-source", "")
-    if not said["expandIds"] and source != OURS:
-        _followups(request).searched(said["sessionId"] or "")
+    if arguments["query"] is None and arguments["expandIds"] is None:
+        raise BadArgument("query is required", "query")
+    _at_least_one(arguments, "limit")
+    source = arguments["source"] or request.headers.get("x-agentmemory-source", "")
+    if not arguments["expandIds"] and source != OURS:
+        _followups(request).searched(arguments["sessionId"] or "")
     # The session is the one that asks: it narrows nothing.
     try:
-        return reply(await smart_search_tool(door(request), {**said, "sessionId": None}))
+        return reply(await smart_search_tool(door_of(request), {**arguments, "sessionId": None}))
     except UNANSWERED as why:
         return Json({"mode": "compact", "results": [], "lessons": [], "degraded": [str(why)]})
 
@@ -123,9 +126,9 @@ async def followup(request: Request) -> Response:
     )
 
 
-def _at_least_one(said: dict[str, Any], *names: str) -> None:
+def _at_least_one(arguments: Arguments, *names: str) -> None:
     for name in names:
-        if said[name] is not None and said[name] < 1:
+        if arguments[name] is not None and arguments[name] < 1:
             raise BadArgument(f"{name} must be at least 1", name)
 
 
@@ -134,42 +137,21 @@ def _followups(request: Request) -> Followups:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "POST",
-        "/agentmemory/search",
-        READ,
-        search,
-        "Search observations and memories.",
+    endpoint(
+        "POST", "/agentmemory/search", READ, search, "Search observations and memories.",
         body=fields(SEARCH, ("query",)),
-        answer=record(
-            {"format": TEXT, "results": listed(RESULT), "tokens_used": COUNT, "truncated": BOOLEAN},
-            {"tokens_budget": COUNT, "text": TEXT, **DEGRADED},
-        ),
+        answer=record({"format": TEXT, "results": listed(RESULT), "tokens_used": COUNT, "truncated": BOOLEAN},
+            {"tokens_budget": COUNT, "text": TEXT, **DEGRADED}),
+    ),
+    endpoint(
+        "POST", "/agentmemory/smart-search", READ, smart_search, "Search, titles first; what expandIds names in full.",
+        body=fields(SMART_SEARCH), optional=True,
+        answer=record({"mode": TEXT, "results": listed(RESULT)}, {"lessons": listed(OBJECT), "truncated": BOOLEAN,
+            **DEGRADED}),
     ),
     Endpoint(
-        "POST",
-        "/agentmemory/smart-search",
-        READ,
-        smart_search,
-        "Search, titles first; what expandIds names in full.",
-        body=fields(SMART_SEARCH),
-        optional=True,
-        answer=record(
-            {"mode": TEXT, "results": listed(RESULT)}, {"lessons": listed(OBJECT), "truncated": BOOLEAN, **DEGRADED}
-        ),
+        "GET", "/agentmemory/diagnostics/followup", METRICS, followup, "How often agents search again at once.",
+        answer=outcome({**dict.fromkeys(("windowSeconds", "agentInitiatedSearches", "followupWithinWindow"), COUNT),
+            "rate": NUMBER, "caveat": TEXT}),
     ),
-    Endpoint(
-        "GET",
-        "/agentmemory/diagnostics/followup",
-        METRICS,
-        followup,
-        "How often agents search again at once.",
-        answer=outcome(
-            {
-                **dict.fromkeys(("windowSeconds", "agentInitiatedSearches", "followupWithinWindow"), COUNT),
-                "rate": NUMBER,
-                "caveat": TEXT,
-            }
-        ),
-    ),
-]
+]  # fmt: skip

@@ -9,10 +9,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import SOURCE, TEXT, Properties, asked
+from api.dialects.agentmemory.asking import SOURCE, asked
 from api.dialects.agentmemory.mcp.answers import failed, refused
 from api.dialects.agentmemory.mcp.catalog import AGENTMEMORY
-from api.dialects.agentmemory.shapes import CALLED, TOOL, fields, listed, record
+from api.dialects.agentmemory.shapes import CALLED, TEXT, TOOL, fields, listed, record
 from api.http.endpoint import Endpoint
 from api.http.http import Json
 from api.services import AGENT_HEADER, READER_HEADER, tool_door
@@ -24,7 +24,7 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, Tool
 
 TOOLS = {tool.name: tool for tool in AGENTMEMORY}
-CALL: Properties = {"name": TEXT, "arguments": {"type": "object"}}
+CALL = fields({"name": TEXT, "arguments": {"type": "object"}}, ("name",))
 _LISTED = [
     {"name": one.name, "description": one.description, "inputSchema": one.input_schema} for one in TOOLS.values()
 ]
@@ -63,17 +63,17 @@ async def call_for_status(request: Request) -> Response:
 
 async def _wanted(request: Request) -> tuple[Tool, dict[str, Any]]:
     stated_agent(request.headers.get(READER_HEADER, ""), AGENT_HEADER)  # a fault of the request, not of the tool
-    said = await asked(request, CALL, ("name",))
-    tool = TOOLS.get(said["name"].strip())
+    arguments = await asked(request, CALL)
+    tool = TOOLS.get(arguments["name"].strip())
     if tool is None:
-        raise BadArgument(f"Unknown tool: {said['name'][:200]}")
-    return tool, said["arguments"] or {}
+        raise BadArgument(f"Unknown tool: {arguments['name'][:200]}")
+    return tool, arguments["arguments"] or {}
 
 
 async def _called(request: Request, tool: Tool, arguments: dict[str, Any]) -> Answer:
-    through = tool_door(request.scope, SOURCE, request.headers.get(READER_HEADER, ""))
-    await through.admits(tool)
-    return await tool.call(through, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
+    door = tool_door(request.scope, SOURCE, request.headers.get(READER_HEADER, ""))
+    await door.admits(tool)
+    return await tool.call(door, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
 
 
 def _said(answer: Answer) -> Response:
@@ -84,23 +84,11 @@ def _said(answer: Answer) -> Response:
 ENDPOINTS = [
     Endpoint("GET", "/agentmemory/mcp/tools", ANY, tools, "The tools.", answer=record({"tools": listed(TOOL)})),
     Endpoint(
-        "POST",
-        "/agentmemory/mcp/tools",
-        ANY,
-        call_for_status,
-        "Call a tool.",
-        "S",
-        faults={404: "no such action"},
-        body=fields(CALL, ("name",)),
-        answer=CALLED,
+        "POST", "/agentmemory/mcp/tools", ANY, call_for_status, "Call a tool.", "S", faults={404: "no such action"},
+        body=CALL, answer=CALLED,
     ),
     Endpoint(
-        "POST",
-        "/agentmemory/mcp/call",
-        ANY,
-        call,
-        "Call a tool; what goes wrong in it is in the answer's text.",
-        body=fields(CALL, ("name",)),
-        answer=CALLED,
+        "POST", "/agentmemory/mcp/call", ANY, call, "Call a tool; what goes wrong in it is in the answer's text.",
+        body=CALL, answer=CALLED,
     ),
-]
+]  # fmt: skip

@@ -10,23 +10,29 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.asking import (
-    NUMBER,
-    TEXT,
-    Properties,
-    asked,
-    asked_in_query,
-    door,
+    Arguments,
+    count,
+    door_of,
+    endpoint,
     failed,
     object_in,
-    otherwise,
-    read,
     reply,
     succeeded,
 )
 from api.dialects.agentmemory.auditing import WORDS, entries
 from api.dialects.agentmemory.mcp import antigravity
-from api.dialects.agentmemory.mcp.asking import count
-from api.dialects.agentmemory.shapes import COUNT, OBJECT, TEXTS, fields, listed, outcome, record
+from api.dialects.agentmemory.shapes import (
+    COUNT,
+    NUMBER,
+    OBJECT,
+    TEXT,
+    TEXTS,
+    fields,
+    listed,
+    otherwise,
+    outcome,
+    record,
+)
 from api.dialects.agentmemory.take_over import Strategy, TakeOver
 from api.http.endpoint import Endpoint
 from api.http.http import body
@@ -34,6 +40,7 @@ from api.services import services
 from ingest.errors import CommandRejected, Overloaded
 from ingest.platform.aside import aside
 from ingest.roles import ADMIN, OPERATOR, READ
+from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import Door
@@ -49,18 +56,18 @@ MAX_PER_SESSION, MAX_OBSERVATIONS = 5_000, 500_000
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 FIRST, LAST = (0, 3, 0), (0, 9, 29)
 """Versions of agentmemory whose exports are read; our own are, too."""
-EXPORT: Properties = {"exportData": {"type": "object"}, "strategy": otherwise(TEXT, STRATEGIES[0])}
+EXPORT = fields({"exportData": {"type": "object"}, "strategy": otherwise(TEXT, STRATEGIES[0])}, ("exportData",))
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
 _one_at_a_time = asyncio.Semaphore(1)
 """An export is in memory as long as it is imported."""
 SHA_CHARS, SHORT_CHARS = 40, 7
 NOBODY = "mnemolog"
-SYNC_ANTIGRAVITY_FIELDS: Properties = {
+SYNC_ANTIGRAVITY_FIELDS = {
     "mode": otherwise(TEXT, antigravity.MODES[0]),
     "currentConversationId": TEXT,
     "currentFolder": TEXT,
 }
-COMMITS_FIELDS: Properties = {"limit": otherwise(NUMBER, 50)}
+COMMITS_FIELDS = {"limit": otherwise(NUMBER, 50)}
 
 
 async def import_export(request: Request) -> Response:
@@ -70,22 +77,22 @@ async def import_export(request: Request) -> Response:
         raise Overloaded("another export is being imported", retry_after_s=10)
     async with _one_at_a_time:
         raw = await body(request, MAX_IMPORT_BYTES)
-        said = read(await aside(object_in, raw, MAX_IMPORT_VALUES), EXPORT, ("exportData",))
-        strategy = _strategy(said["strategy"])
-        export: dict[str, Any] = said["exportData"]
+        arguments = lenient.read(await aside(object_in, raw, MAX_IMPORT_VALUES), EXPORT)
+        strategy = _strategy(arguments["strategy"])
+        export: dict[str, Any] = arguments["exportData"]
         if fault := _unsupported(export):
             return failed(fault)
-        return await _taken_over(door(request), export, strategy)
+        return await _taken_over(door_of(request), export, strategy)
 
 
-async def _taken_over(through: Door, export: dict[str, Any], strategy: Strategy) -> Response:
-    reader, caller, operations = through.reader(), through.caller(), through.operations
-    clear = Clear(operations.current, operations.forgetting, through.queries.browse)
+async def _taken_over(door: Door, export: dict[str, Any], strategy: Strategy) -> Response:
+    reader, caller, operations = door.reader(), door.caller(), door.operations
+    clear = Clear(operations.current, operations.forgetting, door.queries.browse)
     try:
-        done = await TakeOver(through.commands, operations, clear).run(export, strategy, reader, caller)
+        done = await TakeOver(door.commands, operations, clear).run(export, strategy, reader, caller)
     except CommandRejected as refused:
         return failed(refused.message)
-    through.wrote(caller.agent_id, done.position)
+    door.wrote(caller.agent_id, done.position)
     counts = {f"{name[:-1]}ies" if name.endswith("y") else f"{name}s": count for name, count in done.rows.items()}
     told: dict[str, Any] = {**dict.fromkeys(("sessions", "observations", "memories", "summaries"), 0), **counts}
     told |= {"refused": done.refused, "refusals": done.refusals} if done.refused else {}
@@ -122,18 +129,16 @@ def _length(found: Any) -> int:
     return len(cast("list[Any]", found)) if isinstance(found, list) else 0
 
 
-async def sync_antigravity(request: Request) -> Response:
+async def sync_antigravity(request: Request, arguments: Arguments) -> Response:
     """Take over conversations of Antigravity that are on the server's machine."""
-    said = await asked(request, SYNC_ANTIGRAVITY_FIELDS)
-    if said["mode"].strip().lower() not in ("", *antigravity.MODES):
+    if arguments["mode"].strip().lower() not in ("", *antigravity.MODES):
         raise BadArgument(f"mode must be one of {', '.join(antigravity.MODES)}", "mode")
-    return reply(await antigravity.sync(door(request), said))
+    return reply(await antigravity.sync(door_of(request), arguments))
 
 
-async def commits(request: Request) -> Response:
+async def commits(request: Request, arguments: Arguments) -> Response:
     """The audit log, told as commits; the newest first."""
-    said = asked_in_query(request, COMMITS_FIELDS)
-    found = await entries(door(request), "", count(said, "limit", MAX_COMMITS))
+    found = await entries(door_of(request), "", count(arguments, "limit", MAX_COMMITS))
     return succeeded(commits=list(map(_commit, found)))
 
 
@@ -153,48 +158,21 @@ def _commit(entry: AuditEntry) -> dict[str, Any]:
 
 ENDPOINTS = [
     Endpoint(
-        "POST",
-        "/agentmemory/import",
-        ADMIN,
-        import_export,
-        "Take over an export; what cannot be taken is told of.",
-        "S",
-        body=fields(EXPORT, ("exportData",)),
-        faults={
-            400: "The export is missing, or there is no such strategy.",
-            413: "The export is too big for a request.",
-            429: "Another one is being imported.",
-        },
-        answer=outcome(
-            {
-                "strategy": TEXT,
-                **dict.fromkeys(("skipped", "sessions", "observations", "memories", "summaries"), COUNT),
-            },
-            {"refused": COUNT, "refusals": TEXTS},
-        ),
+        "POST", "/agentmemory/import", ADMIN, import_export, "Take over an export; what cannot be taken is told of.",
+        "S", body=EXPORT,
+        faults={400: "The export is missing, or there is no such strategy.",
+            413: "The export is too big for a request.", 429: "Another one is being imported."},
+        answer=outcome({"strategy": TEXT, **dict.fromkeys(("skipped", "sessions", "observations", "memories",
+            "summaries"), COUNT)}, {"refused": COUNT, "refusals": TEXTS}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/antigravity/sync",
-        OPERATOR,
-        sync_antigravity,
-        "Take over conversations of Antigravity.",
-        "S",
-        faults={400: "There is no such mode."},
-        body=fields(SYNC_ANTIGRAVITY_FIELDS),
-        optional=True,
-        answer=OBJECT,
+    endpoint(
+        "POST", "/agentmemory/antigravity/sync", OPERATOR, sync_antigravity, "Take over conversations of Antigravity.",
+        "S", faults={400: "There is no such mode."}, body=fields(SYNC_ANTIGRAVITY_FIELDS), optional=True, answer=OBJECT,
     ),
-    Endpoint(
-        "GET",
-        "/agentmemory/dolt/commits",
-        READ,
-        commits,
-        "The audit log, told as commits.",
-        "S",
+    endpoint(
+        "GET", "/agentmemory/dolt/commits", READ, commits, "The audit log, told as commits.", "S",
         query=fields(COMMITS_FIELDS),
-        answer=outcome(
-            {"commits": listed(record(dict.fromkeys(("sha", "shortSha", "agent", "email", "date", "message"), TEXT)))}
-        ),
+        answer=outcome({"commits": listed(record(dict.fromkeys(("sha", "shortSha", "agent", "email", "date",
+            "message"), TEXT)))}),
     ),
-]
+]  # fmt: skip

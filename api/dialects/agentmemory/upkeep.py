@@ -4,52 +4,59 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory.asking import (
-    BOOLEAN,
-    NAMES,
-    TEXT,
-    Properties,
-    asked,
+    Arguments,
+    answered_by,
     asked_in_query,
-    door,
+    chosen,
+    door_of,
+    endpoint,
     reply,
     succeeded,
 )
 from api.dialects.agentmemory.mcp import condense, memories
-from api.dialects.agentmemory.mcp.asking import chosen
-from api.dialects.agentmemory.shapes import CHECK, COUNT, FORGOTTEN_BY_AGE, OBJECT, fields, listed, outcome
+from api.dialects.agentmemory.shapes import (
+    BOOLEAN,
+    CHECK,
+    COUNT,
+    FORGOTTEN_BY_AGE,
+    NAMES,
+    OBJECT,
+    TEXT,
+    fields,
+    listed,
+    outcome,
+)
 from api.dialects.homes import home_of, homes
-from api.http.endpoint import Endpoint
 from ingest.roles import ADMIN, READ_WRITE
 from projections.operations.sweep import Sweep
 
 DRY_RUN = {"dryRun": BOOLEAN}
 DIAGNOSE = {"categories": NAMES, **DRY_RUN}
-FORGET_FIELDS: Properties = {"memoryId": TEXT, "sessionId": TEXT, "observationIds": NAMES}
+FORGET_FIELDS = {"memoryId": TEXT, "sessionId": TEXT, "observationIds": NAMES}
 
 
-async def forget(request: Request) -> Response:
+async def forget(request: Request, arguments: Arguments) -> Response:
     """Forget a memory, some observations of a session, or the whole session, for good."""
-    said = await asked(request, FORGET_FIELDS)
-    session = chosen(said, "sessionId")
+    session = chosen(arguments, "sessionId")
     home = await home_of(request, session) if session else None
-    answer = await memories.forget(door(request), {**said, "project": home.project if home else None})
-    if session and not said["observationIds"] and chosen(said, "memoryId") is None:
+    answer = await memories.forget(door_of(request), {**arguments, "project": home.project if home else None})
+    if session and not arguments["observationIds"] and chosen(arguments, "memoryId") is None:
         homes(request).forget(session)
     return reply(answer)
 
 
-async def auto_forget(request: Request) -> Response:
+async def auto_forget(request: Request, arguments: Arguments) -> Response:
     """Forget expired memories and old observations that hardly mattered; with dryRun, only say which.
 
     Two memories that say the same are never both the newest: saving sees to that, so there are no contradictions.
     """
-    said, given = await asked(request, DRY_RUN), asked_in_query(request, DRY_RUN)
-    dry_run, through = bool(said["dryRun"] or given["dryRun"]), door(request)
-    await through.caught_up()
-    reader, caller, operations = through.reader(), through.caller(), through.operations
-    sweep = Sweep(operations.current, through.queries.browse, operations.forgetting)
+    in_query = asked_in_query(request, fields(DRY_RUN))
+    dry_run, door = bool(arguments["dryRun"] or in_query["dryRun"]), door_of(request)
+    await door.caught_up()
+    reader, caller, operations = door.reader(), door.caller(), door.operations
+    sweep = Sweep(operations.current, door.queries.browse, operations.forgetting)
     swept = await sweep.run(reader, caller, dry_run=dry_run)
-    through.wrote(caller.agent_id, swept.position)
+    door.wrote(caller.agent_id, swept.position)
     return succeeded(
         ttlExpired=swept.expired,
         contradictions=[],
@@ -61,79 +68,42 @@ async def auto_forget(request: Request) -> Response:
     )
 
 
-async def diagnose(request: Request) -> Response:
-    """How the server is, and what is wrong with what it holds."""
-    return reply(await condense.diagnose(door(request), await asked(request, DIAGNOSE)))
-
-
-async def heal(request: Request) -> Response:
+async def heal(request: Request, arguments: Arguments) -> Response:
     """Nothing is put right here: documents follow from the log, and a rebuild makes them anew. Says what is wrong."""
-    said, through = await asked(request, DIAGNOSE), door(request)
-    await through.caught_up()
-    found = await through.queries.diagnose(through.reader(), said["categories"] or ())
+    door = door_of(request)
+    await door.caught_up()
+    found = await door.queries.diagnose(door.reader(), arguments["categories"] or ())
     wrong = [one for one in found.checks if one.status != "pass"]
     return succeeded(
         fixed=0,
         skipped=len(wrong),
         details=[{"category": one.category, "name": one.name, "message": one.message} for one in wrong],
-        dryRun=bool(said["dryRun"]),
+        dryRun=bool(arguments["dryRun"]),
     )
 
 
 ENDPOINTS = [
-    Endpoint(
-        "POST",
-        "/agentmemory/forget",
-        READ_WRITE,
-        forget,
-        "Forget a memory, observations, or a session.",
-        "S",
-        faults={400: "Neither a memory nor a session is named."},
-        body=fields(FORGET_FIELDS),
-        optional=True,
+    endpoint(
+        "POST", "/agentmemory/forget", READ_WRITE, forget, "Forget a memory, observations, or a session.", "S",
+        faults={400: "Neither a memory nor a session is named."}, body=fields(FORGET_FIELDS), optional=True,
         answer=outcome({"deleted": COUNT}),
     ),
     *(
-        Endpoint(
-            "POST",
-            path,
-            READ_WRITE,
-            auto_forget,
-            "Forget what has had its time.",
-            "S",
-            query=fields(DRY_RUN),
-            body=fields(DRY_RUN),
-            optional=True,
-            answer=outcome(FORGOTTEN_BY_AGE),
+        endpoint(
+            "POST", path, READ_WRITE, auto_forget, "Forget what has had its time.", "S",
+            query=fields(DRY_RUN), body=fields(DRY_RUN), optional=True, answer=outcome(FORGOTTEN_BY_AGE),
         )
         for path in ("/agentmemory/auto-forget", "/agentmemory/evict")
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/diagnostics",
-        ADMIN,
-        diagnose,
-        "How the server is, and what is wrong.",
-        "S",
-        body=fields(DIAGNOSE),
-        optional=True,
-        answer=outcome(
-            {
-                **dict.fromkeys(("status", "service", "version", "database", "databaseStatus"), TEXT),
-                "checks": listed(CHECK),
-                "summary": OBJECT,
-            }
-        ),
+    endpoint(
+        "POST", "/agentmemory/diagnostics", ADMIN, answered_by(condense.diagnose),
+        "How the server is, and what is wrong.", "S", body=fields(DIAGNOSE), optional=True,
+        answer=outcome({**dict.fromkeys(("status", "service", "version", "database", "databaseStatus"), TEXT),
+            "checks": listed(CHECK), "summary": OBJECT}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/diagnostics/heal",
-        ADMIN,
-        heal,
-        "What is wrong, and whether it was put right.",
-        "S",
-        body=fields(DIAGNOSE),
-        optional=True,
+    endpoint(
+        "POST", "/agentmemory/diagnostics/heal", ADMIN, heal, "What is wrong, and whether it was put right.", "S",
+        body=fields(DIAGNOSE), optional=True,
         answer=outcome({"fixed": COUNT, "skipped": COUNT, "details": listed(OBJECT), "dryRun": BOOLEAN}),
     ),
-]
+]  # fmt: skip

@@ -4,8 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from api.dialects.agentmemory.asking import Arguments, chosen, command, session_of
 from api.dialects.agentmemory.mcp.answers import answer
-from api.dialects.agentmemory.mcp.asking import Arguments, chosen, command, session_of
 from api.dialects.agentmemory.mcp.condense import reflected, summarised
 from api.dialects.agentmemory.mcp.transcripts import Conversation, brain, conversations
 from api.importing.antigravity import AGENT, observed

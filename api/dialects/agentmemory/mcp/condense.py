@@ -3,8 +3,8 @@
 from typing import Any
 
 from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.asking import Arguments, chosen, count, one_session, session_of
 from api.dialects.agentmemory.mcp.answers import answer, failed, succeeded
-from api.dialects.agentmemory.mcp.asking import Arguments, chosen, count, one_session, session_of
 from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument

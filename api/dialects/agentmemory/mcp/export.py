@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.asking import Arguments
 from api.dialects.agentmemory.mcp.answers import answer
-from api.dialects.agentmemory.mcp.asking import Arguments
 from api.dialects.agentmemory.mcp.sessions import AT_ONCE, told
 from ingest.platform.clock import system_clock
 from mcp_gateway.tools.catalog import server_version

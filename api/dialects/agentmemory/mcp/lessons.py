@@ -1,8 +1,8 @@
 """Lessons: listing, saving, finding them."""
 
 from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.asking import MAX_LIMIT, Arguments, chosen, command, count, needed, written_document
 from api.dialects.agentmemory.mcp.answers import succeeded
-from api.dialects.agentmemory.mcp.asking import MAX_LIMIT, Arguments, chosen, command, count, needed, written_document
 from ingest.commands.requests import RecordLesson
 from ingest.platform.clock import system_clock
 from mcp_gateway.tools.tool import Answer, Door

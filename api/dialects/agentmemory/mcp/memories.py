@@ -3,8 +3,7 @@
 from typing import Any
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.mcp.answers import succeeded
-from api.dialects.agentmemory.mcp.asking import (
+from api.dialects.agentmemory.asking import (
     Arguments,
     chosen,
     command,
@@ -14,6 +13,7 @@ from api.dialects.agentmemory.mcp.asking import (
     session_of,
     written_document,
 )
+from api.dialects.agentmemory.mcp.answers import succeeded
 from api.dialects.agentmemory.mcp.recall import alike
 from ingest.commands.requests import Remember
 from ingest.errors import MnemologError, NotFound

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.mcp.asking import needed
+from api.dialects.agentmemory.asking import needed
 from ingest.marking import marked
 from mcp_gateway.tools.tool import Door
 from projections.queries import RecallRequest

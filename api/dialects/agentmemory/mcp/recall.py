@@ -3,8 +3,8 @@
 from typing import Any, cast
 
 from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.asking import MAX_LIMIT, Arguments, chosen, count, needed, views
 from api.dialects.agentmemory.mcp.answers import answer, succeeded
-from api.dialects.agentmemory.mcp.asking import MAX_LIMIT, Arguments, chosen, count, needed, views
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, Door

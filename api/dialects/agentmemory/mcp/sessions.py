@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.asking import Arguments, chosen, command, needed, one_session
 from api.dialects.agentmemory.mcp.answers import answer
-from api.dialects.agentmemory.mcp.asking import Arguments, chosen, command, needed, one_session
 from ingest.commands.requests import TrackSession
 from ingest.errors import MnemologError, NotFound
 from mcp_gateway.lenient import BadArgument

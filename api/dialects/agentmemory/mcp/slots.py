@@ -3,8 +3,8 @@
 from typing import Any
 
 from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.asking import Arguments, chosen, command, needed
 from api.dialects.agentmemory.mcp.answers import succeeded
-from api.dialects.agentmemory.mcp.asking import Arguments, chosen, command, needed
 from ingest.commands.requests import DeleteSlot, SetSlot
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, Door
