@@ -6,20 +6,23 @@ from typing import Any, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.asking import (
+    MAX_LIMIT,
     Arguments,
     answered_by,
     chosen,
+    command,
     count,
     door_of,
     endpoint,
-    failed,
+    failure,
     needed,
     reply,
-    succeeded,
+    success,
+    written_document,
 )
-from api.dialects.agentmemory.mcp import actions as tools
+from api.dialects.agentmemory.mcp.answers import succeeded
+from api.dialects.agentmemory.records import Record, View, given, iso
 from api.dialects.agentmemory.shapes import (
     ACTION,
     COUNT,
@@ -33,19 +36,19 @@ from api.dialects.agentmemory.shapes import (
     otherwise,
     outcome,
 )
+from ingest.commands.requests import WriteAction
 from ingest.errors import NotFound
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, Door
 from projections.documents.access import Reader
 from projections.documents.actions import Action
-from projections.documents.frontier import same_status
+from projections.documents.frontier import Ready, WorkItem, effective_status, same_status
 from projections.queries.views import view
 
 MAX_ACTIONS = 1_000
 PROJECTS = 100
 """Whose finished actions are listed where no project is named: those that something is remembered of."""
-
 FIELDS: dict[str, Any] = {
     **dict.fromkeys(("title", "description", "status", "sessionId", "agentId", "result", "assignedTo"), TEXT),
     "priority": NUMBER,
@@ -77,7 +80,7 @@ async def list_actions(request: Request, arguments: Arguments) -> Response:
     await door.caught_up()
     reader, project = door.reader(), chosen(arguments, "project")
     everybodys = (await door.queries.browse.open_work(reader, None)).everybodys
-    known = [dialect.action(one, everybodys) for one in await _listed(door, reader, project)]
+    known = [action_record(one, everybodys) for one in await _listed(door, reader, project)]
     found = [
         one
         for one in known
@@ -85,24 +88,24 @@ async def list_actions(request: Request, arguments: Arguments) -> Response:
         and (arguments["parentId"] is None or one.get("parentId") == arguments["parentId"])
     ]
     found.sort(key=lambda one: one["createdAt"], reverse=True)
-    return succeeded(actions=found[: count(arguments, "limit", MAX_ACTIONS)], total=len(found))
+    return success(actions=found[: count(arguments, "limit", MAX_ACTIONS)], total=len(found))
 
 
-async def create(request: Request, arguments: Arguments) -> Response:
+async def post_action(request: Request, arguments: Arguments) -> Response:
     """A new action, with what it depends on."""
     edges = [_edge(one) for one in cast("list[dict[str, Any]]", arguments["edges"] or [])]
     who = {"agentId": arguments["agentId"] or arguments["createdBy"], "edges": edges}
-    return reply(await tools.create(door_of(request), {**arguments, **who}), 201)
+    return reply(await create_action(door_of(request), {**arguments, **who}), 201)
 
 
-async def patch(request: Request, arguments: Arguments) -> Response:
+async def patch_action(request: Request, arguments: Arguments) -> Response:
     """Change an action; 404 for an unknown one."""
-    return reply(await tools.update(door_of(request), {**arguments, "actionId": request.path_params["id"]}))
+    return reply(await update_action(door_of(request), {**arguments, "actionId": request.path_params["id"]}))
 
 
-async def update(request: Request, arguments: Arguments) -> Response:
+async def post_update(request: Request, arguments: Arguments) -> Response:
     """Change the action that the body names."""
-    return await _or_not_found(tools.update(door_of(request), arguments))
+    return await _or_not_found(update_action(door_of(request), arguments))
 
 
 async def get_action(request: Request, arguments: Arguments) -> Response:
@@ -115,33 +118,33 @@ async def get_action(request: Request, arguments: Arguments) -> Response:
         raise NotFound("action not found")
     known = view(found[0].document)
     everybodys = (await door.queries.browse.open_work(reader, None)).everybodys
-    return succeeded(action=dialect.action(known, everybodys), edges=dialect.edges(known))
+    return success(action=action_record(known, everybodys), edges=edge_records(known))
 
 
-async def relate(request: Request, arguments: Arguments) -> Response:
+async def post_edge(request: Request, arguments: Arguments) -> Response:
     """Make an action depend on another one."""
     edge = _edge(arguments)
     agent, source = arguments["agentId"], needed(arguments, "sourceActionId")
     changes = {**dict.fromkeys(FIELDS), "agentId": agent, "actionId": source, "edges": [edge]}
     try:
-        answer = await tools.update(door_of(request), changes)
+        answer = await update_action(door_of(request), changes)
     except NotFound:
-        return failed("action not found")
+        return failure("action not found")
     edges: list[dict[str, Any]] = answer.data["edges"] if isinstance(answer.data, dict) else []
     wanted = (edge["type"], edge["target"])
-    return succeeded(edge=next((one for one in edges if (one["type"], one["targetActionId"]) == wanted), None))
+    return success(edge=next((one for one in edges if (one["type"], one["targetActionId"]) == wanted), None))
 
 
 async def next_action(request: Request, arguments: Arguments) -> Response:
     """The one action to work on next."""
-    answer = (await tools.ready(door_of(request), {**arguments, "limit": 1})).data
+    answer = (await frontier(door_of(request), {**arguments, "limit": 1})).data
     assert isinstance(answer, dict)
     best = next(iter(answer["frontier"]), None)
     if best is None:
-        return succeeded(suggestion=None, message="Nothing can be worked on now.", totalActions=answer["totalActions"])
+        return success(suggestion=None, message="Nothing can be worked on now.", totalActions=answer["totalActions"])
     told = {name: best[name] for name in ("title", "description", "priority", "score", "tags")}
     message = f"Work on {best['title']} next."
-    return succeeded(suggestion={"actionId": best["id"], **told}, message=message, totalActions=answer["totalActions"])
+    return success(suggestion={"actionId": best["id"], **told}, message=message, totalActions=answer["totalActions"])
 
 
 async def _listed(door: Door, reader: Reader, project: str | None) -> list[dict[str, Any]]:
@@ -170,8 +173,106 @@ async def _or_not_found(writing: Any) -> Response:
     try:
         answer: Answer = await writing
     except NotFound:
-        return failed("action not found")
+        return failure("action not found")
     return reply(answer)
+
+
+async def create_action(door: Door, arguments: Arguments) -> Answer:
+    """memory_action_create: a new work item, blocked while what it requires is open; `edges` say more of that."""
+    needed(arguments, "title")
+    fields = _command_fields(arguments, "project", "parentId", "requires")
+    return await _written(door, arguments, fields | {"edges": arguments.get("edges")})
+
+
+async def update_action(door: Door, arguments: Arguments) -> Answer:
+    """memory_action_update: what is given changes; `edges` are added."""
+    name = needed(arguments, "actionId")
+    fields = _command_fields(arguments, "result", "assignedTo") | {"edges": arguments.get("edges")}
+    return await _written(door, arguments, fields | {"action": name})
+
+
+async def frontier(door: Door, arguments: Arguments) -> Answer:
+    """memory_frontier: what can be worked on now, best first."""
+    agent = arguments["agentId"] or ""
+    await door.caught_up(agent)
+    reader = door.reader(agent)
+    project = chosen(arguments, "project")
+    limit = count(arguments, "limit", MAX_LIMIT)
+    actions, unblocked, items = await door.queries.browse.open_work(reader, project, agent)
+    told = [frontier_record(view(actions[one.item.id]), one, items) for one in unblocked[:limit]]
+    return succeeded(frontier=told, total=len(told), totalActions=len(actions), totalUnblocked=len(unblocked))
+
+
+async def _written(door: Door, arguments: Arguments, fields: dict[str, object]) -> Answer:
+    agent = arguments["agentId"] or ""
+    reader, caller = door.reader(agent), door.caller(agent)
+    said = command(WriteAction, agent_id=agent, **fields)
+    accepted = await door.operations.work.write_action(said, reader, caller)
+    door.wrote(caller.agent_id, accepted.position)
+    name = said.action or accepted.id
+    known = await written_document(door, name, agent)
+    if known is None:
+        return succeeded(action={"id": name, "title": said.title}, edges=[])
+    work = await door.queries.browse.open_work(reader, None)
+    return succeeded(action=action_record(known, work.everybodys), edges=edge_records(known))
+
+
+def _command_fields(arguments: Arguments, *others: str) -> dict[str, object]:
+    """The fields of the command that these arguments fill."""
+    names = {
+        "sessionId": "session_id",
+        "parentId": "parent",
+        "assignedTo": "assigned_to",
+    }
+    told = ("title", "description", "priority", "status", "tags", "sessionId", *others)
+    return {names.get(name, name): arguments[name] for name in told}
+
+
+def action_record(item: View, open_items: Mapping[str, WorkItem]) -> Record:
+    """An action, blocked as long as it waits for an open one."""
+    waiting = open_items.get(item["id"])
+    record: Record = {
+        "id": item["id"],
+        "title": item["title"],
+        "description": item["description"],
+        "status": item["status"] if waiting is None else effective_status(waiting, open_items),
+        "priority": item["priority"],
+        "tags": list(item["tags"]),
+        "createdAt": iso(item["created_at"]),
+        "updatedAt": iso(item["updated_at"]),
+        "createdBy": item["agent_id"],
+        "sourceObservationIds": [],
+        "sourceMemoryIds": [],
+    }
+    return record | given(
+        {
+            "project": item["project"],
+            "parentId": item["parent"],
+            "sessionId": item["session_id"],
+            "assignedTo": item["assigned_to"],
+            "result": item["result"],
+            "crystallizedInto": item["crystallized_into"],
+        }
+    )
+
+
+def edge_records(item: View) -> list[Record]:
+    """How an action depends on others."""
+    return [
+        {
+            "type": edge.type,
+            "sourceActionId": item["id"],
+            "targetActionId": edge.target,
+            "createdAt": iso(item["created_at"]),
+        }
+        for edge in item["edges"]
+    ]
+
+
+def frontier_record(item: View, ready: Ready, open_items: Mapping[str, WorkItem]) -> Record:
+    """An action that can be worked on now."""
+    told = action_record(item, open_items)
+    return {**told, "action": told, "score": ready.score, "blockers": ready.blockers, "leased": ready.leased}
 
 
 _NO_TITLE = {400: "The title is missing, or a field cannot be read."}
@@ -181,7 +282,7 @@ ENDPOINTS = [
         query=fields(LIST_ACTIONS_FIELDS), answer=outcome({"actions": listed(ACTION), "total": COUNT}),
     ),
     endpoint(
-        "POST", "/agentmemory/actions", READ_WRITE, create, "Write down an action.", "S", 201, faults=_NO_TITLE,
+        "POST", "/agentmemory/actions", READ_WRITE, post_action, "Write down an action.", "S", 201, faults=_NO_TITLE,
         body=fields(CREATE, ("title",)), answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
     ),
     endpoint(
@@ -190,22 +291,22 @@ ENDPOINTS = [
         query=fields(GET_ACTION_FIELDS, ("actionId",)), answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
     ),
     endpoint(
-        "POST", "/agentmemory/actions/update", READ_WRITE, update, "Change the action that the body names.", "S",
+        "POST", "/agentmemory/actions/update", READ_WRITE, post_update, "Change the action that the body names.", "S",
         faults={400: "The id is missing."}, body=fields(UPDATE_FIELDS, ("actionId",)),
         answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
     ),
     endpoint(
-        "POST", "/agentmemory/actions/edges", READ_WRITE, relate, "Make an action depend on another one.", "S",
+        "POST", "/agentmemory/actions/edges", READ_WRITE, post_edge, "Make an action depend on another one.", "S",
         faults={400: "An end or the type is missing, or there is no such type."}, body=fields(RELATE, ENDS),
         answer=outcome({"edge": {"anyOf": [EDGE, {"type": "null"}]}}),
     ),
     endpoint(
-        "PATCH", "/agentmemory/actions/{id}", READ_WRITE, patch, "Change an action.", "S",
+        "PATCH", "/agentmemory/actions/{id}", READ_WRITE, patch_action, "Change an action.", "S",
         faults={400: "A field cannot be read.", 404: "There is no such action."}, body=fields(FIELDS), optional=True,
         answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
     ),
     endpoint(
-        "GET", "/agentmemory/frontier", READ, answered_by(tools.ready), "What can be worked on now, best first.", "S",
+        "GET", "/agentmemory/frontier", READ, answered_by(frontier), "What can be worked on now, best first.", "S",
         query=fields(FRONTIER_FIELDS),
         answer=outcome({"frontier": listed(READY), **dict.fromkeys(("total", "totalActions", "totalUnblocked"),
             COUNT)}),

@@ -8,7 +8,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 
 from api.dialects.agentmemory import live
-from api.dialects.agentmemory.asking import failed
+from api.dialects.agentmemory.asking import failure
 from api.dialects.agentmemory.mcp.answers import argument
 from api.dialects.agentmemory.routes import ENDPOINTS
 from api.dialects.faults import handlers
@@ -53,7 +53,7 @@ def said(status: int, message: str, error: Exception) -> Response:
         case AccessDenied():
             return Json({"error": f"forbidden: {message}"}, 403)
         case SessionFull() | Forbidden():
-            return failed(message)
+            return failure(message)
         case SlotFull(size=size, limit=limit):
             return Json({"error": message, "currentSize": size, "sizeLimit": limit}, status)
         case CommandRejected(field=field) if status == 422:

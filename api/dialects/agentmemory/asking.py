@@ -129,12 +129,12 @@ def reply(answer: Answer, status: int = 200) -> Response:
     return Json(answer.data, status)
 
 
-def succeeded(status: int = 200, **record: Any) -> Response:
+def success(status: int = 200, **record: Any) -> Response:
     """A function did what it should."""
     return Json({"success": True, **record}, status)
 
 
-def failed(error: str, status: int = 200, **record: Any) -> Response:
+def failure(error: str, status: int = 200, **record: Any) -> Response:
     """A function could not do it."""
     return Json({"success": False, "error": error, **record}, status)
 

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import Arguments, door_of, endpoint, failed, succeeded
+from api.dialects.agentmemory.asking import Arguments, door_of, endpoint, failure, success
 from api.dialects.agentmemory.shapes import AUDITED, NUMBER, TEXT, fields, listed, otherwise, outcome
 from ingest.errors import ReaderUnknown
 from ingest.roles import READ
@@ -57,8 +57,8 @@ async def audit(request: Request, arguments: Arguments) -> Response:
     try:
         found = await entries(door, arguments["operation"] or "", limit, arguments["agentId"] or "")
     except ReaderUnknown as why:
-        return failed(str(why), entries=[])
-    return succeeded(entries=list(map(record, found)))
+        return failure(str(why), entries=[])
+    return success(entries=list(map(record, found)))
 
 
 async def entries(door: Door, operation: str, limit: int, agent: str = "") -> list[AuditEntry]:

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.asking import Arguments, chosen, command, door_of, endpoint, needed
-from api.dialects.agentmemory.mcp.sessions import told
+from api.dialects.agentmemory.sessions import session_records
 from api.dialects.agentmemory.shapes import COMMIT, NAMES, NUMBER, SESSION, TEXT, fields, listed, otherwise, record
 from api.dialects.homes import home_of
 from api.http.http import Json
@@ -24,7 +24,6 @@ MAX_LIMIT = 500
 PAGE = 500
 MAX_SEEN = 10_000
 """Commits that one request looks at, the newest linked first."""
-
 STATED = {
     **dict.fromkeys(("sha", "sessionId", "branch", "repo", "message", "author", "authoredAt", "project"), TEXT),
     "files": NAMES,
@@ -69,7 +68,7 @@ async def by_commit(request: Request, arguments: Arguments) -> Response:
         return Json({"error": f"no session is known for commit {sha}"}, 404)
     named = [await door.queries.browse.sessions_named(reader, name) for name in found[0]["session_ids"]]
     known = [view(one.document) for located in named for one in located]
-    return Json({"commit": dialect.commit(found[0]), "sessions": await told(door, reader, known)})
+    return Json({"commit": dialect.commit(found[0]), "sessions": await session_records(door, reader, known)})
 
 
 async def commits(request: Request, arguments: Arguments) -> Response:

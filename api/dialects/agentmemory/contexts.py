@@ -5,7 +5,7 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import Arguments, chosen, door_of, endpoint, needed, settings, succeeded
+from api.dialects.agentmemory.asking import Arguments, chosen, door_of, endpoint, needed, settings, success
 from api.dialects.agentmemory.records import UNKNOWN_PROJECT
 from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, DEGRADED, NAMES, NUMBER, TEXT, fields, outcome, record
 from api.http.endpoint import Endpoint
@@ -22,12 +22,11 @@ MAX_TOKENS = 200_000
 TAG, OUR_TAG = "agentmemory-context", "mnemolog-context"
 LONGER_TOKENS = estimated_tokens(2 * (len(TAG) - len(OUR_TAG)) * " ")
 """What a context grows by when its tag is the one that agentmemory's clients know."""
-
 CONTEXT = {"sessionId": TEXT, "project": TEXT, "budget": NUMBER, "agentId": TEXT}
 ENRICH = {"sessionId": TEXT, "files": NAMES, "terms": NAMES, "toolName": TEXT, "project": TEXT, "agentId": TEXT}
 
 
-class Told(NamedTuple):
+class RenderedContext(NamedTuple):
     """A context, of how many blocks it is, and its tokens; an empty one when there is nothing to say."""
 
     context: str = ""
@@ -35,16 +34,16 @@ class Told(NamedTuple):
     tokens: int = 0
 
 
-async def told(door: Door, reader: Reader, session: str, project: str, budget: int) -> Told:
+async def context_for(door: Door, reader: Reader, session: str, project: str, budget: int) -> RenderedContext:
     """The context of a project for a session, within a budget of tokens; raises ProjectionBehind without an index."""
     room = max(1, min(MAX_TOKENS, budget) - LONGER_TOKENS)
     wanted = ContextRequest(project=project, session_id=session, token_budget=room)
     compiled = await door.queries.context(wanted, reader)
     if not compiled.context:
-        return Told()
+        return RenderedContext()
     inner = compiled.context.removeprefix(f"<{OUR_TAG}").removesuffix(f"</{OUR_TAG}>")
     text = f"<{TAG}{inner}</{TAG}>"
-    return Told(text, len(compiled.blocks), estimated_tokens(text))
+    return RenderedContext(text, len(compiled.blocks), estimated_tokens(text))
 
 
 async def context(request: Request, arguments: Arguments) -> Response:
@@ -57,9 +56,9 @@ async def context(request: Request, arguments: Arguments) -> Response:
     door = door_of(request)
     await door.caught_up(agent)
     try:
-        known = await told(door, door.reader(agent), session, project, budget)
+        known = await context_for(door, door.reader(agent), session, project, budget)
     except ProjectionBehind as behind:
-        return Json({**Told()._asdict(), "degraded": [str(behind)]})
+        return Json({**RenderedContext()._asdict(), "degraded": [str(behind)]})
     return Json(known._asdict())
 
 
@@ -79,7 +78,7 @@ async def enrich(request: Request, arguments: Arguments) -> Response:
 
 async def bridge(request: Request) -> Response:
     """Hooks ask for this before they ask for a context; nothing has to be synchronised here."""
-    return succeeded(skipped=True, reason="memories are kept here and not in files")
+    return success(skipped=True, reason="memories are kept here and not in files")
 
 
 ENDPOINTS = [

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import Arguments, door_of, endpoint, succeeded
+from api.dialects.agentmemory.asking import Arguments, door_of, endpoint, success
 from api.dialects.agentmemory.shapes import NOTE, TEXT, fields, listed, outcome
 from api.http.endpoint import Endpoint
 from ingest.commands.requests import SetSlot
@@ -40,11 +40,11 @@ async def list_notes(request: Request, arguments: Arguments) -> Response:
     await door.caught_up()
     notes = _notes(await door.queries.browse.slots(door.reader(), PROJECT))
     if name is None:
-        return succeeded(files=[{key: value for key, value in one.items() if key != "content"} for one in notes])
+        return success(files=[{key: value for key, value in one.items() if key != "content"} for one in notes])
     found = next((one for one in notes if one["file"] == _checked(name)), None)
     if found is None:
         raise NotFound(f"there is no file {name}")
-    return succeeded(**found)
+    return success(**found)
 
 
 async def write_note(request: Request, arguments: Arguments) -> Response:
@@ -62,7 +62,7 @@ async def write_note(request: Request, arguments: Arguments) -> Response:
     caller = door.caller()
     accepted = await door.operations.slots.set(note, caller)
     door.wrote(caller.agent_id, accepted.position)
-    return succeeded(file=name)
+    return success(file=name)
 
 
 def descriptions(endpoints: Sequence[Endpoint]) -> list[Endpoint]:

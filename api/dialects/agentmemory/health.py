@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import door_of, settings, succeeded
+from api.dialects.agentmemory.asking import door_of, settings, success
 from api.dialects.agentmemory.shapes import COUNT, OBJECT, PORTS, TEXT, listed, outcome, record
 from api.http.endpoint import Endpoint
 from api.http.http import Json
@@ -171,7 +171,7 @@ async def graph_stats(request: Request) -> Response:
     await door.caught_up()
     totals = await door.queries.graph.stats(door.reader(), None)
     nodes, edges = sum(totals.nodes.values()), sum(totals.edges.values())
-    return succeeded(
+    return success(
         totalNodes=nodes,
         totalEdges=edges,
         nodesByType=totals.nodes,

@@ -9,18 +9,23 @@ from functools import cached_property
 from typing import Any, cast, get_args
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.importer_order import (
+from api.dialects.agentmemory.importer_parts import (
+    LESSON,
+    SLOT,
+    compressed,
     follows,
+    lesson,
     listed,
     parent_of,
     project_of,
+    raw_of,
     records,
     row_of,
     rows_of,
+    slot,
     unlisted,
     versions,
 )
-from api.dialects.agentmemory.importer_parts import LESSON, SLOT, compressed, lesson, raw_of, slot
 from api.importing import sessions
 from api.importing.mapping import (
     Mapped,

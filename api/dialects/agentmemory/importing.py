@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import Arguments, chosen, door_of, endpoint, failed, settings, succeeded
+from api.dialects.agentmemory.asking import Arguments, chosen, door_of, endpoint, failure, settings, success
 from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, FAILED, NUMBER, TEXT, TEXTS, fields, otherwise, outcome
 from api.importing import claude_code
 from api.importing.mapping import events_of
@@ -85,14 +85,14 @@ async def import_transcripts(request: Request, arguments: Arguments) -> Response
             f"{named or CLAUDE_CODE} is in no folder of MNEMOLOG_IMPORT_FOLDERS: only from those is imported"
         )
     if not await asyncio.to_thread(place.exists):
-        return failed(f"there is nothing at {place}")
+        return failure(f"there is nothing at {place}")
     found = await asyncio.to_thread(transcripts, place)
     door, sessions = door_of(request), dict[str, None]()
     observations = imported = 0
     for path in found.files[:most]:
         taken = await _take(door, path, sessions)
         observations, imported = observations + taken, imported + 1
-    return succeeded(
+    return success(
         202,
         imported=imported,
         observations=observations,

@@ -14,12 +14,15 @@ from api.dialects.agentmemory.asking import (
     count,
     door_of,
     endpoint,
+    failure,
     needed,
     reply,
-    succeeded,
+    success,
 )
-from api.dialects.agentmemory.mcp import condense, recall, sessions
-from api.dialects.agentmemory.mcp.answers import failed
+from api.dialects.agentmemory.condensing import crystallize, reflect
+from api.dialects.agentmemory.knowledge_records import profile_record
+from api.dialects.agentmemory.mcp.answers import answer
+from api.dialects.agentmemory.searching import timeline
 from api.dialects.agentmemory.shapes import (
     BOOLEAN,
     COUNT,
@@ -48,7 +51,7 @@ from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import Answer, Door
 from projections.condensing import claims
 from projections.queries import near
 from projections.queries.views import view
@@ -114,7 +117,7 @@ async def build_graph(request: Request, arguments: Arguments) -> Response:
     await door.caught_up()
     totals = await door.queries.graph.stats(door.reader(), None)
     nodes, edges = sum(totals.nodes.values()), sum(totals.edges.values())
-    return succeeded(sessions=0, batches=0, nodes=nodes, edges=edges, reason="derived_when_asked_for")
+    return success(sessions=0, batches=0, nodes=nodes, edges=edges, reason="derived_when_asked_for")
 
 
 async def semantic(request: Request, arguments: Arguments) -> Response:
@@ -145,7 +148,7 @@ async def crystals(request: Request, arguments: Arguments) -> Response:
         known = await door.queries.browse.documents(names, door.reader())
         own = {one.document.id for one in known if getattr(one.document, "session_id", "") == session}
         found = [one for one in found if one.get("sessionId") == session or own.intersection(one["sourceActionIds"])]
-    return succeeded(crystals=found[: count(arguments, "limit", MAX_LISTED)], total=len(found))
+    return success(crystals=found[: count(arguments, "limit", MAX_LISTED)], total=len(found))
 
 
 async def create_crystal(request: Request, arguments: Arguments) -> Response:
@@ -153,9 +156,9 @@ async def create_crystal(request: Request, arguments: Arguments) -> Response:
     if not arguments["actionIds"]:
         raise BadArgument("actionIds is empty", "actionIds")
     try:
-        return reply(await condense.crystallize(door_of(request), arguments))
+        return reply(await crystallize(door_of(request), arguments))
     except (NotFound, CommandRejected) as refused:
-        return reply(failed(str(refused)))
+        return failure(str(refused))
 
 
 async def insights(request: Request, arguments: Arguments) -> Response:
@@ -172,7 +175,7 @@ async def insights(request: Request, arguments: Arguments) -> Response:
         limit=MAX_LISTED,
     )
     found = [dialect.insight(view(one), one.confidence_at(now)) for one in known]
-    return succeeded(insights=found[: count(arguments, "limit", MAX_LISTED)], total=len(found))
+    return success(insights=found[: count(arguments, "limit", MAX_LISTED)], total=len(found))
 
 
 async def search_insights(request: Request, arguments: Arguments) -> Response:
@@ -189,24 +192,24 @@ async def search_insights(request: Request, arguments: Arguments) -> Response:
         limit=MAX_LISTED,
     )
     found = [dialect.insight(view(one), one.confidence_at(now), score) for one, score in known if one.origin == ORIGIN]
-    return succeeded(insights=found[: count(arguments, "limit", MAX_LIMIT)], total=len(found))
+    return success(insights=found[: count(arguments, "limit", MAX_LIMIT)], total=len(found))
 
 
-async def profile(request: Request, arguments: Arguments) -> Response:
+async def get_profile(request: Request, arguments: Arguments) -> Response:
     """What a project is like; without one, which projects there are."""
     door = door_of(request)
     if chosen(arguments, "project") is not None:
-        return reply(await sessions.profile(door, arguments))
+        return reply(await profile(door, arguments))
     await door.caught_up()
-    return succeeded(projects=await _projects(door))
+    return success(projects=await _projects(door))
 
 
-async def reflect(request: Request, arguments: Arguments) -> Response:
+async def post_reflect(request: Request, arguments: Arguments) -> Response:
     """Insights of a project; with a session, the slots brought up to date with that."""
     if session := chosen(arguments, "sessionId"):
         home = await home_of(request, session)
         arguments = {**arguments, "project": home.project if home else arguments["project"]}
-    return reply(await condense.reflect(door_of(request), arguments))
+    return reply(await reflect(door_of(request), arguments))
 
 
 async def _tagged(door: Door, arguments: Arguments, *tags: str) -> list[dict[str, Any]]:
@@ -221,6 +224,17 @@ async def _tagged(door: Door, arguments: Arguments, *tags: str) -> list[dict[str
 
 async def _projects(door: Door) -> list[str]:
     return [name for name in await door.queries.browse.projects(door.reader()) if name]
+
+
+async def profile(door: Door, arguments: Arguments) -> Answer:
+    """memory_profile: in an object of its own, and flat."""
+    await door.caught_up()
+    reader, project = door.reader(), needed(arguments, "project")
+    known, cached = await door.queries.profiles.of(reader, project, refresh=bool(arguments["refresh"]))
+    if known is None:
+        return answer({"profile": None, "reason": "no_sessions"})
+    record = profile_record(known)
+    return answer({**record, "profile": record, "cached": cached})
 
 
 ENDPOINTS = [
@@ -262,19 +276,19 @@ ENDPOINTS = [
         answer=outcome({"insights": listed(INSIGHT), "total": COUNT}),
     ),
     endpoint(
-        "GET", "/agentmemory/profile", READ, profile, "What a project is like, or which there are.", "S",
+        "GET", "/agentmemory/profile", READ, get_profile, "What a project is like, or which there are.", "S",
         query=fields(PROFILE_FIELDS),
         answer={"anyOf": [outcome({"projects": TEXTS}), record({"profile": {"anyOf": [PROFILE, {"type": "null"}]}})]},
     ),
     endpoint(
-        "POST", "/agentmemory/timeline", READ, answered_by(recall.timeline), "What was observed around an anchor.", "S",
+        "POST", "/agentmemory/timeline", READ, answered_by(timeline), "What was observed around an anchor.", "S",
         faults={400: "The anchor is missing."}, body=fields(TIMELINE_FIELDS, ("anchor",)),
         answer=outcome({"entries": listed(OBJECT), "observations": listed(OBSERVATION), "anchorIndex": COUNT},
             {"reason": TEXT}),
     ),
     endpoint(
-        "POST", "/agentmemory/reflect", READ_WRITE, reflect, "Insights of a project, or slots from a session.", "S",
-        body=fields(REFLECT_FIELDS), optional=True,
+        "POST", "/agentmemory/reflect", READ_WRITE, post_reflect, "Insights of a project, or slots from a session.",
+        "S", body=fields(REFLECT_FIELDS), optional=True,
         answer=outcome({}, {"applied": COUNT, "observationsReviewed": COUNT, "reason": TEXT}),
     ),
 ]  # fmt: skip

@@ -1,26 +1,13 @@
-"""agentmemory's records of what is made of documents: facts, procedures, crystals, insights, graph, replays. Pure."""
+"""agentmemory's records of what is made of documents: facts, procedures, crystals, insights, profiles, graph. Pure."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 from api.dialects.agentmemory.records import Record, View, iso
+from projections.condensing.profile import Profile
 from projections.queries.graph_parts import Link, Node
 
-LABEL_CHARS = 120
 _STEP = re.compile(r"^\d+\. (.*)$")
-_KINDS = {
-    "prompt_submit": "prompt",
-    "pre_tool_use": "tool_call",
-    "post_tool_use": "tool_result",
-    "post_tool_failure": "tool_error",
-    "assistant_message": "response",
-    "subagent_stop": "response",
-    "session_start": "session_start",
-    "session_end": "session_end",
-}
-_BODY = ("userPrompt", "narrative")
-_TOOL = ("toolName", "toolInput", "toolOutput")
 
 
 def fact(kept: View) -> Record:
@@ -111,37 +98,21 @@ def edge(one: Link) -> Record:
     }
 
 
-def replay(session: Mapping[str, Any], times_ms: Sequence[int], seen: Sequence[Record]) -> Record:
-    """A session's observations as a film: when each came after the first, and how long it was until the next.
-
-    `seen` are records of observations in the order of time, `times_ms` when they happened.
-    """
-    first = times_ms[0] if times_ms else 0
-    ends = [*times_ms[1:], *times_ms[-1:]]
-    return {
-        "sessionId": session["id"],
-        "startedAt": session["startedAt"],
-        "endedAt": session.get("endedAt"),
-        "totalDurationMs": times_ms[-1] - first if times_ms else 0,
-        "eventCount": len(seen),
-        "events": [_event(one, at - first, end - at) for one, at, end in zip(seen, times_ms, ends, strict=True)],
-    }
-
-
-def _event(seen: Record, offset_ms: int, duration_ms: int) -> Record:
-    body = next((seen[name] for name in _BODY if seen.get(name)), None)
-    told = {"body": body, **{name: seen.get(name) for name in _TOOL}}
-    return {
-        "id": seen["id"],
-        "sessionId": seen["sessionId"],
-        "ts": seen["timestamp"],
-        "offsetMs": offset_ms,
-        "durationMs": duration_ms,
-        "kind": _KINDS.get(seen["hookType"], "hook"),
-        "label": (seen["title"] or seen["hookType"])[:LABEL_CHARS],
-        **{name: value for name, value in told.items() if value is not None},
-    }
-
-
 def _times(kept: View) -> Record:
     return {"createdAt": iso(kept["recorded_at"]), "updatedAt": iso(kept["updated_at"])}
+
+
+def profile_record(told: Profile) -> Record:
+    """A project's profile."""
+    return {
+        "project": told.project,
+        "updatedAt": iso(told.updated_at),
+        "topConcepts": [{"concept": name, "frequency": count} for name, count in told.concepts],
+        "topFiles": [{"file": name, "frequency": count} for name, count in told.files],
+        "conventions": list(told.conventions),
+        "commonErrors": list(told.errors),
+        "recentActivity": list(told.recent_activity),
+        "preferences": list(told.preferences),
+        "sessionCount": told.session_count,
+        "totalObservations": told.total_observations,
+    }

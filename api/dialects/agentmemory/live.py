@@ -8,16 +8,17 @@ faster than AT_ONCE observations in PAUSE_S, a part is passed over.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
+import msgspec
 from redis.exceptions import RedisError
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from api.access.admission import POLICY_VIOLATION, TRY_LATER, guarded
 from api.access.keyring import still_holds
-from api.dialects.agentmemory.frames import frames
+from api.dialects.agentmemory import records as dialect
 from api.http.following import followed
 from api.services import Services, services_of
 from ingest.errors import CommandRejected, MnemologError
@@ -25,10 +26,11 @@ from ingest.events.observation import ObservationRecorded
 from ingest.platform.tasks import end
 from ingest.roles import READ
 from projections.documents.access import Reader
+from projections.documents.observations import Observation
 from projections.queries import Wanted
+from projections.queries.views import view
 
 logger = logging.getLogger(__name__)
-
 PATHS = ("/stream/mem-live/viewer", "/")
 """Older pages join a stream at the root when the first does not answer; nothing they send is needed."""
 MAX_VIEWERS = 100
@@ -39,6 +41,10 @@ PAUSE_S = 0.1
 SLICE_CHARS, SLICE_S = 128 << 10, 0.005
 """How much is said before viewers, and everybody else, have their turn: one that reads on never falls behind."""
 GOODBYE_S = 1.0
+MAX_RAW_BYTES = 128 << 10
+"""Of what came as it was; a whole screenshot is left out, and the frame says so."""
+_RAW = ("raw", "toolName", "toolInput", "toolOutput", "userPrompt")
+_BOTH = ("id", "sessionId", "timestamp", "hookType", "project", "agentId")
 
 
 class Viewer:
@@ -195,3 +201,31 @@ def routes() -> list[WebSocketRoute]:
     """The routes of the stream, on one set of viewers."""
     live = Live()
     return [guarded(WebSocketRoute(path, live.serve), READ) for path in PATHS]
+
+
+def frames(seen: Observation) -> tuple[str, str]:
+    """The two frames of an observation, as JSON texts."""
+    record = dialect.observation(view(seen))
+    both = _only(record, _BOTH)
+    raw = _frame("raw", {**both, **_only(record, _RAW)})
+    if len(raw) > MAX_RAW_BYTES:
+        raw = _frame("raw", {**both, "raw": {}, "truncated": True})
+    compressed = {name: value for name, value in record.items() if name not in _RAW}
+    return raw.decode(), _frame("compressed", compressed).decode()
+
+
+def _frame(form: str, seen: Mapping[str, Any]) -> bytes:
+    """Pages of both generations take it: older ones go by `type`, newer ones by `event_type`."""
+    session = seen["sessionId"]
+    return msgspec.json.encode(
+        {
+            "type": f"{form}_observation",
+            "event_type": "observation",
+            "sessionId": session,
+            "data": {"type": form, "observation": seen, "sessionId": session},
+        }
+    )
+
+
+def _only(record: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: record[name] for name in names if name in record}

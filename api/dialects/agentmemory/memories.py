@@ -1,4 +1,4 @@
-"""Memories: remembered, listed, deleted."""
+"""Memories: saved, listed, deleted."""
 
 from typing import Any
 
@@ -9,14 +9,19 @@ from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.asking import (
     Arguments,
     chosen,
+    command,
     door_of,
     endpoint,
-    failed,
+    failure,
+    needed,
     object_of,
+    project_of,
     reply,
-    succeeded,
+    success,
+    written_document,
 )
-from api.dialects.agentmemory.mcp.memories import save
+from api.dialects.agentmemory.mcp.answers import succeeded
+from api.dialects.agentmemory.searching import alike
 from api.dialects.agentmemory.shapes import (
     BOOLEAN,
     COUNT,
@@ -33,11 +38,12 @@ from api.dialects.agentmemory.shapes import (
 )
 from api.http.endpoint import Endpoint
 from api.http.http import Json
-from ingest.errors import ProjectionBehind, ReaderUnknown
+from ingest.commands.requests import Remember
+from ingest.errors import MnemologError, ProjectionBehind, ReaderUnknown
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import Answer, Door
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 
@@ -49,7 +55,6 @@ MAX_RELATIONS = 5_000
 PAGE = 500
 AGENT_CHARS = 128
 REASON_CHARS = 512
-
 REMEMBER = {
     "content": TEXT,
     "type": TEXT,
@@ -71,6 +76,8 @@ LIST = {
 }
 DELETE = fields({"memoryIds": {"type": "array", "items": TEXT}, "reason": TEXT}, ("memoryIds",))
 """No text with commas is taken for the list here: what is deleted is gone."""
+SAVE_TOOL = "memory_save"
+"""The tool that an observation names which links a memory to its session."""
 
 
 async def remember(request: Request, arguments: Arguments) -> Response:
@@ -78,10 +85,10 @@ async def remember(request: Request, arguments: Arguments) -> Response:
     if arguments["project"] is not None and not arguments["project"].strip():
         raise BadArgument("project is blank; leave it out for a memory of no project", "project")
     agent = (chosen(arguments, "agentId") or "")[:AGENT_CHARS]
-    return reply(await save(door_of(request), {**arguments, "agentId": agent}), 201)
+    return reply(await save_memory(door_of(request), {**arguments, "agentId": agent}), 201)
 
 
-async def memories(request: Request, arguments: Arguments) -> Response:
+async def list_memories(request: Request, arguments: Arguments) -> Response:
     """The memories, newest first, or how many there are."""
     door, agent = door_of(request), arguments["agentId"] or ""
     await door.caught_up(agent)
@@ -102,7 +109,7 @@ async def memories(request: Request, arguments: Arguments) -> Response:
     return Json({"memories": shown, "total": len(wanted), "offset": offset, "limit": None if limit is None else most})
 
 
-async def delete(request: Request) -> Response:
+async def delete_memories(request: Request) -> Response:
     """Forget memories, for good; what is not there is passed over."""
     given = await object_of(request)
     if not isinstance(given.get("memoryIds"), list):
@@ -113,7 +120,7 @@ async def delete(request: Request) -> Response:
     try:
         caller, reader = door.caller(), door.reader()
     except ReaderUnknown as why:
-        return failed(f"nothing was deleted: {why}", deleted=0, total=len(arguments["memoryIds"]))
+        return failure(f"nothing was deleted: {why}", deleted=0, total=len(arguments["memoryIds"]))
     await door.caught_up()
     found = await door.queries.browse.documents(names, reader)
     known = [one.document.id for one in found if isinstance(one.document, Memory)]
@@ -122,9 +129,9 @@ async def delete(request: Request) -> Response:
             known, reader, caller, reason=(arguments["reason"] or "")[:512]
         )
     except ProjectionBehind as behind:
-        return failed(f"nothing was deleted, try again: {behind}")
+        return failure(f"nothing was deleted, try again: {behind}")
     door.wrote(caller.agent_id, gone.position)
-    return succeeded(deleted=gone.documents.get("memory", 0), total=len(arguments["memoryIds"]))
+    return success(deleted=gone.documents.get("memory", 0), total=len(arguments["memoryIds"]))
 
 
 async def _all(door: Door, reader: Reader) -> list[dict[str, Any]]:
@@ -140,6 +147,51 @@ async def _all(door: Door, reader: Reader) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: (one["recorded_at"], one["id"]), reverse=True)
 
 
+async def save_memory(door: Door, arguments: Arguments) -> Answer:
+    """memory_save, agent_remember: keep a memory, and say which one it resembles.
+
+    One of a session is of the session's project unless another is named.
+    """
+    content = needed(arguments, "content")
+    agent, session = arguments["agentId"] or "", chosen(arguments, "sessionId") or ""
+    kind = dialect.kind_of(arguments["type"])
+    project = chosen(arguments, "project") or (await project_of(door, session, agent) if session else "")
+    remember = command(
+        Remember,
+        content=content,
+        agent_id=agent,
+        project=project,
+        session_id=session,
+        concepts=arguments["concepts"],
+        files=arguments["files"],
+        importance=dialect.STRENGTH,
+        ttl_days=arguments["ttlDays"],
+        **dialect.classified(kind, arguments.get("sourceObservationIds") or ()),
+    )
+    accepted = await door.write(remember)
+    if session:
+        # Its id and nothing of its content, which would outlive it here when it is forgotten.
+        told = {"tool_name": SAVE_TOOL, "tool_input": {"memoryId": accepted.id, "type": kind}}
+        link = dialect.observe(session, remember.project, "post_tool_use", told, agent_id=agent)
+        await door.write(link)
+    return succeeded(**await _saved(door, remember, accepted.id, agent, kind))
+
+
+async def _saved(door: Door, said: Remember, name: str, agent: str, kind: str) -> dict[str, Any]:
+    """The memory as it is kept, and the hint; one that is not projected in time, or nobody reads, as it was said."""
+    known = await written_document(door, name, agent)
+    if known is None:
+        title = said.content.strip().split("\n", 1)[0][:80]
+        return {"memory": {"id": name, "type": kind, "title": title, "content": said.content, "version": 1}}
+    record, reader = dialect.memory(known), door.reader(agent)
+    besides = frozenset([name, *record["supersedes"]])
+    try:
+        hint = None if record["version"] > 1 else await alike(door, reader, said.content, said.project, besides)
+    except MnemologError:  # it is saved: a hint that cannot be had is none
+        hint = None
+    return {"memory": record} | ({} if hint is None else {"similarTo": hint})
+
+
 ENDPOINTS = [
     endpoint(
         "POST", "/agentmemory/remember", READ_WRITE, remember, "Keep a memory.", status=201,
@@ -150,11 +202,11 @@ ENDPOINTS = [
         body=fields(REMEMBER, ("content",)), answer=outcome({"memory": MEMORY}, {"similarTo": OBJECT}),
     ),
     Endpoint(
-        "DELETE", "/agentmemory/governance/memories", READ_WRITE, delete, "Forget memories, for good.",
+        "DELETE", "/agentmemory/governance/memories", READ_WRITE, delete_memories, "Forget memories, for good.",
         body=DELETE, answer=outcome({"deleted": COUNT, "total": COUNT}),
     ),
     endpoint(
-        "GET", "/agentmemory/memories", READ, memories, "The memories, newest first, or how many there are.",
+        "GET", "/agentmemory/memories", READ, list_memories, "The memories, newest first, or how many there are.",
         query=fields(LIST),
         answer={"anyOf": [record({"memories": listed(MEMORY), "total": COUNT, "offset": COUNT,
             "limit": {"type": ["integer", "null"]}}), record({"total": COUNT, "latestCount": COUNT})]},

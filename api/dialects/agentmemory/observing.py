@@ -10,20 +10,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import Arguments, chosen, door_of, endpoint, needed, reply
-from api.dialects.agentmemory.mcp.sessions import observe as agent_observe
+from api.dialects.agentmemory.asking import Arguments, chosen, command, door_of, endpoint, needed, reply
+from api.dialects.agentmemory.mcp.answers import answer
 from api.dialects.agentmemory.shapes import ANYTHING, TEXT, fields, record
 from api.dialects.fitting import Fitted, fitted
 from api.dialects.homes import Home, homes, settled
 from api.http.http import Json
 from ingest.commands.requests import TrackSession, WriteCommand
+from ingest.errors import MnemologError
 from ingest.roles import WRITE
+from mcp_gateway.lenient import BadArgument
+from mcp_gateway.tools.tool import Answer, Door
 
 AGENT_CHARS = 128
 CWD_CHARS = 4_096
 IN_THREAD_BYTES = 1 << 18
 """A body over this is made to fit in a thread: the event loop serves others meanwhile."""
-
 OBSERVE = {
     "sessionId": TEXT,
     "hookType": TEXT,
@@ -79,7 +81,7 @@ async def observe_as_agent(request: Request, arguments: Arguments) -> Response:
     for name in ("text", "content"):
         if isinstance(text := arguments[name], str):
             arguments[name] = (await _fitted(request, {name: text})).data[name]
-    return reply(await agent_observe(door_of(request), arguments), 201)
+    return reply(await observe_text(door_of(request), arguments), 201)
 
 
 def moment_of(given: str | float) -> datetime | None:
@@ -123,9 +125,38 @@ def _started(session: str, home: Home, cwd: str, moment: datetime | None) -> Tra
     )
 
 
+async def observe_text(door: Door, arguments: Arguments) -> Answer:
+    """agent_observe: kept as if a tool had been used whose input and output is the text."""
+    said = chosen(arguments, "text") or chosen(arguments, "content")
+    if said is None:
+        raise BadArgument("text or content is required", "text")
+    session, project = needed(arguments, "sessionId"), needed(arguments, "project")
+    agent = arguments["agentId"] or ""
+    if cwd := chosen(arguments, "cwd"):
+        await _know_folder(door, session, project, cwd, agent)
+    kind = chosen(arguments, "type") or "other"
+    title = chosen(arguments, "title") or f"agent_{kind}"
+    data = {"tool_name": title, "tool_input": said, "tool_output": said, "type": kind}
+    image = {name: arguments[name] for name in ("image", "modality") if name in arguments}
+    said_by_hook = dialect.observe(session, project, "post_tool_use", data, kind=kind, agent_id=agent, **image)
+    accepted = await door.write(said_by_hook)
+    return answer({"observationId": accepted.id})
+
+
+async def _know_folder(door: Door, session: str, project: str, cwd: str, agent: str) -> None:
+    """Say where a session works, unless that is known."""
+    try:
+        located = await door.queries.browse.session(door.reader(agent), session, project)
+        known = getattr(located.document, "cwd", "")
+    except MnemologError:
+        known = ""
+    if not known:
+        track = command(TrackSession, status="started", session_id=session, project=project, cwd=cwd, agent_id=agent)
+        await door.write(track)
+
+
 _LATEST_S = 10_000_000_000
 """The year 2286 in seconds: what is later is in milliseconds."""
-
 ENDPOINTS = [
     endpoint(
         "POST", "/agentmemory/observe", WRITE, observe, "Record what a hook saw.", status=201,

@@ -13,11 +13,12 @@ from api.dialects.agentmemory.asking import (
     count,
     door_of,
     endpoint,
-    failed,
+    failure,
     needed,
-    succeeded,
+    success,
     written_document,
 )
+from api.dialects.agentmemory.records import Record, View, iso
 from api.dialects.agentmemory.shapes import (
     MEMORY,
     NUMBER,
@@ -60,7 +61,7 @@ async def list_relations(request: Request, arguments: Arguments) -> Response:
         found = [view(one) for one in await browse.newest_relations(reader, limit)]
     else:
         found = (await browse.relations(reader, project, None, limit)).items
-    shown = [dialect.relation(one) for one in found]
+    shown = [relation_record(one) for one in found]
     return Json({"relations": sorted(shown, key=lambda one: one["createdAt"], reverse=True)})
 
 
@@ -82,8 +83,8 @@ async def relate(request: Request, arguments: Arguments) -> Response:
     try:
         record = await _related(door, relation)
     except NotFound:
-        return failed(MEMORY_NOT_FOUND)
-    return succeeded(201, relationId=record["id"], relation=record, **record)
+        return failure(MEMORY_NOT_FOUND)
+    return success(201, relationId=record["id"], relation=record, **record)
 
 
 async def get_memory(request: Request) -> Response:
@@ -118,7 +119,7 @@ async def evolve(request: Request, arguments: Arguments) -> Response:
     try:
         accepted = await door.operations.memories.change(name, changes, reader, caller)
     except NotFound:
-        return failed(MEMORY_NOT_FOUND)
+        return failure(MEMORY_NOT_FOUND)
     door.wrote(caller.agent_id, accepted.position)
     known = await written_document(door, accepted.id, agent)
     previous = known["parent_id"] if known else name
@@ -132,7 +133,7 @@ async def evolve(request: Request, arguments: Arguments) -> Response:
         memory = await _with_earlier(door, accepted.id, reader)
     except NotFound:  # not projected in time, or forgotten meanwhile
         memory = {"id": accepted.id, "content": changes.content}
-    return succeeded(memory=memory, previousId=previous)
+    return success(memory=memory, previousId=previous)
 
 
 async def _with_earlier(door: Door, name: str, reader: Reader) -> dict[str, Any]:
@@ -148,13 +149,25 @@ async def _related(door: Door, relation: Relate) -> dict[str, Any]:
     door.wrote(caller.agent_id, accepted.position)
     known = await written_document(door, accepted.id, relation.agent_id)
     if known is not None:
-        return dialect.relation(known)
+        return relation_record(known)
     return {
         "id": accepted.id,
         "sourceId": relation.source,
         "targetId": relation.target,
         "type": relation.relation,
         "confidence": relation.confidence,
+    }
+
+
+def relation_record(stated: View) -> Record:
+    """A relation."""
+    return {
+        "id": stated["id"],
+        "sourceId": stated["source"],
+        "targetId": stated["target"],
+        "type": stated["relation"],
+        "confidence": stated["confidence"],
+        "createdAt": iso(stated["created_at"]),
     }
 
 

@@ -1,5 +1,6 @@
 """A session, played back: its observations, and the same as a film."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -12,12 +13,15 @@ from api.dialects.agentmemory.asking import (
     chosen,
     door_of,
     endpoint,
+    needed,
+    one_session,
     reply,
     session_of,
-    succeeded,
+    success,
 )
-from api.dialects.agentmemory.knowledge_records import replay
-from api.dialects.agentmemory.mcp import sessions as tools
+from api.dialects.agentmemory.mcp.answers import answer
+from api.dialects.agentmemory.records import Record
+from api.dialects.agentmemory.sessions import list_sessions, session_records
 from api.dialects.agentmemory.shapes import (
     FILM,
     NUMBER,
@@ -32,25 +36,41 @@ from api.dialects.agentmemory.shapes import (
 )
 from api.dialects.homes import home_of
 from api.http.endpoint import Endpoint
+from ingest.errors import NotFound
 from ingest.platform.clock import to_ms
 from ingest.roles import READ
 from mcp_gateway.lenient import BadArgument
+from mcp_gateway.tools.tool import Answer, Door
 from projections.queries.views import view
 
-OF_SESSION = {**dict.fromkeys(("sessionId", "agentId"), TEXT), "limit": otherwise(NUMBER, tools.MAX_OBSERVATIONS)}
+MAX_OBSERVATIONS = 5_000
+OF_SESSION = {**dict.fromkeys(("sessionId", "agentId"), TEXT), "limit": otherwise(NUMBER, MAX_OBSERVATIONS)}
 LIST_SESSIONS_FIELDS = {"agentId": TEXT, "limit": otherwise(NUMBER, 100)}
+LABEL_CHARS = 120
+_KINDS = {
+    "prompt_submit": "prompt",
+    "pre_tool_use": "tool_call",
+    "post_tool_use": "tool_result",
+    "post_tool_failure": "tool_error",
+    "assistant_message": "response",
+    "subagent_stop": "response",
+    "session_start": "session_start",
+    "session_end": "session_end",
+}
+_BODY = ("userPrompt", "narrative")
+_TOOL = ("toolName", "toolInput", "toolOutput")
 
 
-async def observations(request: Request) -> Response:
+async def get_observations(request: Request) -> Response:
     """A session's observations, the oldest first; none for a session that nobody knows."""
     arguments = await _of_session(request)
-    return reply(await tools.observations(door_of(request), arguments))
+    return reply(await observations(door_of(request), arguments))
 
 
-async def list_sessions(request: Request, arguments: Arguments) -> Response:
+async def get_sessions(request: Request, arguments: Arguments) -> Response:
     """The sessions that can be played back, the newest first."""
-    answer = await tools.sessions(door_of(request), arguments)
-    return succeeded(**answer.data) if isinstance(answer.data, dict) else reply(answer)
+    answer = await list_sessions(door_of(request), arguments)
+    return success(**answer.data) if isinstance(answer.data, dict) else reply(answer)
 
 
 async def load(request: Request) -> Response:
@@ -60,12 +80,12 @@ async def load(request: Request) -> Response:
     await door.caught_up(agent)
     reader, browse = door.reader(agent), door.queries.browse
     known = session_of(await browse.session(reader, arguments["sessionId"], project))
-    limit = max(1, min(tools.MAX_OBSERVATIONS, int(arguments["limit"])))
+    limit = max(1, min(MAX_OBSERVATIONS, int(arguments["limit"])))
     page = await browse.session_observations(reader, known.session_id, known.project, None, limit)
     seen = sorted(page.items, key=lambda one: one["occurred_at"])
-    (session,) = await tools.told(door, reader, [view(known)])
+    (session,) = await session_records(door, reader, [view(known)])
     times_ms = [to_ms(one["occurred_at"]) for one in seen]
-    return succeeded(session=session, timeline=replay(session, times_ms, list(map(dialect.observation, seen))))
+    return success(session=session, timeline=film(session, times_ms, list(map(dialect.observation, seen))))
 
 
 async def _of_session(request: Request) -> dict[str, Any]:
@@ -78,14 +98,60 @@ async def _of_session(request: Request) -> dict[str, Any]:
     return {**arguments, "project": home.project if home else None}
 
 
+async def observations(door: Door, arguments: Arguments) -> Answer:
+    """memory_observations: a session's observations, oldest first."""
+    limit = max(1, min(MAX_OBSERVATIONS, int(arguments["limit"] or MAX_OBSERVATIONS)))
+    try:
+        located = await one_session(door, arguments)
+    except NotFound:
+        return answer({"observations": []})
+    reader = door.reader(arguments["agentId"] or "")
+    name, project = needed(arguments, "sessionId"), getattr(located.document, "project", "")
+    page = await door.queries.browse.session_observations(reader, name, project, None, limit)
+    seen = sorted(page.items, key=lambda one: one["occurred_at"])
+    return answer({"observations": [dialect.observation(one) for one in seen]})
+
+
+def film(session: Mapping[str, Any], times_ms: Sequence[int], seen: Sequence[Record]) -> Record:
+    """A session's observations as a film: when each came after the first, and how long it was until the next.
+
+    `seen` are records of observations in the order of time, `times_ms` when they happened.
+    """
+    first = times_ms[0] if times_ms else 0
+    ends = [*times_ms[1:], *times_ms[-1:]]
+    return {
+        "sessionId": session["id"],
+        "startedAt": session["startedAt"],
+        "endedAt": session.get("endedAt"),
+        "totalDurationMs": times_ms[-1] - first if times_ms else 0,
+        "eventCount": len(seen),
+        "events": [_event(one, at - first, end - at) for one, at, end in zip(seen, times_ms, ends, strict=True)],
+    }
+
+
+def _event(seen: Record, offset_ms: int, duration_ms: int) -> Record:
+    body = next((seen[name] for name in _BODY if seen.get(name)), None)
+    told = {"body": body, **{name: seen.get(name) for name in _TOOL}}
+    return {
+        "id": seen["id"],
+        "sessionId": seen["sessionId"],
+        "ts": seen["timestamp"],
+        "offsetMs": offset_ms,
+        "durationMs": duration_ms,
+        "kind": _KINDS.get(seen["hookType"], "hook"),
+        "label": (seen["title"] or seen["hookType"])[:LABEL_CHARS],
+        **{name: value for name, value in told.items() if value is not None},
+    }
+
+
 ENDPOINTS = [
     Endpoint(
-        "GET", "/agentmemory/observations", READ, observations, "A session's observations, the oldest first.", "S",
+        "GET", "/agentmemory/observations", READ, get_observations, "A session's observations, the oldest first.", "S",
         faults={400: "The session is missing."}, query=fields(OF_SESSION, ("sessionId",)),
         answer=record({"observations": listed(OBSERVATION)}),
     ),
     endpoint(
-        "GET", "/agentmemory/replay/sessions", READ, list_sessions, "The sessions that can be played back.", "S",
+        "GET", "/agentmemory/replay/sessions", READ, get_sessions, "The sessions that can be played back.", "S",
         query=fields(LIST_SESSIONS_FIELDS), answer=outcome({"sessions": listed(SESSION)}),
     ),
     Endpoint(

@@ -18,6 +18,7 @@ from api.dialects.agentmemory import (
     importing,
     knowledge,
     lessons,
+    maintenance,
     memories,
     observing,
     pages,
@@ -28,7 +29,6 @@ from api.dialects.agentmemory import (
     slots,
     tools,
     transfer,
-    upkeep,
 )
 from api.dialects.agentmemory.shapes import FAULT
 from api.dialects.faults import usual
@@ -50,7 +50,7 @@ _DESCRIBED: list[Endpoint] = [
     *tools.ENDPOINTS,
     *pages.ENDPOINTS,
     *replay.ENDPOINTS,
-    *upkeep.ENDPOINTS,
+    *maintenance.ENDPOINTS,
     *lessons.ENDPOINTS,
     *slots.ENDPOINTS,
     *relations.ENDPOINTS,

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from redis.exceptions import RedisError
 from starlette.requests import Request
@@ -17,11 +19,10 @@ from api.dialects.agentmemory.asking import (
     reply,
     session_of,
     settings,
-    succeeded,
+    success,
 )
-from api.dialects.agentmemory.contexts import told
-from api.dialects.agentmemory.mcp.sessions import MAX_SESSIONS
-from api.dialects.agentmemory.mcp.sessions import sessions as list_sessions
+from api.dialects.agentmemory.contexts import context_for
+from api.dialects.agentmemory.mcp.answers import answer
 from api.dialects.agentmemory.observing import AGENT_CHARS, CWD_CHARS
 from api.dialects.agentmemory.shapes import DEGRADED, NUMBER, SESSION, TEXT, fields, listed, outcome, record
 from api.dialects.homes import Home, home_of, homes, settled
@@ -31,21 +32,25 @@ from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnkno
 from ingest.platform.clock import system_clock, to_ms
 from ingest.roles import READ, READ_WRITE, WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import Answer, Door
+from projections.documents.access import Reader
 from projections.documents.sessions import Session
 from projections.queries.views import view
 
 logger = logging.getLogger(__name__)
-
 TITLE_CHARS = 200
 CONTEXT_S = 0.25
 """A session's start waits no longer for its context; hooks give up after 0.7 s."""
 KNOWN_S = 0.4
 """Nor for what was written to the session before."""
-
 START = {"sessionId": TEXT, "project": TEXT, "cwd": TEXT, "title": TEXT, "agentId": TEXT}
 LIST = {"limit": NUMBER, "agentId": TEXT}
 END_FIELDS = {"sessionId": TEXT}
+SESSIONS = 20
+"""Listed without a limit."""
+MAX_SESSIONS = 500
+AT_ONCE = 8
+"""Summaries read side by side."""
 
 
 async def start(request: Request, arguments: Arguments) -> Response:
@@ -87,10 +92,10 @@ async def end(request: Request, arguments: Arguments) -> Response:
         ended = TrackSession(status="ended", session_id=session, project=home.project, agent_id=home.agent)
         accepted = await door_of(request).write(ended)
         homes(request).wrote(session, accepted.position)
-    return succeeded()
+    return success()
 
 
-async def sessions(request: Request, arguments: Arguments) -> Response:
+async def get_sessions(request: Request, arguments: Arguments) -> Response:
     """The sessions, the newest first."""
     limit = MAX_SESSIONS if arguments["limit"] is None else arguments["limit"]
     try:
@@ -133,10 +138,53 @@ async def _context(door: Door, session: str, home: Home, budget: int) -> str:
     try:
         reader = door.reader(home.agent)
         async with asyncio.timeout(CONTEXT_S):
-            return (await told(door, reader, session, home.project, budget)).context
+            return (await context_for(door, reader, session, home.project, budget)).context
     except (TimeoutError, MnemologError, RedisError) as error:
         logger.info("session %s starts without a context: %s", session, error or "it took too long")
         return ""
+
+
+async def list_sessions(door: Door, arguments: Arguments) -> Answer:
+    """memory_sessions, memory_sessions_list: the newest sessions."""
+    agent = arguments["agentId"] or ""
+    await door.caught_up(agent)
+    limit = max(1, min(MAX_SESSIONS, int(arguments["limit"] or SESSIONS)))
+    reader = door.reader(agent)
+    page = await door.queries.browse.sessions(reader, None, None, limit)
+    return answer({"sessions": await session_records(door, reader, page.items)})
+
+
+async def session_records(
+    door: Door,
+    reader: Reader,
+    known: Sequence[Mapping[str, Any]],
+    summaries: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
+) -> list[dict[str, Any]]:
+    """Sessions with the summaries they have and the commits made in them, the newest start first.
+
+    Summaries are read unless they are given, by project and session.
+    """
+    turns = asyncio.Semaphore(AT_ONCE)
+    commits: dict[str, list[str]] = {}
+    for commit in (await door.queries.browse.commits(reader, None, None, MAX_SESSIONS)).items:
+        for name in commit["session_ids"]:
+            commits.setdefault(name, []).append(commit["commit"])
+
+    async def summary_of(session: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        if not session["summarised"]:
+            return None
+        if summaries is not None:
+            return summaries.get((session["project"], session["id"]))
+        async with turns:
+            located = await door.queries.browse.session(reader, session["id"], session["project"])
+            found = await door.queries.browse.summary(reader, located)
+        return None if found is None else view(found)
+
+    read = await asyncio.gather(*map(summary_of, known))
+    records = [
+        dialect.session(one, summary, commits.get(one["id"], [])) for one, summary in zip(known, read, strict=True)
+    ]
+    return sorted(records, key=lambda record: record["startedAt"], reverse=True)
 
 
 ENDPOINTS = [
@@ -150,7 +198,7 @@ ENDPOINTS = [
         answer=outcome(),
     ),
     endpoint(
-        "GET", "/agentmemory/sessions", READ, sessions, "The sessions, the newest first.", query=fields(LIST),
+        "GET", "/agentmemory/sessions", READ, get_sessions, "The sessions, the newest first.", query=fields(LIST),
         answer=record({"sessions": listed(SESSION)}, DEGRADED),
     ),
 ]  # fmt: skip

@@ -1,4 +1,6 @@
-"""Slots. Over REST a new one is the project's; without a project named, that is the set that every project sees."""
+"""Slots: small texts by label that stay in view; of a project, or of every project."""
+
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -6,19 +8,25 @@ from starlette.responses import Response
 from api.dialects.agentmemory.asking import (
     Arguments,
     answered_by,
+    chosen,
+    command,
     door_of,
     endpoint,
-    failed,
+    failure,
     needed,
     reply,
 )
-from api.dialects.agentmemory.mcp import slots as tools
-from api.dialects.agentmemory.mcp.condense import reflect
+from api.dialects.agentmemory.condensing import reflect
+from api.dialects.agentmemory.mcp.answers import succeeded
+from api.dialects.agentmemory.records import Record, View, given, iso
 from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, NUMBER, SLOT, TEXT, fields, listed, otherwise, outcome
 from api.dialects.homes import home_of
+from ingest.commands.requests import DeleteSlot, SetSlot
 from ingest.errors import CommandRejected, MnemologError
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
+from mcp_gateway.tools.tool import Answer, Door
+from projections.queries.views import view
 
 IN_PROJECT = {"project": TEXT}
 LABEL = {"label": TEXT, **IN_PROJECT}
@@ -37,34 +45,24 @@ REPLACE_FIELDS = {**LABEL, "content": TEXT}
 REFLECT_SESSION_FIELDS = {"sessionId": TEXT, "maxObservations": otherwise(NUMBER, 50)}
 
 
-async def create(request: Request, arguments: Arguments) -> Response:
+async def post_slot(request: Request, arguments: Arguments) -> Response:
     """A new slot, or another text for one that is there; 409 where that may not be."""
     door = door_of(request)
     try:
-        return reply(await tools.create(door, arguments), 201)
+        return reply(await create_slot(door, arguments), 201)
     except BadArgument:
         raise
     except CommandRejected as refused:
         if refused.field != "label":
             raise
         try:
-            held = (await tools.read(door, arguments)).data
+            held = (await get_slot(door, arguments)).data
         except MnemologError:
             raise refused from None
         read_only = isinstance(held, dict) and held["slot"]["readOnly"]
         if not read_only:
             raise
-        return failed(refused.message, 409)
-
-
-async def append(request: Request, arguments: Arguments) -> Response:
-    """A line more; 413 where it would not fit."""
-    return reply(await tools.append(door_of(request), arguments))
-
-
-async def replace(request: Request, arguments: Arguments) -> Response:
-    """Another text, which may be empty; 413 where it would not fit."""
-    return reply(await tools.replace(door_of(request), arguments))
+        return failure(refused.message, 409)
 
 
 async def reflect_session(request: Request, arguments: Arguments) -> Response:
@@ -75,33 +73,131 @@ async def reflect_session(request: Request, arguments: Arguments) -> Response:
     return reply(await reflect(door_of(request), {**arguments, "project": home.project if home else None}))
 
 
+async def list_slots(door: Door, arguments: Arguments) -> Answer:
+    """memory_slot_list: a project's, by label; without a project named, what every project holds, each saying whose."""
+    await door.caught_up()
+    browse, project = door.queries.browse, chosen(arguments, "project")
+    found = await (browse.slots(door.reader(), project) if project else browse.all_slots(door.reader()))
+    return succeeded(slots=[slot_record(view(one)) for one in found])
+
+
+async def get_slot(door: Door, arguments: Arguments) -> Answer:
+    """memory_slot_get: one, and which scope it is of."""
+    held = await _current(door, arguments)
+    return succeeded(slot=held, scope=held["scope"])
+
+
+async def create_slot(door: Door, arguments: Arguments) -> Answer:
+    """memory_slot_create: a new one, or another text for one that is there."""
+    limit = arguments["sizeLimit"]
+    if not 1 <= limit <= 20_000 or limit != int(limit):
+        raise BadArgument("sizeLimit must be a whole number from 1 to 20000", "sizeLimit")
+    scope = "global" if arguments["scope"].strip().lower() == "global" else "project"
+    overwrite = arguments["overwrite"]
+    await _write(
+        door,
+        arguments,
+        overwrite=overwrite is None or overwrite,
+        content=arguments["content"],
+        scope=scope,
+        size_limit=int(limit),
+        pinned=arguments["pinned"],
+        description=arguments["description"],
+    )
+    return succeeded(slot=await _current(door, arguments))
+
+
+async def append_to_slot(door: Door, arguments: Arguments) -> Answer:
+    """memory_slot_append: a line more; refused where it would not fit."""
+    await _write(door, arguments, content=needed(arguments, "text"), append=True)
+    return await _sized(door, arguments)
+
+
+async def replace_slot(door: Door, arguments: Arguments) -> Answer:
+    """memory_slot_replace: another text, which may be empty."""
+    await _write(door, arguments, content=arguments["content"])
+    return await _sized(door, arguments)
+
+
+async def delete_slot(door: Door, arguments: Arguments) -> Answer:
+    """memory_slot_delete."""
+    held = await _current(door, arguments)
+    remove = command(DeleteSlot, label=held["label"], scope=held["scope"], project=held.get("project", ""))
+    caller = door.caller()
+    accepted = await door.operations.slots.delete(remove, caller)
+    door.wrote(caller.agent_id, accepted.position)
+    return succeeded()
+
+
+async def _write(door: Door, arguments: Arguments, *, overwrite: bool = True, **fields: Any) -> None:
+    label = needed(arguments, "label")
+    if "scope" not in fields:
+        held = await _current(door, arguments)  # raises NotFound: only creating makes a new one
+        fields |= {"scope": held["scope"], "project": held.get("project", "")}
+    else:
+        fields["project"] = chosen(arguments, "project") or ""
+    caller = door.caller()
+    accepted = await door.operations.slots.set(command(SetSlot, label=label, **fields), caller, overwrite=overwrite)
+    door.wrote(caller.agent_id, accepted.position)
+
+
+async def _sized(door: Door, arguments: Arguments) -> Answer:
+    held = await _current(door, arguments)
+    return succeeded(slot=held, size=held["size"])
+
+
+async def _current(door: Door, arguments: Arguments) -> dict[str, Any]:
+    """The slot as it is after all that was acknowledged; raises NotFound."""
+    project = chosen(arguments, "project") or ""
+    return slot_record(view(await door.operations.slots.get(door.reader(), project, needed(arguments, "label"))))
+
+
+def slot_record(held: View) -> Record:
+    """A slot. One that nobody has written to has no times."""
+    created, updated = held["created_at"], held["updated_at"]
+    return {
+        "label": held["label"],
+        "content": held["content"],
+        "size": held["size"],
+        "sizeLimit": held["size_limit"],
+        "description": held["description"],
+        "pinned": held["pinned"],
+        "readOnly": held["read_only"],
+        "scope": held["scope"],
+        "createdAt": created and iso(created),
+        "updatedAt": updated and iso(updated),
+        **given({"project": held["project"]}),
+    }
+
+
 _NO_SLOT = {400: "The label is missing.", 404: "There is no such slot."}
 _WRITTEN = {**_NO_SLOT, 413: "The text would exceed the slot's limit; says its size and the limit."}
 ENDPOINTS = [
     endpoint(
-        "GET", "/agentmemory/slots", READ, answered_by(tools.slots), "All slots, by label.", "S",
+        "GET", "/agentmemory/slots", READ, answered_by(list_slots), "All slots, by label.", "S",
         query=fields(IN_PROJECT), answer=outcome({"slots": listed(SLOT)}),
     ),
     endpoint(
-        "GET", "/agentmemory/slot", READ, answered_by(tools.read), "One slot.", "S", faults=_NO_SLOT,
+        "GET", "/agentmemory/slot", READ, answered_by(get_slot), "One slot.", "S", faults=_NO_SLOT,
         query=fields(LABEL, ("label",)), answer=outcome({"slot": SLOT, "scope": TEXT}),
     ),
     endpoint(
-        "POST", "/agentmemory/slot", READ_WRITE, create, "Create a slot, or replace its text.", "S", 201,
+        "POST", "/agentmemory/slot", READ_WRITE, post_slot, "Create a slot, or replace its text.", "S", 201,
         faults={400: "Not a label, or a limit out of bounds.", 409: "It is there, and not to be overwritten."},
         body=fields(CREATE_FIELDS, ("label",)), answer=outcome({"slot": SLOT}),
     ),
     endpoint(
-        "DELETE", "/agentmemory/slot", READ_WRITE, answered_by(tools.delete), "Remove a slot.", "S", faults=_NO_SLOT,
+        "DELETE", "/agentmemory/slot", READ_WRITE, answered_by(delete_slot), "Remove a slot.", "S", faults=_NO_SLOT,
         query=fields(LABEL, ("label",)), answer=outcome(),
     ),
     endpoint(
-        "POST", "/agentmemory/slot/append", READ_WRITE, append, "Add a line to a slot.", "S", faults=_WRITTEN,
-        body=fields(APPEND_FIELDS, ("label", "text")), answer=outcome({"slot": SLOT, "size": COUNT}),
+        "POST", "/agentmemory/slot/append", READ_WRITE, answered_by(append_to_slot), "Add a line to a slot.", "S",
+        faults=_WRITTEN, body=fields(APPEND_FIELDS, ("label", "text")), answer=outcome({"slot": SLOT, "size": COUNT}),
     ),
     endpoint(
-        "POST", "/agentmemory/slot/replace", READ_WRITE, replace, "Replace a slot's text.", "S", faults=_WRITTEN,
-        body=fields(REPLACE_FIELDS, ("label", "content")), answer=outcome({"slot": SLOT, "size": COUNT}),
+        "POST", "/agentmemory/slot/replace", READ_WRITE, answered_by(replace_slot), "Replace a slot's text.", "S",
+        faults=_WRITTEN, body=fields(REPLACE_FIELDS, ("label", "content")),
+        answer=outcome({"slot": SLOT, "size": COUNT}),
     ),
     endpoint(
         "POST", "/agentmemory/slot/reflect", READ_WRITE, reflect_session,

@@ -8,19 +8,10 @@ from typing import Any, cast, get_args
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory import antigravity
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import (
-    Arguments,
-    count,
-    door_of,
-    endpoint,
-    failed,
-    object_in,
-    reply,
-    succeeded,
-)
+from api.dialects.agentmemory.asking import Arguments, count, door_of, endpoint, failure, object_in, reply, success
 from api.dialects.agentmemory.auditing import WORDS, entries
-from api.dialects.agentmemory.mcp import antigravity
 from api.dialects.agentmemory.shapes import (
     COUNT,
     NUMBER,
@@ -81,7 +72,7 @@ async def import_export(request: Request) -> Response:
         strategy = _strategy(arguments["strategy"])
         export: dict[str, Any] = arguments["exportData"]
         if fault := _unsupported(export):
-            return failed(fault)
+            return failure(fault)
         return await _taken_over(door_of(request), export, strategy)
 
 
@@ -91,12 +82,12 @@ async def _taken_over(door: Door, export: dict[str, Any], strategy: Strategy) ->
     try:
         done = await TakeOver(door.commands, operations, clear).run(export, strategy, reader, caller)
     except CommandRejected as refused:
-        return failed(refused.message)
+        return failure(refused.message)
     door.wrote(caller.agent_id, done.position)
     counts = {f"{name[:-1]}ies" if name.endswith("y") else f"{name}s": count for name, count in done.rows.items()}
     told: dict[str, Any] = {**dict.fromkeys(("sessions", "observations", "memories", "summaries"), 0), **counts}
     told |= {"refused": done.refused, "refusals": done.refusals} if done.refused else {}
-    return succeeded(strategy=strategy, skipped=done.skipped, **told)
+    return success(strategy=strategy, skipped=done.skipped, **told)
 
 
 def _strategy(given: str) -> Strategy:
@@ -139,7 +130,7 @@ async def sync_antigravity(request: Request, arguments: Arguments) -> Response:
 async def commits(request: Request, arguments: Arguments) -> Response:
     """The audit log, told as commits; the newest first."""
     found = await entries(door_of(request), "", count(arguments, "limit", MAX_COMMITS))
-    return succeeded(commits=list(map(_commit, found)))
+    return success(commits=list(map(_commit, found)))
 
 
 def _commit(entry: AuditEntry) -> dict[str, Any]:

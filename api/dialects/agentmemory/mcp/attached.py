@@ -74,6 +74,6 @@ async def resource_text(door: "Door", uri: str) -> str:
 
 async def prompt_text(door: "Door", name: str, arguments: Mapping[str, str]) -> str:
     """The message of a prompt; raises BadArgument."""
-    from api.dialects.agentmemory.mcp.prompts import message
+    from api.dialects.agentmemory.mcp.resources import message
 
     return await message(door, name, arguments)

@@ -1,6 +1,6 @@
 """The 31 tools of agentmemory, as its clients know them: names, arguments, defaults.
 
-What a tool does is in `calls`, which loads the index and so is only loaded by a call.
+What a tool does is in `tools`, which loads the index and so is only loaded by a call.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -42,7 +42,7 @@ def _told(schema: dict[str, Any], description: str, default: Any) -> dict[str, A
 
 def _called(name: str) -> Callable[[Door, dict[str, Any]], Awaitable[Answer]]:
     async def call(door: Door, arguments: dict[str, Any]) -> Answer:
-        from api.dialects.agentmemory.mcp.calls import CALLS
+        from api.dialects.agentmemory.tools import CALLS
 
         return await CALLS[name](door, arguments)
 

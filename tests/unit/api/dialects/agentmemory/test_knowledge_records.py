@@ -5,6 +5,7 @@ from typing import Any
 from factories import NOW
 
 from api.dialects.agentmemory import knowledge_records as dialect
+from api.dialects.agentmemory.replay import film as film_of
 from projections.queries.graph_parts import Link, Node
 
 KEPT: dict[str, Any] = {
@@ -56,7 +57,7 @@ def test_a_replay_says_when_everything_came_and_how_long_it_stood():
         seen("obs_2", "post_tool_failure", toolName="Bash", toolInput="make", toolOutput="error"),
         seen("obs_3", "made_up"),
     ]
-    film = dialect.replay(session, [1_000, 3_500, 4_000], records)
+    film = film_of(session, [1_000, 3_500, 4_000], records)
     told = [(one["kind"], one["offsetMs"], one["durationMs"]) for one in film["events"]]
     assert told == [("prompt", 0, 2_500), ("tool_error", 2_500, 500), ("hook", 3_000, 0)]
     assert (film["totalDurationMs"], film["eventCount"], film["endedAt"]) == (3_000, 3, None)
@@ -66,5 +67,5 @@ def test_a_replay_says_when_everything_came_and_how_long_it_stood():
 
 
 def test_a_replay_of_nothing_is_empty():
-    film = dialect.replay({"id": "s1", "startedAt": "x", "endedAt": "y"}, [], [])
+    film = film_of({"id": "s1", "startedAt": "x", "endedAt": "y"}, [], [])
     assert (film["events"], film["totalDurationMs"], film["endedAt"]) == ([], 0, "y")

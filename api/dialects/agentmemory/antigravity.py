@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from api.dialects.agentmemory.asking import Arguments, chosen, command, session_of
+from api.dialects.agentmemory.condensing import reflected, summarised
 from api.dialects.agentmemory.mcp.answers import answer
-from api.dialects.agentmemory.mcp.condense import reflected, summarised
-from api.dialects.agentmemory.mcp.transcripts import Conversation, brain, conversations
+from api.dialects.agentmemory.transcripts import Conversation, brain, conversations
 from api.importing.antigravity import AGENT, observed
 from ingest.commands.requests import TrackSession
 from ingest.errors import MnemologError, NotFound

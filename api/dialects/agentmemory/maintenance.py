@@ -1,4 +1,4 @@
-"""Forgetting, by name and by age; and checking what there is."""
+"""Forgetting, by name and by age; and checking the server and what it holds."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -10,10 +10,12 @@ from api.dialects.agentmemory.asking import (
     chosen,
     door_of,
     endpoint,
+    one_session,
     reply,
-    succeeded,
+    session_of,
+    success,
 )
-from api.dialects.agentmemory.mcp import condense, memories
+from api.dialects.agentmemory.mcp.answers import answer, succeeded
 from api.dialects.agentmemory.shapes import (
     BOOLEAN,
     CHECK,
@@ -27,7 +29,12 @@ from api.dialects.agentmemory.shapes import (
     outcome,
 )
 from api.dialects.homes import home_of, homes
+from ingest.errors import NotFound
 from ingest.roles import ADMIN, READ_WRITE
+from mcp_gateway.lenient import BadArgument
+from mcp_gateway.tools.catalog import server_version
+from mcp_gateway.tools.tool import Answer, Door
+from projections.documents.observations import Observation
 from projections.operations.sweep import Sweep
 
 DRY_RUN = {"dryRun": BOOLEAN}
@@ -35,11 +42,11 @@ DIAGNOSE = {"categories": NAMES, **DRY_RUN}
 FORGET_FIELDS = {"memoryId": TEXT, "sessionId": TEXT, "observationIds": NAMES}
 
 
-async def forget(request: Request, arguments: Arguments) -> Response:
+async def post_forget(request: Request, arguments: Arguments) -> Response:
     """Forget a memory, some observations of a session, or the whole session, for good."""
     session = chosen(arguments, "sessionId")
     home = await home_of(request, session) if session else None
-    answer = await memories.forget(door_of(request), {**arguments, "project": home.project if home else None})
+    answer = await forget(door_of(request), {**arguments, "project": home.project if home else None})
     if session and not arguments["observationIds"] and chosen(arguments, "memoryId") is None:
         homes(request).forget(session)
     return reply(answer)
@@ -57,7 +64,7 @@ async def auto_forget(request: Request, arguments: Arguments) -> Response:
     sweep = Sweep(operations.current, door.queries.browse, operations.forgetting)
     swept = await sweep.run(reader, caller, dry_run=dry_run)
     door.wrote(caller.agent_id, swept.position)
-    return succeeded(
+    return success(
         ttlExpired=swept.expired,
         contradictions=[],
         lowValueObs=swept.unimportant,
@@ -74,7 +81,7 @@ async def heal(request: Request, arguments: Arguments) -> Response:
     await door.caught_up()
     found = await door.queries.diagnose(door.reader(), arguments["categories"] or ())
     wrong = [one for one in found.checks if one.status != "pass"]
-    return succeeded(
+    return success(
         fixed=0,
         skipped=len(wrong),
         details=[{"category": one.category, "name": one.name, "message": one.message} for one in wrong],
@@ -82,9 +89,53 @@ async def heal(request: Request, arguments: Arguments) -> Response:
     )
 
 
+async def forget(door: Door, arguments: Arguments) -> Answer:
+    """memory_forget: a memory, some observations of a session, or the whole session."""
+    memory, names = chosen(arguments, "memoryId"), arguments["observationIds"]
+    if memory is None and chosen(arguments, "sessionId") is None:
+        raise BadArgument("memoryId or sessionId is required", "memoryId")
+    forgetting, caller, reader = door.operations.forgetting, door.caller(), door.reader()
+    try:
+        if memory is not None:
+            gone = await forgetting.document(memory, reader, caller)
+            deleted = gone.total
+        elif names:
+            await door.caught_up()
+            found = await door.queries.browse.documents(names, reader)
+            seen = [one.document for one in found if isinstance(one.document, Observation)]
+            own = [one.id for one in seen if one.session_id == arguments["sessionId"]]
+            gone = await forgetting.documents(own, reader, caller)
+            deleted = gone.documents.get("observation", 0)
+        else:
+            gone = await forgetting.session(session_of(await one_session(door, arguments)), caller)
+            deleted = gone.documents.get("observation", 0) + 2  # the session and its summary count, too
+    except NotFound:
+        return succeeded(deleted=0)
+    door.wrote(caller.agent_id, gone.position)
+    return succeeded(deleted=deleted)
+
+
+async def diagnose(door: Door, arguments: Arguments) -> Answer:
+    """memory_diagnose: what was looked at, and how well the server is."""
+    await door.caught_up()
+    found = await door.queries.diagnose(door.reader(), arguments["categories"] or ())
+    return answer(
+        {
+            "success": True,
+            "status": found.status,
+            "service": "agentmemory",
+            "version": server_version() or "0.0.0",
+            "database": "valkey",
+            "databaseStatus": "connected",
+            "checks": found.checks,
+            "summary": found.summary,
+        }
+    )
+
+
 ENDPOINTS = [
     endpoint(
-        "POST", "/agentmemory/forget", READ_WRITE, forget, "Forget a memory, observations, or a session.", "S",
+        "POST", "/agentmemory/forget", READ_WRITE, post_forget, "Forget a memory, observations, or a session.", "S",
         faults={400: "Neither a memory nor a session is named."}, body=fields(FORGET_FIELDS), optional=True,
         answer=outcome({"deleted": COUNT}),
     ),
@@ -96,8 +147,8 @@ ENDPOINTS = [
         for path in ("/agentmemory/auto-forget", "/agentmemory/evict")
     ),
     endpoint(
-        "POST", "/agentmemory/diagnostics", ADMIN, answered_by(condense.diagnose),
-        "How the server is, and what is wrong.", "S", body=fields(DIAGNOSE), optional=True,
+        "POST", "/agentmemory/diagnostics", ADMIN, answered_by(diagnose), "How the server is, and what is wrong.", "S",
+        body=fields(DIAGNOSE), optional=True,
         answer=outcome({**dict.fromkeys(("status", "service", "version", "database", "databaseStatus"), TEXT),
             "checks": listed(CHECK), "summary": OBJECT}),
     ),
