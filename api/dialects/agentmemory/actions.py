@@ -54,24 +54,8 @@ FIELDS: dict[str, Any] = {
     "priority": NUMBER,
     "tags": NAMES,
 }
-CREATE: dict[str, Any] = {
-    **FIELDS,
-    "priority": otherwise(NUMBER, 0),
-    "status": otherwise(TEXT, "pending"),
-    **dict.fromkeys(("project", "parentId", "createdBy"), TEXT),
-    "requires": NAMES,
-    "edges": {"type": "array", "items": {"type": "object"}},
-}
 ENDS = ("sourceActionId", "targetActionId", "type")
 RELATE: dict[str, Any] = dict.fromkeys((*ENDS, "agentId"), TEXT)
-LIST_ACTIONS_FIELDS = {
-    **dict.fromkeys(("status", "project", "parentId"), TEXT),
-    "limit": otherwise(NUMBER, 100),
-}
-UPDATE_FIELDS = {**FIELDS, "actionId": TEXT}
-GET_ACTION_FIELDS = {"actionId": TEXT}
-FRONTIER_FIELDS = {"project": TEXT, "agentId": TEXT, "limit": otherwise(NUMBER, 20)}
-NEXT_ACTION_FIELDS = {"project": TEXT, "agentId": TEXT}
 
 
 async def list_actions(request: Request, arguments: Arguments) -> Response:
@@ -279,20 +263,24 @@ _NO_TITLE = {400: "The title is missing, or a field cannot be read."}
 ENDPOINTS = [
     endpoint(
         "GET", "/agentmemory/actions", READ, list_actions, "Actions, the newest first.", "S",
-        query=fields(LIST_ACTIONS_FIELDS), answer=outcome({"actions": listed(ACTION), "total": COUNT}),
+        query=fields({**dict.fromkeys(("status", "project", "parentId"), TEXT), "limit": otherwise(NUMBER, 100)}),
+        answer=outcome({"actions": listed(ACTION), "total": COUNT}),
     ),
     endpoint(
         "POST", "/agentmemory/actions", READ_WRITE, post_action, "Write down an action.", "S", 201, faults=_NO_TITLE,
-        body=fields(CREATE, ("title",)), answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
+        body=fields({**FIELDS, "priority": otherwise(NUMBER, 0), "status": otherwise(TEXT, "pending"),
+            **dict.fromkeys(("project", "parentId", "createdBy"), TEXT), "requires": NAMES,
+            "edges": {"type": "array", "items": {"type": "object"}}}, ("title",)),
+        answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
     ),
     endpoint(
         "GET", "/agentmemory/actions/get", READ, get_action, "One action.", "S",
         faults={400: "The id is missing.", 404: "There is no such action."},
-        query=fields(GET_ACTION_FIELDS, ("actionId",)), answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
+        query=fields({"actionId": TEXT}, ("actionId",)), answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
     ),
     endpoint(
         "POST", "/agentmemory/actions/update", READ_WRITE, post_update, "Change the action that the body names.", "S",
-        faults={400: "The id is missing."}, body=fields(UPDATE_FIELDS, ("actionId",)),
+        faults={400: "The id is missing."}, body=fields({**FIELDS, "actionId": TEXT}, ("actionId",)),
         answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
     ),
     endpoint(
@@ -307,13 +295,13 @@ ENDPOINTS = [
     ),
     endpoint(
         "GET", "/agentmemory/frontier", READ, answered_by(frontier), "What can be worked on now, best first.", "S",
-        query=fields(FRONTIER_FIELDS),
-        answer=outcome({"frontier": listed(READY), **dict.fromkeys(("total", "totalActions", "totalUnblocked"),
-            COUNT)}),
+        query=fields({"project": TEXT, "agentId": TEXT, "limit": otherwise(NUMBER, 20)}),
+        answer=outcome({"frontier": listed(READY),
+            **dict.fromkeys(("total", "totalActions", "totalUnblocked"), COUNT)}),
     ),
     endpoint(
         "GET", "/agentmemory/next", READ, next_action, "The one action to work on next.", "S",
-        query=fields(NEXT_ACTION_FIELDS),
+        query=fields({"project": TEXT, "agentId": TEXT}),
         answer=outcome({"suggestion": {"type": ["object", "null"]}, "message": TEXT, "totalActions": COUNT}),
     ),
 ]  # fmt: skip

@@ -46,7 +46,6 @@ WORDS: Mapping[str, str] = {
 }
 """What agentmemory calls our events."""
 _EVENTS: Mapping[str, str] = {word: event for event, word in WORDS.items()} | {"delete": "subject.forgotten"}
-AUDIT_FIELDS = {"operation": TEXT, "limit": otherwise(NUMBER, 50), "agentId": TEXT}
 
 
 async def audit(request: Request, arguments: Arguments) -> Response:
@@ -100,6 +99,7 @@ def record(entry: AuditEntry) -> dict[str, Any]:
 ENDPOINTS = [
     endpoint(
         "GET", "/agentmemory/audit", READ, audit, "Who wrote or deleted what, the newest first.",
-        query=fields(AUDIT_FIELDS), answer=outcome({"entries": listed(AUDITED)}),
+        query=fields({"operation": TEXT, "limit": otherwise(NUMBER, 50), "agentId": TEXT}),
+        answer=outcome({"entries": listed(AUDITED)}),
     ),
 ]  # fmt: skip

@@ -54,8 +54,6 @@ MAX_CHAIN = 200
 MAX_GROUPS = 50
 """Crystals of one call."""
 PAGE = 500
-SUMMARIZE = {"sessionId": TEXT}
-AUTO = {"olderThanDays": otherwise(NUMBER, 7), "project": TEXT, "dryRun": otherwise(BOOLEAN, False)}
 PIPELINE = {
     "tier": TEXT,
     "force": BOOLEAN,
@@ -256,12 +254,13 @@ async def _insights(door: Door, arguments: Arguments) -> Answer:
 ENDPOINTS = [
     endpoint(
         "POST", "/agentmemory/summarize", READ_WRITE, summarize, "Summarise a session now.",
-        body=fields(SUMMARIZE, ("sessionId",)), answer=outcome({"summary": SUMMARY}),
+        body=fields({"sessionId": TEXT}, ("sessionId",)), answer=outcome({"summary": SUMMARY}),
     ),
     endpoint(
         "POST", "/agentmemory/crystals/auto", READ_WRITE, crystallize_finished,
-        "Make crystals of work that was finished a while ago.", body=fields(AUTO), optional=True,
-        answer=outcome({"groupCount": COUNT, "crystalIds": TEXTS}),
+        "Make crystals of work that was finished a while ago.",
+        body=fields({"olderThanDays": otherwise(NUMBER, 7), "project": TEXT, "dryRun": otherwise(BOOLEAN, False)}),
+        optional=True, answer=outcome({"groupCount": COUNT, "crystalIds": TEXTS}),
     ),
     endpoint(
         "POST", "/agentmemory/consolidate-pipeline", READ_WRITE, pipeline,

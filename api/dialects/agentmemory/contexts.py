@@ -22,8 +22,6 @@ MAX_TOKENS = 200_000
 TAG, OUR_TAG = "agentmemory-context", "mnemolog-context"
 LONGER_TOKENS = estimated_tokens(2 * (len(TAG) - len(OUR_TAG)) * " ")
 """What a context grows by when its tag is the one that agentmemory's clients know."""
-CONTEXT = {"sessionId": TEXT, "project": TEXT, "budget": NUMBER, "agentId": TEXT}
-ENRICH = {"sessionId": TEXT, "files": NAMES, "terms": NAMES, "toolName": TEXT, "project": TEXT, "agentId": TEXT}
 
 
 class RenderedContext(NamedTuple):
@@ -84,12 +82,14 @@ async def bridge(request: Request) -> Response:
 ENDPOINTS = [
     endpoint(
         "POST", "/agentmemory/context", READ, context, "The context of a project within a budget of tokens.",
-        body=fields(CONTEXT, ("sessionId", "project")),
+        body=fields({"sessionId": TEXT, "project": TEXT, "budget": NUMBER, "agentId": TEXT}, ("sessionId", "project")),
         answer=record({"context": TEXT, "blocks": COUNT, "tokens": COUNT}, DEGRADED),
     ),
     endpoint(
         "POST", "/agentmemory/enrich", READ, enrich, "What is known of files that are about to be touched.",
-        body=fields(ENRICH, ("sessionId", "files")), answer=record({"context": TEXT, "truncated": BOOLEAN}),
+        body=fields({"sessionId": TEXT, "files": NAMES, "terms": NAMES, "toolName": TEXT, "project": TEXT,
+            "agentId": TEXT}, ("sessionId", "files")),
+        answer=record({"context": TEXT, "truncated": BOOLEAN}),
     ),
     Endpoint(
         "POST", "/agentmemory/claude-bridge/sync", ANY, bridge, "Nothing to do: answers that all is well.",

@@ -44,7 +44,6 @@ from projections.queries import Browse
 from projections.queries.browse import PageView
 from projections.queries.views import view
 
-EXPORT_FIELDS = {"maxSessions": NUMBER, "offset": otherwise(NUMBER, 0)}
 DEADLINE_S = 10.0
 """For sessions with their observations; clients wait 15 s for all of it."""
 LAST_S = 13.0
@@ -175,7 +174,7 @@ def _count(observations: dict[str, list[Record]]) -> int:
 ENDPOINTS = [
     endpoint(
         "GET", "/agentmemory/export", ADMIN, get_export, "Everything there is, as one JSON object.",
-        query=fields(EXPORT_FIELDS),
+        query=fields({"maxSessions": NUMBER, "offset": otherwise(NUMBER, 0)}),
         answer={"anyOf": [record({"version": TEXT, "exportedAt": TEXT, "sessions": listed(SESSION),
             "memories": listed(MEMORY), "observations": OBJECT, "summaries": listed(SUMMARY)}), FAILED]},
     ),

@@ -30,8 +30,6 @@ MAX_CHARS = 20_000
 _NAME = re.compile(r"[\w][\w .()-]{0,119}\.md")
 _LABEL = "note_"
 MARKDOWN = "text/markdown"
-LIST_NOTES_FIELDS = {"file": TEXT}
-WRITE_NOTE_FIELDS = {"file": TEXT, "content": TEXT}
 
 
 async def list_notes(request: Request, arguments: Arguments) -> Response:
@@ -131,12 +129,12 @@ origins.
 ENDPOINTS = [
     endpoint(
         "GET", "/agentmemory/second-brain", READ, list_notes, "The notes, or one of them.", "S",
-        faults={400: "Not a name of a note.", 404: "There is no such note."}, query=fields(LIST_NOTES_FIELDS),
+        faults={400: "Not a name of a note.", 404: "There is no such note."}, query=fields({"file": TEXT}),
         answer={"anyOf": [outcome({"files": listed(NOTE)}), outcome(NOTE["properties"], {"content": TEXT})]},
     ),
     endpoint(
         "POST", "/agentmemory/second-brain", READ_WRITE, write_note, "Keep a note.", "S",
         faults={400: "Not a name of a note, or no content.", 413: "The note is too long.", 429: "Too many notes."},
-        body=fields(WRITE_NOTE_FIELDS, ("file", "content")), answer=outcome({"file": TEXT}),
+        body=fields({"file": TEXT, "content": TEXT}, ("file", "content")), answer=outcome({"file": TEXT}),
     ),
 ]  # fmt: skip

@@ -38,8 +38,6 @@ ROWS = 200
 """Mapped in a thread and appended at a time."""
 MAX_SESSIONS_TOLD = 1_000
 
-IMPORT = {"path": TEXT, "maxFiles": otherwise(NUMBER, 200)}
-
 
 def _resolved(path: Path) -> Path:
     """Where a path leads in the end: `..` and links count for what they are."""
@@ -165,7 +163,7 @@ def _newest_first(found: list[tuple[float, Path]]) -> list[Path]:
 ENDPOINTS = [
     endpoint(
         "POST", "/agentmemory/replay/import-jsonl", OPERATOR, import_transcripts, "Take over transcripts.", status=202,
-        answers={200: FAILED}, body=fields(IMPORT), optional=True,
+        answers={200: FAILED}, body=fields({"path": TEXT, "maxFiles": otherwise(NUMBER, 200)}), optional=True,
         answer=outcome({**dict.fromkeys(("imported", "observations", "discovered", "maxFiles", "maxFilesUpperBound"),
             COUNT), "sessionIds": TEXTS, "truncated": BOOLEAN, "traversalCapped": BOOLEAN}),
     ),

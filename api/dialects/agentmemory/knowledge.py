@@ -61,33 +61,6 @@ ORIGIN = "reflection"
 """Where lessons come from that are insights."""
 DEPTHS = (1, 3)
 LISTED = {"project": TEXT, "limit": otherwise(NUMBER, 100)}
-QUERY_GRAPH_FIELDS = {
-    "startNodeId": TEXT,
-    "maxDepth": otherwise(NUMBER, 1),
-    "limit": otherwise(NUMBER, MAX_LISTED),
-    "project": TEXT,
-}
-BUILD_GRAPH_FIELDS = {"batchSize": NUMBER}
-CRYSTALS_FIELDS = {**LISTED, "sessionId": TEXT, "limit": otherwise(NUMBER, 20)}
-CREATE_CRYSTAL_FIELDS = {"actionIds": NAMES, "sessionId": TEXT, "project": TEXT}
-INSIGHTS_FIELDS = {**LISTED, "minConfidence": otherwise(NUMBER, 0)}
-SEARCH_INSIGHTS_FIELDS = {
-    "query": TEXT,
-    **LISTED,
-    "limit": otherwise(NUMBER, 10),
-    "minConfidence": otherwise(NUMBER, 0.1),
-}
-PROFILE_FIELDS = {"project": TEXT, "refresh": BOOLEAN}
-TIMELINE_FIELDS = {
-    **dict.fromkeys(("anchor", "project", "sessionId", "agentId"), TEXT),
-    "before": otherwise(NUMBER, 5),
-    "after": otherwise(NUMBER, 5),
-}
-REFLECT_FIELDS = {
-    **dict.fromkeys(("project", "sessionId"), TEXT),
-    "maxClusters": otherwise(NUMBER, 10),
-    "maxObservations": otherwise(NUMBER, 50),
-}
 
 
 async def query_graph(request: Request, arguments: Arguments) -> Response:
@@ -240,13 +213,15 @@ async def profile(door: Door, arguments: Arguments) -> Answer:
 ENDPOINTS = [
     endpoint(
         "POST", "/agentmemory/graph/query", READ, query_graph, "Part of the graph.", "V",
-        body=fields(QUERY_GRAPH_FIELDS), optional=True,
-        answer=record({"nodes": listed(NODE), "edges": listed(LINK), **dict.fromkeys(("depth", "totalNodes",
-            "totalEdges", "limit", "offset"), COUNT), "truncated": BOOLEAN}),
+        body=fields({"startNodeId": TEXT, "maxDepth": otherwise(NUMBER, 1), "limit": otherwise(NUMBER, MAX_LISTED),
+            "project": TEXT}),
+        optional=True,
+        answer=record({"nodes": listed(NODE), "edges": listed(LINK),
+            **dict.fromkeys(("depth", "totalNodes", "totalEdges", "limit", "offset"), COUNT), "truncated": BOOLEAN}),
     ),
     endpoint(
         "POST", "/agentmemory/graph/build", READ, build_graph, "How big the graph is.", "V",
-        body=fields(BUILD_GRAPH_FIELDS), optional=True,
+        body=fields({"batchSize": NUMBER}), optional=True,
         answer=outcome({**dict.fromkeys(("sessions", "batches", "nodes", "edges"), COUNT), "reason": TEXT}),
     ),
     endpoint(
@@ -259,36 +234,45 @@ ENDPOINTS = [
     ),
     endpoint(
         "GET", "/agentmemory/crystals", READ, crystals, "What chains of finished actions came to.", "S",
-        query=fields(CRYSTALS_FIELDS), answer=outcome({"crystals": listed(CRYSTAL), "total": COUNT}),
+        query=fields({**LISTED, "sessionId": TEXT, "limit": otherwise(NUMBER, 20)}),
+        answer=outcome({"crystals": listed(CRYSTAL), "total": COUNT}),
     ),
     endpoint(
         "POST", "/agentmemory/crystals/create", READ_WRITE, create_crystal, "A memory and lessons of finished actions.",
-        "S", faults={400: "The actions are missing."}, body=fields(CREATE_CRYSTAL_FIELDS, ("actionIds",)),
+        "S", faults={400: "The actions are missing."},
+        body=fields({"actionIds": NAMES, "sessionId": TEXT, "project": TEXT}, ("actionIds",)),
         answer=outcome({"crystal": CRYSTAL}),
     ),
     endpoint(
         "GET", "/agentmemory/insights", READ, insights, "Insights, the surest first.", "S",
-        query=fields(INSIGHTS_FIELDS), answer=outcome({"insights": listed(INSIGHT), "total": COUNT}),
+        query=fields({**LISTED, "minConfidence": otherwise(NUMBER, 0)}),
+        answer=outcome({"insights": listed(INSIGHT), "total": COUNT}),
     ),
     endpoint(
         "POST", "/agentmemory/insights/search", READ, search_insights, "Insights about a query.", "S",
-        faults={400: "The query is missing."}, body=fields(SEARCH_INSIGHTS_FIELDS, ("query",)),
+        faults={400: "The query is missing."},
+        body=fields({"query": TEXT, **LISTED, "limit": otherwise(NUMBER, 10), "minConfidence": otherwise(NUMBER, 0.1)},
+            ("query",)),
         answer=outcome({"insights": listed(INSIGHT), "total": COUNT}),
     ),
     endpoint(
         "GET", "/agentmemory/profile", READ, get_profile, "What a project is like, or which there are.", "S",
-        query=fields(PROFILE_FIELDS),
+        query=fields({"project": TEXT, "refresh": BOOLEAN}),
         answer={"anyOf": [outcome({"projects": TEXTS}), record({"profile": {"anyOf": [PROFILE, {"type": "null"}]}})]},
     ),
     endpoint(
         "POST", "/agentmemory/timeline", READ, answered_by(timeline), "What was observed around an anchor.", "S",
-        faults={400: "The anchor is missing."}, body=fields(TIMELINE_FIELDS, ("anchor",)),
+        faults={400: "The anchor is missing."},
+        body=fields({**dict.fromkeys(("anchor", "project", "sessionId", "agentId"), TEXT),
+            "before": otherwise(NUMBER, 5), "after": otherwise(NUMBER, 5)}, ("anchor",)),
         answer=outcome({"entries": listed(OBJECT), "observations": listed(OBSERVATION), "anchorIndex": COUNT},
             {"reason": TEXT}),
     ),
     endpoint(
         "POST", "/agentmemory/reflect", READ_WRITE, post_reflect, "Insights of a project, or slots from a session.",
-        "S", body=fields(REFLECT_FIELDS), optional=True,
-        answer=outcome({}, {"applied": COUNT, "observationsReviewed": COUNT, "reason": TEXT}),
+        "S",
+        body=fields({**dict.fromkeys(("project", "sessionId"), TEXT), "maxClusters": otherwise(NUMBER, 10),
+            "maxObservations": otherwise(NUMBER, 50)}),
+        optional=True, answer=outcome({}, {"applied": COUNT, "observationsReviewed": COUNT, "reason": TEXT}),
     ),
 ]  # fmt: skip

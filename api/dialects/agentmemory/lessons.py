@@ -30,26 +30,6 @@ from projections.documents.lessons import Lesson
 from projections.queries.views import view
 
 NAMED = {"lessonId": TEXT, "agentId": TEXT}
-LIST_LESSONS_FIELDS = {
-    "project": TEXT,
-    "source": TEXT,
-    "minConfidence": otherwise(NUMBER, 0),
-    "limit": otherwise(NUMBER, 50),
-}
-SAVE_FIELDS = {
-    "content": TEXT,
-    "context": TEXT,
-    "confidence": NUMBER,
-    "project": TEXT,
-    "tags": NAMES,
-    "agentId": TEXT,
-}
-SEARCH_FIELDS = {
-    "query": TEXT,
-    "project": TEXT,
-    "minConfidence": otherwise(NUMBER, 0.1),
-    "limit": otherwise(NUMBER, 10),
-}
 MAX_LESSONS = 1_000
 USUAL_CONFIDENCE = 0.5
 LESSON_CHARS = 240
@@ -189,17 +169,23 @@ SAVED = outcome({"action": {"enum": ["created", "strengthened"]}, "lesson": LESS
 ENDPOINTS = [
     endpoint(
         "GET", "/agentmemory/lessons", READ, answered_by(list_lessons), "The lessons, the surest first.", "S",
-        faults={400: "A number is none."}, query=fields(LIST_LESSONS_FIELDS),
+        faults={400: "A number is none."},
+        query=fields({"project": TEXT, "source": TEXT, "minConfidence": otherwise(NUMBER, 0),
+            "limit": otherwise(NUMBER, 50)}),
         answer=outcome({"lessons": listed(LESSON)}),
     ),
     endpoint(
         "POST", "/agentmemory/lessons", READ_WRITE, post_lesson,
         "Say a lesson; 200 when it was known and is stronger now.", "S", 201, faults={400: "The content is missing."},
-        body=fields(SAVE_FIELDS, ("content",)), answer=SAVED, answers={200: SAVED},
+        body=fields({"content": TEXT, "context": TEXT, "confidence": NUMBER, "project": TEXT, "tags": NAMES,
+            "agentId": TEXT}, ("content",)),
+        answer=SAVED, answers={200: SAVED},
     ),
     endpoint(
         "POST", "/agentmemory/lessons/search", READ, answered_by(search_lessons), "Lessons about a query.", "S",
-        faults={400: "The query is missing."}, body=fields(SEARCH_FIELDS, ("query",)),
+        faults={400: "The query is missing."},
+        body=fields({"query": TEXT, "project": TEXT, "minConfidence": otherwise(NUMBER, 0.1),
+            "limit": otherwise(NUMBER, 10)}, ("query",)),
         answer=outcome({"lessons": listed(LESSON)}),
     ),
     endpoint(

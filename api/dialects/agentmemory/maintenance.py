@@ -39,7 +39,6 @@ from projections.operations.sweep import Sweep
 
 DRY_RUN = {"dryRun": BOOLEAN}
 DIAGNOSE = {"categories": NAMES, **DRY_RUN}
-FORGET_FIELDS = {"memoryId": TEXT, "sessionId": TEXT, "observationIds": NAMES}
 
 
 async def post_forget(request: Request, arguments: Arguments) -> Response:
@@ -136,7 +135,8 @@ async def diagnose(door: Door, arguments: Arguments) -> Answer:
 ENDPOINTS = [
     endpoint(
         "POST", "/agentmemory/forget", READ_WRITE, post_forget, "Forget a memory, observations, or a session.", "S",
-        faults={400: "Neither a memory nor a session is named."}, body=fields(FORGET_FIELDS), optional=True,
+        faults={400: "Neither a memory nor a session is named."},
+        body=fields({"memoryId": TEXT, "sessionId": TEXT, "observationIds": NAMES}), optional=True,
         answer=outcome({"deleted": COUNT}),
     ),
     *(

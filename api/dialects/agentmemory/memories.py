@@ -66,14 +66,6 @@ REMEMBER = {
     "ttlDays": NUMBER,
     "sourceObservationIds": NAMES,
 }
-LIST = {
-    "latest": BOOLEAN,
-    "agentId": TEXT,
-    "includeOrphans": BOOLEAN,
-    "count": BOOLEAN,
-    "limit": NUMBER,
-    "offset": otherwise(NUMBER, 0),
-}
 DELETE = fields({"memoryIds": {"type": "array", "items": TEXT}, "reason": TEXT}, ("memoryIds",))
 """No text with commas is taken for the list here: what is deleted is gone."""
 SAVE_TOOL = "memory_save"
@@ -207,7 +199,8 @@ ENDPOINTS = [
     ),
     endpoint(
         "GET", "/agentmemory/memories", READ, list_memories, "The memories, newest first, or how many there are.",
-        query=fields(LIST),
+        query=fields({"latest": BOOLEAN, "agentId": TEXT, "includeOrphans": BOOLEAN, "count": BOOLEAN, "limit": NUMBER,
+            "offset": otherwise(NUMBER, 0)}),
         answer={"anyOf": [record({"memories": listed(MEMORY), "total": COUNT, "offset": COUNT,
             "limit": {"type": ["integer", "null"]}}), record({"total": COUNT, "latestCount": COUNT})]},
     ),

@@ -26,19 +26,6 @@ AGENT_CHARS = 128
 CWD_CHARS = 4_096
 IN_THREAD_BYTES = 1 << 18
 """A body over this is made to fit in a thread: the event loop serves others meanwhile."""
-OBSERVE = {
-    "sessionId": TEXT,
-    "hookType": TEXT,
-    "timestamp": {"type": ["string", "number"]},
-    "project": TEXT,
-    "cwd": TEXT,
-    "data": ANYTHING,
-    "agentId": TEXT,
-}
-AGENT_OBSERVE = {
-    **dict.fromkeys(("sessionId", "project", "text", "content", "type", "title", "cwd", "agentId"), TEXT),
-    "imageData": TEXT,
-}
 
 
 async def observe(request: Request, arguments: Arguments) -> Response:
@@ -160,11 +147,15 @@ _LATEST_S = 10_000_000_000
 ENDPOINTS = [
     endpoint(
         "POST", "/agentmemory/observe", WRITE, observe, "Record what a hook saw.", status=201,
-        body=fields(OBSERVE, ("sessionId", "hookType", "timestamp")), answer=record({"observationId": TEXT}),
+        body=fields({"sessionId": TEXT, "hookType": TEXT, "timestamp": {"type": ["string", "number"]}, "project": TEXT,
+            "cwd": TEXT, "data": ANYTHING, "agentId": TEXT}, ("sessionId", "hookType", "timestamp")),
+        answer=record({"observationId": TEXT}),
     ),
     endpoint(
         "POST", "/agentmemory/agent/observe", WRITE, observe_as_agent,
         "Record what an agent says itself, as if it had used a tool.", "S", 201,
-        body=fields(AGENT_OBSERVE, ("sessionId", "project")), answer=record({"observationId": TEXT}),
+        body=fields({**dict.fromkeys(("sessionId", "project", "text", "content", "type", "title", "cwd", "agentId"),
+            TEXT), "imageData": TEXT}, ("sessionId", "project")),
+        answer=record({"observationId": TEXT}),
     ),
 ]  # fmt: skip

@@ -46,8 +46,6 @@ from projections.queries.views import view
 TYPES = ("supersedes", "extends", "derives", "contradicts", "related")
 MAX_RELATIONS = 1_000
 MEMORY_NOT_FOUND = "memory not found"
-LIST_RELATIONS_FIELDS = {"project": TEXT, "limit": otherwise(NUMBER, MAX_RELATIONS)}
-RELATE_FIELDS = {**dict.fromkeys(("sourceId", "targetId", "type", "agentId"), TEXT), "confidence": NUMBER}
 EVOLVE_FIELDS = dict.fromkeys(("memoryId", "newContent", "newTitle", "agentId"), TEXT)
 
 
@@ -175,12 +173,14 @@ _NO_MEMORY = {404: "There is no such memory."}
 ENDPOINTS = [
     endpoint(
         "GET", "/agentmemory/relations", READ, list_relations, "Relations, the newest first.", "S",
-        query=fields(LIST_RELATIONS_FIELDS), answer=record({"relations": listed(RELATION)}),
+        query=fields({"project": TEXT, "limit": otherwise(NUMBER, MAX_RELATIONS)}),
+        answer=record({"relations": listed(RELATION)}),
     ),
     endpoint(
         "POST", "/agentmemory/relations", READ_WRITE, relate, "Relate two memories.", "S", 201,
         faults={400: "An end or the type is missing, or there is no such type."},
-        body=fields(RELATE_FIELDS, ("sourceId", "targetId", "type")),
+        body=fields({**dict.fromkeys(("sourceId", "targetId", "type", "agentId"), TEXT), "confidence": NUMBER},
+            ("sourceId", "targetId", "type")),
         answer=outcome({"relationId": TEXT, "relation": RELATION, **RELATION["properties"]}),
     ),
     endpoint(

@@ -45,7 +45,6 @@ from projections.queries.views import view
 
 MAX_OBSERVATIONS = 5_000
 OF_SESSION = {**dict.fromkeys(("sessionId", "agentId"), TEXT), "limit": otherwise(NUMBER, MAX_OBSERVATIONS)}
-LIST_SESSIONS_FIELDS = {"agentId": TEXT, "limit": otherwise(NUMBER, 100)}
 LABEL_CHARS = 120
 _KINDS = {
     "prompt_submit": "prompt",
@@ -152,7 +151,7 @@ ENDPOINTS = [
     ),
     endpoint(
         "GET", "/agentmemory/replay/sessions", READ, get_sessions, "The sessions that can be played back.", "S",
-        query=fields(LIST_SESSIONS_FIELDS), answer=outcome({"sessions": listed(SESSION)}),
+        query=fields({"agentId": TEXT, "limit": otherwise(NUMBER, 100)}), answer=outcome({"sessions": listed(SESSION)}),
     ),
     Endpoint(
         "GET", "/agentmemory/replay/load", READ, load, "A session as a film.", "S",

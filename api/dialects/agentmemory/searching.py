@@ -69,16 +69,6 @@ SEARCH = {
     "token_budget": NUMBER,
     "agentId": TEXT,
 }
-SMART_SEARCH = {
-    "query": TEXT,
-    "expandIds": {"type": ["array", "string"], "items": ANYTHING},
-    "limit": otherwise(NUMBER, 20),
-    "project": TEXT,
-    "includeLessons": otherwise(BOOLEAN, True),
-    "agentId": TEXT,
-    "sessionId": TEXT,
-    "source": TEXT,
-}
 QUERY_CHARS = 20_000
 MAX_EXPANDED = 20
 LESSONS_SHOWN = 5
@@ -291,9 +281,13 @@ ENDPOINTS = [
     ),
     endpoint(
         "POST", "/agentmemory/smart-search", READ, post_smart_search,
-        "Search, titles first; what expandIds names in full.", body=fields(SMART_SEARCH), optional=True,
-        answer=record({"mode": TEXT, "results": listed(RESULT)}, {"lessons": listed(OBJECT), "truncated": BOOLEAN,
-            **DEGRADED}),
+        "Search, titles first; what expandIds names in full.",
+        body=fields({"query": TEXT, "expandIds": {"type": ["array", "string"], "items": ANYTHING},
+            "limit": otherwise(NUMBER, 20), "project": TEXT, "includeLessons": otherwise(BOOLEAN, True),
+            "agentId": TEXT, "sessionId": TEXT, "source": TEXT}),
+        optional=True,
+        answer=record({"mode": TEXT, "results": listed(RESULT)},
+            {"lessons": listed(OBJECT), "truncated": BOOLEAN, **DEGRADED}),
     ),
     Endpoint(
         "GET", "/agentmemory/diagnostics/followup", METRICS, followup, "How often agents search again at once.",

@@ -43,9 +43,6 @@ CONTEXT_S = 0.25
 """A session's start waits no longer for its context; hooks give up after 0.7 s."""
 KNOWN_S = 0.4
 """Nor for what was written to the session before."""
-START = {"sessionId": TEXT, "project": TEXT, "cwd": TEXT, "title": TEXT, "agentId": TEXT}
-LIST = {"limit": NUMBER, "agentId": TEXT}
-END_FIELDS = {"sessionId": TEXT}
 SESSIONS = 20
 """Listed without a limit."""
 MAX_SESSIONS = 500
@@ -190,15 +187,16 @@ async def session_records(
 ENDPOINTS = [
     endpoint(
         "POST", "/agentmemory/session/start", READ_WRITE, start,
-        "Start a session, or go on with it; answers a context.", body=fields(START, ("sessionId",)),
+        "Start a session, or go on with it; answers a context.",
+        body=fields({"sessionId": TEXT, "project": TEXT, "cwd": TEXT, "title": TEXT, "agentId": TEXT}, ("sessionId",)),
         answer=record({"session": SESSION, "context": TEXT}),
     ),
     endpoint(
-        "POST", "/agentmemory/session/end", WRITE, end, "End a session.", body=fields(END_FIELDS, ("sessionId",)),
-        answer=outcome(),
+        "POST", "/agentmemory/session/end", WRITE, end, "End a session.",
+        body=fields({"sessionId": TEXT}, ("sessionId",)), answer=outcome(),
     ),
     endpoint(
-        "GET", "/agentmemory/sessions", READ, get_sessions, "The sessions, the newest first.", query=fields(LIST),
-        answer=record({"sessions": listed(SESSION)}, DEGRADED),
+        "GET", "/agentmemory/sessions", READ, get_sessions, "The sessions, the newest first.",
+        query=fields({"limit": NUMBER, "agentId": TEXT}), answer=record({"sessions": listed(SESSION)}, DEGRADED),
     ),
 ]  # fmt: skip

@@ -31,18 +31,6 @@ from projections.queries.views import view
 IN_PROJECT = {"project": TEXT}
 LABEL = {"label": TEXT, **IN_PROJECT}
 MAX_REVIEWED = 200
-CREATE_FIELDS = {
-    **LABEL,
-    "content": otherwise(TEXT, ""),
-    "sizeLimit": otherwise(NUMBER, 2000),
-    "description": TEXT,
-    "pinned": otherwise(BOOLEAN, True),
-    "scope": otherwise(TEXT, "project"),
-    "overwrite": BOOLEAN,
-}
-APPEND_FIELDS = {**LABEL, "text": TEXT}
-REPLACE_FIELDS = {**LABEL, "content": TEXT}
-REFLECT_SESSION_FIELDS = {"sessionId": TEXT, "maxObservations": otherwise(NUMBER, 50)}
 
 
 async def post_slot(request: Request, arguments: Arguments) -> Response:
@@ -184,7 +172,10 @@ ENDPOINTS = [
     endpoint(
         "POST", "/agentmemory/slot", READ_WRITE, post_slot, "Create a slot, or replace its text.", "S", 201,
         faults={400: "Not a label, or a limit out of bounds.", 409: "It is there, and not to be overwritten."},
-        body=fields(CREATE_FIELDS, ("label",)), answer=outcome({"slot": SLOT}),
+        body=fields({**LABEL, "content": otherwise(TEXT, ""), "sizeLimit": otherwise(NUMBER, 2000),
+            "description": TEXT, "pinned": otherwise(BOOLEAN, True), "scope": otherwise(TEXT, "project"),
+            "overwrite": BOOLEAN}, ("label",)),
+        answer=outcome({"slot": SLOT}),
     ),
     endpoint(
         "DELETE", "/agentmemory/slot", READ_WRITE, answered_by(delete_slot), "Remove a slot.", "S", faults=_NO_SLOT,
@@ -192,17 +183,18 @@ ENDPOINTS = [
     ),
     endpoint(
         "POST", "/agentmemory/slot/append", READ_WRITE, answered_by(append_to_slot), "Add a line to a slot.", "S",
-        faults=_WRITTEN, body=fields(APPEND_FIELDS, ("label", "text")), answer=outcome({"slot": SLOT, "size": COUNT}),
+        faults=_WRITTEN, body=fields({**LABEL, "text": TEXT}, ("label", "text")),
+        answer=outcome({"slot": SLOT, "size": COUNT}),
     ),
     endpoint(
         "POST", "/agentmemory/slot/replace", READ_WRITE, answered_by(replace_slot), "Replace a slot's text.", "S",
-        faults=_WRITTEN, body=fields(REPLACE_FIELDS, ("label", "content")),
+        faults=_WRITTEN, body=fields({**LABEL, "content": TEXT}, ("label", "content")),
         answer=outcome({"slot": SLOT, "size": COUNT}),
     ),
     endpoint(
         "POST", "/agentmemory/slot/reflect", READ_WRITE, reflect_session,
         "Bring the slots that follow the work up to date with a session.", "S", faults={400: "The session is missing."},
-        body=fields(REFLECT_SESSION_FIELDS, ("sessionId",)),
+        body=fields({"sessionId": TEXT, "maxObservations": otherwise(NUMBER, 50)}, ("sessionId",)),
         answer=outcome({"applied": COUNT, "observationsReviewed": COUNT}, {"reason": TEXT}),
     ),
 ]  # fmt: skip

@@ -53,12 +53,6 @@ _one_at_a_time = asyncio.Semaphore(1)
 """An export is in memory as long as it is imported."""
 SHA_CHARS, SHORT_CHARS = 40, 7
 NOBODY = "mnemolog"
-SYNC_ANTIGRAVITY_FIELDS = {
-    "mode": otherwise(TEXT, antigravity.MODES[0]),
-    "currentConversationId": TEXT,
-    "currentFolder": TEXT,
-}
-COMMITS_FIELDS = {"limit": otherwise(NUMBER, 50)}
 
 
 async def import_export(request: Request) -> Response:
@@ -153,16 +147,20 @@ ENDPOINTS = [
         "S", body=EXPORT,
         faults={400: "The export is missing, or there is no such strategy.",
             413: "The export is too big for a request.", 429: "Another one is being imported."},
-        answer=outcome({"strategy": TEXT, **dict.fromkeys(("skipped", "sessions", "observations", "memories",
-            "summaries"), COUNT)}, {"refused": COUNT, "refusals": TEXTS}),
+        answer=outcome({"strategy": TEXT,
+            **dict.fromkeys(("skipped", "sessions", "observations", "memories", "summaries"), COUNT)},
+            {"refused": COUNT, "refusals": TEXTS}),
     ),
     endpoint(
         "POST", "/agentmemory/antigravity/sync", OPERATOR, sync_antigravity, "Take over conversations of Antigravity.",
-        "S", faults={400: "There is no such mode."}, body=fields(SYNC_ANTIGRAVITY_FIELDS), optional=True, answer=OBJECT,
+        "S", faults={400: "There is no such mode."},
+        body=fields({"mode": otherwise(TEXT, antigravity.MODES[0]), "currentConversationId": TEXT,
+            "currentFolder": TEXT}),
+        optional=True, answer=OBJECT,
     ),
     endpoint(
         "GET", "/agentmemory/dolt/commits", READ, commits, "The audit log, told as commits.", "S",
-        query=fields(COMMITS_FIELDS),
+        query=fields({"limit": otherwise(NUMBER, 50)}),
         answer=outcome({"commits": listed(record(dict.fromkeys(("sha", "shortSha", "agent", "email", "date",
             "message"), TEXT)))}),
     ),
