@@ -7,8 +7,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import Arguments, door_of, endpoint, failure, success
-from api.dialects.agentmemory.shapes import AUDITED, NUMBER, TEXT, fields, listed, otherwise, outcome
+from api.dialects.agentmemory.asking import Arguments, count, door_of, endpoint, failure, success
+from api.dialects.agentmemory.shapes import (
+    AUDITED,
+    NUMBER,
+    TEXT,
+    fields,
+    listed,
+    otherwise,
+    outcome,
+    record,
+)
 from ingest.errors import ReaderUnknown
 from ingest.roles import READ
 from mcp_gateway.lenient import BadArgument
@@ -46,6 +55,9 @@ WORDS: Mapping[str, str] = {
 }
 """What agentmemory calls our events."""
 _EVENTS: Mapping[str, str] = {word: event for event, word in WORDS.items()} | {"delete": "subject.forgotten"}
+MAX_COMMITS = 500
+SHA_CHARS, SHORT_CHARS = 40, 7
+NOBODY = "mnemolog"
 
 
 async def audit(request: Request, arguments: Arguments) -> Response:
@@ -57,7 +69,7 @@ async def audit(request: Request, arguments: Arguments) -> Response:
         found = await entries(door, arguments["operation"] or "", limit, arguments["agentId"] or "")
     except ReaderUnknown as why:
         return failure(str(why), entries=[])
-    return success(entries=list(map(record, found)))
+    return success(entries=list(map(audit_record, found)))
 
 
 async def entries(door: Door, operation: str, limit: int, agent: str = "") -> list[AuditEntry]:
@@ -75,7 +87,7 @@ async def entries(door: Door, operation: str, limit: int, agent: str = "") -> li
     return found
 
 
-def record(entry: AuditEntry) -> dict[str, Any]:
+def audit_record(entry: AuditEntry) -> dict[str, Any]:
     """An entry as agentmemory has it."""
     details = {
         "agentId": entry.agent_id,
@@ -96,10 +108,38 @@ def record(entry: AuditEntry) -> dict[str, Any]:
     return shown | ({"userId": entry.user_id} if entry.user_id else {})
 
 
+async def commits_of_log(request: Request, arguments: Arguments) -> Response:
+    """The audit log, told as commits; the newest first."""
+    found = await entries(door_of(request), "", count(arguments, "limit", MAX_COMMITS))
+    return success(commits=list(map(_commit, found)))
+
+
+def _commit(entry: AuditEntry) -> dict[str, Any]:
+    name = "".join(mark for mark in entry.id if mark.isalnum()).lower()
+    agent = entry.agent_id or NOBODY
+    what = WORDS.get(entry.operation, entry.operation)
+    return {
+        "sha": name[-SHA_CHARS:].rjust(SHA_CHARS, "0"),
+        "shortSha": name[-SHORT_CHARS:],
+        "agent": agent,
+        "email": f"{agent}@{NOBODY}.invalid",
+        "date": dialect.iso(entry.at),
+        "message": " ".join([what, *entry.targets[:3]]),
+    }
+
+
 ENDPOINTS = [
     endpoint(
         "GET", "/agentmemory/audit", READ, audit, "Who wrote or deleted what, the newest first.",
         query=fields({"operation": TEXT, "limit": otherwise(NUMBER, 50), "agentId": TEXT}),
         answer=outcome({"entries": listed(AUDITED)}),
+    ),
+]  # fmt: skip
+COMMIT_ENDPOINTS = [
+    endpoint(
+        "GET", "/agentmemory/dolt/commits", READ, commits_of_log, "The audit log, told as commits.", "S",
+        query=fields({"limit": otherwise(NUMBER, 50)}),
+        answer=outcome({"commits": listed(record(dict.fromkeys(("sha", "shortSha", "agent", "email", "date",
+            "message"), TEXT)))}),
     ),
 ]  # fmt: skip

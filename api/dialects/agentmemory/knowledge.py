@@ -1,11 +1,12 @@
 """What is made of what was seen: the graph, facts, procedures, crystals, insights, profiles; and timelines."""
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory import knowledge_records as dialect
 from api.dialects.agentmemory.asking import (
     MAX_LIMIT,
     Arguments,
@@ -20,8 +21,8 @@ from api.dialects.agentmemory.asking import (
     success,
 )
 from api.dialects.agentmemory.condensing import crystallize, reflect
-from api.dialects.agentmemory.knowledge_records import profile_record
 from api.dialects.agentmemory.mcp.answers import answer
+from api.dialects.agentmemory.records import Record, View, iso
 from api.dialects.agentmemory.searching import timeline
 from api.dialects.agentmemory.shapes import (
     BOOLEAN,
@@ -53,7 +54,9 @@ from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, Door
 from projections.condensing import claims
+from projections.condensing.profile import Profile
 from projections.queries import near
+from projections.queries.graph_parts import Link, Node
 from projections.queries.views import view
 
 MAX_LISTED = 500
@@ -61,6 +64,7 @@ ORIGIN = "reflection"
 """Where lessons come from that are insights."""
 DEPTHS = (1, 3)
 LISTED = {"project": TEXT, "limit": otherwise(NUMBER, 100)}
+_STEP = re.compile(r"^\d+\. (.*)$")
 
 
 async def query_graph(request: Request, arguments: Arguments) -> Response:
@@ -72,8 +76,8 @@ async def query_graph(request: Request, arguments: Arguments) -> Response:
     found = await door.queries.graph.query(door.reader(), chosen(arguments, "project"), start, depth, limit)
     return Json(
         {
-            "nodes": list(map(dialect.node, found.nodes)),
-            "edges": list(map(dialect.edge, found.edges)),
+            "nodes": list(map(node_record, found.nodes)),
+            "edges": list(map(edge_record, found.edges)),
             "depth": depth if start else 0,
             "totalNodes": found.total_nodes,
             "totalEdges": found.total_edges,
@@ -96,14 +100,14 @@ async def build_graph(request: Request, arguments: Arguments) -> Response:
 async def semantic(request: Request, arguments: Arguments) -> Response:
     """Facts that several sessions agree on."""
     kept = await _tagged(door_of(request), arguments, claims.FACT, claims.CONSOLIDATED)
-    found = list(map(dialect.fact, kept))
+    found = list(map(fact_record, kept))
     return Json({"semantic": found, "items": found, "total": len(found)})
 
 
 async def procedural(request: Request, arguments: Arguments) -> Response:
     """How things are done, as several memories say."""
     found = [
-        dialect.procedure(one)
+        procedure_record(one)
         for one in await _tagged(door_of(request), arguments, claims.PROCEDURE, claims.CONSOLIDATED)
     ]
     return Json({"procedural": found, "items": found, "total": len(found)})
@@ -115,7 +119,7 @@ async def crystals(request: Request, arguments: Arguments) -> Response:
     kept = await _tagged(door, {**arguments, "limit": MAX_LISTED}, claims.CRYSTAL)
     learned = await door.queries.lessons.surest(door.reader(), None, system_clock(), source="crystal", limit=MAX_LISTED)
     lessons = list(map(view, learned))
-    found = [dialect.crystal(one, lessons) for one in kept]
+    found = [crystal_record(one, lessons) for one in kept]
     if session := arguments["sessionId"]:
         names = list(dict.fromkeys(name for one in found for name in one["sourceActionIds"]))
         known = await door.queries.browse.documents(names, door.reader())
@@ -147,7 +151,7 @@ async def insights(request: Request, arguments: Arguments) -> Response:
         min_confidence=arguments["minConfidence"],
         limit=MAX_LISTED,
     )
-    found = [dialect.insight(view(one), one.confidence_at(now)) for one in known]
+    found = [insight_record(view(one), one.confidence_at(now)) for one in known]
     return success(insights=found[: count(arguments, "limit", MAX_LISTED)], total=len(found))
 
 
@@ -164,7 +168,7 @@ async def search_insights(request: Request, arguments: Arguments) -> Response:
         min_confidence=arguments["minConfidence"],
         limit=MAX_LISTED,
     )
-    found = [dialect.insight(view(one), one.confidence_at(now), score) for one, score in known if one.origin == ORIGIN]
+    found = [insight_record(view(one), one.confidence_at(now), score) for one, score in known if one.origin == ORIGIN]
     return success(insights=found[: count(arguments, "limit", MAX_LIMIT)], total=len(found))
 
 
@@ -208,6 +212,114 @@ async def profile(door: Door, arguments: Arguments) -> Answer:
         return answer({"profile": None, "reason": "no_sessions"})
     record = profile_record(known)
     return answer({**record, "profile": record, "cached": cached})
+
+
+def fact_record(kept: View) -> Record:
+    """A fact: a memory that summaries of sessions agree on."""
+    return {
+        "id": kept["id"],
+        "fact": kept["content"],
+        "confidence": round(kept["importance"] / 10, 3),
+        "sourceSessionIds": [name for name in kept["derived_from"] if name.startswith("sum_")],
+        "sourceMemoryIds": [name for name in kept["derived_from"] if name.startswith("mem_")],
+        "strength": kept["importance"],
+        "project": kept["project"],
+        **_times(kept),
+    }
+
+
+def procedure_record(kept: View) -> Record:
+    """A procedure: a memory whose first line names it, and whose others are its steps."""
+    name, *lines = kept["content"].split("\n")
+    return {
+        "id": kept["id"],
+        "name": name,
+        "steps": [found[1] for line in lines if (found := _STEP.match(line))],
+        "triggerCondition": "",
+        "frequency": len(kept["derived_from"]),
+        "sourceMemoryIds": list(kept["derived_from"]),
+        "strength": kept["importance"],
+        "project": kept["project"],
+        **_times(kept),
+    }
+
+
+def crystal_record(kept: View, lessons: Iterable[View] = ()) -> Record:
+    """A crystal: a memory of finished actions; `lessons` are those that may have been drawn from the same actions."""
+    narrative, _, outcomes = kept["content"].partition("\n- ")
+    actions = set(kept["references"])
+    return {
+        "id": kept["id"],
+        "narrative": narrative,
+        "keyOutcomes": outcomes.split("\n- ") if outcomes else [],
+        "filesAffected": list(kept["files"]),
+        "lessons": [
+            one["content"] for one in lessons if one["derived_from"] and actions.issuperset(one["derived_from"])
+        ],
+        "sourceActionIds": list(kept["references"]),
+        "project": kept["project"],
+        "createdAt": iso(kept["recorded_at"]),
+        **({"sessionId": kept["session_id"]} if kept["session_id"] else {}),
+    }
+
+
+def insight_record(learned: View, confidence: float, score: float | None = None) -> Record:
+    """An insight: a lesson that several memories and lessons amount to."""
+    sources: list[str] = learned["derived_from"]
+    return {
+        "id": learned["id"],
+        "title": learned["title"],
+        "content": learned["content"],
+        "confidence": round(confidence, 3),
+        "reinforcements": learned["reinforcements"],
+        "sourceConceptCluster": list(learned["tags"]),
+        "sourceMemoryIds": [name for name in sources if name.startswith("mem_")],
+        "sourceLessonIds": [name for name in sources if name.startswith("lsn_")],
+        "sourceCrystalIds": [],
+        "tags": list(learned["tags"]),
+        "project": learned["project"],
+        "decayRate": 0.05,
+        **_times(learned),
+        **({} if score is None else {"score": score}),
+    }
+
+
+def node_record(one: Node) -> Record:
+    """A node of the graph."""
+    return {"id": one.id, "type": one.type, "name": one.label, "label": one.label, "properties": {}}
+
+
+def edge_record(one: Link) -> Record:
+    """An edge of the graph."""
+    return {
+        "id": f"{one.source}|{one.type}|{one.target}",
+        "type": one.type,
+        "sourceNodeId": one.source,
+        "targetNodeId": one.target,
+        "source": one.source,
+        "target": one.target,
+        "weight": 1,
+    }
+
+
+def _times(kept: View) -> Record:
+    return {"createdAt": iso(kept["recorded_at"]), "updatedAt": iso(kept["updated_at"])}
+
+
+def profile_record(told: Profile) -> Record:
+    """A project's profile."""
+    return {
+        "project": told.project,
+        "updatedAt": iso(told.updated_at),
+        "topConcepts": [{"concept": name, "frequency": count} for name, count in told.concepts],
+        "topFiles": [{"file": name, "frequency": count} for name, count in told.files],
+        "conventions": list(told.conventions),
+        "commonErrors": list(told.errors),
+        "recentActivity": list(told.recent_activity),
+        "preferences": list(told.preferences),
+        "sessionCount": told.session_count,
+        "totalObservations": told.total_observations,
+    }
 
 
 ENDPOINTS = [

@@ -8,6 +8,7 @@ from functools import partial
 
 from api.dialects.agentmemory import (
     actions,
+    antigravity,
     auditing,
     commits,
     condensing,
@@ -57,6 +58,8 @@ _DESCRIBED: list[Endpoint] = [
     *actions.ENDPOINTS,
     *knowledge.ENDPOINTS,
     *transfer.ENDPOINTS,
+    *antigravity.ENDPOINTS,
+    *auditing.COMMIT_ENDPOINTS,
     *files.ENDPOINTS,
 ]
 

@@ -1,23 +1,77 @@
-"""The 31 tools of agentmemory, as its clients know them: names, arguments, defaults.
+"""The 31 tools of agentmemory, as its clients know them: names, arguments, defaults; its resources and its prompts.
 
-What a tool does is in `tools`, which loads the index and so is only loaded by a call.
+What they do is in `tools` and `resources`, which load the index and so are only loaded by a call.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+import mcp.types as types
+
 from api.dialects.agentmemory.mcp.answers import refused
-from api.dialects.agentmemory.mcp.attached import PROMPTS, RESOURCES, TEMPLATES, prompt_text, resource_text
 from ingest.roles import ADMIN, OPERATOR, READ, READ_WRITE, WRITE, Needs
 from mcp_gateway.attachments import Attachments
 from mcp_gateway.profiles import Profile
 from mcp_gateway.tools.tool import Answer, Door, Tool, dialect_tool
 
 Properties = Mapping[str, Mapping[str, Any]]
-
 NUMBER: dict[str, Any] = {"type": "number"}
 BOOLEAN: dict[str, Any] = {"type": "boolean"}
 NAMES: dict[str, Any] = {"type": ["string", "array"], "items": {"type": "string"}}
+JSON = "application/json"
+RESOURCES = (
+    types.Resource(
+        uri="agentmemory://status",
+        name="Status",
+        description="How many sessions and memories there are, and whether the server is well.",
+        mime_type=JSON,
+    ),
+    types.Resource(
+        uri="agentmemory://memories/latest",
+        name="Latest memories",
+        description="The newest memories that nothing has superseded.",
+        mime_type=JSON,
+    ),
+    types.Resource(
+        uri="agentmemory://graph/stats",
+        name="Graph statistics",
+        description="How many nodes and edges the graph of what is remembered has, by type.",
+        mime_type=JSON,
+    ),
+)
+TEMPLATES = (
+    types.ResourceTemplate(
+        uri_template="agentmemory://project/{name}/profile",
+        name="Project profile",
+        description="What a project is like: its concepts, files, conventions and errors.",
+        mime_type=JSON,
+    ),
+    types.ResourceTemplate(
+        uri_template="agentmemory://project/{name}/recent",
+        name="Recent sessions of a project",
+        description="A project's newest sessions, with their summaries.",
+        mime_type=JSON,
+    ),
+)
+PROMPTS = (
+    types.Prompt(
+        name="recall_context",
+        description="What is known that helps with a task.",
+        arguments=[
+            types.PromptArgument(name="task_description", description="What you are about to do.", required=True)
+        ],
+    ),
+    types.Prompt(
+        name="session_handoff",
+        description="What the next one needs to know of a session.",
+        arguments=[types.PromptArgument(name="session_id", description="The session to hand over.", required=True)],
+    ),
+    types.Prompt(
+        name="detect_patterns",
+        description="What recurs in the work on a project.",
+        arguments=[types.PromptArgument(name="project", description="The project; left out: all.", required=False)],
+    ),
+)
 
 
 def text(description: str = "", default: str | None = None) -> dict[str, Any]:
@@ -71,6 +125,20 @@ def _tool(
     )
 
 
+async def resource_text(door: Door, uri: str) -> str:
+    """The JSON text of a resource; raises BadArgument for what is no resource's address, NotFound for an unknown."""
+    from api.dialects.agentmemory.mcp.resources import read
+
+    return await read(door, uri)
+
+
+async def prompt_text(door: Door, name: str, arguments: Mapping[str, str]) -> str:
+    """The message of a prompt; raises BadArgument."""
+    from api.dialects.agentmemory.mcp.resources import message
+
+    return await message(door, name, arguments)
+
+
 PROJECT = text("The project.")
 SESSION = text("The session's id.")
 LIMIT = number(10, "How many at most.")
@@ -85,7 +153,6 @@ SYNC: Properties = {
     "currentConversationId": text("The conversation, for current_session."),
     "currentFolder": text("The folder, for current_folder."),
 }
-
 AGENTMEMORY: tuple[Tool, ...] = (
     _tool(
         "memory_recall", READ, "Search past observations and memories. Use it before you assume or redo work.",

@@ -8,7 +8,7 @@ import msgspec
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.asking import needed
-from api.dialects.agentmemory.knowledge_records import profile_record
+from api.dialects.agentmemory.knowledge import profile_record
 from api.dialects.agentmemory.sessions import session_records
 from ingest.errors import NotFound
 from ingest.marking import marked
