@@ -22,7 +22,7 @@ from api.dialects.agentmemory.asking import (
     written_document,
 )
 from api.dialects.agentmemory.mcp.answers import succeeded
-from api.dialects.agentmemory.records import Record, View, given, iso
+from api.dialects.agentmemory.records import Record, View, iso, without_empty
 from api.dialects.agentmemory.shapes import (
     ACTION,
     COUNT,
@@ -126,9 +126,9 @@ async def next_action(request: Request, arguments: Arguments) -> Response:
     best = next(iter(answer["frontier"]), None)
     if best is None:
         return success(suggestion=None, message="Nothing can be worked on now.", totalActions=answer["totalActions"])
-    told = {name: best[name] for name in ("title", "description", "priority", "score", "tags")}
+    shown = {name: best[name] for name in ("title", "description", "priority", "score", "tags")}
     message = f"Work on {best['title']} next."
-    return success(suggestion={"actionId": best["id"], **told}, message=message, totalActions=answer["totalActions"])
+    return success(suggestion={"actionId": best["id"], **shown}, message=message, totalActions=answer["totalActions"])
 
 
 async def _listed(door: Door, reader: Reader, project: str | None) -> list[dict[str, Any]]:
@@ -183,20 +183,20 @@ async def frontier(door: Door, arguments: Arguments) -> Answer:
     project = chosen(arguments, "project")
     limit = count(arguments, "limit", MAX_LIMIT)
     actions, unblocked, items = await door.queries.browse.open_work(reader, project, agent)
-    told = [frontier_record(view(actions[one.item.id]), one, items) for one in unblocked[:limit]]
-    return succeeded(frontier=told, total=len(told), totalActions=len(actions), totalUnblocked=len(unblocked))
+    records = [frontier_record(view(actions[one.item.id]), one, items) for one in unblocked[:limit]]
+    return succeeded(frontier=records, total=len(records), totalActions=len(actions), totalUnblocked=len(unblocked))
 
 
 async def _written(door: Door, arguments: Arguments, fields: dict[str, object]) -> Answer:
     agent = arguments["agentId"] or ""
     reader, caller = door.reader(agent), door.caller(agent)
-    said = command(WriteAction, agent_id=agent, **fields)
-    accepted = await door.operations.work.write_action(said, reader, caller)
+    stated = command(WriteAction, agent_id=agent, **fields)
+    accepted = await door.operations.work.write_action(stated, reader, caller)
     door.wrote(caller.agent_id, accepted.position)
-    name = said.action or accepted.id
+    name = stated.action or accepted.id
     known = await written_document(door, name, agent)
     if known is None:
-        return succeeded(action={"id": name, "title": said.title}, edges=[])
+        return succeeded(action={"id": name, "title": stated.title}, edges=[])
     work = await door.queries.browse.open_work(reader, None)
     return succeeded(action=action_record(known, work.everybodys), edges=edge_records(known))
 
@@ -208,8 +208,8 @@ def _command_fields(arguments: Arguments, *others: str) -> dict[str, object]:
         "parentId": "parent",
         "assignedTo": "assigned_to",
     }
-    told = ("title", "description", "priority", "status", "tags", "sessionId", *others)
-    return {names.get(name, name): arguments[name] for name in told}
+    stated = ("title", "description", "priority", "status", "tags", "sessionId", *others)
+    return {names.get(name, name): arguments[name] for name in stated}
 
 
 def action_record(item: View, open_items: Mapping[str, WorkItem]) -> Record:
@@ -228,7 +228,7 @@ def action_record(item: View, open_items: Mapping[str, WorkItem]) -> Record:
         "sourceObservationIds": [],
         "sourceMemoryIds": [],
     }
-    return record | given(
+    return record | without_empty(
         {
             "project": item["project"],
             "parentId": item["parent"],
@@ -255,8 +255,8 @@ def edge_records(item: View) -> list[Record]:
 
 def frontier_record(item: View, ready: Ready, open_items: Mapping[str, WorkItem]) -> Record:
     """An action that can be worked on now."""
-    told = action_record(item, open_items)
-    return {**told, "action": told, "score": ready.score, "blockers": ready.blockers, "leased": ready.leased}
+    record = action_record(item, open_items)
+    return {**record, "action": record, "score": ready.score, "blockers": ready.blockers, "leased": ready.leased}
 
 
 _NO_TITLE = {400: "The title is missing, or a field cannot be read."}

@@ -105,8 +105,8 @@ async def _take(door: Door, conversation: Conversation, project: str) -> int:
         if turn.prompt in known:
             continue
         known.add(turn.prompt)
-        said = observed(session_id, project, turn.prompt, turn.response)
-        added += not (await door.write(said)).duplicate
+        seen = observed(session_id, project, turn.prompt, turn.response)
+        added += not (await door.write(seen)).duplicate
     return added
 
 

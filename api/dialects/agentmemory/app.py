@@ -26,7 +26,7 @@ def create_app(settings: Settings) -> Starlette:
     """The application; its state is given to it by the process."""
     return Starlette(
         routes=[*routes(ENDPOINTS), *live.routes()],
-        exception_handlers=handlers(said),
+        exception_handlers=handlers(fault_response),
         middleware=[
             Middleware(Measure, "agentmemory"),
             Middleware(
@@ -47,7 +47,7 @@ def create_app(settings: Settings) -> Starlette:
     )
 
 
-def said(status: int, message: str, error: Exception) -> Response:
+def fault_response(status: int, message: str, error: Exception) -> Response:
     """The answer to a fault; what a function refuses to do is its answer, and no fault of the transport."""
     match error:
         case AccessDenied():

@@ -63,7 +63,7 @@ def object_in(raw: bytes, most: int = MAX_VALUES) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-async def asked(request: Request, schema: Shape) -> Arguments:
+async def read_body(request: Request, schema: Shape) -> Arguments:
     """Every property of the schema as the body has it; None, or its default, for one that it does not have.
 
     Raises BadArgument, and what `object_of` raises.
@@ -71,7 +71,7 @@ async def asked(request: Request, schema: Shape) -> Arguments:
     return lenient.read(await object_of(request), schema)
 
 
-def asked_in_query(request: Request, schema: Shape) -> Arguments:
+def read_query(request: Request, schema: Shape) -> Arguments:
     """The same of the query string; an empty value is none. Raises BadArgument."""
     return lenient.read({name: value for name, value in request.query_params.items() if value}, schema)
 
@@ -95,7 +95,7 @@ def endpoint(
     """An endpoint whose handler gets what its body has, or, without a body, its query string."""
 
     async def handle(request: Request) -> Response:
-        arguments = asked_in_query(request, query or {}) if body is None else await asked(request, body)
+        arguments = read_query(request, query or {}) if body is None else await read_body(request, body)
         return await handler(request, arguments)
 
     return Endpoint(

@@ -109,8 +109,8 @@ async def crystallize_finished(request: Request, arguments: Arguments) -> Respon
 async def pipeline(request: Request, arguments: Arguments) -> Response:
     """All of the consolidation, or one tier of it."""
     made = await consolidate(door_of(request), arguments)
-    told = {name: value for name, value in msgspec.to_builtins(made.data).items() if name != "success"}
-    return success(results=told)
+    results = {name: value for name, value in msgspec.to_builtins(made.data).items() if name != "success"}
+    return success(results=results)
 
 
 async def _actions(door: Door, reader: Reader, project: str | None) -> AsyncIterator[dict[str, Any]]:

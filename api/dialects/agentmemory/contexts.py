@@ -55,8 +55,8 @@ async def context(request: Request, arguments: Arguments) -> Response:
     await door.caught_up(agent)
     try:
         known = await context_for(door, door.reader(agent), session, project, budget)
-    except ProjectionBehind as behind:
-        return Json({**RenderedContext()._asdict(), "degraded": [str(behind)]})
+    except ProjectionBehind as error:
+        return Json({**RenderedContext()._asdict(), "degraded": [str(error)]})
     return Json(known._asdict())
 
 

@@ -76,8 +76,8 @@ async def export(door: Door, arguments: Arguments) -> Answer:
     reader, browse, started = door.reader(), door.queries.browse, time.monotonic()
     known = [one async for one in _all(lambda cursor: browse.sessions(reader, None, cursor, PAGE), MAX_SESSIONS)]
     offset = max(0, int(arguments["offset"]))
-    asked: Any = arguments["maxSessions"]
-    most = MAX_SESSIONS if asked is None else max(1, min(MAX_PAGE_SESSIONS, int(asked)))
+    stated: Any = arguments["maxSessions"]
+    most = MAX_SESSIONS if stated is None else max(1, min(MAX_PAGE_SESSIONS, int(stated)))
     wanted = known[offset : offset + most]
     observations: dict[str, list[Record]] = {}
     done = 0
@@ -108,9 +108,9 @@ async def export(door: Door, arguments: Arguments) -> Answer:
     record["sessions"] = await session_records(door, reader, wanted[:done], summaries)
     record["summaries"] = list(map(dialect.summary, record["summaries"]))
     record |= {"truncated": True} if cut else {}
-    if asked is not None or done < len(wanted):
+    if stated is not None or done < len(wanted):
         more = offset + done < len(known)
-        record["pagination"] = {"offset": offset, "limit": done if asked is None else most} | {
+        record["pagination"] = {"offset": offset, "limit": done if stated is None else most} | {
             "total": len(known),
             "hasMore": more,
         }

@@ -123,8 +123,10 @@ async def crystals(request: Request, arguments: Arguments) -> Response:
     if session := arguments["sessionId"]:
         names = list(dict.fromkeys(name for one in found for name in one["sourceActionIds"]))
         known = await door.queries.browse.documents(names, door.reader())
-        own = {one.document.id for one in known if getattr(one.document, "session_id", "") == session}
-        found = [one for one in found if one.get("sessionId") == session or own.intersection(one["sourceActionIds"])]
+        in_session = {one.document.id for one in known if getattr(one.document, "session_id", "") == session}
+        found = [
+            one for one in found if one.get("sessionId") == session or in_session.intersection(one["sourceActionIds"])
+        ]
     return success(crystals=found[: count(arguments, "limit", MAX_LISTED)], total=len(found))
 
 
@@ -306,19 +308,19 @@ def _times(kept: View) -> Record:
     return {"createdAt": iso(kept["recorded_at"]), "updatedAt": iso(kept["updated_at"])}
 
 
-def profile_record(told: Profile) -> Record:
+def profile_record(known: Profile) -> Record:
     """A project's profile."""
     return {
-        "project": told.project,
-        "updatedAt": iso(told.updated_at),
-        "topConcepts": [{"concept": name, "frequency": count} for name, count in told.concepts],
-        "topFiles": [{"file": name, "frequency": count} for name, count in told.files],
-        "conventions": list(told.conventions),
-        "commonErrors": list(told.errors),
-        "recentActivity": list(told.recent_activity),
-        "preferences": list(told.preferences),
-        "sessionCount": told.session_count,
-        "totalObservations": told.total_observations,
+        "project": known.project,
+        "updatedAt": iso(known.updated_at),
+        "topConcepts": [{"concept": name, "frequency": count} for name, count in known.concepts],
+        "topFiles": [{"file": name, "frequency": count} for name, count in known.files],
+        "conventions": list(known.conventions),
+        "commonErrors": list(known.errors),
+        "recentActivity": list(known.recent_activity),
+        "preferences": list(known.preferences),
+        "sessionCount": known.session_count,
+        "totalObservations": known.total_observations,
     }
 
 

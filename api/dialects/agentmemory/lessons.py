@@ -19,7 +19,7 @@ from api.dialects.agentmemory.asking import (
     written_document,
 )
 from api.dialects.agentmemory.mcp.answers import succeeded
-from api.dialects.agentmemory.records import Record, View, given, iso
+from api.dialects.agentmemory.records import Record, View, iso, without_empty
 from api.dialects.agentmemory.shapes import COUNT, LESSON, NAMES, NUMBER, TEXT, fields, listed, otherwise, outcome
 from ingest.commands.requests import RecordLesson
 from ingest.errors import NotFound
@@ -68,9 +68,9 @@ async def post_delete(request: Request, arguments: Arguments) -> Response:
     found = await door.queries.browse.documents([name], reader)
     if not any(isinstance(one.document, Lesson) for one in found):
         return failure("lesson not found", 404)
-    gone = await door.operations.forgetting.document(name, reader, caller, reason="lessons/delete")
-    door.wrote(caller.agent_id, gone.position)
-    return success(deleted=gone.total)
+    forgotten = await door.operations.forgetting.document(name, reader, caller, reason="lessons/delete")
+    door.wrote(caller.agent_id, forgotten.position)
+    return success(deleted=forgotten.total)
 
 
 async def list_lessons(door: Door, arguments: Arguments) -> Answer:
@@ -84,8 +84,8 @@ async def list_lessons(door: Door, arguments: Arguments) -> Answer:
         min_confidence=arguments["minConfidence"],
         limit=MAX_LESSONS if source else limit,
     )
-    told = [lesson_record(view(one), one.confidence_at(now)) for one in known]
-    return succeeded(lessons=[one for one in told if source in (None, one["source"])][:limit])
+    records = [lesson_record(view(one), one.confidence_at(now)) for one in known]
+    return succeeded(lessons=[one for one in records if source in (None, one["source"])][:limit])
 
 
 async def save_lesson(door: Door, arguments: Arguments) -> Answer:
@@ -104,8 +104,8 @@ async def save_lesson(door: Door, arguments: Arguments) -> Answer:
     accepted = await door.write(lesson)
     known = await written_document(door, accepted.id, agent)
     if known is None:
-        told = {"id": accepted.id, "content": content, "context": lesson.context, "confidence": confidence}
-        return succeeded(action="created", lesson=told)
+        record = {"id": accepted.id, "content": content, "context": lesson.context, "confidence": confidence}
+        return succeeded(action="created", lesson=record)
     action = "strengthened" if known["reinforcements"] else "created"
     return succeeded(action=action, lesson=lesson_record(known, known["confidence"]))
 
@@ -142,8 +142,11 @@ def lesson_record(learned: View, confidence: float, score: float | None = None) 
         "updatedAt": iso(learned["updated_at"]),
         "decayRate": 0.05,
     }
-    told = {"project": learned["project"], "lastReinforcedAt": iso(learned["reinforced_at"]) if reinforced else None}
-    return record | given(told) | ({} if score is None else {"score": score})
+    optional = {
+        "project": learned["project"],
+        "lastReinforcedAt": iso(learned["reinforced_at"]) if reinforced else None,
+    }
+    return record | without_empty(optional) | ({} if score is None else {"score": score})
 
 
 def lesson_hint(learned: View, confidence: float, score: float) -> Record:
@@ -156,7 +159,7 @@ def lesson_hint(learned: View, confidence: float, score: float) -> Record:
         "score": score,
         "createdAt": iso(learned["recorded_at"]),
         "tags": list(learned["tags"]),
-        **given({"project": learned["project"]}),
+        **without_empty({"project": learned["project"]}),
     }
 
 

@@ -39,8 +39,8 @@ MAX_WAITING_CHARS = 4 << 20
 AT_ONCE = 200
 PAUSE_S = 0.1
 SLICE_CHARS, SLICE_S = 128 << 10, 0.005
-"""How much is said before viewers, and everybody else, have their turn: one that reads on never falls behind."""
-GOODBYE_S = 1.0
+"""How much is sent before viewers, and everybody else, have their turn: one that reads on never falls behind."""
+CLOSE_S = 1.0
 MAX_RAW_BYTES = 128 << 10
 """Of what came as it was; a whole screenshot is left out, and the frame says so."""
 _RAW = ("raw", "toolName", "toolInput", "toolOutput", "userPrompt")
@@ -54,15 +54,15 @@ class Viewer:
         self._waiting: deque[str] = deque()
         self._chars = 0
         self._more = asyncio.Event()
-        self.behind = asyncio.Event()
-        """Set once it did not take its share: what it would see has gaps, so it is let go."""
-        self.barred = False
+        self.too_slow = asyncio.Event()
+        """Set once its queue is full: what it would see has gaps, so it is disconnected."""
+        self.key_revoked = False
         """Whether its key does not hold any more."""
 
     def offer(self, frame: str) -> None:
         """Have a frame sent, unless there is no room."""
         if self._chars + len(frame) > MAX_WAITING_CHARS:
-            self.behind.set()
+            self.too_slow.set()
             return
         self._waiting.append(frame)
         self._chars += len(frame)
@@ -87,9 +87,9 @@ class Live:
     async def serve(self, socket: WebSocket) -> None:
         """Serve one viewer until it leaves or is let go; closes with 1013 past MAX_VIEWERS."""
         await socket.accept()
-        at_hand = services_of(socket.scope)
+        services = services_of(socket.scope)
         try:
-            reader = at_hand.door("agentmemory").reader()
+            reader = services.door("agentmemory").reader()
         except CommandRejected as refused:
             await socket.close(POLICY_VIOLATION, refused.message[:100])
             return
@@ -97,26 +97,26 @@ class Live:
             await socket.close(TRY_LATER, "too many viewers are connected")
             return
         viewer = Viewer()
-        audience = self._audiences.setdefault(reader, Audience(at_hand, reader))
+        audience = self._audiences.setdefault(reader, Audience(services, reader))
         audience.join(viewer)
         try:
-            await _first_to_end(_send(socket, viewer), _hear(socket), viewer.behind.wait())
+            await _first_to_end(_send(socket, viewer), _until_closed(socket), viewer.too_slow.wait())
         finally:
             audience.viewers.discard(viewer)
             if not audience.viewers:
                 self._audiences.pop(reader, None)
-                await audience.rest()
-        if viewer.barred:
-            await _goodbye(socket, POLICY_VIOLATION, "the key does not hold any more")
-        elif viewer.behind.is_set():
-            await _goodbye(socket, TRY_LATER, "this viewer was too slow")
+                await audience.stop()
+        if viewer.key_revoked:
+            await _close(socket, POLICY_VIOLATION, "the key does not hold any more")
+        elif viewer.too_slow.is_set():
+            await _close(socket, TRY_LATER, "this viewer was too slow")
 
 
 class Audience:
     """The viewers that may see the same, and the task that follows the log for them."""
 
-    def __init__(self, at_hand: Services, reader: Reader) -> None:
-        self._at_hand, self._reader = at_hand, reader
+    def __init__(self, services: Services, reader: Reader) -> None:
+        self._services, self._reader = services, reader
         self.viewers: set[Viewer] = set()
         self._following: asyncio.Task[None] | None = None
 
@@ -126,36 +126,36 @@ class Audience:
         if self._following is None:
             self._following = asyncio.create_task(self._follow(), name="viewers")
 
-    async def rest(self) -> None:
+    async def stop(self) -> None:
         """Follow no longer, when nobody watches."""
         if self._following is not None:
             following, self._following = self._following, None
             await end(following)
 
     async def _follow(self) -> None:
-        at_hand, reader = self._at_hand, self._reader
+        services, reader = self._services, self._reader
         while True:
             try:
-                await self._show(at_hand, reader)
+                await self._show(services, reader)
             except (MnemologError, RedisError, OSError) as error:
                 logger.warning("the viewers' stream has a gap: %s", error)
             except Exception:
                 logger.exception("the viewers' stream has a gap")
             await asyncio.sleep(1)
 
-    async def _show(self, at_hand: Services, reader: Reader) -> None:
-        browse = at_hand.queries.browse
+    async def _show(self, services: Services, reader: Reader) -> None:
+        browse = services.queries.browse
         at = browse.applied()
-        async for page in followed(at_hand, Wanted(reader, ObservationRecorded.TYPE), at, AT_ONCE):
+        async for page in followed(services, Wanted(reader, ObservationRecorded.TYPE), at, AT_ONCE):
             seen = await browse.observed(page, reader)
-            said = 0
+            sent_chars = 0
             for one in sorted(seen, key=lambda one: one.recorded_at):
                 for frame in frames(one):
-                    said += len(frame)
+                    sent_chars += len(frame)
                     for viewer in self.viewers:
                         viewer.offer(frame)
-                if said > SLICE_CHARS:
-                    said = 0
+                if sent_chars > SLICE_CHARS:
+                    sent_chars = 0
                     await asyncio.sleep(SLICE_S)
             if len(page) == AT_ONCE:
                 await asyncio.sleep(PAUSE_S)
@@ -163,15 +163,15 @@ class Audience:
 
 
 async def _send(socket: WebSocket, viewer: Viewer) -> None:
-    while not viewer.barred:
+    while not viewer.key_revoked:
         frame = await viewer.next()
         if await still_holds(socket.scope):
             await socket.send_text(frame)
         else:
-            viewer.barred = True
+            viewer.key_revoked = True
 
 
-async def _hear(socket: WebSocket) -> None:
+async def _until_closed(socket: WebSocket) -> None:
     """Return when the viewer leaves; what it says until then is passed over."""
     while (await socket.receive())["type"] != "websocket.disconnect":
         pass
@@ -188,10 +188,10 @@ async def _first_to_end(*parts: Coroutine[Any, Any, Any]) -> None:
         await end(*tasks)
 
 
-async def _goodbye(socket: WebSocket, code: int, reason: str) -> None:
+async def _close(socket: WebSocket, code: int, reason: str) -> None:
     """Close the connection of a viewer that takes nothing; it is likely not to take this either."""
     try:
-        async with asyncio.timeout(GOODBYE_S):
+        async with asyncio.timeout(CLOSE_S):
             await socket.close(code, reason)
     except (TimeoutError, WebSocketDisconnect, RuntimeError):
         logger.info("a viewer that took nothing any more was let go")

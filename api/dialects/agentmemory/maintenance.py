@@ -6,11 +6,11 @@ from starlette.responses import Response
 from api.dialects.agentmemory.asking import (
     Arguments,
     answered_by,
-    asked_in_query,
     chosen,
     door_of,
     endpoint,
     one_session,
+    read_query,
     reply,
     session_of,
     success,
@@ -56,7 +56,7 @@ async def auto_forget(request: Request, arguments: Arguments) -> Response:
 
     Two memories that say the same are never both the newest: saving sees to that, so there are no contradictions.
     """
-    in_query = asked_in_query(request, fields(DRY_RUN))
+    in_query = read_query(request, fields(DRY_RUN))
     dry_run, door = bool(arguments["dryRun"] or in_query["dryRun"]), door_of(request)
     await door.caught_up()
     reader, caller, operations = door.reader(), door.caller(), door.operations
@@ -96,21 +96,21 @@ async def forget(door: Door, arguments: Arguments) -> Answer:
     forgetting, caller, reader = door.operations.forgetting, door.caller(), door.reader()
     try:
         if memory is not None:
-            gone = await forgetting.document(memory, reader, caller)
-            deleted = gone.total
+            forgotten = await forgetting.document(memory, reader, caller)
+            deleted = forgotten.total
         elif names:
             await door.caught_up()
             found = await door.queries.browse.documents(names, reader)
             seen = [one.document for one in found if isinstance(one.document, Observation)]
-            own = [one.id for one in seen if one.session_id == arguments["sessionId"]]
-            gone = await forgetting.documents(own, reader, caller)
-            deleted = gone.documents.get("observation", 0)
+            of_session = [one.id for one in seen if one.session_id == arguments["sessionId"]]
+            forgotten = await forgetting.documents(of_session, reader, caller)
+            deleted = forgotten.documents.get("observation", 0)
         else:
-            gone = await forgetting.session(session_of(await one_session(door, arguments)), caller)
-            deleted = gone.documents.get("observation", 0) + 2  # the session and its summary count, too
+            forgotten = await forgetting.session(session_of(await one_session(door, arguments)), caller)
+            deleted = forgotten.documents.get("observation", 0) + 2  # the session and its summary count, too
     except NotFound:
         return succeeded(deleted=0)
-    door.wrote(caller.agent_id, gone.position)
+    door.wrote(caller.agent_id, forgotten.position)
     return succeeded(deleted=deleted)
 
 

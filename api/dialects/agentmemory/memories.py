@@ -103,10 +103,10 @@ async def list_memories(request: Request, arguments: Arguments) -> Response:
 
 async def delete_memories(request: Request) -> Response:
     """Forget memories, for good; what is not there is passed over."""
-    given = await object_of(request)
-    if not isinstance(given.get("memoryIds"), list):
+    sent = await object_of(request)
+    if not isinstance(sent.get("memoryIds"), list):
         raise BadArgument("memoryIds must be a list", "memoryIds")
-    arguments = lenient.read(given, DELETE)
+    arguments = lenient.read(sent, DELETE)
     names = list(dict.fromkeys(name for name in arguments["memoryIds"] if name.strip()))
     door = door_of(request)
     try:
@@ -117,13 +117,13 @@ async def delete_memories(request: Request) -> Response:
     found = await door.queries.browse.documents(names, reader)
     known = [one.document.id for one in found if isinstance(one.document, Memory)]
     try:
-        gone = await door.operations.forgetting.documents(
+        forgotten = await door.operations.forgetting.documents(
             known, reader, caller, reason=(arguments["reason"] or "")[:512]
         )
-    except ProjectionBehind as behind:
-        return failure(f"nothing was deleted, try again: {behind}")
-    door.wrote(caller.agent_id, gone.position)
-    return success(deleted=gone.documents.get("memory", 0), total=len(arguments["memoryIds"]))
+    except ProjectionBehind as error:
+        return failure(f"nothing was deleted, try again: {error}")
+    door.wrote(caller.agent_id, forgotten.position)
+    return success(deleted=forgotten.documents.get("memory", 0), total=len(arguments["memoryIds"]))
 
 
 async def _all(door: Door, reader: Reader) -> list[dict[str, Any]]:
@@ -163,22 +163,22 @@ async def save_memory(door: Door, arguments: Arguments) -> Answer:
     accepted = await door.write(remember)
     if session:
         # Its id and nothing of its content, which would outlive it here when it is forgotten.
-        told = {"tool_name": SAVE_TOOL, "tool_input": {"memoryId": accepted.id, "type": kind}}
-        link = dialect.observe(session, remember.project, "post_tool_use", told, agent_id=agent)
+        data = {"tool_name": SAVE_TOOL, "tool_input": {"memoryId": accepted.id, "type": kind}}
+        link = dialect.observe(session, remember.project, "post_tool_use", data, agent_id=agent)
         await door.write(link)
     return succeeded(**await _saved(door, remember, accepted.id, agent, kind))
 
 
-async def _saved(door: Door, said: Remember, name: str, agent: str, kind: str) -> dict[str, Any]:
+async def _saved(door: Door, remember: Remember, name: str, agent: str, kind: str) -> dict[str, Any]:
     """The memory as it is kept, and the hint; one that is not projected in time, or nobody reads, as it was said."""
     known = await written_document(door, name, agent)
     if known is None:
-        title = said.content.strip().split("\n", 1)[0][:80]
-        return {"memory": {"id": name, "type": kind, "title": title, "content": said.content, "version": 1}}
+        title = remember.content.strip().split("\n", 1)[0][:80]
+        return {"memory": {"id": name, "type": kind, "title": title, "content": remember.content, "version": 1}}
     record, reader = dialect.memory(known), door.reader(agent)
     besides = frozenset([name, *record["supersedes"]])
     try:
-        hint = None if record["version"] > 1 else await alike(door, reader, said.content, said.project, besides)
+        hint = None if record["version"] > 1 else await alike(door, reader, remember.content, remember.project, besides)
     except MnemologError:  # it is saved: a hint that cannot be had is none
         hint = None
     return {"memory": record} | ({} if hint is None else {"similarTo": hint})

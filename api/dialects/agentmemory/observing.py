@@ -114,8 +114,8 @@ def _started(session: str, home: Home, cwd: str, moment: datetime | None) -> Tra
 
 async def observe_text(door: Door, arguments: Arguments) -> Answer:
     """agent_observe: kept as if a tool had been used whose input and output is the text."""
-    said = chosen(arguments, "text") or chosen(arguments, "content")
-    if said is None:
+    text = chosen(arguments, "text") or chosen(arguments, "content")
+    if text is None:
         raise BadArgument("text or content is required", "text")
     session, project = needed(arguments, "sessionId"), needed(arguments, "project")
     agent = arguments["agentId"] or ""
@@ -123,10 +123,10 @@ async def observe_text(door: Door, arguments: Arguments) -> Answer:
         await _know_folder(door, session, project, cwd, agent)
     kind = chosen(arguments, "type") or "other"
     title = chosen(arguments, "title") or f"agent_{kind}"
-    data = {"tool_name": title, "tool_input": said, "tool_output": said, "type": kind}
+    data = {"tool_name": title, "tool_input": text, "tool_output": text, "type": kind}
     image = {name: arguments[name] for name in ("image", "modality") if name in arguments}
-    said_by_hook = dialect.observe(session, project, "post_tool_use", data, kind=kind, agent_id=agent, **image)
-    accepted = await door.write(said_by_hook)
+    command = dialect.observe(session, project, "post_tool_use", data, kind=kind, agent_id=agent, **image)
+    accepted = await door.write(command)
     return answer({"observationId": accepted.id})
 
 

@@ -56,7 +56,7 @@ def classified(kind: MemoryKind, sources: Iterable[str] = ()) -> Record:
     named = ",".join(distinct(one.strip() for one in sources if "," not in one))
     if len(named.encode()) > SOURCES_BYTES:
         named = named.encode()[:SOURCES_BYTES].decode(errors="ignore").rpartition(",")[0]
-    metadata = {KIND_FIELD: kind, **given({SOURCES_FIELD: named})}
+    metadata = {KIND_FIELD: kind, **without_empty({SOURCES_FIELD: named})}
     return {"memory_type": _TYPE_OF.get(kind, "semantic"), "tags": [kind], "metadata": metadata}
 
 
@@ -80,7 +80,7 @@ def observe(
         project=project if project.strip() else UNKNOWN_PROJECT,
         kind=kind if kind in VALID_TYPES else hook[:KIND_CHARS],
         data=dict(data),
-        metadata={HOOK_FIELD: hook[:KIND_CHARS], **given({IMAGE_FIELD: image, MODALITY_FIELD: modality})},
+        metadata={HOOK_FIELD: hook[:KIND_CHARS], **without_empty({IMAGE_FIELD: image, MODALITY_FIELD: modality})},
         **fields,
     )
 
@@ -108,18 +108,18 @@ def observation(seen: View) -> Record:
         "importance": seen["importance"],
         "confidence": seen["confidence"],
     }
-    told: Record = {"subtitle": seen["subtitle"], "agentId": seen["agent_id"]}
-    told |= {name: seen["metadata"].get(name) for name in (MODALITY_FIELD, IMAGE_FIELD)}
+    optional: Record = {"subtitle": seen["subtitle"], "agentId": seen["agent_id"]}
+    optional |= {name: seen["metadata"].get(name) for name in (MODALITY_FIELD, IMAGE_FIELD)}
     if hook in _TOOL_HOOKS:
         output = data.get("tool_output")
-        told |= {
+        optional |= {
             "toolName": data.get("tool_name"),
             "toolInput": data.get("tool_input"),
             "toolOutput": data.get("error") if output is None else output,
         }
     if hook == "prompt_submit":
-        told["userPrompt"] = data.get("prompt")
-    return record | given(told)
+        optional["userPrompt"] = data.get("prompt")
+    return record | without_empty(optional)
 
 
 def memory(kept: View, *, related: Sequence[str] = (), earlier: Sequence[str] = ()) -> Record:
@@ -145,7 +145,7 @@ def memory(kept: View, *, related: Sequence[str] = (), earlier: Sequence[str] = 
         "isLatest": kept["is_latest"],
     }
     forget_after: datetime | None = kept["forget_after"]
-    return record | given(
+    return record | without_empty(
         {
             "parentId": kept["parent_id"],
             "agentId": kept["agent_id"],
@@ -187,13 +187,13 @@ def memory_as_observation(kept: View) -> Record:
         "timestamp": iso(kept["recorded_at"]),
         "type": "decision",
         "title": kept["title"],
-        "facts": [told] if (told := spoken(kept["content"])) else [],
+        "facts": [fact] if (fact := spoken(kept["content"])) else [],
         "narrative": kept["content"],
         "concepts": distinct([*kept["concepts"], *kept["tags"]]),
         "files": list(kept["files"]),
         "importance": plain(kept["importance"]),
         "confidence": 1,
-        **given({"agentId": kept["agent_id"], "project": kept["project"]}),
+        **without_empty({"agentId": kept["agent_id"], "project": kept["project"]}),
     }
 
 
@@ -240,7 +240,7 @@ def narrated(items: Iterable[Record]) -> str:
     return "\n\n".join(f"[{one['timestamp']}] {one['title']}\n{one['narrative']}" for one in items)
 
 
-def session(known: View, told: View | None = None, commits: Sequence[str] = ()) -> Record:
+def session(known: View, its_summary: View | None = None, commits: Sequence[str] = ()) -> Record:
     """A session; `told` is its summary, once there is one."""
     record: Record = {
         "id": known["id"],
@@ -253,29 +253,29 @@ def session(known: View, told: View | None = None, commits: Sequence[str] = ()) 
     }
     ended: datetime | None = known["ended_at"]
     title = known["title"]
-    return record | given(
+    return record | without_empty(
         {
             "endedAt": ended and iso(ended),
             "firstPrompt": known["first_prompt"] or title,
-            "summary": summary(told) if told is not None else title,
+            "summary": summary(its_summary) if its_summary is not None else title,
             "agentId": known["agent_id"],
             "commitShas": list(commits),
         }
     )
 
 
-def summary(told: View) -> Record:
+def summary(made: View) -> Record:
     """A session's summary."""
     return {
-        "sessionId": told["session_id"],
-        "project": told["project"],
-        "createdAt": iso(told["recorded_at"]),
-        "title": told["title"],
-        "narrative": told["narrative"],
-        "keyDecisions": list(told["decisions"]),
-        "filesModified": list(told["files"]),
-        "concepts": list(told["concepts"]),
-        "observationCount": told["observation_count"],
+        "sessionId": made["session_id"],
+        "project": made["project"],
+        "createdAt": iso(made["recorded_at"]),
+        "title": made["title"],
+        "narrative": made["narrative"],
+        "keyDecisions": list(made["decisions"]),
+        "filesModified": list(made["files"]),
+        "concepts": list(made["concepts"]),
+        "observationCount": made["observation_count"],
     }
 
 
@@ -307,7 +307,7 @@ def _known_kind(name: str) -> MemoryKind | None:
     return None
 
 
-def given(fields: Record) -> Record:
+def without_empty(fields: Record) -> Record:
     """Without what is empty: agentmemory leaves it out."""
     return {name: value for name, value in fields.items() if value not in (None, "", [])}
 

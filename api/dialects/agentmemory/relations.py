@@ -136,8 +136,8 @@ async def evolve(request: Request, arguments: Arguments) -> Response:
 
 async def _with_earlier(door: Door, name: str, reader: Reader) -> dict[str, Any]:
     """A memory that names the versions before it; raises NotFound."""
-    told = dialect.versions(list(map(view, await door.queries.browse.history(name, reader))))
-    return next(one for one in told if one["id"] == name)
+    versions = dialect.versions(list(map(view, await door.queries.browse.history(name, reader))))
+    return next(one for one in versions if one["id"] == name)
 
 
 async def _related(door: Door, relation: Relate) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from starlette.responses import Response
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.asking import (
     Arguments,
-    asked_in_query,
     chosen,
     door_of,
     endpoint,
     needed,
     one_session,
+    read_query,
     reply,
     session_of,
     success,
@@ -89,7 +89,7 @@ async def load(request: Request) -> Response:
 
 async def _of_session(request: Request) -> dict[str, Any]:
     """What was asked of a session, with the project that it is at home in."""
-    arguments = asked_in_query(request, fields(OF_SESSION))
+    arguments = read_query(request, fields(OF_SESSION))
     session = chosen(arguments, "sessionId")
     if session is None:
         raise BadArgument("sessionId required", "sessionId")  # clients know it by these words
@@ -130,7 +130,7 @@ def film(session: Mapping[str, Any], times_ms: Sequence[int], seen: Sequence[Rec
 
 def _event(seen: Record, offset_ms: int, duration_ms: int) -> Record:
     body = next((seen[name] for name in _BODY if seen.get(name)), None)
-    told = {"body": body, **{name: seen.get(name) for name in _TOOL}}
+    optional = {"body": body, **{name: seen.get(name) for name in _TOOL}}
     return {
         "id": seen["id"],
         "sessionId": seen["sessionId"],
@@ -139,7 +139,7 @@ def _event(seen: Record, offset_ms: int, duration_ms: int) -> Record:
         "durationMs": duration_ms,
         "kind": _KINDS.get(seen["hookType"], "hook"),
         "label": (seen["title"] or seen["hookType"])[:LABEL_CHARS],
-        **{name: value for name, value in told.items() if value is not None},
+        **{name: value for name, value in optional.items() if value is not None},
     }
 
 

@@ -18,7 +18,7 @@ from api.dialects.agentmemory.asking import (
 )
 from api.dialects.agentmemory.condensing import reflect
 from api.dialects.agentmemory.mcp.answers import succeeded
-from api.dialects.agentmemory.records import Record, View, given, iso
+from api.dialects.agentmemory.records import Record, View, iso, without_empty
 from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, NUMBER, SLOT, TEXT, fields, listed, otherwise, outcome
 from api.dialects.homes import home_of
 from ingest.commands.requests import DeleteSlot, SetSlot
@@ -154,7 +154,7 @@ def slot_record(held: View) -> Record:
         "scope": held["scope"],
         "createdAt": created and iso(created),
         "updatedAt": updated and iso(updated),
-        **given({"project": held["project"]}),
+        **without_empty({"project": held["project"]}),
     }
 
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory.actions import create_action, frontier, update_action
 from api.dialects.agentmemory.antigravity import sync, sync_all
-from api.dialects.agentmemory.asking import SOURCE, asked
+from api.dialects.agentmemory.asking import SOURCE, read_body
 from api.dialects.agentmemory.condensing import consolidate, crystallize, reflect
 from api.dialects.agentmemory.exporting import export
 from api.dialects.agentmemory.knowledge import profile
@@ -84,46 +84,46 @@ async def tools(request: Request) -> Response:
 
 async def call(request: Request) -> Response:
     """Call a tool; what goes wrong in it is in the text of the answer."""
-    tool, arguments = await _wanted(request)
+    tool, arguments = await _tool_and_arguments(request)
     try:
-        return _said(await _called(request, tool, arguments))
+        return _response(await _call_tool(request, tool, arguments))
     except (AccessDenied, TooManyRequests):
         raise
     except MnemologError as error:
-        told = refused(tool, error)
-        return _said(failed(told.text) if told.is_error else told)
+        answer = refused(tool, error)
+        return _response(failed(answer.text) if answer.is_error else answer)
 
 
 async def call_for_status(request: Request) -> Response:
     """Call a tool; an argument at fault is a 400, what does not exist a 404."""
-    tool, arguments = await _wanted(request)
+    tool, arguments = await _tool_and_arguments(request)
     try:
-        return _said(await _called(request, tool, arguments))
+        return _response(await _call_tool(request, tool, arguments))
     except AccessDenied:
         raise
     except NotFound as error:
         return Json({"error": str(error)}, 404)
     except CommandRejected as error:
-        told = refused(tool, error)
-        return Json({"error": error.message}, 400) if told.is_error else _said(told)
+        answer = refused(tool, error)
+        return Json({"error": error.message}, 400) if answer.is_error else _response(answer)
 
 
-async def _wanted(request: Request) -> tuple[Tool, dict[str, Any]]:
+async def _tool_and_arguments(request: Request) -> tuple[Tool, dict[str, Any]]:
     stated_agent(request.headers.get(READER_HEADER, ""), AGENT_HEADER)  # a fault of the request, not of the tool
-    arguments = await asked(request, CALL)
+    arguments = await read_body(request, CALL)
     tool = TOOLS.get(arguments["name"].strip())
     if tool is None:
         raise BadArgument(f"Unknown tool: {arguments['name'][:200]}")
     return tool, arguments["arguments"] or {}
 
 
-async def _called(request: Request, tool: Tool, arguments: dict[str, Any]) -> Answer:
+async def _call_tool(request: Request, tool: Tool, arguments: dict[str, Any]) -> Answer:
     door = tool_door(request.scope, SOURCE, request.headers.get(READER_HEADER, ""))
     await door.admits(tool)
     return await tool.call(door, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
 
 
-def _said(answer: Answer) -> Response:
+def _response(answer: Answer) -> Response:
     content = {"content": [{"type": "text", "text": answer.text}]}
     return Json(content | ({"isError": True} if answer.is_error else {}))
 

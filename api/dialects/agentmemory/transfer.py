@@ -98,9 +98,9 @@ async def _taken_over(door: Door, export: dict[str, Any], strategy: Strategy) ->
         return failure(refused.message)
     door.wrote(caller.agent_id, done.position)
     counts = {f"{name[:-1]}ies" if name.endswith("y") else f"{name}s": count for name, count in done.rows.items()}
-    told: dict[str, Any] = {**dict.fromkeys(("sessions", "observations", "memories", "summaries"), 0), **counts}
-    told |= {"refused": done.refused, "refusals": done.refusals} if done.refused else {}
-    return success(strategy=strategy, skipped=done.skipped, **told)
+    counted: dict[str, Any] = {**dict.fromkeys(("sessions", "observations", "memories", "summaries"), 0), **counts}
+    counted |= {"refused": done.refused, "refusals": done.refusals} if done.refused else {}
+    return success(strategy=strategy, skipped=done.skipped, **counted)
 
 
 def _strategy(given: str) -> Strategy:
@@ -157,9 +157,9 @@ class TakeOver:
         safe.
         """
         await self._operations.current.settle()
-        source = await asyncio.to_thread(_Here, export, caller.tenant)
+        source = await asyncio.to_thread(_KnownExport, export, caller.tenant)
         await self._find_own(source, reader)
-        done, rows = _Done(replaces=strategy == "replace"), source.rows()
+        done, rows = _Progress(replaces=strategy == "replace"), source.rows()
         while some := await asyncio.to_thread(lambda: list(islice(rows, ROWS))):
             await self._take(source, some, strategy, done, reader, caller)
         if done.replaces:
@@ -168,17 +168,23 @@ class TakeOver:
         return TakenOver(done.rows, done.skipped, done.refused, done.refusals, str(done.token))
 
     async def _take(
-        self, source: "_Here", rows: Sequence[Row], strategy: Strategy, done: "_Done", reader: Reader, caller: Caller
+        self,
+        source: "_KnownExport",
+        rows: Sequence[Row],
+        strategy: Strategy,
+        done: "_Progress",
+        reader: Reader,
+        caller: Caller,
     ) -> None:
         mapped = await asyncio.to_thread(lambda: list(_mapped(source, rows, done, self._documents.partitions)))
         documents = await self._documents.get([place for _, _, place, _ in mapped])
         fresh: list[Event] = []
-        for (row, said, (_, name), events), stored in zip(mapped, documents, strict=True):
+        for (row, mapped_row, (_, name), events), stored in zip(mapped, documents, strict=True):
             document = stored or source.own.get(row.name)
             done.kept.add(name if document is None else document.id)
             if row.kind == END:
                 fresh += events if row.name in done.opened else []
-            elif document is None and _goes_with(said, done.opened):
+            elif document is None and _goes_with(mapped_row, done.opened):
                 fresh += events
                 done.rows[row.kind] += 1
                 done.opened |= {row.name} if row.kind == SESSION else set()
@@ -186,31 +192,31 @@ class TakeOver:
                 done.skipped += 1
             else:
                 done.rows[row.kind] += 1
-                await self._bring_up_to_date(document, row, said.steps[0], done, reader, caller)
+                await self._bring_up_to_date(document, row, mapped_row.steps[0], done, reader, caller)
         done.token.include_all(await self._append(fresh))
 
     async def _bring_up_to_date(
-        self, document: Document, row: Row, step: Step, done: "_Done", reader: Reader, caller: Caller
+        self, document: Document, row: Row, step: Step, done: "_Progress", reader: Reader, caller: Caller
     ) -> None:
         """Change a document that is here to what its row says."""
-        said, position = step.said, ""
+        command, position = step.said, ""
         try:
             match document:
                 case Memory() if row.value.get("isLatest") is not False and (document.is_latest or done.replaces):
-                    content = getattr(said, "content", document.content)
+                    content = getattr(command, "content", document.content)
                     if content != document.content or not document.is_latest:
-                        changes = MemoryChanges(content=content, title=getattr(said, "title", None) or None)
+                        changes = MemoryChanges(content=content, title=getattr(command, "title", None) or None)
                         changed = await self._operations.memories.change(document.id, changes, reader, caller)
                         position = changed.position
                         done.kept.add(changed.id)
-                case Slot() if isinstance(said, SetSlot) and said.content != document.content:
-                    position = (await self._operations.slots.set(said, caller)).position
-                case Action() if isinstance(said, WriteAction):
-                    stated = {name: getattr(said, name) for name in ("title", "description", "status", "priority")}
+                case Slot() if isinstance(command, SetSlot) and command.content != document.content:
+                    position = (await self._operations.slots.set(command, caller)).position
+                case Action() if isinstance(command, WriteAction):
+                    stated = {name: getattr(command, name) for name in ("title", "description", "status", "priority")}
                     other = {name: value for name, value in stated.items() if value != getattr(document, name)}
                     if other:
-                        command = WriteAction(action=document.id, **other)
-                        position = (await self._operations.work.write_action(command, reader, caller)).position
+                        changed_action = WriteAction(action=document.id, **other)
+                        position = (await self._operations.work.write_action(changed_action, reader, caller)).position
                 case _:
                     pass
         except (CommandRejected, NotFound, Forbidden) as fault:
@@ -229,7 +235,7 @@ class TakeOver:
             await asyncio.sleep(1)
         raise AssertionError("the last attempt returned or raised")
 
-    async def _find_own(self, source: "_Here", reader: Reader) -> None:
+    async def _find_own(self, source: "_KnownExport", reader: Reader) -> None:
         """Which rows are documents of this server under their own names.
 
         Not what is somebody else's: the next version of a row, which is an event at once, would be one of that.
@@ -240,7 +246,7 @@ class TakeOver:
             source.own |= {one.id: one for one in found if isinstance(one, Tombstone) or _may_write(one, reader)}
 
 
-class _Here(Export):
+class _KnownExport(Export):
     """An export some of whose rows are documents here already, and referred to by the names that they have."""
 
     def __init__(self, export: Mapping[str, Any], tenant: str) -> None:
@@ -258,7 +264,7 @@ class _Here(Export):
         return name if name in self.own else super()._action_id(name)
 
 
-class _Done:
+class _Progress:
     """What an import has done so far."""
 
     def __init__(self, *, replaces: bool) -> None:
@@ -277,15 +283,16 @@ class _Done:
 
 
 def _mapped(
-    source: "_Here", rows: Sequence[Row], done: _Done, partitions: int
+    source: "_KnownExport", rows: Sequence[Row], done: _Progress, partitions: int
 ) -> Iterator[tuple[Row, Mapped, tuple[int, DocumentId], list[Event]]]:
     """The rows that can be taken: what they say, where their documents are, and the events that they become."""
     for row in rows:
         if row.kind in NOT_TAKEN:
             continue
         try:
-            said = source.mapped(row)
-            yield row, said, _place(said.steps[0], source.tenant, partitions), events_of(said, SYSTEM, source.tenant)
+            mapped = source.mapped(row)
+            place = _place(mapped.steps[0], source.tenant, partitions)
+            yield row, mapped, place, events_of(mapped, SYSTEM, source.tenant)
         except CommandRejected as fault:
             if row.kind != END:  # of a session that goes on
                 done.refuse(row, fault)
@@ -293,12 +300,12 @@ def _mapped(
 
 def _place(step: Step, tenant: str, partitions: int) -> tuple[int, DocumentId]:
     """Where the document of a row is, or will be."""
-    said = step.said
-    if isinstance(said, TrackSession | SummariseSession):
-        name = session_document_id(tenant, said.project, said.session_id)
-        home = partition_of(session_route(tenant, said.project, said.session_id), partitions)
-        return home, summary_id(name) if isinstance(said, SummariseSession) else name
-    decision = decide(checked(said), Caller(tenant, SOURCE), event_id(SYSTEM, step.key), step.at)
+    command = step.said
+    if isinstance(command, TrackSession | SummariseSession):
+        name = session_document_id(tenant, command.project, command.session_id)
+        home = partition_of(session_route(tenant, command.project, command.session_id), partitions)
+        return home, summary_id(name) if isinstance(command, SummariseSession) else name
+    decision = decide(checked(command), Caller(tenant, SOURCE), event_id(SYSTEM, step.key), step.at)
     return partition_of(decision.route, partitions), DocumentId(decision.subject)
 
 
@@ -306,9 +313,9 @@ def _may_write(document: Document, reader: Reader) -> bool:
     return may_read(document, reader) and may_forget(document, reader)
 
 
-def _goes_with(said: Mapped, opened: set[str]) -> bool:
+def _goes_with(mapped: Mapped, opened: set[str]) -> bool:
     """Whether a row that is not here can be: a summary counts only in a session that the same import opened."""
-    first = said.steps[0].said
+    first = mapped.steps[0].said
     return not isinstance(first, SummariseSession) or first.session_id in opened
 
 

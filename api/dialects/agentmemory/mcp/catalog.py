@@ -76,20 +76,20 @@ PROMPTS = (
 
 def text(description: str = "", default: str | None = None) -> dict[str, Any]:
     """The schema of a text."""
-    return _told({"type": "string"}, description, default)
+    return _described({"type": "string"}, description, default)
 
 
 def number(default: float | None = None, description: str = "") -> dict[str, Any]:
     """The schema of a number; numeric text is taken for one."""
-    return _told(NUMBER, description, default)
+    return _described(NUMBER, description, default)
 
 
 def names(description: str) -> dict[str, Any]:
     """The schema of a list; a text with commas is taken for one."""
-    return _told(NAMES, description + " A list, or one text with commas.", None)
+    return _described(NAMES, description + " A list, or one text with commas.", None)
 
 
-def _told(schema: dict[str, Any], description: str, default: Any) -> dict[str, Any]:
+def _described(schema: dict[str, Any], description: str, default: Any) -> dict[str, Any]:
     about = {"description": description} if description else {}
     return {**schema, **about, **({} if default is None else {"default": default})}
 

@@ -109,24 +109,25 @@ async def _recall_context(door: Door, arguments: Mapping[str, str]) -> str:
     task = needed({"task_description": None, **arguments}, "task_description")
     found = await door.queries.recall(RecallRequest(query=task[:QUERY_CHARS], limit=RECALLED), door.reader())
     known = [f"- [{one.kind}] {one.title}: {_shown(one.content)}" for one in found.results]
-    told = marked("mnemolog-recall", known) if known else ["(nothing)"]
-    return "\n".join([f"Task: {task}", "", "What is known from earlier work:", *told])
+    shown = marked("mnemolog-recall", known) if known else ["(nothing)"]
+    return "\n".join([f"Task: {task}", "", "What is known from earlier work:", *shown])
 
 
 async def _session_handoff(door: Door, arguments: Mapping[str, str]) -> str:
     name = needed({"session_id": None, **arguments}, "session_id")
     reader, browse = door.reader(), door.queries.browse
     located = await browse.session(reader, name, None)
-    told = view(located.document)
+    session = view(located.document)
     summary = await browse.summary(reader, located)
-    lines = [f"Take over session {name} of project {told['project']!r} ({told['observation_count']} observations)."]
+    seen, project = session["observation_count"], session["project"]
+    lines = [f"Take over session {name} of project {project!r} ({seen} observations)."]
     if summary is not None:
         lines += ["", summary.title, summary.narrative, *(f"- decided: {one}" for one in summary.decisions)]
     else:
-        page = await browse.session_observations(reader, name, told["project"], None, OBSERVATIONS, newest_first=True)
+        page = await browse.session_observations(reader, name, project, None, OBSERVATIONS, newest_first=True)
         lines += ["", "What was observed last:"]
         lines += [f"- {one['title']}: {_shown(one['narrative'])}" for one in reversed(page.items)]
-    open_ones = list((await browse.open_work(reader, told["project"])).actions.values())
+    open_ones = list((await browse.open_work(reader, project)).actions.values())
     lines += ["", "Open actions:"] if open_ones else []
     return "\n".join([*lines, *(f"- {one.title} ({one.status})" for one in open_ones[:PATTERNS])])
 
@@ -138,11 +139,11 @@ async def _detect_patterns(door: Door, arguments: Mapping[str, str]) -> str:
     for name in names[:PATTERNS]:
         known, _ = await door.queries.profiles.of(reader, name)
         if known is not None:
-            told = profile_record(known)
-            concepts = ", ".join(f"{one['concept']} ({one['frequency']})" for one in told["topConcepts"])
+            profile = profile_record(known)
+            concepts = ", ".join(f"{one['concept']} ({one['frequency']})" for one in profile["topConcepts"])
             lines += ["", f"Project {name or '(none)'}: {concepts or 'no concepts yet'}"]
-            lines += [f"- error: {one}" for one in told["commonErrors"]]
-            lines += [f"- {one}" for one in told["conventions"]]
+            lines += [f"- error: {one}" for one in profile["commonErrors"]]
+            lines += [f"- {one}" for one in profile["conventions"]]
     return "\n".join(lines)
 
 

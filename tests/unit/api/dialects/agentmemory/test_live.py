@@ -52,7 +52,7 @@ async def test_a_viewer_is_sent_what_it_was_offered_in_order():
     for frame in ("one", "two"):
         viewer.offer(frame)
     assert [await waiting, await viewer.next()] == ["one", "two"]
-    assert not viewer.behind.is_set()
+    assert not viewer.too_slow.is_set()
 
 
 @pytest.mark.parametrize("taken", [0, 1])
@@ -63,4 +63,4 @@ async def test_a_viewer_that_does_not_take_its_share_is_behind(taken: int):
     for _ in range(taken):
         await viewer.next()
     viewer.offer("one more")
-    assert viewer.behind.is_set() == (taken == 0)
+    assert viewer.too_slow.is_set() == (taken == 0)
