@@ -6,7 +6,7 @@ from typing import Any, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import (
+from api.dialects.agentmemory.endpoints import (
     MAX_LIMIT,
     Arguments,
     answered_by,

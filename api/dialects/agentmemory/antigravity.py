@@ -7,7 +7,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import (
+from api.dialects.agentmemory.condensing import reflected, summarised
+from api.dialects.agentmemory.endpoints import (
     Arguments,
     chosen,
     command,
@@ -16,7 +17,6 @@ from api.dialects.agentmemory.asking import (
     reply,
     session_of,
 )
-from api.dialects.agentmemory.condensing import reflected, summarised
 from api.dialects.agentmemory.mcp.answers import answer
 from api.dialects.agentmemory.shapes import (
     OBJECT,

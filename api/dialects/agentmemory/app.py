@@ -8,7 +8,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 
 from api.dialects.agentmemory import live
-from api.dialects.agentmemory.asking import failure
+from api.dialects.agentmemory.endpoints import failure
 from api.dialects.agentmemory.mcp.answers import argument
 from api.dialects.agentmemory.routes import ENDPOINTS
 from api.dialects.faults import handlers

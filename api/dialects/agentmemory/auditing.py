@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import Arguments, count, door_of, endpoint, failure, success
+from api.dialects.agentmemory.endpoints import Arguments, count, door_of, endpoint, failure, success
 from api.dialects.agentmemory.shapes import (
     AUDITED,
     NUMBER,

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import Arguments, chosen, command, door_of, endpoint, needed
+from api.dialects.agentmemory.endpoints import Arguments, chosen, command, door_of, endpoint, needed
 from api.dialects.agentmemory.sessions import session_records
 from api.dialects.agentmemory.shapes import COMMIT, NAMES, NUMBER, SESSION, TEXT, fields, listed, otherwise, record
 from api.dialects.homes import home_of

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import Arguments, chosen, door_of, endpoint, needed, settings, success
+from api.dialects.agentmemory.endpoints import Arguments, chosen, door_of, endpoint, needed, settings, success
 from api.dialects.agentmemory.records import UNKNOWN_PROJECT
 from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, DEGRADED, NAMES, NUMBER, TEXT, fields, outcome, record
 from api.http.endpoint import Endpoint

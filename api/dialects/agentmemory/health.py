@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import door_of, settings, success
+from api.dialects.agentmemory.endpoints import door_of, settings, success
 from api.dialects.agentmemory.shapes import COUNT, OBJECT, PORTS, TEXT, listed, outcome, record
 from api.http.endpoint import Endpoint
 from api.http.http import Json

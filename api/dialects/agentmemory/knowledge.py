@@ -7,7 +7,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import (
+from api.dialects.agentmemory.condensing import crystallize, reflect
+from api.dialects.agentmemory.endpoints import (
     MAX_LIMIT,
     Arguments,
     answered_by,
@@ -20,7 +21,6 @@ from api.dialects.agentmemory.asking import (
     reply,
     success,
 )
-from api.dialects.agentmemory.condensing import crystallize, reflect
 from api.dialects.agentmemory.mcp.answers import answer
 from api.dialects.agentmemory.records import Record, View, iso
 from api.dialects.agentmemory.searching import timeline

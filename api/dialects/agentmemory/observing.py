@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import Arguments, chosen, command, door_of, endpoint, needed, reply
+from api.dialects.agentmemory.endpoints import Arguments, chosen, command, door_of, endpoint, needed, reply
 from api.dialects.agentmemory.mcp.answers import answer
 from api.dialects.agentmemory.shapes import ANYTHING, TEXT, fields, record
 from api.dialects.fitting import Fitted, fitted

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import (
+from api.dialects.agentmemory.endpoints import (
     Arguments,
     chosen,
     door_of,

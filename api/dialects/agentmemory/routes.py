@@ -10,17 +10,17 @@ from api.dialects.agentmemory import (
     actions,
     antigravity,
     auditing,
+    claude_code,
     commits,
     condensing,
     contexts,
     exporting,
-    files,
     health,
-    importing,
     knowledge,
     lessons,
     maintenance,
     memories,
+    notes,
     observing,
     pages,
     relations,
@@ -46,7 +46,7 @@ _DESCRIBED: list[Endpoint] = [
     *memories.ENDPOINTS,
     *exporting.ENDPOINTS,
     *auditing.ENDPOINTS,
-    *importing.ENDPOINTS,
+    *claude_code.ENDPOINTS,
     *condensing.ENDPOINTS,
     *tools.ENDPOINTS,
     *pages.ENDPOINTS,
@@ -60,7 +60,7 @@ _DESCRIBED: list[Endpoint] = [
     *transfer.ENDPOINTS,
     *antigravity.ENDPOINTS,
     *auditing.COMMIT_ENDPOINTS,
-    *files.ENDPOINTS,
+    *notes.ENDPOINTS,
 ]
 
 
@@ -78,4 +78,4 @@ ABOUT = About(
     _headers,
     below="/agentmemory",
 )
-ENDPOINTS = documented(ABOUT, [*_DESCRIBED, *files.descriptions(_DESCRIBED)])
+ENDPOINTS = documented(ABOUT, [*_DESCRIBED, *pages.descriptions(_DESCRIBED)])

@@ -10,7 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import (
+from api.dialects.agentmemory.contexts import context_for
+from api.dialects.agentmemory.endpoints import (
     Arguments,
     chosen,
     door_of,
@@ -21,7 +22,6 @@ from api.dialects.agentmemory.asking import (
     settings,
     success,
 )
-from api.dialects.agentmemory.contexts import context_for
 from api.dialects.agentmemory.mcp.answers import answer
 from api.dialects.agentmemory.observing import AGENT_CHARS, CWD_CHARS
 from api.dialects.agentmemory.shapes import DEGRADED, NUMBER, SESSION, TEXT, fields, listed, outcome, record

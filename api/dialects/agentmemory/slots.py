@@ -5,7 +5,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import (
+from api.dialects.agentmemory.condensing import reflect
+from api.dialects.agentmemory.endpoints import (
     Arguments,
     answered_by,
     chosen,
@@ -16,7 +17,6 @@ from api.dialects.agentmemory.asking import (
     needed,
     reply,
 )
-from api.dialects.agentmemory.condensing import reflect
 from api.dialects.agentmemory.mcp.answers import succeeded
 from api.dialects.agentmemory.records import Record, View, iso, without_empty
 from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, NUMBER, SLOT, TEXT, fields, listed, otherwise, outcome

@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory.actions import create_action, frontier, update_action
 from api.dialects.agentmemory.antigravity import sync, sync_all
-from api.dialects.agentmemory.asking import SOURCE, read_body
 from api.dialects.agentmemory.condensing import consolidate, crystallize, reflect
+from api.dialects.agentmemory.endpoints import SOURCE, read_body
 from api.dialects.agentmemory.exporting import export
 from api.dialects.agentmemory.knowledge import profile
 from api.dialects.agentmemory.lessons import list_lessons, save_lesson, search_lessons

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import door_of, failure, object_in, success
+from api.dialects.agentmemory.endpoints import door_of, failure, object_in, success
 from api.dialects.agentmemory.importer import END, NOT_TAKEN, SESSION, SYSTEM, Export
 from api.dialects.agentmemory.shapes import (
     COUNT,

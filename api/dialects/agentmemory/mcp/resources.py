@@ -7,7 +7,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import needed
+from api.dialects.agentmemory.endpoints import needed
 from api.dialects.agentmemory.knowledge import profile_record
 from api.dialects.agentmemory.sessions import session_records
 from ingest.errors import NotFound

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import Arguments, chosen, door_of, endpoint, failure, settings, success
+from api.dialects.agentmemory.endpoints import Arguments, chosen, door_of, endpoint, failure, settings, success
 from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, FAILED, NUMBER, TEXT, TEXTS, fields, otherwise, outcome
 from api.importing import claude_code
 from api.importing.mapping import events_of

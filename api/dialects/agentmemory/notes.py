@@ -1,4 +1,4 @@
-"""Small texts by name: notes of a project's second brain, and what this door says of itself.
+"""Notes: small Markdown files by name, a project's second brain.
 
 A note is kept as a slot of a project of its own, so it is scrubbed, backed up, replayed and forgotten like everything
 else. Its label is made of its name, and its description is the name.
@@ -10,15 +10,14 @@ from hashlib import blake2b
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import Arguments, door_of, endpoint, success
+from api.dialects.agentmemory.endpoints import Arguments, door_of, endpoint, success
 from api.dialects.agentmemory.shapes import NOTE, TEXT, fields, listed, outcome
-from api.http.endpoint import Endpoint
 from ingest.commands.requests import SetSlot
 from ingest.errors import NotFound, Overloaded
-from ingest.roles import ANY, READ, READ_WRITE
+from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from projections.documents.slots import Slot
 from projections.queries.views import view
@@ -29,7 +28,6 @@ MAX_CHARS = 20_000
 """Of a note, as of any slot."""
 _NAME = re.compile(r"[\w][\w .()-]{0,119}\.md")
 _LABEL = "note_"
-MARKDOWN = "text/markdown"
 
 
 async def list_notes(request: Request, arguments: Arguments) -> Response:
@@ -63,31 +61,6 @@ async def write_note(request: Request, arguments: Arguments) -> Response:
     return success(file=name)
 
 
-def descriptions(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
-    """The pages on which the door describes itself, and these endpoints."""
-    listed = "\n".join(f"- `{one.method} {one.path}`: {one.summary}" for one in endpoints)
-
-    async def agent(request: Request) -> Response:
-        return PlainTextResponse(_AGENT.format(listed=listed), media_type=MARKDOWN)
-
-    async def auth(request: Request) -> Response:
-        return PlainTextResponse(_AUTH, media_type=MARKDOWN)
-
-    return [
-        Endpoint(
-            "GET",
-            "/agent.md",
-            ANY,
-            agent,
-            "What this API offers to an agent, as Markdown.",
-            "S",
-            answer=TEXT,
-            media=MARKDOWN,
-        ),
-        Endpoint("GET", "/auth.md", ANY, auth, "How to authenticate, as Markdown.", "S", answer=TEXT, media=MARKDOWN),
-    ]
-
-
 def _notes(found: Sequence[Slot]) -> list[dict[str, Any]]:
     slots = [view(one) for one in found if one.project == PROJECT and one.label.startswith(_LABEL)]
     notes = [
@@ -107,24 +80,6 @@ def _checked(name: str) -> str:
         raise BadArgument("file must be a name without a folder that ends in .md", "file")
     return name
 
-
-_AGENT = """# mnemolog, as an agentmemory server
-
-Shared memory for coding agents: what was observed in sessions, memories kept on purpose, lessons, slots, actions.
-Bodies are JSON; a fault is `{{"error": "..."}}`. Start with `POST /agentmemory/session/start`, send what happens to
-`POST /agentmemory/observe`, ask `POST /agentmemory/search`, keep what should last with `POST /agentmemory/remember`.
-
-## Endpoints
-
-{listed}
-"""
-_AUTH = """# Authentication
-
-A server with a secret asks for `Authorization: Bearer <secret>` with every request but `GET /agentmemory/livez`; the
-WebSocket takes it as `?token=<secret>`. Without it the answer is 401 `{"error": "unauthorized"}`. A server without a
-secret takes requests from this machine only, unless it was told to listen elsewhere, and none from pages of other
-origins.
-"""
 
 ENDPOINTS = [
     endpoint(
