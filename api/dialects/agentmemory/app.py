@@ -1,4 +1,4 @@
-"""The application of the agentmemory door: below /agentmemory, and the few paths beside it."""
+"""The application of the agentmemory API: below /agentmemory, and the few paths beside it."""
 
 import re
 

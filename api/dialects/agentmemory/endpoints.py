@@ -1,4 +1,4 @@
-"""What a request to the agentmemory door says, read leniently; and the answers that every endpoint gives.
+"""Endpoints of the agentmemory API: requests are read leniently, by the schema that describes them.
 
 A body is JSON whatever its content type, an empty one is `{}`; unknown keys and nulls are passed over. A request that
 cannot be read is 400 `{"error": text}`, a function that could not do it 200 `{"success": false, "error": text}`.
@@ -35,7 +35,7 @@ Arguments: TypeAlias = Mapping[str, Any]
 MAX_LIMIT = 100
 """Results of one search."""
 SOURCE = "agentmemory"
-"""The door, as events name it."""
+"""What events written through this API name as their source."""
 
 STEP_BYTES = 1 << 20
 

@@ -46,7 +46,7 @@ async def observe(request: Request, arguments: Arguments) -> Response:
         image=fits.image,
         modality=fits.modality,
     )
-    seen = replace(seen, project=home.project)  # a session of another door may be at home in the nameless project
+    seen = replace(seen, project=home.project)  # a session of another API may be at home in the nameless project
     events: list[WriteCommand] = [seen]
     if new and (cwd := chosen(arguments, "cwd")):
         events.append(_started(session, home, cwd[:CWD_CHARS], moment))

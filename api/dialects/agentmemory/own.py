@@ -1,4 +1,4 @@
-"""What the door keeps in the process beside the services: all of it bounded, none of it the truth."""
+"""State that the agentmemory API keeps in the process beside the services: bounded, and lost at a restart."""
 
 from typing import NamedTuple
 
@@ -16,5 +16,5 @@ class Own(NamedTuple):
 
     @classmethod
     def of(cls, settings: Settings) -> "Own":
-        """What a door begins with."""
+        """The state of a server that starts."""
         return cls(settings, Followups(), Meter())

@@ -55,7 +55,7 @@ async def icon(request: Request) -> Response:
 
 
 def descriptions(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
-    """The pages on which the door describes itself, and these endpoints."""
+    """The pages on which the API describes itself, and these endpoints."""
     listed = "\n".join(f"- `{one.method} {one.path}`: {one.summary}" for one in endpoints)
 
     async def agent(request: Request) -> Response:

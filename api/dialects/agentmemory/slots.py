@@ -120,7 +120,7 @@ async def delete_slot(door: Door, arguments: Arguments) -> Answer:
 async def _write(door: Door, arguments: Arguments, *, overwrite: bool = True, **fields: Any) -> None:
     label = needed(arguments, "label")
     if "scope" not in fields:
-        held = await _current(door, arguments)  # raises NotFound: only creating makes a new one
+        held = await _current(door, arguments)  # raises NotFound: only create_slot makes a new one
         fields |= {"scope": held["scope"], "project": held.get("project", "")}
     else:
         fields["project"] = chosen(arguments, "project") or ""
