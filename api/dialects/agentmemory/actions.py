@@ -89,7 +89,10 @@ async def patch_action(request: Request, arguments: Arguments) -> Response:
 
 async def post_update(request: Request, arguments: Arguments) -> Response:
     """Change the action that the body names."""
-    return await _or_not_found(update_action(door_of(request), arguments))
+    try:
+        return reply(await update_action(door_of(request), arguments))
+    except NotFound:
+        return failure("action not found")
 
 
 async def get_action(request: Request, arguments: Arguments) -> Response:
@@ -151,14 +154,6 @@ def _edge(given: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(kind, str) or not isinstance(target, str) or not target.strip():
         raise BadArgument("an edge has a type and a targetActionId", "edges")
     return {"type": kind, "target": target}
-
-
-async def _or_not_found(writing: Any) -> Response:
-    try:
-        answer: Answer = await writing
-    except NotFound:
-        return failure("action not found")
-    return reply(answer)
 
 
 async def create_action(door: Door, arguments: Arguments) -> Answer:
