@@ -6,7 +6,7 @@ from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 
-from api.dialects.agentmemory.mcp.transcripts import MAX_BYTES, TRANSCRIPT, brain, conversation
+from api.dialects.agentmemory.transcripts import MAX_BYTES, TRANSCRIPT, brain, conversation
 from api.importing import antigravity, claude_code, commands
 from api.importing.files import lines
 from api.importing.mapping import Mapped, Row

@@ -1,151 +1,142 @@
 """Actions: work items that agents share, how they depend on each other, and what can be worked on now."""
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import (
+from api.dialects.agentmemory.endpoints import (
+    MAX_LIMIT,
+    Arguments,
+    answered_by,
+    chosen,
+    command,
+    count,
+    door_of,
+    endpoint,
+    failure,
+    needed,
+    reply,
+    success,
+    written_document,
+)
+from api.dialects.agentmemory.mcp.answers import succeeded
+from api.dialects.agentmemory.records import Record, View, iso, without_empty
+from api.dialects.agentmemory.shapes import (
+    ACTION,
+    COUNT,
+    EDGE,
     NAMES,
     NUMBER,
+    READY,
     TEXT,
-    Properties,
-    asked,
-    asked_in_query,
-    door,
-    failed,
+    fields,
+    listed,
     otherwise,
-    reply,
-    succeeded,
+    outcome,
 )
-from api.dialects.agentmemory.mcp import actions as tools
-from api.dialects.agentmemory.mcp.asking import chosen, count, needed
-from api.dialects.agentmemory.shapes import ACTION, COUNT, EDGE, READY, fields, listed, outcome
-from api.http.endpoint import Endpoint
+from ingest.commands.requests import WriteAction
 from ingest.errors import NotFound
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, Door
 from projections.documents.access import Reader
 from projections.documents.actions import Action
-from projections.documents.frontier import same_status
+from projections.documents.frontier import Ready, WorkItem, effective_status, same_status
 from projections.queries.views import view
 
 MAX_ACTIONS = 1_000
 PROJECTS = 100
 """Whose finished actions are listed where no project is named: those that something is remembered of."""
-
 FIELDS: dict[str, Any] = {
     **dict.fromkeys(("title", "description", "status", "sessionId", "agentId", "result", "assignedTo"), TEXT),
     "priority": NUMBER,
     "tags": NAMES,
 }
-CREATE: dict[str, Any] = {
-    **FIELDS,
-    "priority": otherwise(NUMBER, 0),
-    "status": otherwise(TEXT, "pending"),
-    **dict.fromkeys(("project", "parentId", "createdBy"), TEXT),
-    "requires": NAMES,
-    "edges": {"type": "array", "items": {"type": "object"}},
-}
 ENDS = ("sourceActionId", "targetActionId", "type")
 RELATE: dict[str, Any] = dict.fromkeys((*ENDS, "agentId"), TEXT)
-LIST_ACTIONS_FIELDS: Properties = {
-    **dict.fromkeys(("status", "project", "parentId"), TEXT),
-    "limit": otherwise(NUMBER, 100),
-}
-UPDATE_FIELDS: Properties = {**FIELDS, "actionId": TEXT}
-GET_ACTION_FIELDS: Properties = {"actionId": TEXT}
-FRONTIER_FIELDS: Properties = {"project": TEXT, "agentId": TEXT, "limit": otherwise(NUMBER, 20)}
-NEXT_ACTION_FIELDS: Properties = {"project": TEXT, "agentId": TEXT}
 
 
-async def list_actions(request: Request) -> Response:
+async def list_actions(request: Request, arguments: Arguments) -> Response:
     """Actions, the newest first."""
-    said, through = asked_in_query(request, LIST_ACTIONS_FIELDS), door(request)
-    await through.caught_up()
-    reader, project = through.reader(), chosen(said, "project")
-    everybodys = (await through.queries.browse.open_work(reader, None)).everybodys
-    known = [dialect.action(one, everybodys) for one in await _listed(through, reader, project)]
+    door = door_of(request)
+    await door.caught_up()
+    reader, project = door.reader(), chosen(arguments, "project")
+    everybodys = (await door.queries.browse.open_work(reader, None)).everybodys
+    known = [action_record(one, everybodys) for one in await _listed(door, reader, project)]
     found = [
         one
         for one in known
-        if (said["status"] is None or same_status(one["status"], said["status"]))
-        and (said["parentId"] is None or one.get("parentId") == said["parentId"])
+        if (arguments["status"] is None or same_status(one["status"], arguments["status"]))
+        and (arguments["parentId"] is None or one.get("parentId") == arguments["parentId"])
     ]
     found.sort(key=lambda one: one["createdAt"], reverse=True)
-    return succeeded(actions=found[: count(said, "limit", MAX_ACTIONS)], total=len(found))
+    return success(actions=found[: count(arguments, "limit", MAX_ACTIONS)], total=len(found))
 
 
-async def create(request: Request) -> Response:
+async def post_action(request: Request, arguments: Arguments) -> Response:
     """A new action, with what it depends on."""
-    said = await asked(request, CREATE, ("title",))
-    edges = [_edge(one) for one in cast("list[dict[str, Any]]", said["edges"] or [])]
-    who = {"agentId": said["agentId"] or said["createdBy"], "edges": edges}
-    return reply(await tools.create(door(request), {**said, **who}), 201)
+    edges = [_edge(one) for one in cast("list[dict[str, Any]]", arguments["edges"] or [])]
+    who = {"agentId": arguments["agentId"] or arguments["createdBy"], "edges": edges}
+    return reply(await create_action(door_of(request), {**arguments, **who}), 201)
 
 
-async def patch(request: Request) -> Response:
+async def patch_action(request: Request, arguments: Arguments) -> Response:
     """Change an action; 404 for an unknown one."""
-    said = await asked(request, FIELDS)
-    return reply(await tools.update(door(request), {**said, "actionId": request.path_params["id"]}))
+    return reply(await update_action(door_of(request), {**arguments, "actionId": request.path_params["id"]}))
 
 
-async def update(request: Request) -> Response:
+async def post_update(request: Request, arguments: Arguments) -> Response:
     """Change the action that the body names."""
-    said = await asked(request, UPDATE_FIELDS, ("actionId",))
-    return await _or_not_found(tools.update(door(request), said))
+    try:
+        return reply(await update_action(door_of(request), arguments))
+    except NotFound:
+        return failure("action not found")
 
 
-async def get_action(request: Request) -> Response:
+async def get_action(request: Request, arguments: Arguments) -> Response:
     """One action, and how it depends on others."""
-    said, through = asked_in_query(request, GET_ACTION_FIELDS, ("actionId",)), door(request)
-    await through.caught_up()
-    reader = through.reader()
-    found = await through.queries.browse.documents([said["actionId"]], reader)
+    door = door_of(request)
+    await door.caught_up()
+    reader = door.reader()
+    found = await door.queries.browse.documents([arguments["actionId"]], reader)
     if not found or not isinstance(found[0].document, Action):
         raise NotFound("action not found")
     known = view(found[0].document)
-    everybodys = (await through.queries.browse.open_work(reader, None)).everybodys
-    return succeeded(action=dialect.action(known, everybodys), edges=dialect.edges(known))
+    everybodys = (await door.queries.browse.open_work(reader, None)).everybodys
+    return success(action=action_record(known, everybodys), edges=edge_records(known))
 
 
-async def relate(request: Request) -> Response:
+async def post_edge(request: Request, arguments: Arguments) -> Response:
     """Make an action depend on another one."""
-    said = await asked(request, RELATE, ENDS)
-    edge = _edge(said)
-    arguments = {**dict.fromkeys(FIELDS), "agentId": said["agentId"], "actionId": needed(said, "sourceActionId")}
+    edge = _edge(arguments)
+    agent, source = arguments["agentId"], needed(arguments, "sourceActionId")
+    changes = {**dict.fromkeys(FIELDS), "agentId": agent, "actionId": source, "edges": [edge]}
     try:
-        answer = await tools.update(door(request), {**arguments, "edges": [edge]})
+        answer = await update_action(door_of(request), changes)
     except NotFound:
-        return failed("action not found")
+        return failure("action not found")
     edges: list[dict[str, Any]] = answer.data["edges"] if isinstance(answer.data, dict) else []
     wanted = (edge["type"], edge["target"])
-    return succeeded(edge=next((one for one in edges if (one["type"], one["targetActionId"]) == wanted), None))
+    return success(edge=next((one for one in edges if (one["type"], one["targetActionId"]) == wanted), None))
 
 
-async def frontier(request: Request) -> Response:
-    """What can be worked on now, best first."""
-    return reply(await tools.ready(door(request), asked_in_query(request, FRONTIER_FIELDS)))
-
-
-async def next_action(request: Request) -> Response:
+async def next_action(request: Request, arguments: Arguments) -> Response:
     """The one action to work on next."""
-    said = {**asked_in_query(request, NEXT_ACTION_FIELDS), "limit": 1}
-    answer = (await tools.ready(door(request), said)).data
+    answer = (await frontier(door_of(request), {**arguments, "limit": 1})).data
     assert isinstance(answer, dict)
     best = next(iter(answer["frontier"]), None)
     if best is None:
-        return succeeded(suggestion=None, message="Nothing can be worked on now.", totalActions=answer["totalActions"])
-    told = {name: best[name] for name in ("title", "description", "priority", "score", "tags")}
+        return success(suggestion=None, message="Nothing can be worked on now.", totalActions=answer["totalActions"])
+    shown = {name: best[name] for name in ("title", "description", "priority", "score", "tags")}
     message = f"Work on {best['title']} next."
-    return succeeded(suggestion={"actionId": best["id"], **told}, message=message, totalActions=answer["totalActions"])
+    return success(suggestion={"actionId": best["id"], **shown}, message=message, totalActions=answer["totalActions"])
 
 
-async def _listed(through: Door, reader: Reader, project: str | None) -> list[dict[str, Any]]:
+async def _listed(door: Door, reader: Reader, project: str | None) -> list[dict[str, Any]]:
     """The actions of a project; without one all that are open, and those of the projects that are known."""
-    browse = through.queries.browse
+    browse = door.queries.browse
     if project is not None:
         return (await browse.actions(reader, project, None, MAX_ACTIONS)).items
     open_ones = (await browse.open_work(reader, None)).actions.values()
@@ -158,110 +149,154 @@ async def _listed(through: Door, reader: Reader, project: str | None) -> list[di
     return list(found.values())
 
 
-def _edge(given: dict[str, Any]) -> dict[str, Any]:
+def _edge(given: Mapping[str, Any]) -> dict[str, Any]:
     kind, target = given.get("type"), given.get("targetActionId") or given.get("target")
     if not isinstance(kind, str) or not isinstance(target, str) or not target.strip():
         raise BadArgument("an edge has a type and a targetActionId", "edges")
     return {"type": kind, "target": target}
 
 
-async def _or_not_found(writing: Any) -> Response:
-    try:
-        answer: Answer = await writing
-    except NotFound:
-        return failed("action not found")
-    return reply(answer)
+async def create_action(door: Door, arguments: Arguments) -> Answer:
+    """memory_action_create: a new work item, blocked while what it requires is open; `edges` say more of that."""
+    needed(arguments, "title")
+    fields = _command_fields(arguments, "project", "parentId", "requires")
+    return await _written(door, arguments, fields | {"edges": arguments.get("edges")})
+
+
+async def update_action(door: Door, arguments: Arguments) -> Answer:
+    """memory_action_update: what is given changes; `edges` are added."""
+    name = needed(arguments, "actionId")
+    fields = _command_fields(arguments, "result", "assignedTo") | {"edges": arguments.get("edges")}
+    return await _written(door, arguments, fields | {"action": name})
+
+
+async def frontier(door: Door, arguments: Arguments) -> Answer:
+    """memory_frontier: what can be worked on now, best first."""
+    agent = arguments["agentId"] or ""
+    await door.caught_up(agent)
+    reader = door.reader(agent)
+    project = chosen(arguments, "project")
+    limit = count(arguments, "limit", MAX_LIMIT)
+    actions, unblocked, items = await door.queries.browse.open_work(reader, project, agent)
+    records = [frontier_record(view(actions[one.item.id]), one, items) for one in unblocked[:limit]]
+    return succeeded(frontier=records, total=len(records), totalActions=len(actions), totalUnblocked=len(unblocked))
+
+
+async def _written(door: Door, arguments: Arguments, fields: dict[str, object]) -> Answer:
+    agent = arguments["agentId"] or ""
+    reader, caller = door.reader(agent), door.caller(agent)
+    stated = command(WriteAction, agent_id=agent, **fields)
+    accepted = await door.operations.work.write_action(stated, reader, caller)
+    door.wrote(caller.agent_id, accepted.position)
+    name = stated.action or accepted.id
+    known = await written_document(door, name, agent)
+    if known is None:
+        return succeeded(action={"id": name, "title": stated.title}, edges=[])
+    work = await door.queries.browse.open_work(reader, None)
+    return succeeded(action=action_record(known, work.everybodys), edges=edge_records(known))
+
+
+def _command_fields(arguments: Arguments, *others: str) -> dict[str, object]:
+    """The fields of the command that these arguments fill."""
+    names = {
+        "sessionId": "session_id",
+        "parentId": "parent",
+        "assignedTo": "assigned_to",
+    }
+    stated = ("title", "description", "priority", "status", "tags", "sessionId", *others)
+    return {names.get(name, name): arguments[name] for name in stated}
+
+
+def action_record(item: View, open_items: Mapping[str, WorkItem]) -> Record:
+    """An action, blocked as long as it waits for an open one."""
+    waiting = open_items.get(item["id"])
+    record: Record = {
+        "id": item["id"],
+        "title": item["title"],
+        "description": item["description"],
+        "status": item["status"] if waiting is None else effective_status(waiting, open_items),
+        "priority": item["priority"],
+        "tags": list(item["tags"]),
+        "createdAt": iso(item["created_at"]),
+        "updatedAt": iso(item["updated_at"]),
+        "createdBy": item["agent_id"],
+        "sourceObservationIds": [],
+        "sourceMemoryIds": [],
+    }
+    return record | without_empty(
+        {
+            "project": item["project"],
+            "parentId": item["parent"],
+            "sessionId": item["session_id"],
+            "assignedTo": item["assigned_to"],
+            "result": item["result"],
+            "crystallizedInto": item["crystallized_into"],
+        }
+    )
+
+
+def edge_records(item: View) -> list[Record]:
+    """How an action depends on others."""
+    return [
+        {
+            "type": edge.type,
+            "sourceActionId": item["id"],
+            "targetActionId": edge.target,
+            "createdAt": iso(item["created_at"]),
+        }
+        for edge in item["edges"]
+    ]
+
+
+def frontier_record(item: View, ready: Ready, open_items: Mapping[str, WorkItem]) -> Record:
+    """An action that can be worked on now."""
+    record = action_record(item, open_items)
+    return {**record, "action": record, "score": ready.score, "blockers": ready.blockers, "leased": ready.leased}
 
 
 _NO_TITLE = {400: "The title is missing, or a field cannot be read."}
 ENDPOINTS = [
-    Endpoint(
-        "GET",
-        "/agentmemory/actions",
-        READ,
-        list_actions,
-        "Actions, the newest first.",
-        "S",
-        query=fields(LIST_ACTIONS_FIELDS),
+    endpoint(
+        "GET", "/agentmemory/actions", READ, list_actions, "Actions, the newest first.", "S",
+        query=fields({**dict.fromkeys(("status", "project", "parentId"), TEXT), "limit": otherwise(NUMBER, 100)}),
         answer=outcome({"actions": listed(ACTION), "total": COUNT}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/actions",
-        READ_WRITE,
-        create,
-        "Write down an action.",
-        "S",
-        201,
-        faults=_NO_TITLE,
-        body=fields(CREATE, ("title",)),
+    endpoint(
+        "POST", "/agentmemory/actions", READ_WRITE, post_action, "Write down an action.", "S", 201, faults=_NO_TITLE,
+        body=fields({**FIELDS, "priority": otherwise(NUMBER, 0), "status": otherwise(TEXT, "pending"),
+            **dict.fromkeys(("project", "parentId", "createdBy"), TEXT), "requires": NAMES,
+            "edges": {"type": "array", "items": {"type": "object"}}}, ("title",)),
         answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
     ),
-    Endpoint(
-        "GET",
-        "/agentmemory/actions/get",
-        READ,
-        get_action,
-        "One action.",
-        "S",
+    endpoint(
+        "GET", "/agentmemory/actions/get", READ, get_action, "One action.", "S",
         faults={400: "The id is missing.", 404: "There is no such action."},
-        query=fields(GET_ACTION_FIELDS, ("actionId",)),
+        query=fields({"actionId": TEXT}, ("actionId",)), answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
+    ),
+    endpoint(
+        "POST", "/agentmemory/actions/update", READ_WRITE, post_update, "Change the action that the body names.", "S",
+        faults={400: "The id is missing."}, body=fields({**FIELDS, "actionId": TEXT}, ("actionId",)),
         answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/actions/update",
-        READ_WRITE,
-        update,
-        "Change the action that the body names.",
-        "S",
-        faults={400: "The id is missing."},
-        body=fields(UPDATE_FIELDS, ("actionId",)),
-        answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
-    ),
-    Endpoint(
-        "POST",
-        "/agentmemory/actions/edges",
-        READ_WRITE,
-        relate,
-        "Make an action depend on another one.",
-        "S",
-        faults={400: "An end or the type is missing, or there is no such type."},
-        body=fields(RELATE, ENDS),
+    endpoint(
+        "POST", "/agentmemory/actions/edges", READ_WRITE, post_edge, "Make an action depend on another one.", "S",
+        faults={400: "An end or the type is missing, or there is no such type."}, body=fields(RELATE, ENDS),
         answer=outcome({"edge": {"anyOf": [EDGE, {"type": "null"}]}}),
     ),
-    Endpoint(
-        "PATCH",
-        "/agentmemory/actions/{id}",
-        READ_WRITE,
-        patch,
-        "Change an action.",
-        "S",
-        faults={400: "A field cannot be read.", 404: "There is no such action."},
-        body=fields(FIELDS),
-        optional=True,
+    endpoint(
+        "PATCH", "/agentmemory/actions/{id}", READ_WRITE, patch_action, "Change an action.", "S",
+        faults={400: "A field cannot be read.", 404: "There is no such action."}, body=fields(FIELDS), optional=True,
         answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
     ),
-    Endpoint(
-        "GET",
-        "/agentmemory/frontier",
-        READ,
-        frontier,
-        "What can be worked on now, best first.",
-        "S",
-        query=fields(FRONTIER_FIELDS),
-        answer=outcome(
-            {"frontier": listed(READY), **dict.fromkeys(("total", "totalActions", "totalUnblocked"), COUNT)}
-        ),
+    endpoint(
+        "GET", "/agentmemory/frontier", READ, answered_by(frontier), "What can be worked on now, best first.", "S",
+        query=fields({"project": TEXT, "agentId": TEXT, "limit": otherwise(NUMBER, 20)}),
+        answer=outcome({"frontier": listed(READY),
+            **dict.fromkeys(("total", "totalActions", "totalUnblocked"), COUNT)}),
     ),
-    Endpoint(
-        "GET",
-        "/agentmemory/next",
-        READ,
-        next_action,
-        "The one action to work on next.",
-        "S",
-        query=fields(NEXT_ACTION_FIELDS),
+    endpoint(
+        "GET", "/agentmemory/next", READ, next_action, "The one action to work on next.", "S",
+        query=fields({"project": TEXT, "agentId": TEXT}),
         answer=outcome({"suggestion": {"type": ["object", "null"]}, "message": TEXT, "totalActions": COUNT}),
     ),
-]
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The application of agentmemory: below /agentmemory, and the few paths beside it."""
+"""The application of the agentmemory API: below /agentmemory, and the few paths beside it."""
 
 import re
 
@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from api.access.gate import Gate
 from api.dialects.agentmemory import live
-from api.dialects.agentmemory.asking import failed
+from api.dialects.agentmemory.endpoints import failure
 from api.dialects.agentmemory.mcp.answers import argument
 from api.dialects.agentmemory.routes import ENDPOINTS
 from api.dialects.faults import handlers
@@ -27,7 +27,7 @@ def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The application; its state is given to it by the process."""
     return Starlette(
         routes=[*routes(ENDPOINTS), *live.routes()],
-        exception_handlers=handlers(said),
+        exception_handlers=handlers(fault_response),
         middleware=[
             Middleware(Measure, "agentmemory"),
             Middleware(
@@ -49,13 +49,13 @@ def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     )
 
 
-def said(status: int, message: str, error: Exception) -> Response:
+def fault_response(status: int, message: str, error: Exception) -> Response:
     """The answer to a fault; what a function refuses to do is its answer, and no fault of the transport."""
     match error:
         case AccessDenied():
             return Json({"error": f"forbidden: {message}"}, 403)
         case SessionFull() | Forbidden():
-            return failed(message)
+            return failure(message)
         case SlotFull(size=size, limit=limit):
             return Json({"error": message, "currentSize": size, "sizeLimit": limit}, status)
         case CommandRejected(field=field) if status == 422:

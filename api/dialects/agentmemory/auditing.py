@@ -7,9 +7,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import NUMBER, TEXT, Properties, asked_in_query, door, failed, otherwise, succeeded
-from api.dialects.agentmemory.shapes import AUDITED, fields, listed, outcome
-from api.http.endpoint import Endpoint
+from api.dialects.agentmemory.endpoints import Arguments, count, door_of, endpoint, failure, success
+from api.dialects.agentmemory.shapes import (
+    AUDITED,
+    NUMBER,
+    TEXT,
+    fields,
+    listed,
+    otherwise,
+    outcome,
+    record,
+)
 from ingest.errors import ReaderUnknown
 from ingest.roles import READ
 from mcp_gateway.lenient import BadArgument
@@ -47,29 +55,30 @@ WORDS: Mapping[str, str] = {
 }
 """What agentmemory calls our events."""
 _EVENTS: Mapping[str, str] = {word: event for event, word in WORDS.items()} | {"delete": "subject.forgotten"}
-AUDIT_FIELDS: Properties = {"operation": TEXT, "limit": otherwise(NUMBER, 50), "agentId": TEXT}
+MAX_COMMITS = 500
+SHA_CHARS, SHORT_CHARS = 40, 7
+NOBODY = "mnemolog"
 
 
-async def audit(request: Request) -> Response:
+async def audit(request: Request, arguments: Arguments) -> Response:
     """Who wrote or deleted what, the newest first."""
-    said = asked_in_query(request, AUDIT_FIELDS)
-    if said["limit"] < 1:
+    if arguments["limit"] < 1:
         raise BadArgument("limit must be at least 1", "limit")
-    through, limit = door(request), min(MAX_LIMIT, int(said["limit"]))
+    door, limit = door_of(request), min(MAX_LIMIT, int(arguments["limit"]))
     try:
-        found = await entries(through, said["operation"] or "", limit, said["agentId"] or "")
+        found = await entries(door, arguments["operation"] or "", limit, arguments["agentId"] or "")
     except ReaderUnknown as why:
-        return failed(str(why), entries=[])
-    return succeeded(entries=list(map(record, found)))
+        return failure(str(why), entries=[])
+    return success(entries=list(map(audit_record, found)))
 
 
-async def entries(through: Door, operation: str, limit: int, agent: str = "") -> list[AuditEntry]:
+async def entries(door: Door, operation: str, limit: int, agent: str = "") -> list[AuditEntry]:
     """Entries of the audit log, newest first; of one operation, in agentmemory's words or ours."""
     found: list[AuditEntry] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
-        page = await through.queries.audit.entries(
-            through.reader(agent), _EVENTS.get(operation, operation), cursor=cursor, limit=limit - len(found)
+        page = await door.queries.audit.entries(
+            door.reader(agent), _EVENTS.get(operation, operation), cursor=cursor, limit=limit - len(found)
         )
         found += page.entries
         cursor = page.next
@@ -78,9 +87,9 @@ async def entries(through: Door, operation: str, limit: int, agent: str = "") ->
     return found
 
 
-def record(entry: AuditEntry) -> dict[str, Any]:
+def audit_record(entry: AuditEntry) -> dict[str, Any]:
     """An entry as agentmemory has it."""
-    said = {
+    details = {
         "agentId": entry.agent_id,
         "project": entry.project,
         "sessionId": entry.session_id,
@@ -88,25 +97,49 @@ def record(entry: AuditEntry) -> dict[str, Any]:
         "source": entry.source,
         "erased": entry.erased,
     }
-    told: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "id": entry.id,
         "timestamp": dialect.iso(entry.at),
         "operation": WORDS.get(entry.operation, entry.operation),
         "functionId": entry.operation,
         "targetIds": entry.targets,
-        "details": {name: value for name, value in said.items() if value},
+        "details": {name: value for name, value in details.items() if value},
     }
-    return told | ({"userId": entry.user_id} if entry.user_id else {})
+    return shown | ({"userId": entry.user_id} if entry.user_id else {})
+
+
+async def commits_of_log(request: Request, arguments: Arguments) -> Response:
+    """The audit log, told as commits; the newest first."""
+    found = await entries(door_of(request), "", count(arguments, "limit", MAX_COMMITS))
+    return success(commits=list(map(_commit, found)))
+
+
+def _commit(entry: AuditEntry) -> dict[str, Any]:
+    name = "".join(mark for mark in entry.id if mark.isalnum()).lower()
+    agent = entry.agent_id or NOBODY
+    what = WORDS.get(entry.operation, entry.operation)
+    return {
+        "sha": name[-SHA_CHARS:].rjust(SHA_CHARS, "0"),
+        "shortSha": name[-SHORT_CHARS:],
+        "agent": agent,
+        "email": f"{agent}@{NOBODY}.invalid",
+        "date": dialect.iso(entry.at),
+        "message": " ".join([what, *entry.targets[:3]]),
+    }
 
 
 ENDPOINTS = [
-    Endpoint(
-        "GET",
-        "/agentmemory/audit",
-        READ,
-        audit,
-        "Who wrote or deleted what, the newest first.",
-        query=fields(AUDIT_FIELDS),
+    endpoint(
+        "GET", "/agentmemory/audit", READ, audit, "Who wrote or deleted what, the newest first.",
+        query=fields({"operation": TEXT, "limit": otherwise(NUMBER, 50), "agentId": TEXT}),
         answer=outcome({"entries": listed(AUDITED)}),
-    )
-]
+    ),
+]  # fmt: skip
+COMMIT_ENDPOINTS = [
+    endpoint(
+        "GET", "/agentmemory/dolt/commits", READ, commits_of_log, "The audit log, told as commits.", "S",
+        query=fields({"limit": otherwise(NUMBER, 50)}),
+        answer=outcome({"commits": listed(record(dict.fromkeys(("sha", "shortSha", "agent", "email", "date",
+            "message"), TEXT)))}),
+    ),
+]  # fmt: skip

@@ -6,12 +6,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import NAMES, NUMBER, TEXT, Properties, asked, asked_in_query, door, otherwise
-from api.dialects.agentmemory.mcp.asking import chosen, command, needed
-from api.dialects.agentmemory.mcp.sessions import told
-from api.dialects.agentmemory.shapes import COMMIT, SESSION, fields, listed, record
+from api.dialects.agentmemory.endpoints import Arguments, chosen, command, door_of, endpoint, needed
+from api.dialects.agentmemory.sessions import session_records
+from api.dialects.agentmemory.shapes import COMMIT, NAMES, NUMBER, SESSION, TEXT, fields, listed, otherwise, record
 from api.dialects.homes import home_of
-from api.http.endpoint import Endpoint
 from api.http.http import Json
 from ingest.commands.requests import LinkCommit
 from ingest.platform.clock import system_clock
@@ -27,74 +25,63 @@ PAGE = 500
 MAX_SEEN = 10_000
 """Commits that one request looks at, the newest linked first."""
 
-STATED = {
-    **dict.fromkeys(("sha", "sessionId", "branch", "repo", "message", "author", "authoredAt", "project"), TEXT),
-    "files": NAMES,
-    "agentId": TEXT,
-}
-LIST = {"branch": TEXT, "repo": TEXT, "limit": otherwise(NUMBER, 100), "agentId": TEXT}
-BY_COMMIT_FIELDS: Properties = {"sha": TEXT, "agentId": TEXT}
 
-
-async def link(request: Request) -> Response:
+async def link(request: Request, arguments: Arguments) -> Response:
     """Link a commit to the session it was made in."""
-    said = await asked(request, STATED, ("sha",))
-    sha, session, through = needed(said, "sha").strip(), chosen(said, "sessionId") or "", door(request)
+    sha, session, door = needed(arguments, "sha").strip(), chosen(arguments, "sessionId") or "", door_of(request)
     home = await home_of(request, session) if session else None
-    files: list[str] = said["files"] or []
+    files: list[str] = arguments["files"] or []
     linked = command(
         LinkCommit,
         commit=sha,
         session_id=session,
-        project=home.project if home else said["project"],
-        agent_id=chosen(said, "agentId") or (home.agent if home else None),
-        message=said["message"],
-        branch=_cut(said, "branch"),
-        repo=_cut(said, "repo"),
-        author=_cut(said, "author"),
-        authored_at=(said["authoredAt"] or "")[:TIME_CHARS],
+        project=home.project if home else arguments["project"],
+        agent_id=chosen(arguments, "agentId") or (home.agent if home else None),
+        message=arguments["message"],
+        branch=_cut(arguments, "branch"),
+        repo=_cut(arguments, "repo"),
+        author=_cut(arguments, "author"),
+        authored_at=(arguments["authoredAt"] or "")[:TIME_CHARS],
         files=[one[:NAME_CHARS] for one in files[:MAX_FILES]],
     )
-    accepted = await through.write(linked)
-    await through.caught_up(linked.agent_id)
-    found = await through.queries.browse.documents([accepted.id], through.operator())
+    accepted = await door.write(linked)
+    await door.caught_up(linked.agent_id)
+    found = await door.queries.browse.documents([accepted.id], door.operator())
     known = view(found[0].document) if found else _as_said(linked)
     return Json({"commit": dialect.commit(known)})
 
 
-async def by_commit(request: Request) -> Response:
+async def by_commit(request: Request, arguments: Arguments) -> Response:
     """A commit, and the sessions it was made in."""
-    said = asked_in_query(request, BY_COMMIT_FIELDS, ("sha",))
-    sha, agent, through = needed(said, "sha").strip(), said["agentId"] or "", door(request)
-    await through.caught_up(agent)
-    reader = through.reader(agent)
-    found = await _commits(through, reader, {"commit": sha}, 1)
+    sha, agent, door = needed(arguments, "sha").strip(), arguments["agentId"] or "", door_of(request)
+    await door.caught_up(agent)
+    reader = door.reader(agent)
+    found = await _commits(door, reader, {"commit": sha}, 1)
     if not found:
         return Json({"error": f"no session is known for commit {sha}"}, 404)
-    named = [await through.queries.browse.sessions_named(reader, name) for name in found[0]["session_ids"]]
+    named = [await door.queries.browse.sessions_named(reader, name) for name in found[0]["session_ids"]]
     known = [view(one.document) for located in named for one in located]
-    return Json({"commit": dialect.commit(found[0]), "sessions": await told(through, reader, known)})
+    return Json({"commit": dialect.commit(found[0]), "sessions": await session_records(door, reader, known)})
 
 
-async def commits(request: Request) -> Response:
+async def commits(request: Request, arguments: Arguments) -> Response:
     """Commits, the newest linked first."""
-    said = asked_in_query(request, LIST)
-    limit = int(said["limit"])
+    limit = int(arguments["limit"])
     if limit < 1:
         raise BadArgument("limit must be at least 1", "limit")
-    through, agent = door(request), said["agentId"] or ""
-    await through.caught_up(agent)
-    wanted = {name: said[name] for name in ("branch", "repo") if said[name]}
-    found = await _commits(through, through.reader(agent), wanted, min(limit, MAX_LIMIT))
+    door, agent = door_of(request), arguments["agentId"] or ""
+    await door.caught_up(agent)
+    wanted = {name: arguments[name] for name in ("branch", "repo") if arguments[name]}
+    found = await _commits(door, door.reader(agent), wanted, min(limit, MAX_LIMIT))
     return Json({"commits": list(map(dialect.commit, found))})
 
 
-async def _commits(through: Door, reader: Reader, wanted: dict[str, str], limit: int) -> list[dict[str, Any]]:
+async def _commits(door: Door, reader: Reader, wanted: dict[str, str], limit: int) -> list[dict[str, Any]]:
     """The newest commits in which these fields are as wanted."""
     found: list[dict[str, Any]] = []
     cursor, seen = None, 0
     while len(found) < limit and seen < MAX_SEEN:
-        page = await through.queries.browse.commits(reader, None, cursor, PAGE)
+        page = await door.queries.browse.commits(reader, None, cursor, PAGE)
         found += [one for one in page.items if all(one[name] == value for name, value in wanted.items())]
         cursor, seen = page.next, seen + PAGE
         if cursor is None:
@@ -102,8 +89,8 @@ async def _commits(through: Door, reader: Reader, wanted: dict[str, str], limit:
     return found[:limit]
 
 
-def _cut(said: dict[str, Any], name: str) -> str:
-    return (said[name] or "")[:NAME_CHARS]
+def _cut(arguments: Arguments, name: str) -> str:
+    return (arguments[name] or "")[:NAME_CHARS]
 
 
 def _as_said(linked: LinkCommit) -> dict[str, Any]:
@@ -122,32 +109,20 @@ def _as_said(linked: LinkCommit) -> dict[str, Any]:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "POST",
-        "/agentmemory/session/commit",
-        READ_WRITE,
-        link,
-        "Link a commit to the session it was made in.",
-        body=fields(STATED, ("sha",)),
+    endpoint(
+        "POST", "/agentmemory/session/commit", READ_WRITE, link, "Link a commit to the session it was made in.",
+        body=fields({**dict.fromkeys(("sha", "sessionId", "branch", "repo", "message", "author", "authoredAt",
+            "project"), TEXT), "files": NAMES, "agentId": TEXT}, ("sha",)),
         answer=record({"commit": COMMIT}),
     ),
-    Endpoint(
-        "GET",
-        "/agentmemory/session/by-commit",
-        READ,
-        by_commit,
-        "A commit, and the sessions it was made in.",
-        faults={404: "no session is known for it"},
-        query=fields(BY_COMMIT_FIELDS, ("sha",)),
+    endpoint(
+        "GET", "/agentmemory/session/by-commit", READ, by_commit, "A commit, and the sessions it was made in.",
+        faults={404: "no session is known for it"}, query=fields({"sha": TEXT, "agentId": TEXT}, ("sha",)),
         answer=record({"commit": COMMIT, "sessions": listed(SESSION)}),
     ),
-    Endpoint(
-        "GET",
-        "/agentmemory/commits",
-        READ,
-        commits,
-        "Commits, the newest linked first.",
-        query=fields(LIST),
+    endpoint(
+        "GET", "/agentmemory/commits", READ, commits, "Commits, the newest linked first.",
+        query=fields({"branch": TEXT, "repo": TEXT, "limit": otherwise(NUMBER, 100), "agentId": TEXT}),
         answer=record({"commits": listed(COMMIT)}),
     ),
-]
+]  # fmt: skip

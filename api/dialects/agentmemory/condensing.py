@@ -1,4 +1,4 @@
-"""Making few documents of many: summaries, crystals, consolidated memories."""
+"""Making few documents of many: summaries, crystals, consolidated memories, insights."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -8,38 +8,45 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import (
-    BOOLEAN,
-    NUMBER,
-    TEXT,
-    asked,
-    door,
-    failed,
-    otherwise,
-    reply,
-    succeeded,
+from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.endpoints import (
+    Arguments,
+    answered_by,
+    chosen,
+    count,
+    door_of,
+    endpoint,
+    failure,
+    needed,
+    one_session,
+    session_of,
+    success,
 )
-from api.dialects.agentmemory.mcp.asking import chosen, needed
-from api.dialects.agentmemory.mcp.condense import consolidate as consolidate_tool
-from api.dialects.agentmemory.mcp.condense import summarised
+from api.dialects.agentmemory.mcp.answers import failed, succeeded
 from api.dialects.agentmemory.shapes import (
+    BOOLEAN,
     CONSOLIDATED,
     CONSOLIDATED_BY_TIER,
     COUNT,
+    NUMBER,
     SUMMARY,
+    TEXT,
     TEXTS,
     fields,
+    otherwise,
     outcome,
     record,
 )
 from api.dialects.homes import home_of
-from api.http.endpoint import Endpoint
 from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
 from ingest.roles import READ_WRITE
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.lenient import BadArgument
+from mcp_gateway.tools.tool import Answer, Door
 from projections.documents.access import Reader
 from projections.documents.frontier import is_finished
+from projections.documents.sessions import Session
+from projections.operations.condensing.consolidation import PARTS, Part
 
 MAX_DAYS = 36_500.0
 MAX_ACTIONS = 5_000
@@ -47,74 +54,72 @@ MAX_CHAIN = 200
 MAX_GROUPS = 50
 """Crystals of one call."""
 PAGE = 500
-
-SUMMARIZE = {"sessionId": TEXT}
-AUTO = {"olderThanDays": otherwise(NUMBER, 7), "project": TEXT, "dryRun": otherwise(BOOLEAN, False)}
 PIPELINE = {
     "tier": TEXT,
     "force": BOOLEAN,
     "project": TEXT,
     "minObservations": otherwise(NUMBER, 10),
 }
+MAX_PROJECTS = 50
+"""Consolidated by one call that names none."""
+TIERS: dict[str, tuple[Part, ...]] = {
+    "all": PARTS,
+    "semantic": ("facts",),
+    "procedural": ("procedures",),
+    "reflect": (),
+    "decay": (),
+}
+"""What each tier consolidates; `all` and `reflect` look for insights, too."""
 
 
-async def summarize(request: Request) -> Response:
+async def summarize(request: Request, arguments: Arguments) -> Response:
     """Summarise a session now."""
-    said = await asked(request, SUMMARIZE, ("sessionId",))
-    session, through = needed(said, "sessionId"), door(request)
-    home, reader = await home_of(request, session), through.reader()
+    session, door = needed(arguments, "sessionId"), door_of(request)
+    home, reader = await home_of(request, session), door.reader()
     if home is None:
-        return failed("session_not_found")
+        return failure("session_not_found")
     try:
-        known = await through.operations.current.session(session, home.project, reader)
+        known = await door.operations.current.session(session, home.project, reader)
     except NotFound:
-        return failed("session_not_found")
+        return failure("session_not_found")
     try:
-        return succeeded(summary=await summarised(through, known))
+        return success(summary=await summarised(door, known))
     except NotFound:
-        return failed("no_observations")
+        return failure("no_observations")
 
 
-async def crystallize(request: Request) -> Response:
+async def crystallize_finished(request: Request, arguments: Arguments) -> Response:
     """Make crystals of work that was finished a while ago, one for each chain of actions."""
-    said = await asked(request, AUTO)
-    through = door(request)
-    await through.caught_up()
-    reader, caller = through.reader(), through.caller()
-    before = system_clock() - timedelta(days=max(0.0, min(MAX_DAYS, said["olderThanDays"])))
+    door = door_of(request)
+    await door.caught_up()
+    reader, caller = door.reader(), door.caller()
+    before = system_clock() - timedelta(days=max(0.0, min(MAX_DAYS, arguments["olderThanDays"])))
     groups: dict[tuple[str, str], list[str]] = {}
-    async for one in _actions(through, reader, chosen(said, "project")):
+    async for one in _actions(door, reader, chosen(arguments, "project")):
         if is_finished(one["status"]) and not one["crystallized_into"] and one["updated_at"] <= before:
             groups.setdefault((one["project"], one["parent"]), []).append(one["id"])
     made: list[str] = []
-    for names in [] if said["dryRun"] else list(groups.values())[:MAX_GROUPS]:
-        crystal = await through.operations.condensing.crystallize(names[:MAX_CHAIN], reader, caller)
-        through.wrote(caller.agent_id, crystal.position)
+    for names in [] if arguments["dryRun"] else list(groups.values())[:MAX_GROUPS]:
+        crystal = await door.operations.condensing.crystallize(names[:MAX_CHAIN], reader, caller)
+        door.wrote(caller.agent_id, crystal.position)
         made.append(crystal.id)
-    return succeeded(groupCount=len(groups), crystalIds=made)
+    return success(groupCount=len(groups), crystalIds=made)
 
 
-async def consolidate(request: Request) -> Response:
-    """Memories about what observations have in common."""
-    said = await asked(request, PIPELINE)
-    return reply(await consolidate_tool(door(request), said))
-
-
-async def pipeline(request: Request) -> Response:
+async def pipeline(request: Request, arguments: Arguments) -> Response:
     """All of the consolidation, or one tier of it."""
-    said = await asked(request, PIPELINE)
-    made = await consolidate_tool(door(request), said)
-    told = {name: value for name, value in msgspec.to_builtins(made.data).items() if name != "success"}
-    return succeeded(results=told)
+    made = await consolidate(door_of(request), arguments)
+    results = {name: value for name, value in msgspec.to_builtins(made.data).items() if name != "success"}
+    return success(results=results)
 
 
-async def _actions(through: Door, reader: Reader, project: str | None) -> AsyncIterator[dict[str, Any]]:
+async def _actions(door: Door, reader: Reader, project: str | None) -> AsyncIterator[dict[str, Any]]:
     """The newest actions of a project, or of every one."""
     seen = 0
-    for place in [project] if project else sorted({"", *await through.queries.browse.projects(reader)}):
+    for place in [project] if project else sorted({"", *await door.queries.browse.projects(reader)}):
         cursor: str | None = None
         while seen < MAX_ACTIONS:
-            page = await through.queries.browse.actions(reader, place, cursor, PAGE)
+            page = await door.queries.browse.actions(reader, place, cursor, PAGE)
             for one in page.items:
                 yield one
             seen, cursor = seen + PAGE, page.next
@@ -122,44 +127,149 @@ async def _actions(through: Door, reader: Reader, project: str | None) -> AsyncI
                 break
 
 
+async def consolidate(door: Door, arguments: Arguments) -> Answer:
+    """memory_consolidate: for a project, or for each; all of it, or one tier.
+
+    Lessons fade by themselves, so the tier `decay` does nothing, and says so.
+    """
+    tier = (chosen(arguments, "tier") or "all").strip().lower()
+    if tier not in TIERS:
+        raise BadArgument(f"tier is one of {', '.join(TIERS)}", "tier")
+    reader, caller = door.reader(), door.caller()
+    await door.caught_up()
+    named = chosen(arguments, "project")
+    projects = [named] if named else (await door.queries.browse.projects(reader))[:MAX_PROJECTS]
+    fewest = count(arguments, "minObservations", 1_000)
+    totals = {"memories": 0, "observations": 0, "facts": 0, "summaries": 0, "procedures": 0}
+    for project in projects if TIERS[tier] else ():
+        made = await door.operations.condensing.consolidate(
+            reader, project, caller, fewest_observations=fewest, parts=TIERS[tier]
+        )
+        door.wrote(caller.agent_id, made.position)
+        for name in totals:
+            totals[name] += getattr(made, name)
+    insights = 0
+    reflecting = tier in ("all", "reflect")
+    if reflecting:
+        for project in projects:
+            found = await door.operations.condensing.reflect(reader, project, caller)
+            door.wrote(caller.agent_id, found.position)
+            insights += found.insights
+    few = totals["observations"] < fewest
+    if tier == "all" and few and not insights and not (totals["facts"] or totals["procedures"]):
+        return succeeded(consolidated=0, totalObservations=totals["observations"], reason="insufficient_observations")
+    return succeeded(
+        consolidated=totals["memories"],
+        totalObservations=totals["observations"],
+        semantic={"newFacts": totals["facts"], "totalSummaries": totals["summaries"]},
+        procedural={"newProcedures": totals["procedures"], "patternsAnalyzed": totals["procedures"]},
+        **({"reflect": {"newInsights": insights}} if reflecting else {}),
+        **({"reason": "lessons_fade_by_themselves"} if tier == "decay" else {}),
+    )
+
+
+async def reflect(door: Door, arguments: Arguments) -> Answer:
+    """memory_reflect: slots from a session; without a session, insights from a project."""
+    if chosen(arguments, "sessionId") is None:
+        return await _insights(door, arguments)
+    try:
+        session = session_of(await one_session(door, arguments))
+    except NotFound:
+        return succeeded(applied=0, observationsReviewed=0, reason="no_observations")
+    return succeeded(**await reflected(door, session, count(arguments, "maxObservations", 200)))
+
+
+async def reflected(door: Door, session: Session, newest: int) -> dict[str, Any]:
+    """What reflecting on a session changed in the slots of its project: of no other, whose agents would see it, too."""
+    caller = door.caller()
+    made = await door.operations.condensing.reflect_slots(session, caller, newest, reader=door.reader())
+    door.wrote(caller.agent_id, made.position)
+    reason = {} if made.observations else {"reason": "no_observations"}
+    return {"applied": made.slots_changed, "observationsReviewed": made.observations, **reason}
+
+
+async def crystallize(door: Door, arguments: Arguments) -> Answer:
+    """memory_crystallize: a session's summary; of finished actions, a memory and lessons."""
+    if names := arguments["actionIds"]:
+        caller = door.caller()
+        project, session_id = chosen(arguments, "project") or "", chosen(arguments, "sessionId") or ""
+        made = await door.operations.condensing.crystallize(
+            names, door.reader(), caller, project=project, session_id=session_id
+        )
+        door.wrote(caller.agent_id, made.position)
+        crystal = {
+            "id": made.id,
+            "narrative": made.narrative,
+            "keyOutcomes": made.key_outcomes,
+            "filesAffected": made.files_affected,
+            "lessons": made.lessons,
+            "sourceActionIds": made.source_action_ids,
+            "createdAt": dialect.iso(made.created_at),
+        }
+        crystal |= {name: text for name, text in (("project", project), ("sessionId", session_id)) if text}
+        return succeeded(crystal=crystal)
+    try:
+        session = session_of(await one_session(door, arguments))
+    except NotFound:
+        return failed("session_not_found")
+    try:
+        return succeeded(summary=await summarised(door, session))
+    except NotFound:
+        return failed("no_observations")
+
+
+async def summarised(door: Door, session: Session) -> dict[str, Any]:
+    """A session's new summary; raises NotFound without observations."""
+    caller = door.caller()
+    made = await door.operations.condensing.summarise(session, caller, door.reader())
+    door.wrote(caller.agent_id, made.position)
+    return {
+        "sessionId": session.session_id,
+        "project": session.project,
+        "createdAt": dialect.iso(system_clock()),
+        "title": made.digest.title,
+        "narrative": made.digest.narrative,
+        "keyDecisions": made.digest.decisions,
+        "filesModified": made.digest.files,
+        "concepts": made.digest.concepts,
+        "observationCount": made.digest.observation_count,
+    }
+
+
+async def _insights(door: Door, arguments: Arguments) -> Answer:
+    clusters = max(1, min(20, int(arguments["maxClusters"] or 10)))
+    caller = door.caller()
+    project = chosen(arguments, "project") or ""
+    found = await door.operations.condensing.reflect(door.reader(), project, caller, clusters)
+    door.wrote(caller.agent_id, found.position)
+    return succeeded(
+        newInsights=found.insights,
+        reinforced=found.reinforced,
+        clustersProcessed=found.insights + found.reinforced,
+        clustersSkipped=0,
+        usedFallback=True,
+    )
+
+
 ENDPOINTS = [
-    Endpoint(
-        "POST",
-        "/agentmemory/summarize",
-        READ_WRITE,
-        summarize,
-        "Summarise a session now.",
-        body=fields(SUMMARIZE, ("sessionId",)),
-        answer=outcome({"summary": SUMMARY}),
+    endpoint(
+        "POST", "/agentmemory/summarize", READ_WRITE, summarize, "Summarise a session now.",
+        body=fields({"sessionId": TEXT}, ("sessionId",)), answer=outcome({"summary": SUMMARY}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/crystals/auto",
-        READ_WRITE,
-        crystallize,
+    endpoint(
+        "POST", "/agentmemory/crystals/auto", READ_WRITE, crystallize_finished,
         "Make crystals of work that was finished a while ago.",
-        body=fields(AUTO),
-        optional=True,
-        answer=outcome({"groupCount": COUNT, "crystalIds": TEXTS}),
+        body=fields({"olderThanDays": otherwise(NUMBER, 7), "project": TEXT, "dryRun": otherwise(BOOLEAN, False)}),
+        optional=True, answer=outcome({"groupCount": COUNT, "crystalIds": TEXTS}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/consolidate-pipeline",
-        READ_WRITE,
-        pipeline,
-        "All of the consolidation, or one tier of it.",
-        body=fields(PIPELINE),
-        optional=True,
+    endpoint(
+        "POST", "/agentmemory/consolidate-pipeline", READ_WRITE, pipeline,
+        "All of the consolidation, or one tier of it.", body=fields(PIPELINE), optional=True,
         answer=outcome({"results": record(CONSOLIDATED, CONSOLIDATED_BY_TIER)}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/consolidate",
-        READ_WRITE,
-        consolidate,
-        "Memories about what observations have in common.",
-        body=fields(PIPELINE),
-        optional=True,
+    endpoint(
+        "POST", "/agentmemory/consolidate", READ_WRITE, answered_by(consolidate),
+        "Memories about what observations have in common.", body=fields(PIPELINE), optional=True,
         answer=outcome(CONSOLIDATED, CONSOLIDATED_BY_TIER),
     ),
-]
+]  # fmt: skip

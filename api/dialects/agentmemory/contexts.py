@@ -5,10 +5,9 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import NAMES, NUMBER, TEXT, asked, door, settings, succeeded
-from api.dialects.agentmemory.mcp.asking import chosen, needed
+from api.dialects.agentmemory.endpoints import Arguments, chosen, door_of, endpoint, needed, settings, success
 from api.dialects.agentmemory.records import UNKNOWN_PROJECT
-from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, DEGRADED, fields, outcome, record
+from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, DEGRADED, NAMES, NUMBER, TEXT, fields, outcome, record
 from api.http.endpoint import Endpoint
 from api.http.http import Json
 from ingest.errors import ProjectionBehind
@@ -24,11 +23,8 @@ TAG, OUR_TAG = "agentmemory-context", "mnemolog-context"
 LONGER_TOKENS = estimated_tokens(2 * (len(TAG) - len(OUR_TAG)) * " ")
 """What a context grows by when its tag is the one that agentmemory's clients know."""
 
-CONTEXT = {"sessionId": TEXT, "project": TEXT, "budget": NUMBER, "agentId": TEXT}
-ENRICH = {"sessionId": TEXT, "files": NAMES, "terms": NAMES, "toolName": TEXT, "project": TEXT, "agentId": TEXT}
 
-
-class Told(NamedTuple):
+class RenderedContext(NamedTuple):
     """A context, of how many blocks it is, and its tokens; an empty one when there is nothing to say."""
 
     context: str = ""
@@ -36,80 +32,67 @@ class Told(NamedTuple):
     tokens: int = 0
 
 
-async def told(through: Door, reader: Reader, session: str, project: str, budget: int) -> Told:
+async def context_for(door: Door, reader: Reader, session: str, project: str, budget: int) -> RenderedContext:
     """The context of a project for a session, within a budget of tokens; raises ProjectionBehind without an index."""
     room = max(1, min(MAX_TOKENS, budget) - LONGER_TOKENS)
     wanted = ContextRequest(project=project, session_id=session, token_budget=room)
-    compiled = await through.queries.context(wanted, reader)
+    compiled = await door.queries.context(wanted, reader)
     if not compiled.context:
-        return Told()
+        return RenderedContext()
     inner = compiled.context.removeprefix(f"<{OUR_TAG}").removesuffix(f"</{OUR_TAG}>")
     text = f"<{TAG}{inner}</{TAG}>"
-    return Told(text, len(compiled.blocks), estimated_tokens(text))
+    return RenderedContext(text, len(compiled.blocks), estimated_tokens(text))
 
 
-async def context(request: Request) -> Response:
+async def context(request: Request, arguments: Arguments) -> Response:
     """The context of a project within a budget."""
-    said = await asked(request, CONTEXT, ("sessionId", "project"))
-    session, project = needed(said, "sessionId"), chosen(said, "project") or UNKNOWN_PROJECT
-    budget = settings(request).token_budget if said["budget"] is None else int(said["budget"])
+    session, project = needed(arguments, "sessionId"), chosen(arguments, "project") or UNKNOWN_PROJECT
+    budget = settings(request).token_budget if arguments["budget"] is None else int(arguments["budget"])
     if budget < 1:
         raise BadArgument("budget must be at least 1", "budget")
-    agent = chosen(said, "agentId") or request.query_params.get("agentId", "")
-    through = door(request)
-    await through.caught_up(agent)
+    agent = chosen(arguments, "agentId") or request.query_params.get("agentId", "")
+    door = door_of(request)
+    await door.caught_up(agent)
     try:
-        known = await told(through, through.reader(agent), session, project, budget)
-    except ProjectionBehind as behind:
-        return Json({**Told()._asdict(), "degraded": [str(behind)]})
+        known = await context_for(door, door.reader(agent), session, project, budget)
+    except ProjectionBehind as error:
+        return Json({**RenderedContext()._asdict(), "degraded": [str(error)]})
     return Json(known._asdict())
 
 
-async def enrich(request: Request) -> Response:
+async def enrich(request: Request, arguments: Arguments) -> Response:
     """What is known of files that are about to be touched."""
-    said = await asked(request, ENRICH, ("sessionId", "files"))
-    session = needed(said, "sessionId")
-    if not said["files"]:
+    session = needed(arguments, "sessionId")
+    if not arguments["files"]:
         raise BadArgument("files must name at least one file", "files")
-    through, agent = door(request), chosen(said, "agentId") or ""
-    await through.caught_up(agent)
-    known = await through.queries.around.enrich(
-        through.reader(agent), session, said["files"], said["terms"] or [], said["toolName"] or "",
-        chosen(said, "project"),
+    door, agent = door_of(request), chosen(arguments, "agentId") or ""
+    await door.caught_up(agent)
+    known = await door.queries.around.enrich(
+        door.reader(agent), session, arguments["files"], arguments["terms"] or [], arguments["toolName"] or "",
+        chosen(arguments, "project"),
     )  # fmt: skip
     return Json({"context": known.context, "truncated": known.truncated})
 
 
 async def bridge(request: Request) -> Response:
     """Hooks ask for this before they ask for a context; nothing has to be synchronised here."""
-    return succeeded(skipped=True, reason="memories are kept here and not in files")
+    return success(skipped=True, reason="memories are kept here and not in files")
 
 
 ENDPOINTS = [
-    Endpoint(
-        "POST",
-        "/agentmemory/context",
-        READ,
-        context,
-        "The context of a project within a budget of tokens.",
-        body=fields(CONTEXT, ("sessionId", "project")),
+    endpoint(
+        "POST", "/agentmemory/context", READ, context, "The context of a project within a budget of tokens.",
+        body=fields({"sessionId": TEXT, "project": TEXT, "budget": NUMBER, "agentId": TEXT}, ("sessionId", "project")),
         answer=record({"context": TEXT, "blocks": COUNT, "tokens": COUNT}, DEGRADED),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/enrich",
-        READ,
-        enrich,
-        "What is known of files that are about to be touched.",
-        body=fields(ENRICH, ("sessionId", "files")),
+    endpoint(
+        "POST", "/agentmemory/enrich", READ, enrich, "What is known of files that are about to be touched.",
+        body=fields({"sessionId": TEXT, "files": NAMES, "terms": NAMES, "toolName": TEXT, "project": TEXT,
+            "agentId": TEXT}, ("sessionId", "files")),
         answer=record({"context": TEXT, "truncated": BOOLEAN}),
     ),
     Endpoint(
-        "POST",
-        "/agentmemory/claude-bridge/sync",
-        ANY,
-        bridge,
-        "Nothing to do: answers that all is well.",
+        "POST", "/agentmemory/claude-bridge/sync", ANY, bridge, "Nothing to do: answers that all is well.",
         answer=outcome({"skipped": BOOLEAN, "reason": TEXT}),
     ),
-]
+]  # fmt: skip

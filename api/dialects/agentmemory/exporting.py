@@ -1,54 +1,181 @@
-"""Everything there is, as one JSON object."""
+"""Everything a reader may see, as one JSON object, in agentmemory's format.
+
+An answer ends before clients give up waiting: where not all sessions fit, `pagination` says how far it came, and
+`offset` goes on from there.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import NUMBER, Properties, asked_in_query, door, failed, otherwise, reply
-from api.dialects.agentmemory.mcp.export import export as export_tool
-from api.dialects.agentmemory.shapes import FAILED, MEMORY, OBJECT, SESSION, SUMMARY, TEXT, fields, listed, record
-from api.http.endpoint import Endpoint
+from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.actions import action_record, edge_records
+from api.dialects.agentmemory.endpoints import Arguments, door_of, endpoint, failure, reply
+from api.dialects.agentmemory.lessons import lesson_record
+from api.dialects.agentmemory.mcp.answers import answer
+from api.dialects.agentmemory.relations import relation_record
+from api.dialects.agentmemory.sessions import AT_ONCE, session_records
+from api.dialects.agentmemory.shapes import (
+    FAILED,
+    MEMORY,
+    NUMBER,
+    OBJECT,
+    SESSION,
+    SUMMARY,
+    TEXT,
+    fields,
+    listed,
+    otherwise,
+    record,
+)
+from api.dialects.agentmemory.slots import slot_record
 from ingest.errors import ProjectionBehind, ReaderUnknown
+from ingest.platform.clock import system_clock
 from ingest.roles import ADMIN
 from mcp_gateway.lenient import BadArgument
+from mcp_gateway.tools.catalog import server_version
+from mcp_gateway.tools.tool import Answer, Door
+from projections.documents.access import Reader
+from projections.queries import Browse
+from projections.queries.browse import PageView
+from projections.queries.views import view
 
-EXPORT_FIELDS: Properties = {"maxSessions": NUMBER, "offset": otherwise(NUMBER, 0)}
+DEADLINE_S = 10.0
+"""For sessions with their observations; clients wait 15 s for all of it."""
+LAST_S = 13.0
+"""For the rest."""
+PAGE = 500
+MAX_SESSIONS = 10_000
+MAX_PAGE_SESSIONS = 1_000
+MAX_PER_SESSION = 5_000
+MAX_OBSERVATIONS = 20_000
+MAX_MEMORIES = 50_000
+Record = dict[str, Any]
+Turn = Callable[[str | None], Awaitable[PageView]]
 
 
-async def export(request: Request) -> Response:
+async def get_export(request: Request, arguments: Arguments) -> Response:
     """The export; `maxSessions` and `offset` page the sessions."""
-    said = asked_in_query(request, EXPORT_FIELDS)
-    if said["maxSessions"] is not None and said["maxSessions"] < 1:
+    if arguments["maxSessions"] is not None and arguments["maxSessions"] < 1:
         raise BadArgument("maxSessions must be at least 1", "maxSessions")
-    if said["offset"] < 0:
+    if arguments["offset"] < 0:
         raise BadArgument("offset must be at least 0", "offset")
     try:
-        return reply(await export_tool(door(request), said))
+        return reply(await export(door_of(request), arguments))
     except (ProjectionBehind, ReaderUnknown) as why:  # an empty export would be taken for all there is
-        return failed(f"nothing can be exported: {why}")
+        return failure(f"nothing can be exported: {why}")
+
+
+async def export(door: Door, arguments: Arguments) -> Answer:
+    """The export; sessions are paged by `maxSessions` and `offset`, the rest is always there."""
+    await door.caught_up()
+    reader, browse, started = door.reader(), door.queries.browse, time.monotonic()
+    known = [one async for one in _all(lambda cursor: browse.sessions(reader, None, cursor, PAGE), MAX_SESSIONS)]
+    offset = max(0, int(arguments["offset"]))
+    stated: Any = arguments["maxSessions"]
+    most = MAX_SESSIONS if stated is None else max(1, min(MAX_PAGE_SESSIONS, int(stated)))
+    wanted = known[offset : offset + most]
+    observations: dict[str, list[Record]] = {}
+    done = 0
+    while done < len(wanted) and time.monotonic() - started < DEADLINE_S and _count(observations) < MAX_OBSERVATIONS:
+        some = wanted[done : done + AT_ONCE]
+        for session, seen in zip(
+            some, await asyncio.gather(*(_observations(browse, reader, one) for one in some)), strict=True
+        ):
+            if seen:
+                observations.setdefault(session["id"], []).extend(seen)
+        done += len(some)
+    record: Record = {
+        "version": server_version() or "0.0.0",
+        "exportedAt": dialect.iso(system_clock()),
+        "sessions": [],
+        "observations": observations,
+        "memories": [],
+        "summaries": [],
+    }
+    projects = {"", *(one["project"] for one in known), *await browse.projects(reader)}
+    cut = False
+    for project in sorted(projects):
+        if cut := time.monotonic() - started > LAST_S or len(record["memories"]) >= MAX_MEMORIES:
+            break
+        for name, records in (await _of_project(browse, reader, project)).items():
+            record.setdefault(name, []).extend(records)
+    summaries = {(one["project"], one["session_id"]): one for one in record["summaries"]}
+    record["sessions"] = await session_records(door, reader, wanted[:done], summaries)
+    record["summaries"] = list(map(dialect.summary, record["summaries"]))
+    record |= {"truncated": True} if cut else {}
+    if stated is not None or done < len(wanted):
+        more = offset + done < len(known)
+        record["pagination"] = {"offset": offset, "limit": done if stated is None else most} | {
+            "total": len(known),
+            "hasMore": more,
+        }
+    return answer(record)
+
+
+async def _observations(browse: Browse, reader: Reader, session: Record) -> list[Record]:
+    def page(cursor: str | None) -> Awaitable[PageView]:
+        return browse.session_observations(reader, session["id"], session["project"], cursor, PAGE)
+
+    return [dialect.observation(one) async for one in _all(page, MAX_PER_SESSION)]
+
+
+async def _of_project(browse: Browse, reader: Reader, project: str) -> dict[str, list[Record]]:
+    """What a project has beside sessions, by the name of its list; optional lists only if there is anything.
+
+    Summaries as readers get them: sessions are told with them.
+    """
+
+    def turns(listing: Callable[..., Awaitable[PageView]]) -> AsyncIterator[Record]:
+        return _all(lambda cursor: listing(reader, project, cursor, PAGE), MAX_MEMORIES)
+
+    actions = [one async for one in turns(browse.actions)]
+    optional: dict[str, list[Record]] = {
+        # As of when each was last said, which an import goes by: what is left today follows from it.
+        "lessons": [lesson_record(one, one["confidence"]) async for one in turns(browse.lessons)],
+        "slots": [
+            slot_record(view(one))
+            for one in await browse.slots(reader, project)
+            if one.created_ms and one.project == project
+        ],
+        "actions": [action_record(one, {}) for one in actions],
+        "actionEdges": [edge for one in actions for edge in edge_records(one)],
+        "relations": [relation_record(one) async for one in turns(browse.relations)],
+    }
+    return {
+        "memories": [dialect.memory(one) async for one in turns(browse.memories)],
+        "summaries": [one async for one in turns(browse.summaries)],
+        **{name: records for name, records in optional.items() if records},
+    }
+
+
+async def _all(turn: Turn, most: int) -> AsyncIterator[Record]:
+    """The items of all pages, at most so many."""
+    cursor: str | None = None
+    count = 0
+    while count < most:
+        page = await turn(cursor)
+        for one in page.items[: most - count]:
+            yield one
+        count += len(page.items)
+        cursor = page.next
+        if cursor is None:
+            return
+
+
+def _count(observations: dict[str, list[Record]]) -> int:
+    return sum(map(len, observations.values()))
 
 
 ENDPOINTS = [
-    Endpoint(
-        "GET",
-        "/agentmemory/export",
-        ADMIN,
-        export,
-        "Everything there is, as one JSON object.",
-        query=fields(EXPORT_FIELDS),
-        answer={
-            "anyOf": [
-                record(
-                    {
-                        "version": TEXT,
-                        "exportedAt": TEXT,
-                        "sessions": listed(SESSION),
-                        "memories": listed(MEMORY),
-                        "observations": OBJECT,
-                        "summaries": listed(SUMMARY),
-                    }
-                ),
-                FAILED,
-            ]
-        },
-    )
-]
+    endpoint(
+        "GET", "/agentmemory/export", ADMIN, get_export, "Everything there is, as one JSON object.",
+        query=fields({"maxSessions": NUMBER, "offset": otherwise(NUMBER, 0)}),
+        answer={"anyOf": [record({"version": TEXT, "exportedAt": TEXT, "sessions": listed(SESSION),
+            "memories": listed(MEMORY), "observations": OBJECT, "summaries": listed(SUMMARY)}), FAILED]},
+    ),
+]  # fmt: skip

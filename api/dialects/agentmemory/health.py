@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import door, settings, succeeded
+from api.dialects.agentmemory.endpoints import door_of, settings, success
 from api.dialects.agentmemory.shapes import COUNT, OBJECT, PORTS, TEXT, listed, outcome, record
 from api.http.endpoint import Endpoint
 from api.http.http import Json
@@ -167,11 +167,11 @@ async def flags(request: Request) -> Response:
 
 async def graph_stats(request: Request) -> Response:
     """How many nodes and edges the graph has."""
-    through = door(request)
-    await through.caught_up()
-    totals = await through.queries.graph.stats(through.reader(), None)
+    door = door_of(request)
+    await door.caught_up()
+    totals = await door.queries.graph.stats(door.reader(), None)
     nodes, edges = sum(totals.nodes.values()), sum(totals.edges.values())
-    return succeeded(
+    return success(
         totalNodes=nodes,
         totalEdges=edges,
         nodesByType=totals.nodes,
@@ -224,44 +224,20 @@ HEALTH = record(
 )
 ENDPOINTS = [
     Endpoint(
-        "GET",
-        "/agentmemory/livez",
-        ANY,
-        livez,
-        "That the process answers; asked without a secret.",
-        open=True,
+        "GET", "/agentmemory/livez", ANY, livez, "That the process answers; asked without a secret.", open=True,
         answer=record({"status": TEXT, "service": TEXT, **PORTS}),
     ),
     Endpoint(
-        "GET",
-        "/agentmemory/health",
-        ANY,
-        health,
-        "How the server is.",
-        faults={503: "the log does not answer, or nobody projects"},
-        answer=HEALTH,
-        answers={503: HEALTH},
+        "GET", "/agentmemory/health", ANY, health, "How the server is.",
+        faults={503: "the log does not answer, or nobody projects"}, answer=HEALTH, answers={503: HEALTH},
     ),
     Endpoint(
-        "GET",
-        "/agentmemory/config/flags",
-        ANY,
-        flags,
-        "What is switched on.",
+        "GET", "/agentmemory/config/flags", ANY, flags, "What is switched on.",
         answer=record({"version": TEXT, "provider": TEXT, "embeddingProvider": TEXT, "flags": listed(OBJECT)}),
     ),
     Endpoint(
-        "GET",
-        "/agentmemory/graph/stats",
-        READ,
-        graph_stats,
-        "How many nodes and edges the graph has.",
-        answer=outcome(
-            {
-                **dict.fromkeys(("totalNodes", "totalEdges", "nodes", "edges"), COUNT),
-                "nodesByType": OBJECT,
-                "edgesByType": OBJECT,
-            }
-        ),
+        "GET", "/agentmemory/graph/stats", READ, graph_stats, "How many nodes and edges the graph has.",
+        answer=outcome({**dict.fromkeys(("totalNodes", "totalEdges", "nodes", "edges"), COUNT), "nodesByType": OBJECT,
+            "edgesByType": OBJECT}),
     ),
-]
+]  # fmt: skip

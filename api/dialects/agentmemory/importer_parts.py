@@ -1,9 +1,10 @@
-"""agentmemory's lessons and slots, and what an observation was before and after it was compressed. Pure."""
+"""Parts of the importer: the order of rows, sessions that no list has, lessons, slots, observations. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from api.dialects.agent_memory.importer import lesson_id
+from api.dialects.agentmemory import records as dialect
 from api.importing import lessons
 from api.importing.mapping import (
     Mapped,
@@ -49,7 +50,7 @@ def lesson(row: Row, tenant: str) -> Mapped:
             lost.append("createdAt: no history from then on leads to the confidence")
     if not past.leads_to(confidence):
         lost.append("confidence: no history with as many confirmations leads to it")
-    said = RecordLesson(
+    recorded = RecordLesson(
         project=project,
         content=content,
         context=text(record, "context"),
@@ -59,7 +60,7 @@ def lesson(row: Row, tenant: str) -> Mapped:
         occurred_at=created,
     )
     key, name = f"{LESSON}\0{row.name}", lesson_id(tenant, project, content)
-    steps = [Step(said, key, began)]
+    steps = [Step(recorded, key, began)]
     for place, at in enumerate(past.confirmed):
         steps.append(Step(ReinforceLesson(project=project, lesson=name), f"{key}\0confirmed {place}", at))
     return Mapped(steps, lost)
@@ -75,7 +76,7 @@ def slot(record: Record) -> Mapped:
     project = "" if scope == "global" else text(record, "project")
     content: Any = record.get("content")
     pinned: Any = record.get("pinned")
-    said = SetSlot(
+    command = SetSlot(
         project=project,
         label=needed(record, "label"),
         content=content if isinstance(content, str) else "",
@@ -85,10 +86,10 @@ def slot(record: Record) -> Mapped:
         pinned=pinned if isinstance(pinned, bool) else None,
         read_only=True if record.get("readOnly") is True else None,
     )
-    key = f"{SLOT}\0{said.scope}\0{project}\0{said.label}"
-    steps = [Step(said, f"{key}\0{created.isoformat()}", created)]
+    key = f"{SLOT}\0{command.scope}\0{project}\0{command.label}"
+    steps = [Step(command, f"{key}\0{created.isoformat()}", created)]
     if updated > created:
-        steps.append(Step(said, f"{key}\0{updated.isoformat()}", updated))
+        steps.append(Step(command, f"{key}\0{updated.isoformat()}", updated))
     return Mapped(steps)
 
 
@@ -97,7 +98,7 @@ def compressed(
 ) -> ObservationCompressed | None:
     """How an observation was compressed there, when our rules make something else of it."""
     ours = compress(kind, content, dict(data))
-    said = ObservationCompressed(
+    stated = ObservationCompressed(
         observation="",
         title=text(record, "title"),
         narrative=text(record, "narrative"),
@@ -109,11 +110,11 @@ def compressed(
         prompt_version="",
     )
     by_rule = number(record, "confidence", CONFIDENCE) <= CONFIDENCE
-    if not said.title or (by_rule and (said.title, said.narrative) == (ours.title, ours.narrative)):
+    if not stated.title or (by_rule and (stated.title, stated.narrative) == (ours.title, ours.narrative)):
         return None
-    if by_rule and data and not (said.facts or said.concepts):
+    if by_rule and data and not (stated.facts or stated.concepts):
         return None  # its own rules' work, from what ours work from
-    return said
+    return stated
 
 
 def raw_of(record: Record) -> Record:
@@ -126,3 +127,70 @@ def raw_of(record: Record) -> Record:
     if isinstance(raw, str) and raw:
         found.setdefault("content", raw)
     return found
+
+
+def versions(memories: Iterator[Row]) -> Iterator[Row]:
+    """Memories, the oldest first, and each after the one it follows."""
+    rows = sorted(memories, key=lambda row: (text(row.value, "createdAt"), number(row.value, "version", 1), row.name))
+    places = {row.name: place for place, row in enumerate(rows)}
+    entered, done = set[int](), set[int]()
+    for place in range(len(rows)):
+        waiting = [place]
+        while waiting:
+            one = waiting[-1]
+            entered.add(one)
+            before = [places[name] for name in follows(rows[one].value) if name in places]
+            if one not in done and (first := [other for other in before if other not in entered]):
+                waiting.extend(first)
+                continue
+            if waiting.pop() not in done:
+                done.add(one)
+                yield rows[one]
+
+
+def parent_of(memory: Mapping[str, Any]) -> str:
+    """The memory that one is the next version of; empty for none."""
+    if parent := text(dict(memory), "parentId"):
+        return parent
+    found = listed(memory, "supersedes")
+    return found[0] if len(found) == 1 and isinstance(found[0], str) else ""
+
+
+def follows(memory: Mapping[str, Any]) -> list[str]:
+    """The memories in whose place one is."""
+    parent = parent_of(memory)
+    return [parent] if parent else [one for one in listed(memory, "supersedes") if isinstance(one, str)]
+
+
+def unlisted(name: str, rows: list[Any]) -> Record:
+    """A session that an export only has observations of: it began with the first and ended with the last."""
+    times = sorted(filter(None, (text(cast(Record, one), "timestamp") for one in rows if isinstance(one, dict))))
+    span = {"startedAt": times[0], "endedAt": times[-1]} if times else {}
+    return {"id": name, "project": dialect.UNKNOWN_PROJECT, **span}
+
+
+def project_of(session: Record) -> str:
+    """The project of a session."""
+    return text(session, "project") or dialect.UNKNOWN_PROJECT
+
+
+def row_of(kind: str, value: object, place: str, **more: str) -> Row:
+    """A row; what is no object is an empty one, and so is refused with a reason."""
+    record: Record = dict(cast(Record, value)) if isinstance(value, dict) else {}
+    return Row(kind, text(record, "id", "label", "sessionId") or f"number {place}", {**record, **more})
+
+
+def rows_of(kind: str, export: Mapping[str, Any], field: str) -> Iterator[Row]:
+    """The rows of a list."""
+    return (row_of(kind, one, f"{place}") for place, one in enumerate(listed(export, field)))
+
+
+def listed(export: Mapping[str, Any], field: str) -> list[Any]:
+    """What a list has; nothing when there is none."""
+    found: Any = export.get(field)
+    return cast("list[Any]", found) if isinstance(found, list) else []
+
+
+def records(export: Mapping[str, Any], field: str) -> list[Record]:
+    """The objects in a list."""
+    return [cast(Record, one) for one in listed(export, field) if isinstance(one, dict)]

@@ -1,54 +1,62 @@
 """What is made of what was seen: the graph, facts, procedures, crystals, insights, profiles; and timelines."""
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory import knowledge_records as dialect
-from api.dialects.agentmemory.asking import (
-    BOOLEAN,
-    NAMES,
-    NUMBER,
-    TEXT,
-    Properties,
-    asked,
-    asked_in_query,
-    door,
-    otherwise,
+from api.dialects.agentmemory.condensing import crystallize, reflect
+from api.dialects.agentmemory.endpoints import (
+    MAX_LIMIT,
+    Arguments,
+    answered_by,
+    chosen,
+    count,
+    door_of,
+    endpoint,
+    failure,
+    needed,
     reply,
-    succeeded,
+    success,
 )
-from api.dialects.agentmemory.mcp import condense, recall, sessions
-from api.dialects.agentmemory.mcp.answers import failed
-from api.dialects.agentmemory.mcp.asking import MAX_LIMIT, Arguments, chosen, count, needed
+from api.dialects.agentmemory.mcp.answers import answer
+from api.dialects.agentmemory.records import Record, View, iso
+from api.dialects.agentmemory.searching import timeline
 from api.dialects.agentmemory.shapes import (
+    BOOLEAN,
     COUNT,
     CRYSTAL,
     FACT,
     INSIGHT,
     LINK,
+    NAMES,
     NODE,
+    NUMBER,
     OBJECT,
     OBSERVATION,
     PROCEDURE,
     PROFILE,
+    TEXT,
     TEXTS,
     fields,
     listed,
+    otherwise,
     outcome,
     record,
 )
 from api.dialects.homes import home_of
-from api.http.endpoint import Endpoint
 from api.http.http import Json
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import Answer, Door
 from projections.condensing import claims
+from projections.condensing.profile import Profile
 from projections.queries import near
+from projections.queries.graph_parts import Link, Node
 from projections.queries.views import view
 
 MAX_LISTED = 500
@@ -56,46 +64,20 @@ ORIGIN = "reflection"
 """Where lessons come from that are insights."""
 DEPTHS = (1, 3)
 LISTED = {"project": TEXT, "limit": otherwise(NUMBER, 100)}
-QUERY_GRAPH_FIELDS: Properties = {
-    "startNodeId": TEXT,
-    "maxDepth": otherwise(NUMBER, 1),
-    "limit": otherwise(NUMBER, MAX_LISTED),
-    "project": TEXT,
-}
-BUILD_GRAPH_FIELDS: Properties = {"batchSize": NUMBER}
-CRYSTALS_FIELDS: Properties = {**LISTED, "sessionId": TEXT, "limit": otherwise(NUMBER, 20)}
-CREATE_CRYSTAL_FIELDS: Properties = {"actionIds": NAMES, "sessionId": TEXT, "project": TEXT}
-INSIGHTS_FIELDS: Properties = {**LISTED, "minConfidence": otherwise(NUMBER, 0)}
-SEARCH_INSIGHTS_FIELDS: Properties = {
-    "query": TEXT,
-    **LISTED,
-    "limit": otherwise(NUMBER, 10),
-    "minConfidence": otherwise(NUMBER, 0.1),
-}
-PROFILE_FIELDS: Properties = {"project": TEXT, "refresh": BOOLEAN}
-TIMELINE_FIELDS: Properties = {
-    **dict.fromkeys(("anchor", "project", "sessionId", "agentId"), TEXT),
-    "before": otherwise(NUMBER, 5),
-    "after": otherwise(NUMBER, 5),
-}
-REFLECT_FIELDS: Properties = {
-    **dict.fromkeys(("project", "sessionId"), TEXT),
-    "maxClusters": otherwise(NUMBER, 10),
-    "maxObservations": otherwise(NUMBER, 50),
-}
+_STEP = re.compile(r"^\d+\. (.*)$")
 
 
-async def query_graph(request: Request) -> Response:
+async def query_graph(request: Request, arguments: Arguments) -> Response:
     """What is around a node of the graph; without one, what is newest."""
-    said, through = await asked(request, QUERY_GRAPH_FIELDS), door(request)
-    await through.caught_up()
-    start, limit = chosen(said, "startNodeId"), count(said, "limit", MAX_LISTED)
-    depth = max(DEPTHS[0], min(DEPTHS[1], int(said["maxDepth"])))
-    found = await through.queries.graph.query(through.reader(), chosen(said, "project"), start, depth, limit)
+    door = door_of(request)
+    await door.caught_up()
+    start, limit = chosen(arguments, "startNodeId"), count(arguments, "limit", MAX_LISTED)
+    depth = max(DEPTHS[0], min(DEPTHS[1], int(arguments["maxDepth"])))
+    found = await door.queries.graph.query(door.reader(), chosen(arguments, "project"), start, depth, limit)
     return Json(
         {
-            "nodes": list(map(dialect.node, found.nodes)),
-            "edges": list(map(dialect.edge, found.edges)),
+            "nodes": list(map(node_record, found.nodes)),
+            "edges": list(map(edge_record, found.edges)),
             "depth": depth if start else 0,
             "totalNodes": found.total_nodes,
             "totalEdges": found.total_edges,
@@ -106,255 +88,305 @@ async def query_graph(request: Request) -> Response:
     )
 
 
-async def build_graph(request: Request) -> Response:
+async def build_graph(request: Request, arguments: Arguments) -> Response:
     """Nothing is to be built: the graph is derived whenever it is asked for. Says how big it is."""
-    await asked(request, BUILD_GRAPH_FIELDS)
-    through = door(request)
-    await through.caught_up()
-    totals = await through.queries.graph.stats(through.reader(), None)
+    door = door_of(request)
+    await door.caught_up()
+    totals = await door.queries.graph.stats(door.reader(), None)
     nodes, edges = sum(totals.nodes.values()), sum(totals.edges.values())
-    return succeeded(sessions=0, batches=0, nodes=nodes, edges=edges, reason="derived_when_asked_for")
+    return success(sessions=0, batches=0, nodes=nodes, edges=edges, reason="derived_when_asked_for")
 
 
-async def semantic(request: Request) -> Response:
+async def semantic(request: Request, arguments: Arguments) -> Response:
     """Facts that several sessions agree on."""
-    said = asked_in_query(request, LISTED)
-    found = [dialect.fact(one) for one in await _tagged(door(request), said, claims.FACT, claims.CONSOLIDATED)]
+    kept = await _tagged(door_of(request), arguments, claims.FACT, claims.CONSOLIDATED)
+    found = list(map(fact_record, kept))
     return Json({"semantic": found, "items": found, "total": len(found)})
 
 
-async def procedural(request: Request) -> Response:
+async def procedural(request: Request, arguments: Arguments) -> Response:
     """How things are done, as several memories say."""
-    said = asked_in_query(request, LISTED)
     found = [
-        dialect.procedure(one) for one in await _tagged(door(request), said, claims.PROCEDURE, claims.CONSOLIDATED)
+        procedure_record(one)
+        for one in await _tagged(door_of(request), arguments, claims.PROCEDURE, claims.CONSOLIDATED)
     ]
     return Json({"procedural": found, "items": found, "total": len(found)})
 
 
-async def crystals(request: Request) -> Response:
+async def crystals(request: Request, arguments: Arguments) -> Response:
     """What chains of finished actions came to; of a session, its own and those it has actions of."""
-    said, through = asked_in_query(request, CRYSTALS_FIELDS), door(request)
-    kept = await _tagged(through, {**said, "limit": MAX_LISTED}, claims.CRYSTAL)
-    learned = await through.queries.lessons.surest(
-        through.reader(), None, system_clock(), source="crystal", limit=MAX_LISTED
-    )
+    door = door_of(request)
+    kept = await _tagged(door, {**arguments, "limit": MAX_LISTED}, claims.CRYSTAL)
+    learned = await door.queries.lessons.surest(door.reader(), None, system_clock(), source="crystal", limit=MAX_LISTED)
     lessons = list(map(view, learned))
-    found = [dialect.crystal(one, lessons) for one in kept]
-    if session := said["sessionId"]:
+    found = [crystal_record(one, lessons) for one in kept]
+    if session := arguments["sessionId"]:
         names = list(dict.fromkeys(name for one in found for name in one["sourceActionIds"]))
-        known = await through.queries.browse.documents(names, through.reader())
-        own = {one.document.id for one in known if getattr(one.document, "session_id", "") == session}
-        found = [one for one in found if one.get("sessionId") == session or own.intersection(one["sourceActionIds"])]
-    return succeeded(crystals=found[: count(said, "limit", MAX_LISTED)], total=len(found))
+        known = await door.queries.browse.documents(names, door.reader())
+        in_session = {one.document.id for one in known if getattr(one.document, "session_id", "") == session}
+        found = [
+            one for one in found if one.get("sessionId") == session or in_session.intersection(one["sourceActionIds"])
+        ]
+    return success(crystals=found[: count(arguments, "limit", MAX_LISTED)], total=len(found))
 
 
-async def create_crystal(request: Request) -> Response:
+async def create_crystal(request: Request, arguments: Arguments) -> Response:
     """A memory and lessons of finished actions."""
-    said = await asked(request, CREATE_CRYSTAL_FIELDS, ("actionIds",))
-    if not said["actionIds"]:
+    if not arguments["actionIds"]:
         raise BadArgument("actionIds is empty", "actionIds")
     try:
-        return reply(await condense.crystallize(door(request), said))
+        return reply(await crystallize(door_of(request), arguments))
     except (NotFound, CommandRejected) as refused:
-        return reply(failed(str(refused)))
+        return failure(str(refused))
 
 
-async def insights(request: Request) -> Response:
+async def insights(request: Request, arguments: Arguments) -> Response:
     """Insights, the surest first."""
-    said, through = asked_in_query(request, INSIGHTS_FIELDS), door(request)
-    await through.caught_up()
+    door = door_of(request)
+    await door.caught_up()
     now = system_clock()
-    known = await through.queries.lessons.surest(
-        through.reader(),
-        chosen(said, "project"),
+    known = await door.queries.lessons.surest(
+        door.reader(),
+        chosen(arguments, "project"),
         now,
         source=ORIGIN,
-        min_confidence=said["minConfidence"],
+        min_confidence=arguments["minConfidence"],
         limit=MAX_LISTED,
     )
-    found = [dialect.insight(view(one), one.confidence_at(now)) for one in known]
-    return succeeded(insights=found[: count(said, "limit", MAX_LISTED)], total=len(found))
+    found = [insight_record(view(one), one.confidence_at(now)) for one in known]
+    return success(insights=found[: count(arguments, "limit", MAX_LISTED)], total=len(found))
 
 
-async def search_insights(request: Request) -> Response:
+async def search_insights(request: Request, arguments: Arguments) -> Response:
     """Insights about a query."""
-    said, through = await asked(request, SEARCH_INSIGHTS_FIELDS, ("query",)), door(request)
-    await through.caught_up()
+    door = door_of(request)
+    await door.caught_up()
     now = system_clock()
-    known = await through.queries.lessons.search(
-        through.reader(),
-        needed(said, "query"),
-        chosen(said, "project"),
+    known = await door.queries.lessons.search(
+        door.reader(),
+        needed(arguments, "query"),
+        chosen(arguments, "project"),
         now,
-        min_confidence=said["minConfidence"],
+        min_confidence=arguments["minConfidence"],
         limit=MAX_LISTED,
     )
-    found = [dialect.insight(view(one), one.confidence_at(now), score) for one, score in known if one.origin == ORIGIN]
-    return succeeded(insights=found[: count(said, "limit", MAX_LIMIT)], total=len(found))
+    found = [insight_record(view(one), one.confidence_at(now), score) for one, score in known if one.origin == ORIGIN]
+    return success(insights=found[: count(arguments, "limit", MAX_LIMIT)], total=len(found))
 
 
-async def profile(request: Request) -> Response:
+async def get_profile(request: Request, arguments: Arguments) -> Response:
     """What a project is like; without one, which projects there are."""
-    said, through = asked_in_query(request, PROFILE_FIELDS), door(request)
-    if chosen(said, "project") is not None:
-        return reply(await sessions.profile(through, said))
-    await through.caught_up()
-    return succeeded(projects=await _projects(through))
+    door = door_of(request)
+    if chosen(arguments, "project") is not None:
+        return reply(await profile(door, arguments))
+    await door.caught_up()
+    return success(projects=await _projects(door))
 
 
-async def timeline(request: Request) -> Response:
-    """What was observed around an anchor."""
-    return reply(await recall.timeline(door(request), await asked(request, TIMELINE_FIELDS, ("anchor",))))
-
-
-async def reflect(request: Request) -> Response:
+async def post_reflect(request: Request, arguments: Arguments) -> Response:
     """Insights of a project; with a session, the slots brought up to date with that."""
-    said = await asked(request, REFLECT_FIELDS)
-    if session := chosen(said, "sessionId"):
+    if session := chosen(arguments, "sessionId"):
         home = await home_of(request, session)
-        said |= {"project": home.project if home else said["project"]}
-    return reply(await condense.reflect(door(request), said))
+        arguments = {**arguments, "project": home.project if home else arguments["project"]}
+    return reply(await reflect(door_of(request), arguments))
 
 
-async def _tagged(through: Door, said: Arguments, *tags: str) -> list[dict[str, Any]]:
+async def _tagged(door: Door, arguments: Arguments, *tags: str) -> list[dict[str, Any]]:
     """The newest memories that have all of these tags, of the project that is named or of all."""
-    await through.caught_up()
-    limit, project = count(said, "limit", MAX_LISTED), chosen(said, "project")
-    found = await through.queries.browse.found(
-        near.latest, through.reader(), project, limit, kinds=["memory"], tags=list(tags)
+    await door.caught_up()
+    limit, project = count(arguments, "limit", MAX_LISTED), chosen(arguments, "project")
+    found = await door.queries.browse.found(
+        near.latest, door.reader(), project, limit, kinds=["memory"], tags=list(tags)
     )
     return list(map(view, found))
 
 
-async def _projects(through: Door) -> list[str]:
-    return [name for name in await through.queries.browse.projects(through.reader()) if name]
+async def _projects(door: Door) -> list[str]:
+    return [name for name in await door.queries.browse.projects(door.reader()) if name]
+
+
+async def profile(door: Door, arguments: Arguments) -> Answer:
+    """memory_profile: in an object of its own, and flat."""
+    await door.caught_up()
+    reader, project = door.reader(), needed(arguments, "project")
+    known, cached = await door.queries.profiles.of(reader, project, refresh=bool(arguments["refresh"]))
+    if known is None:
+        return answer({"profile": None, "reason": "no_sessions"})
+    record = profile_record(known)
+    return answer({**record, "profile": record, "cached": cached})
+
+
+def fact_record(kept: View) -> Record:
+    """A fact: a memory that summaries of sessions agree on."""
+    return {
+        "id": kept["id"],
+        "fact": kept["content"],
+        "confidence": round(kept["importance"] / 10, 3),
+        "sourceSessionIds": [name for name in kept["derived_from"] if name.startswith("sum_")],
+        "sourceMemoryIds": [name for name in kept["derived_from"] if name.startswith("mem_")],
+        "strength": kept["importance"],
+        "project": kept["project"],
+        **_times(kept),
+    }
+
+
+def procedure_record(kept: View) -> Record:
+    """A procedure: a memory whose first line names it, and whose others are its steps."""
+    name, *lines = kept["content"].split("\n")
+    return {
+        "id": kept["id"],
+        "name": name,
+        "steps": [found[1] for line in lines if (found := _STEP.match(line))],
+        "triggerCondition": "",
+        "frequency": len(kept["derived_from"]),
+        "sourceMemoryIds": list(kept["derived_from"]),
+        "strength": kept["importance"],
+        "project": kept["project"],
+        **_times(kept),
+    }
+
+
+def crystal_record(kept: View, lessons: Iterable[View] = ()) -> Record:
+    """A crystal: a memory of finished actions; `lessons` are those that may have been drawn from the same actions."""
+    narrative, _, outcomes = kept["content"].partition("\n- ")
+    actions = set(kept["references"])
+    return {
+        "id": kept["id"],
+        "narrative": narrative,
+        "keyOutcomes": outcomes.split("\n- ") if outcomes else [],
+        "filesAffected": list(kept["files"]),
+        "lessons": [
+            one["content"] for one in lessons if one["derived_from"] and actions.issuperset(one["derived_from"])
+        ],
+        "sourceActionIds": list(kept["references"]),
+        "project": kept["project"],
+        "createdAt": iso(kept["recorded_at"]),
+        **({"sessionId": kept["session_id"]} if kept["session_id"] else {}),
+    }
+
+
+def insight_record(learned: View, confidence: float, score: float | None = None) -> Record:
+    """An insight: a lesson that several memories and lessons amount to."""
+    sources: list[str] = learned["derived_from"]
+    return {
+        "id": learned["id"],
+        "title": learned["title"],
+        "content": learned["content"],
+        "confidence": round(confidence, 3),
+        "reinforcements": learned["reinforcements"],
+        "sourceConceptCluster": list(learned["tags"]),
+        "sourceMemoryIds": [name for name in sources if name.startswith("mem_")],
+        "sourceLessonIds": [name for name in sources if name.startswith("lsn_")],
+        "sourceCrystalIds": [],
+        "tags": list(learned["tags"]),
+        "project": learned["project"],
+        "decayRate": 0.05,
+        **_times(learned),
+        **({} if score is None else {"score": score}),
+    }
+
+
+def node_record(one: Node) -> Record:
+    """A node of the graph."""
+    return {"id": one.id, "type": one.type, "name": one.label, "label": one.label, "properties": {}}
+
+
+def edge_record(one: Link) -> Record:
+    """An edge of the graph."""
+    return {
+        "id": f"{one.source}|{one.type}|{one.target}",
+        "type": one.type,
+        "sourceNodeId": one.source,
+        "targetNodeId": one.target,
+        "source": one.source,
+        "target": one.target,
+        "weight": 1,
+    }
+
+
+def _times(kept: View) -> Record:
+    return {"createdAt": iso(kept["recorded_at"]), "updatedAt": iso(kept["updated_at"])}
+
+
+def profile_record(known: Profile) -> Record:
+    """A project's profile."""
+    return {
+        "project": known.project,
+        "updatedAt": iso(known.updated_at),
+        "topConcepts": [{"concept": name, "frequency": count} for name, count in known.concepts],
+        "topFiles": [{"file": name, "frequency": count} for name, count in known.files],
+        "conventions": list(known.conventions),
+        "commonErrors": list(known.errors),
+        "recentActivity": list(known.recent_activity),
+        "preferences": list(known.preferences),
+        "sessionCount": known.session_count,
+        "totalObservations": known.total_observations,
+    }
 
 
 ENDPOINTS = [
-    Endpoint(
-        "POST",
-        "/agentmemory/graph/query",
-        READ,
-        query_graph,
-        "Part of the graph.",
-        "V",
-        body=fields(QUERY_GRAPH_FIELDS),
+    endpoint(
+        "POST", "/agentmemory/graph/query", READ, query_graph, "Part of the graph.", "V",
+        body=fields({"startNodeId": TEXT, "maxDepth": otherwise(NUMBER, 1), "limit": otherwise(NUMBER, MAX_LISTED),
+            "project": TEXT}),
         optional=True,
-        answer=record(
-            {
-                "nodes": listed(NODE),
-                "edges": listed(LINK),
-                **dict.fromkeys(("depth", "totalNodes", "totalEdges", "limit", "offset"), COUNT),
-                "truncated": BOOLEAN,
-            }
-        ),
+        answer=record({"nodes": listed(NODE), "edges": listed(LINK),
+            **dict.fromkeys(("depth", "totalNodes", "totalEdges", "limit", "offset"), COUNT), "truncated": BOOLEAN}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/graph/build",
-        READ,
-        build_graph,
-        "How big the graph is.",
-        "V",
-        body=fields(BUILD_GRAPH_FIELDS),
-        optional=True,
+    endpoint(
+        "POST", "/agentmemory/graph/build", READ, build_graph, "How big the graph is.", "V",
+        body=fields({"batchSize": NUMBER}), optional=True,
         answer=outcome({**dict.fromkeys(("sessions", "batches", "nodes", "edges"), COUNT), "reason": TEXT}),
     ),
-    Endpoint(
-        "GET",
-        "/agentmemory/semantic",
-        READ,
-        semantic,
-        "Facts that several sessions agree on.",
-        "S",
-        query=fields(LISTED),
-        answer=record({"semantic": listed(FACT), "items": listed(FACT), "total": COUNT}),
+    endpoint(
+        "GET", "/agentmemory/semantic", READ, semantic, "Facts that several sessions agree on.", "S",
+        query=fields(LISTED), answer=record({"semantic": listed(FACT), "items": listed(FACT), "total": COUNT}),
     ),
-    Endpoint(
-        "GET",
-        "/agentmemory/procedural",
-        READ,
-        procedural,
-        "How things are done.",
-        "S",
-        query=fields(LISTED),
+    endpoint(
+        "GET", "/agentmemory/procedural", READ, procedural, "How things are done.", "S", query=fields(LISTED),
         answer=record({"procedural": listed(PROCEDURE), "items": listed(PROCEDURE), "total": COUNT}),
     ),
-    Endpoint(
-        "GET",
-        "/agentmemory/crystals",
-        READ,
-        crystals,
-        "What chains of finished actions came to.",
-        "S",
-        query=fields(CRYSTALS_FIELDS),
+    endpoint(
+        "GET", "/agentmemory/crystals", READ, crystals, "What chains of finished actions came to.", "S",
+        query=fields({**LISTED, "sessionId": TEXT, "limit": otherwise(NUMBER, 20)}),
         answer=outcome({"crystals": listed(CRYSTAL), "total": COUNT}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/crystals/create",
-        READ_WRITE,
-        create_crystal,
-        "A memory and lessons of finished actions.",
-        "S",
-        faults={400: "The actions are missing."},
-        body=fields(CREATE_CRYSTAL_FIELDS, ("actionIds",)),
+    endpoint(
+        "POST", "/agentmemory/crystals/create", READ_WRITE, create_crystal, "A memory and lessons of finished actions.",
+        "S", faults={400: "The actions are missing."},
+        body=fields({"actionIds": NAMES, "sessionId": TEXT, "project": TEXT}, ("actionIds",)),
         answer=outcome({"crystal": CRYSTAL}),
     ),
-    Endpoint(
-        "GET",
-        "/agentmemory/insights",
-        READ,
-        insights,
-        "Insights, the surest first.",
-        "S",
-        query=fields(INSIGHTS_FIELDS),
+    endpoint(
+        "GET", "/agentmemory/insights", READ, insights, "Insights, the surest first.", "S",
+        query=fields({**LISTED, "minConfidence": otherwise(NUMBER, 0)}),
         answer=outcome({"insights": listed(INSIGHT), "total": COUNT}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/insights/search",
-        READ,
-        search_insights,
-        "Insights about a query.",
-        "S",
+    endpoint(
+        "POST", "/agentmemory/insights/search", READ, search_insights, "Insights about a query.", "S",
         faults={400: "The query is missing."},
-        body=fields(SEARCH_INSIGHTS_FIELDS, ("query",)),
+        body=fields({"query": TEXT, **LISTED, "limit": otherwise(NUMBER, 10), "minConfidence": otherwise(NUMBER, 0.1)},
+            ("query",)),
         answer=outcome({"insights": listed(INSIGHT), "total": COUNT}),
     ),
-    Endpoint(
-        "GET",
-        "/agentmemory/profile",
-        READ,
-        profile,
-        "What a project is like, or which there are.",
-        "S",
-        query=fields(PROFILE_FIELDS),
+    endpoint(
+        "GET", "/agentmemory/profile", READ, get_profile, "What a project is like, or which there are.", "S",
+        query=fields({"project": TEXT, "refresh": BOOLEAN}),
         answer={"anyOf": [outcome({"projects": TEXTS}), record({"profile": {"anyOf": [PROFILE, {"type": "null"}]}})]},
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/timeline",
-        READ,
-        timeline,
-        "What was observed around an anchor.",
-        "S",
+    endpoint(
+        "POST", "/agentmemory/timeline", READ, answered_by(timeline), "What was observed around an anchor.", "S",
         faults={400: "The anchor is missing."},
-        body=fields(TIMELINE_FIELDS, ("anchor",)),
-        answer=outcome(
-            {"entries": listed(OBJECT), "observations": listed(OBSERVATION), "anchorIndex": COUNT}, {"reason": TEXT}
-        ),
+        body=fields({**dict.fromkeys(("anchor", "project", "sessionId", "agentId"), TEXT),
+            "before": otherwise(NUMBER, 5), "after": otherwise(NUMBER, 5)}, ("anchor",)),
+        answer=outcome({"entries": listed(OBJECT), "observations": listed(OBSERVATION), "anchorIndex": COUNT},
+            {"reason": TEXT}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/reflect",
-        READ_WRITE,
-        reflect,
-        "Insights of a project, or slots from a session.",
+    endpoint(
+        "POST", "/agentmemory/reflect", READ_WRITE, post_reflect, "Insights of a project, or slots from a session.",
         "S",
-        body=fields(REFLECT_FIELDS),
-        optional=True,
-        answer=outcome({}, {"applied": COUNT, "observationsReviewed": COUNT, "reason": TEXT}),
+        body=fields({**dict.fromkeys(("project", "sessionId"), TEXT), "maxClusters": otherwise(NUMBER, 10),
+            "maxObservations": otherwise(NUMBER, 50)}),
+        optional=True, answer=outcome({}, {"applied": COUNT, "observationsReviewed": COUNT, "reason": TEXT}),
     ),
-]
+]  # fmt: skip

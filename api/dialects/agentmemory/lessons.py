@@ -1,157 +1,203 @@
-"""Lessons: listing, saying, finding, confirming and forgetting them."""
+"""Lessons: listing, saving, finding, confirming and forgetting them."""
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import (
-    NAMES,
-    NUMBER,
-    TEXT,
-    Properties,
-    asked,
-    asked_in_query,
-    door,
-    failed,
-    otherwise,
+from api.dialects.agentmemory.endpoints import (
+    MAX_LIMIT,
+    Arguments,
+    answered_by,
+    chosen,
+    command,
+    count,
+    door_of,
+    endpoint,
+    failure,
+    needed,
     reply,
-    succeeded,
+    success,
+    written_document,
 )
-from api.dialects.agentmemory.mcp import lessons as tools
-from api.dialects.agentmemory.mcp.asking import needed, written_document
-from api.dialects.agentmemory.shapes import COUNT, LESSON, fields, listed, outcome
-from api.http.endpoint import Endpoint
+from api.dialects.agentmemory.mcp.answers import succeeded
+from api.dialects.agentmemory.records import Record, View, iso, without_empty
+from api.dialects.agentmemory.shapes import COUNT, LESSON, NAMES, NUMBER, TEXT, fields, listed, otherwise, outcome
+from ingest.commands.requests import RecordLesson
 from ingest.errors import NotFound
+from ingest.platform.clock import system_clock
 from ingest.roles import READ, READ_WRITE
+from mcp_gateway.tools.tool import Answer, Door
 from projections.documents.lessons import Lesson
+from projections.queries.views import view
 
 NAMED = {"lessonId": TEXT, "agentId": TEXT}
-LIST_LESSONS_FIELDS: Properties = {
-    "project": TEXT,
-    "source": TEXT,
-    "minConfidence": otherwise(NUMBER, 0),
-    "limit": otherwise(NUMBER, 50),
-}
-SAVE_FIELDS: Properties = {
-    "content": TEXT,
-    "context": TEXT,
-    "confidence": NUMBER,
-    "project": TEXT,
-    "tags": NAMES,
-    "agentId": TEXT,
-}
-SEARCH_FIELDS: Properties = {
-    "query": TEXT,
-    "project": TEXT,
-    "minConfidence": otherwise(NUMBER, 0.1),
-    "limit": otherwise(NUMBER, 10),
-}
+MAX_LESSONS = 1_000
+USUAL_CONFIDENCE = 0.5
+LESSON_CHARS = 240
+_SOURCES = {"reflection": "consolidation"}
 
 
-async def list_lessons(request: Request) -> Response:
-    """The surest lessons."""
-    return reply(await tools.lessons(door(request), asked_in_query(request, LIST_LESSONS_FIELDS)))
-
-
-async def save(request: Request) -> Response:
+async def post_lesson(request: Request, arguments: Arguments) -> Response:
     """A new lesson (201), or a known one made stronger (200)."""
-    answer = await tools.save(door(request), await asked(request, SAVE_FIELDS, ("content",)))
+    answer = await save_lesson(door_of(request), arguments)
     strengthened = isinstance(answer.data, dict) and answer.data["action"] == "strengthened"
     return reply(answer, 200 if strengthened else 201)
 
 
-async def search(request: Request) -> Response:
-    """Lessons about a query."""
-    return reply(await tools.search(door(request), await asked(request, SEARCH_FIELDS, ("query",))))
-
-
-async def strengthen(request: Request) -> Response:
+async def post_strengthen(request: Request, arguments: Arguments) -> Response:
     """Say that a lesson proved right again."""
-    said, through = await asked(request, NAMED, ("lessonId",)), door(request)
-    name, agent = needed(said, "lessonId"), said["agentId"] or ""
-    caller = through.caller(agent)
+    door = door_of(request)
+    name, agent = needed(arguments, "lessonId"), arguments["agentId"] or ""
+    caller = door.caller(agent)
     try:
-        accepted = await through.operations.work.reinforce(name, through.reader(agent), caller)
+        accepted = await door.operations.work.reinforce(name, door.reader(agent), caller)
     except NotFound:
-        return failed("lesson not found")
-    through.wrote(caller.agent_id, accepted.position)
-    known = await written_document(through, name, agent)
+        return failure("lesson not found")
+    door.wrote(caller.agent_id, accepted.position)
+    known = await written_document(door, name, agent)
     if known is None:
-        return succeeded(lesson={"id": name})
-    return succeeded(lesson=dialect.lesson(known, known["confidence"]))
+        return success(lesson={"id": name})
+    return success(lesson=lesson_record(known, known["confidence"]))
 
 
-async def delete(request: Request) -> Response:
+async def post_delete(request: Request, arguments: Arguments) -> Response:
     """Forget a lesson, for good; said again, it is a new one."""
-    said, through = await asked(request, NAMED, ("lessonId",)), door(request)
-    name, agent = needed(said, "lessonId"), said["agentId"] or ""
-    await through.caught_up(agent)
-    reader, caller = through.reader(agent), through.caller(agent)
-    found = await through.queries.browse.documents([name], reader)
+    door = door_of(request)
+    name, agent = needed(arguments, "lessonId"), arguments["agentId"] or ""
+    await door.caught_up(agent)
+    reader, caller = door.reader(agent), door.caller(agent)
+    found = await door.queries.browse.documents([name], reader)
     if not any(isinstance(one.document, Lesson) for one in found):
-        return failed("lesson not found", 404)
-    gone = await through.operations.forgetting.document(name, reader, caller, reason="lessons/delete")
-    through.wrote(caller.agent_id, gone.position)
-    return succeeded(deleted=gone.total)
+        return failure("lesson not found", 404)
+    forgotten = await door.operations.forgetting.document(name, reader, caller, reason="lessons/delete")
+    door.wrote(caller.agent_id, forgotten.position)
+    return success(deleted=forgotten.total)
+
+
+async def list_lessons(door: Door, arguments: Arguments) -> Answer:
+    """memory_lessons: the surest ones."""
+    await door.caught_up()
+    now, source, limit = system_clock(), chosen(arguments, "source"), count(arguments, "limit", MAX_LESSONS)
+    known = await door.queries.lessons.surest(
+        door.reader(),
+        chosen(arguments, "project"),
+        now,
+        min_confidence=arguments["minConfidence"],
+        limit=MAX_LESSONS if source else limit,
+    )
+    records = [lesson_record(view(one), one.confidence_at(now)) for one in known]
+    return succeeded(lessons=[one for one in records if source in (None, one["source"])][:limit])
+
+
+async def save_lesson(door: Door, arguments: Arguments) -> Answer:
+    """memory_lesson_save: a new lesson, or a known one made stronger."""
+    content, stated, agent = needed(arguments, "content"), arguments["confidence"], arguments["agentId"] or ""
+    confidence = stated if stated is not None and 0 <= stated <= 1 else USUAL_CONFIDENCE
+    lesson = command(
+        RecordLesson,
+        content=content,
+        context=arguments["context"],
+        project=arguments["project"],
+        confidence=float(confidence),
+        tags=arguments["tags"],
+        agent_id=agent,
+    )
+    accepted = await door.write(lesson)
+    known = await written_document(door, accepted.id, agent)
+    if known is None:
+        record = {"id": accepted.id, "content": content, "context": lesson.context, "confidence": confidence}
+        return succeeded(action="created", lesson=record)
+    action = "strengthened" if known["reinforcements"] else "created"
+    return succeeded(action=action, lesson=lesson_record(known, known["confidence"]))
+
+
+async def search_lessons(door: Door, arguments: Arguments) -> Answer:
+    """memory_lesson_recall, memory_lesson_search: lessons about a query; with a project, of it alone."""
+    await door.caught_up()
+    now = system_clock()
+    found = await door.queries.lessons.search(
+        door.reader(),
+        needed(arguments, "query"),
+        chosen(arguments, "project"),
+        now,
+        min_confidence=arguments["minConfidence"],
+        limit=count(arguments, "limit", MAX_LIMIT),
+        everywhere=False,
+    )
+    return succeeded(lessons=[lesson_record(view(one), one.confidence_at(now), score) for one, score in found])
+
+
+def lesson_record(learned: View, confidence: float, score: float | None = None) -> Record:
+    """A lesson with what is left of its confidence; with its score, if it was searched for."""
+    reinforced = learned["reinforcements"] > 0
+    record: Record = {
+        "id": learned["id"],
+        "content": learned["content"],
+        "context": learned["context"],
+        "confidence": round(confidence, 3),
+        "reinforcements": learned["reinforcements"],
+        "source": _source(learned["origin"]),
+        "sourceIds": list(learned["derived_from"]),
+        "tags": list(learned["tags"]),
+        "createdAt": iso(learned["recorded_at"]),
+        "updatedAt": iso(learned["updated_at"]),
+        "decayRate": 0.05,
+    }
+    optional = {
+        "project": learned["project"],
+        "lastReinforcedAt": iso(learned["reinforced_at"]) if reinforced else None,
+    }
+    return record | without_empty(optional) | ({} if score is None else {"score": score})
+
+
+def lesson_hint(learned: View, confidence: float, score: float) -> Record:
+    """A lesson beside search results."""
+    text: str = learned["content"]
+    return {
+        "lessonId": learned["id"],
+        "content": text if len(text) <= LESSON_CHARS else text[:LESSON_CHARS] + "…",
+        "confidence": round(confidence, 3),
+        "score": score,
+        "createdAt": iso(learned["recorded_at"]),
+        "tags": list(learned["tags"]),
+        **without_empty({"project": learned["project"]}),
+    }
+
+
+def _source(origin: str) -> str:
+    known = _SOURCES.get(origin, origin)
+    return known if known in ("crystal", "consolidation") else "manual"
 
 
 SAVED = outcome({"action": {"enum": ["created", "strengthened"]}, "lesson": LESSON})
 ENDPOINTS = [
-    Endpoint(
-        "GET",
-        "/agentmemory/lessons",
-        READ,
-        list_lessons,
-        "The lessons, the surest first.",
-        "S",
+    endpoint(
+        "GET", "/agentmemory/lessons", READ, answered_by(list_lessons), "The lessons, the surest first.", "S",
         faults={400: "A number is none."},
-        query=fields(LIST_LESSONS_FIELDS),
+        query=fields({"project": TEXT, "source": TEXT, "minConfidence": otherwise(NUMBER, 0),
+            "limit": otherwise(NUMBER, 50)}),
         answer=outcome({"lessons": listed(LESSON)}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/lessons",
-        READ_WRITE,
-        save,
-        "Say a lesson; 200 when it was known and is stronger now.",
-        "S",
-        201,
-        faults={400: "The content is missing."},
-        body=fields(SAVE_FIELDS, ("content",)),
-        answer=SAVED,
-        answers={200: SAVED},
+    endpoint(
+        "POST", "/agentmemory/lessons", READ_WRITE, post_lesson,
+        "Say a lesson; 200 when it was known and is stronger now.", "S", 201, faults={400: "The content is missing."},
+        body=fields({"content": TEXT, "context": TEXT, "confidence": NUMBER, "project": TEXT, "tags": NAMES,
+            "agentId": TEXT}, ("content",)),
+        answer=SAVED, answers={200: SAVED},
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/lessons/search",
-        READ,
-        search,
-        "Lessons about a query.",
-        "S",
+    endpoint(
+        "POST", "/agentmemory/lessons/search", READ, answered_by(search_lessons), "Lessons about a query.", "S",
         faults={400: "The query is missing."},
-        body=fields(SEARCH_FIELDS, ("query",)),
+        body=fields({"query": TEXT, "project": TEXT, "minConfidence": otherwise(NUMBER, 0.1),
+            "limit": otherwise(NUMBER, 10)}, ("query",)),
         answer=outcome({"lessons": listed(LESSON)}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/lessons/strengthen",
-        READ_WRITE,
-        strengthen,
-        "Say that a lesson proved right again.",
-        "S",
-        faults={400: "The id is missing."},
-        body=fields(NAMED, ("lessonId",)),
-        answer=outcome({"lesson": LESSON}),
+    endpoint(
+        "POST", "/agentmemory/lessons/strengthen", READ_WRITE, post_strengthen, "Say that a lesson proved right again.",
+        "S", faults={400: "The id is missing."}, body=fields(NAMED, ("lessonId",)), answer=outcome({"lesson": LESSON}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/lessons/delete",
-        READ_WRITE,
-        delete,
-        "Forget a lesson.",
-        "S",
-        faults={400: "The id is missing.", 404: "There is no such lesson."},
-        body=fields(NAMED, ("lessonId",)),
+    endpoint(
+        "POST", "/agentmemory/lessons/delete", READ_WRITE, post_delete, "Forget a lesson.", "S",
+        faults={400: "The id is missing.", 404: "There is no such lesson."}, body=fields(NAMED, ("lessonId",)),
         answer=outcome({"deleted": COUNT}),
     ),
-]
+]  # fmt: skip

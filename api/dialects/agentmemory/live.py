@@ -8,16 +8,17 @@ faster than AT_ONCE observations in PAUSE_S, a part is passed over.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
+import msgspec
 from redis.exceptions import RedisError
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from api.access.admission import POLICY_VIOLATION, TRY_LATER, guarded
 from api.access.keyring import still_holds
-from api.dialects.agentmemory.frames import frames
+from api.dialects.agentmemory import records as dialect
 from api.http.following import followed
 from api.services import Services, services_of
 from ingest.errors import CommandRejected, MnemologError
@@ -25,10 +26,11 @@ from ingest.events.observation import ObservationRecorded
 from ingest.platform.tasks import end
 from ingest.roles import READ
 from projections.documents.access import Reader
+from projections.documents.observations import Observation
 from projections.queries import Wanted
+from projections.queries.views import view
 
 logger = logging.getLogger(__name__)
-
 PATHS = ("/stream/mem-live/viewer", "/")
 """Older pages join a stream at the root when the first does not answer; nothing they send is needed."""
 MAX_VIEWERS = 100
@@ -37,8 +39,12 @@ MAX_WAITING_CHARS = 4 << 20
 AT_ONCE = 200
 PAUSE_S = 0.1
 SLICE_CHARS, SLICE_S = 128 << 10, 0.005
-"""How much is said before viewers, and everybody else, have their turn: one that reads on never falls behind."""
-GOODBYE_S = 1.0
+"""How much is sent before viewers, and everybody else, have their turn: one that reads on never falls behind."""
+CLOSE_S = 1.0
+MAX_RAW_BYTES = 128 << 10
+"""Of what came as it was; a whole screenshot is left out, and the frame says so."""
+_RAW = ("raw", "toolName", "toolInput", "toolOutput", "userPrompt")
+_BOTH = ("id", "sessionId", "timestamp", "hookType", "project", "agentId")
 
 
 class Viewer:
@@ -48,15 +54,15 @@ class Viewer:
         self._waiting: deque[str] = deque()
         self._chars = 0
         self._more = asyncio.Event()
-        self.behind = asyncio.Event()
-        """Set once it did not take its share: what it would see has gaps, so it is let go."""
-        self.barred = False
+        self.too_slow = asyncio.Event()
+        """Set once its queue is full: what it would see has gaps, so it is disconnected."""
+        self.key_revoked = False
         """Whether its key does not hold any more."""
 
     def offer(self, frame: str) -> None:
         """Have a frame sent, unless there is no room."""
         if self._chars + len(frame) > MAX_WAITING_CHARS:
-            self.behind.set()
+            self.too_slow.set()
             return
         self._waiting.append(frame)
         self._chars += len(frame)
@@ -81,9 +87,9 @@ class Live:
     async def serve(self, socket: WebSocket) -> None:
         """Serve one viewer until it leaves or is let go; closes with 1013 past MAX_VIEWERS."""
         await socket.accept()
-        at_hand = services_of(socket.scope)
+        services = services_of(socket.scope)
         try:
-            reader = at_hand.door("agentmemory").reader()
+            reader = services.door("agentmemory").reader()
         except CommandRejected as refused:
             await socket.close(POLICY_VIOLATION, refused.message[:100])
             return
@@ -91,26 +97,26 @@ class Live:
             await socket.close(TRY_LATER, "too many viewers are connected")
             return
         viewer = Viewer()
-        audience = self._audiences.setdefault(reader, Audience(at_hand, reader))
+        audience = self._audiences.setdefault(reader, Audience(services, reader))
         audience.join(viewer)
         try:
-            await _first_to_end(_send(socket, viewer), _hear(socket), viewer.behind.wait())
+            await _first_to_end(_send(socket, viewer), _until_closed(socket), viewer.too_slow.wait())
         finally:
             audience.viewers.discard(viewer)
             if not audience.viewers:
                 self._audiences.pop(reader, None)
-                await audience.rest()
-        if viewer.barred:
-            await _goodbye(socket, POLICY_VIOLATION, "the key does not hold any more")
-        elif viewer.behind.is_set():
-            await _goodbye(socket, TRY_LATER, "this viewer was too slow")
+                await audience.stop()
+        if viewer.key_revoked:
+            await _close(socket, POLICY_VIOLATION, "the key does not hold any more")
+        elif viewer.too_slow.is_set():
+            await _close(socket, TRY_LATER, "this viewer was too slow")
 
 
 class Audience:
     """The viewers that may see the same, and the task that follows the log for them."""
 
-    def __init__(self, at_hand: Services, reader: Reader) -> None:
-        self._at_hand, self._reader = at_hand, reader
+    def __init__(self, services: Services, reader: Reader) -> None:
+        self._services, self._reader = services, reader
         self.viewers: set[Viewer] = set()
         self._following: asyncio.Task[None] | None = None
 
@@ -120,36 +126,36 @@ class Audience:
         if self._following is None:
             self._following = asyncio.create_task(self._follow(), name="viewers")
 
-    async def rest(self) -> None:
+    async def stop(self) -> None:
         """Follow no longer, when nobody watches."""
         if self._following is not None:
             following, self._following = self._following, None
             await end(following)
 
     async def _follow(self) -> None:
-        at_hand, reader = self._at_hand, self._reader
+        services, reader = self._services, self._reader
         while True:
             try:
-                await self._show(at_hand, reader)
+                await self._show(services, reader)
             except (MnemologError, RedisError, OSError) as error:
                 logger.warning("the viewers' stream has a gap: %s", error)
             except Exception:
                 logger.exception("the viewers' stream has a gap")
             await asyncio.sleep(1)
 
-    async def _show(self, at_hand: Services, reader: Reader) -> None:
-        browse = at_hand.queries.browse
+    async def _show(self, services: Services, reader: Reader) -> None:
+        browse = services.queries.browse
         at = browse.applied()
-        async for page in followed(at_hand, Wanted(reader, ObservationRecorded.TYPE), at, AT_ONCE):
+        async for page in followed(services, Wanted(reader, ObservationRecorded.TYPE), at, AT_ONCE):
             seen = await browse.observed(page, reader)
-            said = 0
+            sent_chars = 0
             for one in sorted(seen, key=lambda one: one.recorded_at):
                 for frame in frames(one):
-                    said += len(frame)
+                    sent_chars += len(frame)
                     for viewer in self.viewers:
                         viewer.offer(frame)
-                if said > SLICE_CHARS:
-                    said = 0
+                if sent_chars > SLICE_CHARS:
+                    sent_chars = 0
                     await asyncio.sleep(SLICE_S)
             if len(page) == AT_ONCE:
                 await asyncio.sleep(PAUSE_S)
@@ -157,15 +163,15 @@ class Audience:
 
 
 async def _send(socket: WebSocket, viewer: Viewer) -> None:
-    while not viewer.barred:
+    while not viewer.key_revoked:
         frame = await viewer.next()
         if await still_holds(socket.scope):
             await socket.send_text(frame)
         else:
-            viewer.barred = True
+            viewer.key_revoked = True
 
 
-async def _hear(socket: WebSocket) -> None:
+async def _until_closed(socket: WebSocket) -> None:
     """Return when the viewer leaves; what it says until then is passed over."""
     while (await socket.receive())["type"] != "websocket.disconnect":
         pass
@@ -182,10 +188,10 @@ async def _first_to_end(*parts: Coroutine[Any, Any, Any]) -> None:
         await end(*tasks)
 
 
-async def _goodbye(socket: WebSocket, code: int, reason: str) -> None:
+async def _close(socket: WebSocket, code: int, reason: str) -> None:
     """Close the connection of a viewer that takes nothing; it is likely not to take this either."""
     try:
-        async with asyncio.timeout(GOODBYE_S):
+        async with asyncio.timeout(CLOSE_S):
             await socket.close(code, reason)
     except (TimeoutError, WebSocketDisconnect, RuntimeError):
         logger.info("a viewer that took nothing any more was let go")
@@ -195,3 +201,31 @@ def routes() -> list[WebSocketRoute]:
     """The routes of the stream, on one set of viewers."""
     live = Live()
     return [guarded(WebSocketRoute(path, live.serve), READ) for path in PATHS]
+
+
+def frames(seen: Observation) -> tuple[str, str]:
+    """The two frames of an observation, as JSON texts."""
+    record = dialect.observation(view(seen))
+    both = _only(record, _BOTH)
+    raw = _frame("raw", {**both, **_only(record, _RAW)})
+    if len(raw) > MAX_RAW_BYTES:
+        raw = _frame("raw", {**both, "raw": {}, "truncated": True})
+    compressed = {name: value for name, value in record.items() if name not in _RAW}
+    return raw.decode(), _frame("compressed", compressed).decode()
+
+
+def _frame(form: str, seen: Mapping[str, Any]) -> bytes:
+    """Pages of both generations take it: older ones go by `type`, newer ones by `event_type`."""
+    session = seen["sessionId"]
+    return msgspec.json.encode(
+        {
+            "type": f"{form}_observation",
+            "event_type": "observation",
+            "sessionId": session,
+            "data": {"type": form, "observation": seen, "sessionId": session},
+        }
+    )
+
+
+def _only(record: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: record[name] for name in names if name in record}

@@ -10,45 +10,31 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import ANYTHING, TEXT, asked, door, reply
-from api.dialects.agentmemory.mcp.asking import chosen, needed
-from api.dialects.agentmemory.mcp.sessions import observe as agent_observe
-from api.dialects.agentmemory.shapes import fields, record
+from api.dialects.agentmemory.endpoints import Arguments, chosen, command, door_of, endpoint, needed, reply
+from api.dialects.agentmemory.mcp.answers import answer
+from api.dialects.agentmemory.shapes import ANYTHING, TEXT, fields, record
 from api.dialects.fitting import Fitted, fitted
 from api.dialects.homes import Home, homes, settled
-from api.http.endpoint import Endpoint
 from api.http.http import Json
 from ingest.commands.requests import TrackSession, WriteCommand
+from ingest.errors import MnemologError
 from ingest.roles import WRITE
+from mcp_gateway.lenient import BadArgument
+from mcp_gateway.tools.tool import Answer, Door
 
 AGENT_CHARS = 128
 CWD_CHARS = 4_096
 IN_THREAD_BYTES = 1 << 18
 """A body over this is made to fit in a thread: the event loop serves others meanwhile."""
 
-OBSERVE = {
-    "sessionId": TEXT,
-    "hookType": TEXT,
-    "timestamp": {"type": ["string", "number"]},
-    "project": TEXT,
-    "cwd": TEXT,
-    "data": ANYTHING,
-    "agentId": TEXT,
-}
-AGENT_OBSERVE = {
-    **dict.fromkeys(("sessionId", "project", "text", "content", "type", "title", "cwd", "agentId"), TEXT),
-    "imageData": TEXT,
-}
 
-
-async def observe(request: Request) -> Response:
+async def observe(request: Request, arguments: Arguments) -> Response:
     """Record what a hook saw."""
-    said = await asked(request, OBSERVE, ("sessionId", "hookType", "timestamp"))
-    session, hook = needed(said, "sessionId"), needed(said, "hookType")
-    moment = moment_of(said["timestamp"])
-    through, agent = door(request), (chosen(said, "agentId") or "")[:AGENT_CHARS]
-    home, new = await settled(request, session, said["project"] or "", agent)
-    fits = await _fitted(request, _data(said["data"]))
+    session, hook = needed(arguments, "sessionId"), needed(arguments, "hookType")
+    moment = moment_of(arguments["timestamp"])
+    door, agent = door_of(request), (chosen(arguments, "agentId") or "")[:AGENT_CHARS]
+    home, new = await settled(request, session, arguments["project"] or "", agent)
+    fits = await _fitted(request, _data(arguments["data"]))
     seen = dialect.observe(
         session,
         home.project,
@@ -60,30 +46,29 @@ async def observe(request: Request) -> Response:
         image=fits.image,
         modality=fits.modality,
     )
-    seen = replace(seen, project=home.project)  # a session of another door may be at home in the nameless project
+    seen = replace(seen, project=home.project)  # a session of another API may be at home in the nameless project
     events: list[WriteCommand] = [seen]
-    if new and (cwd := chosen(said, "cwd")):
+    if new and (cwd := chosen(arguments, "cwd")):
         events.append(_started(session, home, cwd[:CWD_CHARS], moment))
-    accepted, *others = await asyncio.gather(*map(through.write, events))
+    accepted, *others = await asyncio.gather(*map(door.write, events))
     for one in (accepted, *others):
         homes(request).wrote(session, one.position)
     return Json({"observationId": accepted.id}, 201)
 
 
-async def observe_as_agent(request: Request) -> Response:
+async def observe_as_agent(request: Request, arguments: Arguments) -> Response:
     """Record what an agent says itself, as if it had used a tool."""
-    said = await asked(request, AGENT_OBSERVE, ("sessionId", "project"))
-    session, project = needed(said, "sessionId"), needed(said, "project")
-    agent = (chosen(said, "agentId") or "")[:AGENT_CHARS]
+    session, project = needed(arguments, "sessionId"), needed(arguments, "project")
+    agent = (chosen(arguments, "agentId") or "")[:AGENT_CHARS]
     home, _ = await settled(request, session, project, agent)
-    arguments = {**said, "project": home.project or project, "agentId": agent or home.agent}
-    if image := said["imageData"]:
+    arguments = {**arguments, "project": home.project or project, "agentId": agent or home.agent}
+    if image := arguments["imageData"]:
         fits = await _fitted(request, {"image": image})
         arguments |= {"image": fits.image, "modality": "mixed" if fits.image else ""}
     for name in ("text", "content"):
-        if isinstance(text := said[name], str):
+        if isinstance(text := arguments[name], str):
             arguments[name] = (await _fitted(request, {name: text})).data[name]
-    return reply(await agent_observe(door(request), arguments), 201)
+    return reply(await observe_text(door_of(request), arguments), 201)
 
 
 def moment_of(given: str | float) -> datetime | None:
@@ -127,29 +112,50 @@ def _started(session: str, home: Home, cwd: str, moment: datetime | None) -> Tra
     )
 
 
+async def observe_text(door: Door, arguments: Arguments) -> Answer:
+    """agent_observe: kept as if a tool had been used whose input and output is the text."""
+    text = chosen(arguments, "text") or chosen(arguments, "content")
+    if text is None:
+        raise BadArgument("text or content is required", "text")
+    session, project = needed(arguments, "sessionId"), needed(arguments, "project")
+    agent = arguments["agentId"] or ""
+    if cwd := chosen(arguments, "cwd"):
+        await _know_folder(door, session, project, cwd, agent)
+    kind = chosen(arguments, "type") or "other"
+    title = chosen(arguments, "title") or f"agent_{kind}"
+    data = {"tool_name": title, "tool_input": text, "tool_output": text, "type": kind}
+    image = {name: arguments[name] for name in ("image", "modality") if name in arguments}
+    command = dialect.observe(session, project, "post_tool_use", data, kind=kind, agent_id=agent, **image)
+    accepted = await door.write(command)
+    return answer({"observationId": accepted.id})
+
+
+async def _know_folder(door: Door, session: str, project: str, cwd: str, agent: str) -> None:
+    """Say where a session works, unless that is known."""
+    try:
+        located = await door.queries.browse.session(door.reader(agent), session, project)
+        known = getattr(located.document, "cwd", "")
+    except MnemologError:
+        known = ""
+    if not known:
+        track = command(TrackSession, status="started", session_id=session, project=project, cwd=cwd, agent_id=agent)
+        await door.write(track)
+
+
 _LATEST_S = 10_000_000_000
 """The year 2286 in seconds: what is later is in milliseconds."""
-
 ENDPOINTS = [
-    Endpoint(
-        "POST",
-        "/agentmemory/observe",
-        WRITE,
-        observe,
-        "Record what a hook saw.",
-        status=201,
-        body=fields(OBSERVE, ("sessionId", "hookType", "timestamp")),
+    endpoint(
+        "POST", "/agentmemory/observe", WRITE, observe, "Record what a hook saw.", status=201,
+        body=fields({"sessionId": TEXT, "hookType": TEXT, "timestamp": {"type": ["string", "number"]}, "project": TEXT,
+            "cwd": TEXT, "data": ANYTHING, "agentId": TEXT}, ("sessionId", "hookType", "timestamp")),
         answer=record({"observationId": TEXT}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/agent/observe",
-        WRITE,
-        observe_as_agent,
-        "Record what an agent says itself, as if it had used a tool.",
-        "S",
-        201,
-        body=fields(AGENT_OBSERVE, ("sessionId", "project")),
+    endpoint(
+        "POST", "/agentmemory/agent/observe", WRITE, observe_as_agent,
+        "Record what an agent says itself, as if it had used a tool.", "S", 201,
+        body=fields({**dict.fromkeys(("sessionId", "project", "text", "content", "type", "title", "cwd", "agentId"),
+            TEXT), "imageData": TEXT}, ("sessionId", "project")),
         answer=record({"observationId": TEXT}),
     ),
-]
+]  # fmt: skip

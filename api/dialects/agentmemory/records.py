@@ -14,15 +14,12 @@ from typing import Any, Literal, TypeAlias, get_args
 from ingest.commands.requests import Observe
 from ingest.events.memory import MemoryType
 from projections.compression.compression import VALID_TYPES, spoken
-from projections.condensing.profile import Profile
-from projections.documents.frontier import Ready, WorkItem, effective_status
 from projections.documents.relations import Relation
 
 View: TypeAlias = Mapping[str, Any]
 Record: TypeAlias = dict[str, Any]
 Format: TypeAlias = Literal["full", "compact", "narrative"]
 MemoryKind: TypeAlias = Literal["pattern", "preference", "architecture", "bug", "workflow", "fact"]
-
 MEMORY_KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
 FORMATS: tuple[Format, ...] = get_args(Format)
 STRENGTH = 7.0
@@ -41,10 +38,8 @@ KIND_CHARS = 64
 UNKNOWN_PROJECT = "unknown"
 NO_SESSION = "memory"
 """Where a memory that belongs to no session is said to come from."""
-LESSON_CHARS = 240
 _TYPE_OF: dict[str, MemoryType] = {"workflow": "procedural", "pattern": "procedural"}
 _TOOL_HOOKS = ("post_tool_use", "post_tool_failure")
-_SOURCES = {"reflection": "consolidation"}
 _STATUS = {"ended": "completed"}
 
 
@@ -58,10 +53,10 @@ def classified(kind: MemoryKind, sources: Iterable[str] = ()) -> Record:
 
     Those are told, and no more: nothing says that it was made of them. Of many, as many as metadata has room for.
     """
-    named = ",".join(_distinct(one.strip() for one in sources if "," not in one))
+    named = ",".join(distinct(one.strip() for one in sources if "," not in one))
     if len(named.encode()) > SOURCES_BYTES:
         named = named.encode()[:SOURCES_BYTES].decode(errors="ignore").rpartition(",")[0]
-    metadata = {KIND_FIELD: kind, **_given({SOURCES_FIELD: named})}
+    metadata = {KIND_FIELD: kind, **without_empty({SOURCES_FIELD: named})}
     return {"memory_type": _TYPE_OF.get(kind, "semantic"), "tags": [kind], "metadata": metadata}
 
 
@@ -85,7 +80,7 @@ def observe(
         project=project if project.strip() else UNKNOWN_PROJECT,
         kind=kind if kind in VALID_TYPES else hook[:KIND_CHARS],
         data=dict(data),
-        metadata={HOOK_FIELD: hook[:KIND_CHARS], **_given({IMAGE_FIELD: image, MODALITY_FIELD: modality})},
+        metadata={HOOK_FIELD: hook[:KIND_CHARS], **without_empty({IMAGE_FIELD: image, MODALITY_FIELD: modality})},
         **fields,
     )
 
@@ -113,18 +108,18 @@ def observation(seen: View) -> Record:
         "importance": seen["importance"],
         "confidence": seen["confidence"],
     }
-    told: Record = {"subtitle": seen["subtitle"], "agentId": seen["agent_id"]}
-    told |= {name: seen["metadata"].get(name) for name in (MODALITY_FIELD, IMAGE_FIELD)}
+    optional: Record = {"subtitle": seen["subtitle"], "agentId": seen["agent_id"]}
+    optional |= {name: seen["metadata"].get(name) for name in (MODALITY_FIELD, IMAGE_FIELD)}
     if hook in _TOOL_HOOKS:
         output = data.get("tool_output")
-        told |= {
+        optional |= {
             "toolName": data.get("tool_name"),
             "toolInput": data.get("tool_input"),
             "toolOutput": data.get("error") if output is None else output,
         }
     if hook == "prompt_submit":
-        told["userPrompt"] = data.get("prompt")
-    return record | _given(told)
+        optional["userPrompt"] = data.get("prompt")
+    return record | without_empty(optional)
 
 
 def memory(kept: View, *, related: Sequence[str] = (), earlier: Sequence[str] = ()) -> Record:
@@ -138,19 +133,19 @@ def memory(kept: View, *, related: Sequence[str] = (), earlier: Sequence[str] = 
         "type": kind,
         "title": kept["title"],
         "content": kept["content"],
-        "concepts": _distinct([*kept["concepts"], *(tag for tag in kept["tags"] if tag != kind)]),
+        "concepts": distinct([*kept["concepts"], *(tag for tag in kept["tags"] if tag != kind)]),
         "files": list(kept["files"]),
         "sessionIds": [kept["session_id"]] if kept["session_id"] else [],
-        "strength": _plain(kept["importance"]),
+        "strength": plain(kept["importance"]),
         "version": kept["version"],
-        "supersedes": _distinct([kept["parent_id"], *earlier, *kept["condensed"]]),
-        "sourceObservationIds": _distinct(
+        "supersedes": distinct([kept["parent_id"], *earlier, *kept["condensed"]]),
+        "sourceObservationIds": distinct(
             [*(name for name in kept["derived_from"] if name.startswith("obs_")), *sources.split(",")]
         ),
         "isLatest": kept["is_latest"],
     }
     forget_after: datetime | None = kept["forget_after"]
-    return record | _given(
+    return record | without_empty(
         {
             "parentId": kept["parent_id"],
             "agentId": kept["agent_id"],
@@ -192,13 +187,13 @@ def memory_as_observation(kept: View) -> Record:
         "timestamp": iso(kept["recorded_at"]),
         "type": "decision",
         "title": kept["title"],
-        "facts": [told] if (told := spoken(kept["content"])) else [],
+        "facts": [fact] if (fact := spoken(kept["content"])) else [],
         "narrative": kept["content"],
-        "concepts": _distinct([*kept["concepts"], *kept["tags"]]),
+        "concepts": distinct([*kept["concepts"], *kept["tags"]]),
         "files": list(kept["files"]),
-        "importance": _plain(kept["importance"]),
+        "importance": plain(kept["importance"]),
         "confidence": 1,
-        **_given({"agentId": kept["agent_id"], "project": kept["project"]}),
+        **without_empty({"agentId": kept["agent_id"], "project": kept["project"]}),
     }
 
 
@@ -245,7 +240,7 @@ def narrated(items: Iterable[Record]) -> str:
     return "\n\n".join(f"[{one['timestamp']}] {one['title']}\n{one['narrative']}" for one in items)
 
 
-def session(known: View, told: View | None = None, commits: Sequence[str] = ()) -> Record:
+def session(known: View, its_summary: View | None = None, commits: Sequence[str] = ()) -> Record:
     """A session; `told` is its summary, once there is one."""
     record: Record = {
         "id": known["id"],
@@ -258,29 +253,29 @@ def session(known: View, told: View | None = None, commits: Sequence[str] = ()) 
     }
     ended: datetime | None = known["ended_at"]
     title = known["title"]
-    return record | _given(
+    return record | without_empty(
         {
             "endedAt": ended and iso(ended),
             "firstPrompt": known["first_prompt"] or title,
-            "summary": summary(told) if told is not None else title,
+            "summary": summary(its_summary) if its_summary is not None else title,
             "agentId": known["agent_id"],
             "commitShas": list(commits),
         }
     )
 
 
-def summary(told: View) -> Record:
+def summary(made: View) -> Record:
     """A session's summary."""
     return {
-        "sessionId": told["session_id"],
-        "project": told["project"],
-        "createdAt": iso(told["recorded_at"]),
-        "title": told["title"],
-        "narrative": told["narrative"],
-        "keyDecisions": list(told["decisions"]),
-        "filesModified": list(told["files"]),
-        "concepts": list(told["concepts"]),
-        "observationCount": told["observation_count"],
+        "sessionId": made["session_id"],
+        "project": made["project"],
+        "createdAt": iso(made["recorded_at"]),
+        "title": made["title"],
+        "narrative": made["narrative"],
+        "keyDecisions": list(made["decisions"]),
+        "filesModified": list(made["files"]),
+        "concepts": list(made["concepts"]),
+        "observationCount": made["observation_count"],
     }
 
 
@@ -300,133 +295,6 @@ def commit(known: View) -> Record:
     }
 
 
-def lesson(learned: View, confidence: float, score: float | None = None) -> Record:
-    """A lesson with what is left of its confidence; with its score, if it was searched for."""
-    reinforced = learned["reinforcements"] > 0
-    record: Record = {
-        "id": learned["id"],
-        "content": learned["content"],
-        "context": learned["context"],
-        "confidence": round(confidence, 3),
-        "reinforcements": learned["reinforcements"],
-        "source": _source(learned["origin"]),
-        "sourceIds": list(learned["derived_from"]),
-        "tags": list(learned["tags"]),
-        "createdAt": iso(learned["recorded_at"]),
-        "updatedAt": iso(learned["updated_at"]),
-        "decayRate": 0.05,
-    }
-    told = {"project": learned["project"], "lastReinforcedAt": iso(learned["reinforced_at"]) if reinforced else None}
-    return record | _given(told) | ({} if score is None else {"score": score})
-
-
-def lesson_hint(learned: View, confidence: float, score: float) -> Record:
-    """A lesson beside search results."""
-    text: str = learned["content"]
-    return {
-        "lessonId": learned["id"],
-        "content": text if len(text) <= LESSON_CHARS else text[:LESSON_CHARS] + "…",
-        "confidence": round(confidence, 3),
-        "score": score,
-        "createdAt": iso(learned["recorded_at"]),
-        "tags": list(learned["tags"]),
-        **_given({"project": learned["project"]}),
-    }
-
-
-def slot(held: View) -> Record:
-    """A slot. One that nobody has written to has no times."""
-    created, updated = held["created_at"], held["updated_at"]
-    return {
-        "label": held["label"],
-        "content": held["content"],
-        "size": held["size"],
-        "sizeLimit": held["size_limit"],
-        "description": held["description"],
-        "pinned": held["pinned"],
-        "readOnly": held["read_only"],
-        "scope": held["scope"],
-        "createdAt": created and iso(created),
-        "updatedAt": updated and iso(updated),
-        **_given({"project": held["project"]}),
-    }
-
-
-def action(item: View, open_items: Mapping[str, WorkItem]) -> Record:
-    """An action, blocked as long as it waits for an open one."""
-    waiting = open_items.get(item["id"])
-    record: Record = {
-        "id": item["id"],
-        "title": item["title"],
-        "description": item["description"],
-        "status": item["status"] if waiting is None else effective_status(waiting, open_items),
-        "priority": item["priority"],
-        "tags": list(item["tags"]),
-        "createdAt": iso(item["created_at"]),
-        "updatedAt": iso(item["updated_at"]),
-        "createdBy": item["agent_id"],
-        "sourceObservationIds": [],
-        "sourceMemoryIds": [],
-    }
-    return record | _given(
-        {
-            "project": item["project"],
-            "parentId": item["parent"],
-            "sessionId": item["session_id"],
-            "assignedTo": item["assigned_to"],
-            "result": item["result"],
-            "crystallizedInto": item["crystallized_into"],
-        }
-    )
-
-
-def edges(item: View) -> list[Record]:
-    """How an action depends on others."""
-    return [
-        {
-            "type": edge.type,
-            "sourceActionId": item["id"],
-            "targetActionId": edge.target,
-            "createdAt": iso(item["created_at"]),
-        }
-        for edge in item["edges"]
-    ]
-
-
-def frontier_item(item: View, ready: Ready, open_items: Mapping[str, WorkItem]) -> Record:
-    """An action that can be worked on now."""
-    told = action(item, open_items)
-    return {**told, "action": told, "score": ready.score, "blockers": ready.blockers, "leased": ready.leased}
-
-
-def profile(told: Profile) -> Record:
-    """A project's profile."""
-    return {
-        "project": told.project,
-        "updatedAt": iso(told.updated_at),
-        "topConcepts": [{"concept": name, "frequency": count} for name, count in told.concepts],
-        "topFiles": [{"file": name, "frequency": count} for name, count in told.files],
-        "conventions": list(told.conventions),
-        "commonErrors": list(told.errors),
-        "recentActivity": list(told.recent_activity),
-        "preferences": list(told.preferences),
-        "sessionCount": told.session_count,
-        "totalObservations": told.total_observations,
-    }
-
-
-def relation(stated: View) -> Record:
-    """A relation."""
-    return {
-        "id": stated["id"],
-        "sourceId": stated["source"],
-        "targetId": stated["target"],
-        "type": stated["relation"],
-        "confidence": stated["confidence"],
-        "createdAt": iso(stated["created_at"]),
-    }
-
-
 def iso(when: datetime) -> str:
     """A time as agentmemory writes it: UTC, to the millisecond, with a Z."""
     return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -439,19 +307,14 @@ def _known_kind(name: str) -> MemoryKind | None:
     return None
 
 
-def _source(origin: str) -> str:
-    known = _SOURCES.get(origin, origin)
-    return known if known in ("crystal", "consolidation") else "manual"
-
-
-def _given(fields: Record) -> Record:
+def without_empty(fields: Record) -> Record:
     """Without what is empty: agentmemory leaves it out."""
     return {name: value for name, value in fields.items() if value not in (None, "", [])}
 
 
-def _distinct(names: Iterable[str]) -> list[str]:
+def distinct(names: Iterable[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if name]
 
 
-def _plain(number: float) -> int | float:
+def plain(number: float) -> int | float:
     return int(number) if float(number).is_integer() else number

@@ -1,96 +1,161 @@
 """A session, played back: its observations, and the same as a film."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import NUMBER, TEXT, Properties, asked_in_query, door, otherwise, reply, succeeded
-from api.dialects.agentmemory.knowledge_records import replay
-from api.dialects.agentmemory.mcp import sessions as tools
-from api.dialects.agentmemory.mcp.asking import chosen, session_of
-from api.dialects.agentmemory.shapes import FILM, OBSERVATION, SESSION, fields, listed, outcome, record
+from api.dialects.agentmemory.endpoints import (
+    Arguments,
+    chosen,
+    door_of,
+    endpoint,
+    needed,
+    one_session,
+    read_query,
+    reply,
+    session_of,
+    success,
+)
+from api.dialects.agentmemory.mcp.answers import answer
+from api.dialects.agentmemory.records import Record
+from api.dialects.agentmemory.sessions import list_sessions, session_records
+from api.dialects.agentmemory.shapes import (
+    FILM,
+    NUMBER,
+    OBSERVATION,
+    SESSION,
+    TEXT,
+    fields,
+    listed,
+    otherwise,
+    outcome,
+    record,
+)
 from api.dialects.homes import home_of
 from api.http.endpoint import Endpoint
+from ingest.errors import NotFound
 from ingest.platform.clock import to_ms
 from ingest.roles import READ
 from mcp_gateway.lenient import BadArgument
+from mcp_gateway.tools.tool import Answer, Door
 from projections.queries.views import view
 
-OF_SESSION = {**dict.fromkeys(("sessionId", "agentId"), TEXT), "limit": otherwise(NUMBER, tools.MAX_OBSERVATIONS)}
-LIST_SESSIONS_FIELDS: Properties = {"agentId": TEXT, "limit": otherwise(NUMBER, 100)}
+MAX_OBSERVATIONS = 5_000
+OF_SESSION = {**dict.fromkeys(("sessionId", "agentId"), TEXT), "limit": otherwise(NUMBER, MAX_OBSERVATIONS)}
+LABEL_CHARS = 120
+_KINDS = {
+    "prompt_submit": "prompt",
+    "pre_tool_use": "tool_call",
+    "post_tool_use": "tool_result",
+    "post_tool_failure": "tool_error",
+    "assistant_message": "response",
+    "subagent_stop": "response",
+    "session_start": "session_start",
+    "session_end": "session_end",
+}
+_BODY = ("userPrompt", "narrative")
+_TOOL = ("toolName", "toolInput", "toolOutput")
 
 
-async def observations(request: Request) -> Response:
+async def get_observations(request: Request) -> Response:
     """A session's observations, the oldest first; none for a session that nobody knows."""
-    said = await _of_session(request)
-    return reply(await tools.observations(door(request), said))
+    arguments = await _of_session(request)
+    return reply(await observations(door_of(request), arguments))
 
 
-async def list_sessions(request: Request) -> Response:
+async def get_sessions(request: Request, arguments: Arguments) -> Response:
     """The sessions that can be played back, the newest first."""
-    said = asked_in_query(request, LIST_SESSIONS_FIELDS)
-    answer = await tools.sessions(door(request), said)
-    return succeeded(**answer.data) if isinstance(answer.data, dict) else reply(answer)
+    answer = await list_sessions(door_of(request), arguments)
+    return success(**answer.data) if isinstance(answer.data, dict) else reply(answer)
 
 
 async def load(request: Request) -> Response:
     """A session as a film."""
-    said, through = await _of_session(request), door(request)
-    agent, project = said["agentId"] or "", said["project"]
-    await through.caught_up(agent)
-    reader, browse = through.reader(agent), through.queries.browse
-    known = session_of(await browse.session(reader, said["sessionId"], project))
-    limit = max(1, min(tools.MAX_OBSERVATIONS, int(said["limit"])))
+    arguments, door = await _of_session(request), door_of(request)
+    agent, project = arguments["agentId"] or "", arguments["project"]
+    await door.caught_up(agent)
+    reader, browse = door.reader(agent), door.queries.browse
+    known = session_of(await browse.session(reader, arguments["sessionId"], project))
+    limit = max(1, min(MAX_OBSERVATIONS, int(arguments["limit"])))
     page = await browse.session_observations(reader, known.session_id, known.project, None, limit)
     seen = sorted(page.items, key=lambda one: one["occurred_at"])
-    (session,) = await tools.told(through, reader, [view(known)])
+    (session,) = await session_records(door, reader, [view(known)])
     times_ms = [to_ms(one["occurred_at"]) for one in seen]
-    return succeeded(session=session, timeline=replay(session, times_ms, list(map(dialect.observation, seen))))
+    return success(session=session, timeline=film(session, times_ms, list(map(dialect.observation, seen))))
 
 
 async def _of_session(request: Request) -> dict[str, Any]:
     """What was asked of a session, with the project that it is at home in."""
-    said = asked_in_query(request, OF_SESSION)
-    session = chosen(said, "sessionId")
+    arguments = read_query(request, fields(OF_SESSION))
+    session = chosen(arguments, "sessionId")
     if session is None:
         raise BadArgument("sessionId required", "sessionId")  # clients know it by these words
     home = await home_of(request, session)
-    return {**said, "project": home.project if home else None}
+    return {**arguments, "project": home.project if home else None}
+
+
+async def observations(door: Door, arguments: Arguments) -> Answer:
+    """memory_observations: a session's observations, oldest first."""
+    limit = max(1, min(MAX_OBSERVATIONS, int(arguments["limit"] or MAX_OBSERVATIONS)))
+    try:
+        located = await one_session(door, arguments)
+    except NotFound:
+        return answer({"observations": []})
+    reader = door.reader(arguments["agentId"] or "")
+    name, project = needed(arguments, "sessionId"), getattr(located.document, "project", "")
+    page = await door.queries.browse.session_observations(reader, name, project, None, limit)
+    seen = sorted(page.items, key=lambda one: one["occurred_at"])
+    return answer({"observations": [dialect.observation(one) for one in seen]})
+
+
+def film(session: Mapping[str, Any], times_ms: Sequence[int], seen: Sequence[Record]) -> Record:
+    """A session's observations as a film: when each came after the first, and how long it was until the next.
+
+    `seen` are records of observations in the order of time, `times_ms` when they happened.
+    """
+    first = times_ms[0] if times_ms else 0
+    ends = [*times_ms[1:], *times_ms[-1:]]
+    return {
+        "sessionId": session["id"],
+        "startedAt": session["startedAt"],
+        "endedAt": session.get("endedAt"),
+        "totalDurationMs": times_ms[-1] - first if times_ms else 0,
+        "eventCount": len(seen),
+        "events": [_event(one, at - first, end - at) for one, at, end in zip(seen, times_ms, ends, strict=True)],
+    }
+
+
+def _event(seen: Record, offset_ms: int, duration_ms: int) -> Record:
+    body = next((seen[name] for name in _BODY if seen.get(name)), None)
+    optional = {"body": body, **{name: seen.get(name) for name in _TOOL}}
+    return {
+        "id": seen["id"],
+        "sessionId": seen["sessionId"],
+        "ts": seen["timestamp"],
+        "offsetMs": offset_ms,
+        "durationMs": duration_ms,
+        "kind": _KINDS.get(seen["hookType"], "hook"),
+        "label": (seen["title"] or seen["hookType"])[:LABEL_CHARS],
+        **{name: value for name, value in optional.items() if value is not None},
+    }
 
 
 ENDPOINTS = [
     Endpoint(
-        "GET",
-        "/agentmemory/observations",
-        READ,
-        observations,
-        "A session's observations, the oldest first.",
-        "S",
-        faults={400: "The session is missing."},
-        query=fields(OF_SESSION, ("sessionId",)),
+        "GET", "/agentmemory/observations", READ, get_observations, "A session's observations, the oldest first.", "S",
+        faults={400: "The session is missing."}, query=fields(OF_SESSION, ("sessionId",)),
         answer=record({"observations": listed(OBSERVATION)}),
     ),
-    Endpoint(
-        "GET",
-        "/agentmemory/replay/sessions",
-        READ,
-        list_sessions,
-        "The sessions that can be played back.",
-        "S",
-        query=fields(LIST_SESSIONS_FIELDS),
-        answer=outcome({"sessions": listed(SESSION)}),
+    endpoint(
+        "GET", "/agentmemory/replay/sessions", READ, get_sessions, "The sessions that can be played back.", "S",
+        query=fields({"agentId": TEXT, "limit": otherwise(NUMBER, 100)}), answer=outcome({"sessions": listed(SESSION)}),
     ),
     Endpoint(
-        "GET",
-        "/agentmemory/replay/load",
-        READ,
-        load,
-        "A session as a film.",
-        "S",
+        "GET", "/agentmemory/replay/load", READ, load, "A session as a film.", "S",
         faults={400: "The session is missing.", 404: "There is no such session."},
-        query=fields(OF_SESSION, ("sessionId",)),
-        answer=outcome({"session": SESSION, "timeline": FILM}),
+        query=fields(OF_SESSION, ("sessionId",)), answer=outcome({"session": SESSION, "timeline": FILM}),
     ),
-]
+]  # fmt: skip

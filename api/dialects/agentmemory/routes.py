@@ -8,17 +8,19 @@ from functools import partial
 
 from api.dialects.agentmemory import (
     actions,
+    antigravity,
     auditing,
+    claude_code,
     commits,
     condensing,
     contexts,
     exporting,
-    files,
     health,
-    importing,
     knowledge,
     lessons,
+    maintenance,
     memories,
+    notes,
     observing,
     pages,
     relations,
@@ -28,7 +30,6 @@ from api.dialects.agentmemory import (
     slots,
     tools,
     transfer,
-    upkeep,
 )
 from api.dialects.agentmemory.shapes import FAULT
 from api.dialects.faults import usual
@@ -45,19 +46,21 @@ _DESCRIBED: list[Endpoint] = [
     *memories.ENDPOINTS,
     *exporting.ENDPOINTS,
     *auditing.ENDPOINTS,
-    *importing.ENDPOINTS,
+    *claude_code.ENDPOINTS,
     *condensing.ENDPOINTS,
     *tools.ENDPOINTS,
     *pages.ENDPOINTS,
     *replay.ENDPOINTS,
-    *upkeep.ENDPOINTS,
+    *maintenance.ENDPOINTS,
     *lessons.ENDPOINTS,
     *slots.ENDPOINTS,
     *relations.ENDPOINTS,
     *actions.ENDPOINTS,
     *knowledge.ENDPOINTS,
     *transfer.ENDPOINTS,
-    *files.ENDPOINTS,
+    *antigravity.ENDPOINTS,
+    *auditing.COMMIT_ENDPOINTS,
+    *notes.ENDPOINTS,
 ]
 
 
@@ -75,4 +78,4 @@ ABOUT = About(
     _headers,
     below="/agentmemory",
 )
-ENDPOINTS = documented(ABOUT, [*_DESCRIBED, *files.descriptions(_DESCRIBED)])
+ENDPOINTS = documented(ABOUT, [*_DESCRIBED, *pages.descriptions(_DESCRIBED)])

@@ -1,32 +1,54 @@
-"""Search: results with their text, or titles first; and how often one search follows another."""
+"""Search: results with their text, or titles first; timelines; and how often one search follows another."""
 
 import time
 from collections import OrderedDict
-from typing import Any
+from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import (
+from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.endpoints import (
+    MAX_LIMIT,
+    Arguments,
+    chosen,
+    count,
+    door_of,
+    endpoint,
+    needed,
+    reply,
+    success,
+    views,
+)
+from api.dialects.agentmemory.lessons import lesson_hint
+from api.dialects.agentmemory.mcp.answers import answer, succeeded
+from api.dialects.agentmemory.shapes import (
     ANYTHING,
     BOOLEAN,
+    COUNT,
+    DEGRADED,
     NUMBER,
+    OBJECT,
+    RESULT,
     TEXT,
-    asked,
-    door,
+    fields,
+    listed,
     otherwise,
-    reply,
-    succeeded,
+    outcome,
+    record,
 )
-from api.dialects.agentmemory.mcp.asking import MAX_LIMIT
-from api.dialects.agentmemory.mcp.recall import recall
-from api.dialects.agentmemory.mcp.recall import smart_search as smart_search_tool
-from api.dialects.agentmemory.shapes import COUNT, DEGRADED, OBJECT, RESULT, fields, listed, outcome, record
 from api.http.endpoint import Endpoint
 from api.http.http import Json
 from ingest.errors import ProjectionBehind, ReaderUnknown
+from ingest.platform.clock import system_clock
 from ingest.roles import METRICS, READ
 from mcp_gateway.lenient import BadArgument
+from mcp_gateway.tools.tool import Answer, Door
+from projections.documents.access import Reader
+from projections.documents.memories import Memory
+from projections.queries import RecallRequest
+from projections.queries.views import view
+from projections.search.similarity import SIMILAR_ABOVE, SUPERSEDE_ABOVE, similarity
 
 WINDOW_S = 30.0
 MAX_SEARCHERS = 10_000
@@ -38,7 +60,6 @@ CAVEAT = (
     "counted by this process since it started: a search is followed up when the same session (or, where none is named, "
     "anybody) searches again within the window; that is a hint that the first answer was not enough, and no more"
 )
-
 SEARCH = {
     "query": TEXT,
     "limit": otherwise(NUMBER, 20),
@@ -48,16 +69,12 @@ SEARCH = {
     "token_budget": NUMBER,
     "agentId": TEXT,
 }
-SMART_SEARCH = {
-    "query": TEXT,
-    "expandIds": {"type": ["array", "string"], "items": ANYTHING},
-    "limit": otherwise(NUMBER, 20),
-    "project": TEXT,
-    "includeLessons": otherwise(BOOLEAN, True),
-    "agentId": TEXT,
-    "sessionId": TEXT,
-    "source": TEXT,
-}
+QUERY_CHARS = 20_000
+MAX_EXPANDED = 20
+LESSONS_SHOWN = 5
+ALIKE_LOOKED_AT = 20
+"""Memories compared with a new one, those that share most of its words."""
+ALIKE_CHARS = 2_000
 
 
 class Followups:
@@ -78,17 +95,16 @@ class Followups:
             self._last.popitem(last=False)
 
 
-async def search(request: Request) -> Response:
+async def post_search(request: Request, arguments: Arguments) -> Response:
     """Search observations and memories."""
-    said = await asked(request, SEARCH, ("query",))
-    _at_least_one(said, "limit", "token_budget")
-    if said["limit"] > MAX_LIMIT:
+    _at_least_one(arguments, "limit", "token_budget")
+    if arguments["limit"] > MAX_LIMIT:
         raise BadArgument(f"limit must be at most {MAX_LIMIT}", "limit")
     try:
-        return reply(await recall(door(request), said))
+        return reply(await recall(door_of(request), arguments))
     except UNANSWERED as why:  # a client that is refused goes on by itself, unseen
         nothing: dict[str, Any] = {
-            "format": said["format"] or "full",
+            "format": arguments["format"] or "full",
             "results": [],
             "tokens_used": 0,
             "truncated": False,
@@ -96,16 +112,17 @@ async def search(request: Request) -> Response:
         return Json({**nothing, "degraded": [str(why)]})
 
 
-async def smart_search(request: Request) -> Response:
+async def post_smart_search(request: Request, arguments: Arguments) -> Response:
     """Search, titles first; what expandIds names in full."""
-    said = await asked(request, SMART_SEARCH, ("query",), ("expandIds",))
-    _at_least_one(said, "limit")
-    source = said["source"] or request.headers.get("x-agentmemory-source", "")
-    if not said["expandIds"] and source != OURS:
-        _followups(request).searched(said["sessionId"] or "")
+    if arguments["query"] is None and arguments["expandIds"] is None:
+        raise BadArgument("query is required", "query")
+    _at_least_one(arguments, "limit")
+    source = arguments["source"] or request.headers.get("x-agentmemory-source", "")
+    if not arguments["expandIds"] and source != OURS:
+        _followups(request).searched(arguments["sessionId"] or "")
     # The session is the one that asks: it narrows nothing.
     try:
-        return reply(await smart_search_tool(door(request), {**said, "sessionId": None}))
+        return reply(await smart_search(door_of(request), {**arguments, "sessionId": None}))
     except UNANSWERED as why:
         return Json({"mode": "compact", "results": [], "lessons": [], "degraded": [str(why)]})
 
@@ -114,7 +131,7 @@ async def followup(request: Request) -> Response:
     """How often agents search again at once."""
     counted = _followups(request)
     rate = counted.followed / counted.searches if counted.searches else 0.0
-    return succeeded(
+    return success(
         windowSeconds=int(WINDOW_S),
         agentInitiatedSearches=counted.searches,
         followupWithinWindow=counted.followed,
@@ -123,9 +140,9 @@ async def followup(request: Request) -> Response:
     )
 
 
-def _at_least_one(said: dict[str, Any], *names: str) -> None:
+def _at_least_one(arguments: Arguments, *names: str) -> None:
     for name in names:
-        if said[name] is not None and said[name] < 1:
+        if arguments[name] is not None and arguments[name] < 1:
             raise BadArgument(f"{name} must be at least 1", name)
 
 
@@ -133,43 +150,148 @@ def _followups(request: Request) -> Followups:
     return request.app.state.agentmemory.followups
 
 
+async def recall(door: Door, arguments: Arguments) -> Answer:
+    """memory_recall: search results, as many as fit the budget."""
+    form = _format(arguments["format"])
+    results, lacks = await _search(door, arguments)
+    items = [dialect.found(one, score, form) for one, score in results]
+    budget: Any = arguments["token_budget"]
+    kept, used, truncated = dialect.packed(items, None if budget is None else int(budget))
+    record: dict[str, Any] = {"format": form, "results": kept, "tokens_used": used, "truncated": truncated}
+    record |= {} if budget is None else {"tokens_budget": int(budget)}
+    record |= {"degraded": lacks} if lacks else {}
+    if form != "narrative":
+        return answer(record)
+    text = dialect.narrated(kept)
+    return answer({**record, "text": text}, text)
+
+
+async def smart_search(door: Door, arguments: Arguments) -> Answer:
+    """memory_smart_search: titles first; what is named by id in full."""
+    given: list[Any] = arguments["expandIds"] or []
+    if wanted := [name for name in map(_named, given) if name]:
+        return await _expanded(door, arguments, wanted)
+    results, lacks = await _search(door, arguments)
+    items = [dialect.found(one, score, "compact") for one, score in results]
+    lessons: list[dict[str, Any]] = []
+    if arguments["includeLessons"]:
+        now = system_clock()
+        reader = door.reader(arguments["agentId"] or "")
+        query = needed(arguments, "query")[:QUERY_CHARS]
+        known = door.queries.lessons.search(reader, query, chosen(arguments, "project"), now, limit=LESSONS_SHOWN)
+        lessons = [lesson_hint(view(one), one.confidence_at(now), score) for one, score in await known]
+    record: dict[str, Any] = {"mode": "compact", "results": items, "lessons": lessons}
+    return answer(record | ({"degraded": lacks} if lacks else {}))
+
+
+async def timeline(door: Door, arguments: Arguments) -> Answer:
+    """memory_timeline: what was observed around an anchor."""
+    agent = arguments["agentId"] or ""
+    await door.caught_up(agent)
+    found = await door.queries.around.timeline(
+        door.reader(agent),
+        needed(arguments, "anchor"),
+        chosen(arguments, "project"),
+        chosen(arguments, "sessionId") or "",
+        count(arguments, "before", MAX_LIMIT, 0),
+        count(arguments, "after", MAX_LIMIT, 0),
+    )
+    entries = [(dialect.observation(view(one.observation)), one.position) for one in found.entries]
+    record: dict[str, Any] = {
+        "entries": [
+            {"observation": one, "sessionId": one["sessionId"], "relativePosition": place} for one, place in entries
+        ],
+        "observations": [one for one, _ in entries],
+        "anchorIndex": found.anchor_index,
+    }
+    return succeeded(**record, **({"reason": found.reason} if found.reason else {}))
+
+
+async def alike(
+    door: Door, reader: Reader, content: str, project: str, besides: frozenset[str]
+) -> dict[str, Any] | None:
+    """The hint that a memory like a new one is there already, yet not so like it that it was superseded."""
+    words = RecallRequest(query=content[:ALIKE_CHARS], kinds=["memory"], mode="lexical", limit=ALIKE_LOOKED_AT)
+    candidates = await door.queries.recall(words, reader)
+    near = await door.queries.browse.documents([one.id for one in candidates.results], reader)
+    scored = [
+        (similarity(content, one.document.content), one.document)
+        for one in near
+        if isinstance(one.document, Memory)
+        and one.document.id not in besides
+        and (not project or one.document.project in ("", project))
+    ]
+    best = max(scored, key=lambda pair: pair[0], default=None)
+    if best is None or not SIMILAR_ABOVE < best[0] <= SUPERSEDE_ABOVE:
+        return None
+    return {"id": best[1].id, "title": best[1].title, "similarity": round(best[0], 3)}
+
+
+async def _search(door: Door, arguments: Arguments) -> tuple[list[tuple[dict[str, Any], float]], list[str]]:
+    """Observations and memories with their scores, best first, and what may be missing."""
+    agent = arguments["agentId"] or ""
+    reader = door.reader(agent)
+    question = RecallRequest(
+        query=needed(arguments, "query")[:QUERY_CHARS],
+        projects=[project, ""] if (project := chosen(arguments, "project")) else [],
+        session_id=chosen(arguments, "sessionId") or "",
+        kinds=["observation", "memory"],
+        limit=count(arguments, "limit", MAX_LIMIT),
+    )
+
+    missing = await door.caught_up(agent)
+    found = await door.queries.recall(question, reader)
+    known = views(await door.queries.browse.documents([one.id for one in found.results], reader))
+    return [(known[one.id], one.score) for one in found.results if one.id in known], missing + found.degraded
+
+
+async def _expanded(door: Door, arguments: Arguments, wanted: list[str]) -> Answer:
+    agent = arguments["agentId"] or ""
+    await door.caught_up(agent)
+    known = views(await door.queries.browse.documents(wanted[:MAX_EXPANDED], door.reader(agent)))
+    shown = [
+        dialect.memory_as_observation(one) if "memory_type" in one else dialect.observation(one)
+        for one in known.values()
+        if "memory_type" in one or ("narrative" in one and "data" in one)
+    ]
+    results = [{"obsId": one["id"], "sessionId": one["sessionId"], "observation": one} for one in shown]
+    return answer({"mode": "expanded", "results": results, "truncated": len(wanted) > MAX_EXPANDED})
+
+
+def _named(given: Any) -> str:
+    """The observation that an entry of expandIds names: by its id, or as an object with it."""
+    if isinstance(given, dict):
+        given = cast("dict[str, Any]", given).get("obsId")
+    return given.strip() if isinstance(given, str) else ""
+
+
+def _format(given: str | None) -> dialect.Format:
+    for form in dialect.FORMATS:
+        if form == (given or "full").strip().lower():
+            return form
+    raise BadArgument(f"format must be one of {', '.join(dialect.FORMATS)}", "format")
+
+
 ENDPOINTS = [
-    Endpoint(
-        "POST",
-        "/agentmemory/search",
-        READ,
-        search,
-        "Search observations and memories.",
+    endpoint(
+        "POST", "/agentmemory/search", READ, post_search, "Search observations and memories.",
         body=fields(SEARCH, ("query",)),
-        answer=record(
-            {"format": TEXT, "results": listed(RESULT), "tokens_used": COUNT, "truncated": BOOLEAN},
-            {"tokens_budget": COUNT, "text": TEXT, **DEGRADED},
-        ),
+        answer=record({"format": TEXT, "results": listed(RESULT), "tokens_used": COUNT, "truncated": BOOLEAN},
+            {"tokens_budget": COUNT, "text": TEXT, **DEGRADED}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/smart-search",
-        READ,
-        smart_search,
+    endpoint(
+        "POST", "/agentmemory/smart-search", READ, post_smart_search,
         "Search, titles first; what expandIds names in full.",
-        body=fields(SMART_SEARCH),
+        body=fields({"query": TEXT, "expandIds": {"type": ["array", "string"], "items": ANYTHING},
+            "limit": otherwise(NUMBER, 20), "project": TEXT, "includeLessons": otherwise(BOOLEAN, True),
+            "agentId": TEXT, "sessionId": TEXT, "source": TEXT}),
         optional=True,
-        answer=record(
-            {"mode": TEXT, "results": listed(RESULT)}, {"lessons": listed(OBJECT), "truncated": BOOLEAN, **DEGRADED}
-        ),
+        answer=record({"mode": TEXT, "results": listed(RESULT)},
+            {"lessons": listed(OBJECT), "truncated": BOOLEAN, **DEGRADED}),
     ),
     Endpoint(
-        "GET",
-        "/agentmemory/diagnostics/followup",
-        METRICS,
-        followup,
-        "How often agents search again at once.",
-        answer=outcome(
-            {
-                **dict.fromkeys(("windowSeconds", "agentInitiatedSearches", "followupWithinWindow"), COUNT),
-                "rate": NUMBER,
-                "caveat": TEXT,
-            }
-        ),
+        "GET", "/agentmemory/diagnostics/followup", METRICS, followup, "How often agents search again at once.",
+        answer=outcome({**dict.fromkeys(("windowSeconds", "agentInitiatedSearches", "followupWithinWindow"), COUNT),
+            "rate": NUMBER, "caveat": TEXT}),
     ),
-]
+]  # fmt: skip

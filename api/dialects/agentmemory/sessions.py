@@ -2,77 +2,76 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from redis.exceptions import RedisError
 from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import (
-    NUMBER,
-    TEXT,
-    Properties,
-    asked,
-    asked_in_query,
-    door,
+from api.dialects.agentmemory.contexts import context_for
+from api.dialects.agentmemory.endpoints import (
+    Arguments,
+    chosen,
+    door_of,
+    endpoint,
+    needed,
     reply,
+    session_of,
     settings,
-    succeeded,
+    success,
 )
-from api.dialects.agentmemory.contexts import told
-from api.dialects.agentmemory.mcp.asking import chosen, needed, session_of
-from api.dialects.agentmemory.mcp.sessions import MAX_SESSIONS
-from api.dialects.agentmemory.mcp.sessions import sessions as list_sessions
+from api.dialects.agentmemory.mcp.answers import answer
 from api.dialects.agentmemory.observing import AGENT_CHARS, CWD_CHARS
-from api.dialects.agentmemory.shapes import DEGRADED, SESSION, fields, listed, outcome, record
+from api.dialects.agentmemory.shapes import DEGRADED, NUMBER, SESSION, TEXT, fields, listed, outcome, record
 from api.dialects.homes import Home, home_of, homes, settled
-from api.http.endpoint import Endpoint
 from api.http.http import Json
 from ingest.commands.requests import TrackSession
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock, to_ms
 from ingest.roles import READ, READ_WRITE, WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import Answer, Door
+from projections.documents.access import Reader
 from projections.documents.sessions import Session
 from projections.queries.views import view
 
 logger = logging.getLogger(__name__)
-
 TITLE_CHARS = 200
 CONTEXT_S = 0.25
 """A session's start waits no longer for its context; hooks give up after 0.7 s."""
 KNOWN_S = 0.4
 """Nor for what was written to the session before."""
+SESSIONS = 20
+"""Listed without a limit."""
+MAX_SESSIONS = 500
+AT_ONCE = 8
+"""Summaries read side by side."""
 
-START = {"sessionId": TEXT, "project": TEXT, "cwd": TEXT, "title": TEXT, "agentId": TEXT}
-LIST = {"limit": NUMBER, "agentId": TEXT}
-END_FIELDS: Properties = {"sessionId": TEXT}
 
-
-async def start(request: Request) -> Response:
+async def start(request: Request, arguments: Arguments) -> Response:
     """Start a session, or go on with it; what is known of its project."""
-    said = await asked(request, START, ("sessionId",))
-    session = needed(said, "sessionId")
+    session = needed(arguments, "sessionId")
     for name in ("project", "cwd"):
-        if said[name] is None:
+        if arguments[name] is None:
             raise BadArgument(f"{name} is required", name)
-    through, agent = door(request), (chosen(said, "agentId") or "")[:AGENT_CHARS]
-    home, new = await settled(request, session, said["project"], agent)
+    door, agent = door_of(request), (chosen(arguments, "agentId") or "")[:AGENT_CHARS]
+    home, new = await settled(request, session, arguments["project"], agent)
     moment = system_clock()
     started = TrackSession(
         status="started",
         session_id=session,
         project=home.project,
         agent_id=home.agent,
-        cwd=said["cwd"][:CWD_CHARS],
-        title=(said["title"] or "").strip()[:TITLE_CHARS],
+        cwd=arguments["cwd"][:CWD_CHARS],
+        title=(arguments["title"] or "").strip()[:TITLE_CHARS],
         occurred_at=moment,
     )
-    now = _begun(through, home, started, to_ms(moment))
-    known = None if new else await _known(through, home, session)
+    now = _begun(door, home, started, to_ms(moment))
+    known = None if new else await _known(door, home, session)
     accepted, context = await asyncio.gather(
-        through.write(started), _context(through, session, home, settings(request).token_budget)
+        door.write(started), _context(door, session, home, settings(request).token_budget)
     )
     homes(request).wrote(session, accepted.position)
     if known is not None:
@@ -83,34 +82,32 @@ async def start(request: Request) -> Response:
     return Json({"session": dialect.session(view(now)), "context": context})
 
 
-async def end(request: Request) -> Response:
+async def end(request: Request, arguments: Arguments) -> Response:
     """End a session; one that nobody knows has ended already. Its summary is made by the upkeep."""
-    said = await asked(request, END_FIELDS, ("sessionId",))
-    session = needed(said, "sessionId")
+    session = needed(arguments, "sessionId")
     if home := await home_of(request, session):
         ended = TrackSession(status="ended", session_id=session, project=home.project, agent_id=home.agent)
-        accepted = await door(request).write(ended)
+        accepted = await door_of(request).write(ended)
         homes(request).wrote(session, accepted.position)
-    return succeeded()
+    return success()
 
 
-async def sessions(request: Request) -> Response:
+async def get_sessions(request: Request, arguments: Arguments) -> Response:
     """The sessions, the newest first."""
-    said = asked_in_query(request, LIST)
-    limit = MAX_SESSIONS if said["limit"] is None else said["limit"]
+    limit = MAX_SESSIONS if arguments["limit"] is None else arguments["limit"]
     try:
-        return reply(await list_sessions(door(request), {"agentId": said["agentId"], "limit": limit}))
+        return reply(await list_sessions(door_of(request), {"agentId": arguments["agentId"], "limit": limit}))
     except ReaderUnknown as why:
         return Json({"sessions": [], "degraded": [str(why)]})
 
 
-def _begun(through: Door, home: Home, started: TrackSession, now_ms: int) -> Session:
+def _begun(door: Door, home: Home, started: TrackSession, now_ms: int) -> Session:
     """The session as it will be when it was not there before."""
     return Session(
-        tenant=through.tenant,
+        tenant=door.tenant,
         project=home.project,
         session_id=started.session_id,
-        agent_id=through.caller(home.agent).agent_id,
+        agent_id=door.caller(home.agent).agent_id,
         title=started.title,
         cwd=started.cwd,
         started_ms=now_ms,
@@ -118,58 +115,88 @@ def _begun(through: Door, home: Home, started: TrackSession, now_ms: int) -> Ses
     )
 
 
-async def _known(through: Door, home: Home, session: str) -> Session | None:
+async def _known(door: Door, home: Home, session: str) -> Session | None:
     """The session as it is, with what was written to it here a moment ago, if that can be had in time."""
     try:
         async with asyncio.timeout(KNOWN_S):
             if home.written:
-                await through.queries.browse.caught_up(str(home.written))
+                await door.queries.browse.caught_up(str(home.written))
     except (TimeoutError, ProjectionBehind):
         logger.info("session %s starts again before what it said is projected", session)
     try:
-        located = await through.queries.browse.session(through.operator(), session, home.project)
+        located = await door.queries.browse.session(door.operator(), session, home.project)
     except NotFound:
         return None
     return session_of(located)
 
 
-async def _context(through: Door, session: str, home: Home, budget: int) -> str:
+async def _context(door: Door, session: str, home: Home, budget: int) -> str:
     """What there is to say to a session; empty when that cannot be said in time, or not to this agent."""
     try:
-        reader = through.reader(home.agent)
+        reader = door.reader(home.agent)
         async with asyncio.timeout(CONTEXT_S):
-            return (await told(through, reader, session, home.project, budget)).context
+            return (await context_for(door, reader, session, home.project, budget)).context
     except (TimeoutError, MnemologError, RedisError) as error:
         logger.info("session %s starts without a context: %s", session, error or "it took too long")
         return ""
 
 
+async def list_sessions(door: Door, arguments: Arguments) -> Answer:
+    """memory_sessions, memory_sessions_list: the newest sessions."""
+    agent = arguments["agentId"] or ""
+    await door.caught_up(agent)
+    limit = max(1, min(MAX_SESSIONS, int(arguments["limit"] or SESSIONS)))
+    reader = door.reader(agent)
+    page = await door.queries.browse.sessions(reader, None, None, limit)
+    return answer({"sessions": await session_records(door, reader, page.items)})
+
+
+async def session_records(
+    door: Door,
+    reader: Reader,
+    known: Sequence[Mapping[str, Any]],
+    summaries: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
+) -> list[dict[str, Any]]:
+    """Sessions with the summaries they have and the commits made in them, the newest start first.
+
+    Summaries are read unless they are given, by project and session.
+    """
+    turns = asyncio.Semaphore(AT_ONCE)
+    commits: dict[str, list[str]] = {}
+    for commit in (await door.queries.browse.commits(reader, None, None, MAX_SESSIONS)).items:
+        for name in commit["session_ids"]:
+            commits.setdefault(name, []).append(commit["commit"])
+
+    async def summary_of(session: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        if not session["summarised"]:
+            return None
+        if summaries is not None:
+            return summaries.get((session["project"], session["id"]))
+        async with turns:
+            located = await door.queries.browse.session(reader, session["id"], session["project"])
+            found = await door.queries.browse.summary(reader, located)
+        return None if found is None else view(found)
+
+    read = await asyncio.gather(*map(summary_of, known))
+    records = [
+        dialect.session(one, summary, commits.get(one["id"], [])) for one, summary in zip(known, read, strict=True)
+    ]
+    return sorted(records, key=lambda record: record["startedAt"], reverse=True)
+
+
 ENDPOINTS = [
-    Endpoint(
-        "POST",
-        "/agentmemory/session/start",
-        READ_WRITE,
-        start,
+    endpoint(
+        "POST", "/agentmemory/session/start", READ_WRITE, start,
         "Start a session, or go on with it; answers a context.",
-        body=fields(START, ("sessionId",)),
+        body=fields({"sessionId": TEXT, "project": TEXT, "cwd": TEXT, "title": TEXT, "agentId": TEXT}, ("sessionId",)),
         answer=record({"session": SESSION, "context": TEXT}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/session/end",
-        WRITE,
-        end,
-        "End a session.",
-        body=fields(END_FIELDS, ("sessionId",)),
-        answer=outcome(),
+    endpoint(
+        "POST", "/agentmemory/session/end", WRITE, end, "End a session.",
+        body=fields({"sessionId": TEXT}, ("sessionId",)), answer=outcome(),
     ),
-    Endpoint(
-        "GET",
-        "/agentmemory/sessions",
-        READ,
-        sessions,
-        "The sessions, the newest first.",
-        query=fields(LIST),
-        answer=record({"sessions": listed(SESSION)}, DEGRADED),
+    endpoint(
+        "GET", "/agentmemory/sessions", READ, get_sessions, "The sessions, the newest first.",
+        query=fields({"limit": NUMBER, "agentId": TEXT}), answer=record({"sessions": listed(SESSION)}, DEGRADED),
     ),
-]
+]  # fmt: skip

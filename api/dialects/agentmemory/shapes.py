@@ -3,33 +3,41 @@
 from collections.abc import Collection, Mapping
 from typing import Any, TypeAlias
 
-Schema: TypeAlias = Mapping[str, Any]
+Shape: TypeAlias = Mapping[str, Any]
 
-TEXT: Schema = {"type": "string"}
-TEXTS: Schema = {"type": "array", "items": TEXT}
-NUMBER: Schema = {"type": "number"}
-COUNT: Schema = {"type": "integer"}
-BOOLEAN: Schema = {"type": "boolean"}
-OBJECT: Schema = {"type": "object"}
-PERHAPS_TEXT: Schema = {"type": ["string", "null"]}
+TEXT: Shape = {"type": "string"}
+TEXTS: Shape = {"type": "array", "items": TEXT}
+NUMBER: Shape = {"type": "number"}
+COUNT: Shape = {"type": "integer"}
+BOOLEAN: Shape = {"type": "boolean"}
+OBJECT: Shape = {"type": "object"}
+NAMES: Shape = {"type": ["array", "string"], "items": TEXT}
+"""A list; a text with commas is taken for one."""
+ANYTHING: Shape = {}
+PERHAPS_TEXT: Shape = {"type": ["string", "null"]}
 
 
-def fields(properties: Mapping[str, Schema], required: Collection[str] = ()) -> Schema:
+def otherwise(schema: Shape, default: Any) -> Shape:
+    """The schema of a value that is `default` when it is not given."""
+    return {**schema, "default": default}
+
+
+def fields(properties: Mapping[Any, Shape], required: Collection[str] = ()) -> Shape:
     """The schema of a body or a query string with these properties, which are read leniently."""
     return {"type": "object", "properties": dict(properties), "required": list(required)}
 
 
-def record(always: Mapping[str, Schema], perhaps: Mapping[str, Schema] | None = None) -> Schema:
+def record(always: Mapping[str, Shape], perhaps: Mapping[str, Shape] | None = None) -> Shape:
     """The schema of an object that has some fields always, and others only where they say something."""
     return {"type": "object", "properties": {**always, **(perhaps or {})}, "required": list(always)}
 
 
-def listed(items: Schema) -> Schema:
+def listed(items: Shape) -> Shape:
     """The schema of a list."""
     return {"type": "array", "items": items}
 
 
-def outcome(always: Mapping[str, Schema] | None = None, perhaps: Mapping[str, Schema] | None = None) -> Schema:
+def outcome(always: Mapping[str, Shape] | None = None, perhaps: Mapping[str, Shape] | None = None) -> Shape:
     """The schema of what a function answers: that it did it, or that it could not, and why."""
     done = record({"success": {"const": True}, **(always or {})}, perhaps)
     return {"anyOf": [done, FAILED]}
@@ -216,8 +224,8 @@ FORGOTTEN_BY_AGE = {
     "evicted": COUNT,
     "dryRun": BOOLEAN,
 }
-CONSOLIDATED: Mapping[str, Schema] = dict.fromkeys(("consolidated", "totalObservations"), COUNT)
-CONSOLIDATED_BY_TIER: Mapping[str, Schema] = {
+CONSOLIDATED: Mapping[str, Shape] = dict.fromkeys(("consolidated", "totalObservations"), COUNT)
+CONSOLIDATED_BY_TIER: Mapping[str, Shape] = {
     "reason": TEXT,
     "semantic": OBJECT,
     "procedural": OBJECT,

@@ -1,181 +1,200 @@
-"""Slots. Over REST a new one is the project's; without a project named, that is the set that every project sees."""
+"""Slots: small texts by label that stay in view; of a project, or of every project."""
+
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import (
-    BOOLEAN,
-    NUMBER,
-    TEXT,
-    Properties,
-    asked,
-    asked_in_query,
-    door,
-    failed,
-    otherwise,
+from api.dialects.agentmemory.condensing import reflect
+from api.dialects.agentmemory.endpoints import (
+    Arguments,
+    answered_by,
+    chosen,
+    command,
+    door_of,
+    endpoint,
+    failure,
+    needed,
     reply,
 )
-from api.dialects.agentmemory.mcp import slots as tools
-from api.dialects.agentmemory.mcp.asking import needed
-from api.dialects.agentmemory.mcp.condense import reflect
-from api.dialects.agentmemory.shapes import COUNT, SLOT, fields, listed, outcome
+from api.dialects.agentmemory.mcp.answers import succeeded
+from api.dialects.agentmemory.records import Record, View, iso, without_empty
+from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, NUMBER, SLOT, TEXT, fields, listed, otherwise, outcome
 from api.dialects.homes import home_of
-from api.http.endpoint import Endpoint
+from ingest.commands.requests import DeleteSlot, SetSlot
 from ingest.errors import CommandRejected, MnemologError
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
+from mcp_gateway.tools.tool import Answer, Door
+from projections.queries.views import view
 
 IN_PROJECT = {"project": TEXT}
 LABEL = {"label": TEXT, **IN_PROJECT}
 MAX_REVIEWED = 200
-CREATE_FIELDS: Properties = {
-    **LABEL,
-    "content": otherwise(TEXT, ""),
-    "sizeLimit": otherwise(NUMBER, 2000),
-    "description": TEXT,
-    "pinned": otherwise(BOOLEAN, True),
-    "scope": otherwise(TEXT, "project"),
-    "overwrite": BOOLEAN,
-}
-APPEND_FIELDS: Properties = {**LABEL, "text": TEXT}
-REPLACE_FIELDS: Properties = {**LABEL, "content": TEXT}
-REFLECT_SESSION_FIELDS: Properties = {"sessionId": TEXT, "maxObservations": otherwise(NUMBER, 50)}
 
 
-async def list_slots(request: Request) -> Response:
-    """All slots, by label."""
-    return reply(await tools.slots(door(request), asked_in_query(request, IN_PROJECT)))
-
-
-async def get_slot(request: Request) -> Response:
-    """One slot, and which scope it is of."""
-    return reply(await tools.read(door(request), asked_in_query(request, LABEL, ("label",))))
-
-
-async def create(request: Request) -> Response:
+async def post_slot(request: Request, arguments: Arguments) -> Response:
     """A new slot, or another text for one that is there; 409 where that may not be."""
-    said, through = await asked(request, CREATE_FIELDS, ("label",)), door(request)
+    door = door_of(request)
     try:
-        return reply(await tools.create(through, said), 201)
+        return reply(await create_slot(door, arguments), 201)
     except BadArgument:
         raise
     except CommandRejected as refused:
         if refused.field != "label":
             raise
         try:
-            held = (await tools.read(through, said)).data
+            held = (await get_slot(door, arguments)).data
         except MnemologError:
             raise refused from None
         read_only = isinstance(held, dict) and held["slot"]["readOnly"]
         if not read_only:
             raise
-        return failed(refused.message, 409)
+        return failure(refused.message, 409)
 
 
-async def append(request: Request) -> Response:
-    """A line more; 413 where it would not fit."""
-    said = await asked(request, APPEND_FIELDS, ("label", "text"))
-    return reply(await tools.append(door(request), said))
-
-
-async def replace(request: Request) -> Response:
-    """Another text, which may be empty; 413 where it would not fit."""
-    said = await asked(request, REPLACE_FIELDS, ("label", "content"))
-    return reply(await tools.replace(door(request), said))
-
-
-async def delete(request: Request) -> Response:
-    """Remove a slot."""
-    return reply(await tools.delete(door(request), asked_in_query(request, LABEL, ("label",))))
-
-
-async def reflect_session(request: Request) -> Response:
+async def reflect_session(request: Request, arguments: Arguments) -> Response:
     """Bring the slots that follow the work up to date with a session."""
-    said = await asked(request, REFLECT_SESSION_FIELDS, ("sessionId",))
-    if not 1 <= said["maxObservations"] <= MAX_REVIEWED:
+    if not 1 <= arguments["maxObservations"] <= MAX_REVIEWED:
         raise BadArgument(f"maxObservations must be from 1 to {MAX_REVIEWED}", "maxObservations")
-    home = await home_of(request, needed(said, "sessionId"))
-    return reply(await reflect(door(request), {**said, "project": home.project if home else None}))
+    home = await home_of(request, needed(arguments, "sessionId"))
+    return reply(await reflect(door_of(request), {**arguments, "project": home.project if home else None}))
+
+
+async def list_slots(door: Door, arguments: Arguments) -> Answer:
+    """memory_slot_list: a project's, by label; without a project named, what every project holds, each saying whose."""
+    await door.caught_up()
+    browse, project = door.queries.browse, chosen(arguments, "project")
+    found = await (browse.slots(door.reader(), project) if project else browse.all_slots(door.reader()))
+    return succeeded(slots=[slot_record(view(one)) for one in found])
+
+
+async def get_slot(door: Door, arguments: Arguments) -> Answer:
+    """memory_slot_get: one, and which scope it is of."""
+    held = await _current(door, arguments)
+    return succeeded(slot=held, scope=held["scope"])
+
+
+async def create_slot(door: Door, arguments: Arguments) -> Answer:
+    """memory_slot_create: a new one, or another text for one that is there."""
+    limit = arguments["sizeLimit"]
+    if not 1 <= limit <= 20_000 or limit != int(limit):
+        raise BadArgument("sizeLimit must be a whole number from 1 to 20000", "sizeLimit")
+    scope = "global" if arguments["scope"].strip().lower() == "global" else "project"
+    overwrite = arguments["overwrite"]
+    await _write(
+        door,
+        arguments,
+        overwrite=overwrite is None or overwrite,
+        content=arguments["content"],
+        scope=scope,
+        size_limit=int(limit),
+        pinned=arguments["pinned"],
+        description=arguments["description"],
+    )
+    return succeeded(slot=await _current(door, arguments))
+
+
+async def append_to_slot(door: Door, arguments: Arguments) -> Answer:
+    """memory_slot_append: a line more; refused where it would not fit."""
+    await _write(door, arguments, content=needed(arguments, "text"), append=True)
+    return await _sized(door, arguments)
+
+
+async def replace_slot(door: Door, arguments: Arguments) -> Answer:
+    """memory_slot_replace: another text, which may be empty."""
+    await _write(door, arguments, content=arguments["content"])
+    return await _sized(door, arguments)
+
+
+async def delete_slot(door: Door, arguments: Arguments) -> Answer:
+    """memory_slot_delete."""
+    held = await _current(door, arguments)
+    remove = command(DeleteSlot, label=held["label"], scope=held["scope"], project=held.get("project", ""))
+    caller = door.caller()
+    accepted = await door.operations.slots.delete(remove, caller)
+    door.wrote(caller.agent_id, accepted.position)
+    return succeeded()
+
+
+async def _write(door: Door, arguments: Arguments, *, overwrite: bool = True, **fields: Any) -> None:
+    label = needed(arguments, "label")
+    if "scope" not in fields:
+        held = await _current(door, arguments)  # raises NotFound: only create_slot makes a new one
+        fields |= {"scope": held["scope"], "project": held.get("project", "")}
+    else:
+        fields["project"] = chosen(arguments, "project") or ""
+    caller = door.caller()
+    accepted = await door.operations.slots.set(command(SetSlot, label=label, **fields), caller, overwrite=overwrite)
+    door.wrote(caller.agent_id, accepted.position)
+
+
+async def _sized(door: Door, arguments: Arguments) -> Answer:
+    held = await _current(door, arguments)
+    return succeeded(slot=held, size=held["size"])
+
+
+async def _current(door: Door, arguments: Arguments) -> dict[str, Any]:
+    """The slot as it is after all that was acknowledged; raises NotFound."""
+    project = chosen(arguments, "project") or ""
+    return slot_record(view(await door.operations.slots.get(door.reader(), project, needed(arguments, "label"))))
+
+
+def slot_record(held: View) -> Record:
+    """A slot. One that nobody has written to has no times."""
+    created, updated = held["created_at"], held["updated_at"]
+    return {
+        "label": held["label"],
+        "content": held["content"],
+        "size": held["size"],
+        "sizeLimit": held["size_limit"],
+        "description": held["description"],
+        "pinned": held["pinned"],
+        "readOnly": held["read_only"],
+        "scope": held["scope"],
+        "createdAt": created and iso(created),
+        "updatedAt": updated and iso(updated),
+        **without_empty({"project": held["project"]}),
+    }
 
 
 _NO_SLOT = {400: "The label is missing.", 404: "There is no such slot."}
 _WRITTEN = {**_NO_SLOT, 413: "The text would exceed the slot's limit; says its size and the limit."}
 ENDPOINTS = [
-    Endpoint(
-        "GET",
-        "/agentmemory/slots",
-        READ,
-        list_slots,
-        "All slots, by label.",
-        "S",
-        query=fields(IN_PROJECT),
-        answer=outcome({"slots": listed(SLOT)}),
+    endpoint(
+        "GET", "/agentmemory/slots", READ, answered_by(list_slots), "All slots, by label.", "S",
+        query=fields(IN_PROJECT), answer=outcome({"slots": listed(SLOT)}),
     ),
-    Endpoint(
-        "GET",
-        "/agentmemory/slot",
-        READ,
-        get_slot,
-        "One slot.",
-        "S",
-        faults=_NO_SLOT,
-        query=fields(LABEL, ("label",)),
-        answer=outcome({"slot": SLOT, "scope": TEXT}),
+    endpoint(
+        "GET", "/agentmemory/slot", READ, answered_by(get_slot), "One slot.", "S", faults=_NO_SLOT,
+        query=fields(LABEL, ("label",)), answer=outcome({"slot": SLOT, "scope": TEXT}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/slot",
-        READ_WRITE,
-        create,
-        "Create a slot, or replace its text.",
-        "S",
-        201,
+    endpoint(
+        "POST", "/agentmemory/slot", READ_WRITE, post_slot, "Create a slot, or replace its text.", "S", 201,
         faults={400: "Not a label, or a limit out of bounds.", 409: "It is there, and not to be overwritten."},
-        body=fields(CREATE_FIELDS, ("label",)),
+        body=fields({**LABEL, "content": otherwise(TEXT, ""), "sizeLimit": otherwise(NUMBER, 2000),
+            "description": TEXT, "pinned": otherwise(BOOLEAN, True), "scope": otherwise(TEXT, "project"),
+            "overwrite": BOOLEAN}, ("label",)),
         answer=outcome({"slot": SLOT}),
     ),
-    Endpoint(
-        "DELETE",
-        "/agentmemory/slot",
-        READ_WRITE,
-        delete,
-        "Remove a slot.",
-        "S",
-        faults=_NO_SLOT,
-        query=fields(LABEL, ("label",)),
-        answer=outcome(),
+    endpoint(
+        "DELETE", "/agentmemory/slot", READ_WRITE, answered_by(delete_slot), "Remove a slot.", "S", faults=_NO_SLOT,
+        query=fields(LABEL, ("label",)), answer=outcome(),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/slot/append",
-        READ_WRITE,
-        append,
-        "Add a line to a slot.",
-        "S",
-        faults=_WRITTEN,
-        body=fields(APPEND_FIELDS, ("label", "text")),
+    endpoint(
+        "POST", "/agentmemory/slot/append", READ_WRITE, answered_by(append_to_slot), "Add a line to a slot.", "S",
+        faults=_WRITTEN, body=fields({**LABEL, "text": TEXT}, ("label", "text")),
         answer=outcome({"slot": SLOT, "size": COUNT}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/slot/replace",
-        READ_WRITE,
-        replace,
-        "Replace a slot's text.",
-        "S",
-        faults=_WRITTEN,
-        body=fields(REPLACE_FIELDS, ("label", "content")),
+    endpoint(
+        "POST", "/agentmemory/slot/replace", READ_WRITE, answered_by(replace_slot), "Replace a slot's text.", "S",
+        faults=_WRITTEN, body=fields({**LABEL, "content": TEXT}, ("label", "content")),
         answer=outcome({"slot": SLOT, "size": COUNT}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/slot/reflect",
-        READ_WRITE,
-        reflect_session,
-        "Bring the slots that follow the work up to date with a session.",
-        "S",
-        faults={400: "The session is missing."},
-        body=fields(REFLECT_SESSION_FIELDS, ("sessionId",)),
+    endpoint(
+        "POST", "/agentmemory/slot/reflect", READ_WRITE, reflect_session,
+        "Bring the slots that follow the work up to date with a session.", "S", faults={400: "The session is missing."},
+        body=fields({"sessionId": TEXT, "maxObservations": otherwise(NUMBER, 50)}, ("sessionId",)),
         answer=outcome({"applied": COUNT, "observationsReviewed": COUNT}, {"reason": TEXT}),
     ),
-]
+]  # fmt: skip

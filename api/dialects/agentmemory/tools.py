@@ -4,15 +4,29 @@ The shim calls `mcp/call` and shows an agent nothing of an answer that is no 2xx
 the text; direct callers of `mcp/tools` get it as a status. A tool that does not exist is 400 on both.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import SOURCE, TEXT, Properties, asked
+from api.dialects.agentmemory.actions import create_action, frontier, update_action
+from api.dialects.agentmemory.antigravity import sync, sync_all
+from api.dialects.agentmemory.condensing import consolidate, crystallize, reflect
+from api.dialects.agentmemory.endpoints import SOURCE, read_body
+from api.dialects.agentmemory.exporting import export
+from api.dialects.agentmemory.knowledge import profile
+from api.dialects.agentmemory.lessons import list_lessons, save_lesson, search_lessons
+from api.dialects.agentmemory.maintenance import diagnose, forget
 from api.dialects.agentmemory.mcp.answers import failed, refused
 from api.dialects.agentmemory.mcp.catalog import AGENTMEMORY
-from api.dialects.agentmemory.shapes import CALLED, TOOL, fields, listed, record
+from api.dialects.agentmemory.memories import save_memory
+from api.dialects.agentmemory.observing import observe_text
+from api.dialects.agentmemory.replay import observations
+from api.dialects.agentmemory.searching import recall, smart_search, timeline
+from api.dialects.agentmemory.sessions import list_sessions
+from api.dialects.agentmemory.shapes import CALLED, TEXT, TOOL, fields, listed, record
+from api.dialects.agentmemory.slots import append_to_slot, create_slot, delete_slot, get_slot, list_slots, replace_slot
 from api.http.endpoint import Endpoint
 from api.http.http import Json
 from api.services import AGENT_HEADER, READER_HEADER, tool_door
@@ -21,13 +35,46 @@ from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound
 from ingest.roles import ANY
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, Tool
+from mcp_gateway.tools.tool import Answer, Door, Tool
 
 TOOLS = {tool.name: tool for tool in AGENTMEMORY}
-CALL: Properties = {"name": TEXT, "arguments": {"type": "object"}}
+CALL = fields({"name": TEXT, "arguments": {"type": "object"}}, ("name",))
 _LISTED = [
     {"name": one.name, "description": one.description, "inputSchema": one.input_schema} for one in TOOLS.values()
 ]
+CALLS: dict[str, Callable[[Door, dict[str, Any]], Awaitable[Answer]]] = {
+    "memory_recall": recall,
+    "memory_save": save_memory,
+    "memory_sessions": list_sessions,
+    "memory_sessions_list": list_sessions,
+    "memory_smart_search": smart_search,
+    "memory_timeline": timeline,
+    "memory_observations": observations,
+    "memory_profile": profile,
+    "memory_lessons": list_lessons,
+    "memory_lesson_save": save_lesson,
+    "memory_lesson_recall": search_lessons,
+    "memory_lesson_search": search_lessons,
+    "memory_consolidate": consolidate,
+    "memory_reflect": reflect,
+    "memory_diagnose": diagnose,
+    "memory_forget": forget,
+    "memory_export": export,
+    "agent_observe": observe_text,
+    "agent_remember": save_memory,
+    "memory_antigravity_sync": sync,
+    "memory_antigravity_sync_all": sync_all,
+    "memory_slot_list": list_slots,
+    "memory_slot_get": get_slot,
+    "memory_slot_create": create_slot,
+    "memory_slot_append": append_to_slot,
+    "memory_slot_replace": replace_slot,
+    "memory_slot_delete": delete_slot,
+    "memory_action_create": create_action,
+    "memory_action_update": update_action,
+    "memory_frontier": frontier,
+    "memory_crystallize": crystallize,
+}
 
 
 async def tools(request: Request) -> Response:
@@ -37,46 +84,46 @@ async def tools(request: Request) -> Response:
 
 async def call(request: Request) -> Response:
     """Call a tool; what goes wrong in it is in the text of the answer."""
-    tool, arguments = await _wanted(request)
+    tool, arguments = await _tool_and_arguments(request)
     try:
-        return _said(await _called(request, tool, arguments))
+        return _response(await _call_tool(request, tool, arguments))
     except (AccessDenied, TooManyRequests):
         raise
     except MnemologError as error:
-        told = refused(tool, error)
-        return _said(failed(told.text) if told.is_error else told)
+        answer = refused(tool, error)
+        return _response(failed(answer.text) if answer.is_error else answer)
 
 
 async def call_for_status(request: Request) -> Response:
     """Call a tool; an argument at fault is a 400, what does not exist a 404."""
-    tool, arguments = await _wanted(request)
+    tool, arguments = await _tool_and_arguments(request)
     try:
-        return _said(await _called(request, tool, arguments))
+        return _response(await _call_tool(request, tool, arguments))
     except AccessDenied:
         raise
     except NotFound as error:
         return Json({"error": str(error)}, 404)
     except CommandRejected as error:
-        told = refused(tool, error)
-        return Json({"error": error.message}, 400) if told.is_error else _said(told)
+        answer = refused(tool, error)
+        return Json({"error": error.message}, 400) if answer.is_error else _response(answer)
 
 
-async def _wanted(request: Request) -> tuple[Tool, dict[str, Any]]:
+async def _tool_and_arguments(request: Request) -> tuple[Tool, dict[str, Any]]:
     stated_agent(request.headers.get(READER_HEADER, ""), AGENT_HEADER)  # a fault of the request, not of the tool
-    said = await asked(request, CALL, ("name",))
-    tool = TOOLS.get(said["name"].strip())
+    arguments = await read_body(request, CALL)
+    tool = TOOLS.get(arguments["name"].strip())
     if tool is None:
-        raise BadArgument(f"Unknown tool: {said['name'][:200]}")
-    return tool, said["arguments"] or {}
+        raise BadArgument(f"Unknown tool: {arguments['name'][:200]}")
+    return tool, arguments["arguments"] or {}
 
 
-async def _called(request: Request, tool: Tool, arguments: dict[str, Any]) -> Answer:
-    through = tool_door(request.scope, SOURCE, request.headers.get(READER_HEADER, ""))
-    await through.admits(tool)
-    return await tool.call(through, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
+async def _call_tool(request: Request, tool: Tool, arguments: dict[str, Any]) -> Answer:
+    door = tool_door(request.scope, SOURCE, request.headers.get(READER_HEADER, ""))
+    await door.admits(tool)
+    return await tool.call(door, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
 
 
-def _said(answer: Answer) -> Response:
+def _response(answer: Answer) -> Response:
     content = {"content": [{"type": "text", "text": answer.text}]}
     return Json(content | ({"isError": True} if answer.is_error else {}))
 
@@ -84,23 +131,11 @@ def _said(answer: Answer) -> Response:
 ENDPOINTS = [
     Endpoint("GET", "/agentmemory/mcp/tools", ANY, tools, "The tools.", answer=record({"tools": listed(TOOL)})),
     Endpoint(
-        "POST",
-        "/agentmemory/mcp/tools",
-        ANY,
-        call_for_status,
-        "Call a tool.",
-        "S",
-        faults={404: "no such action"},
-        body=fields(CALL, ("name",)),
-        answer=CALLED,
+        "POST", "/agentmemory/mcp/tools", ANY, call_for_status, "Call a tool.", "S", faults={404: "no such action"},
+        body=CALL, answer=CALLED,
     ),
     Endpoint(
-        "POST",
-        "/agentmemory/mcp/call",
-        ANY,
-        call,
-        "Call a tool; what goes wrong in it is in the answer's text.",
-        body=fields(CALL, ("name",)),
-        answer=CALLED,
+        "POST", "/agentmemory/mcp/call", ANY, call, "Call a tool; what goes wrong in it is in the answer's text.",
+        body=CALL, answer=CALLED,
     ),
-]
+]  # fmt: skip

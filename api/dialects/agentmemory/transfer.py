@@ -1,46 +1,59 @@
-"""What comes from elsewhere and what is told elsewhere: exports, Antigravity's conversations, the log as commits."""
+"""Taking over an export of agentmemory: its rows become events, whose ids are made of the rows.
+
+A row is here already when its document is: one that was imported before, or this server's own, of which the export was
+made. What may change (a memory's text, a slot's, how an action stands) is brought up to date then, the rest stays as it
+is. What was forgotten here stays forgotten.
+"""
 
 import asyncio
 import re
-from collections.abc import Mapping
-from typing import Any, cast, get_args
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.asking import (
-    NUMBER,
+from api.dialects.agentmemory.endpoints import door_of, failure, object_in, success
+from api.dialects.agentmemory.importer import END, NOT_TAKEN, SESSION, SYSTEM, Export
+from api.dialects.agentmemory.shapes import (
+    COUNT,
     TEXT,
-    Properties,
-    asked,
-    asked_in_query,
-    door,
-    failed,
-    object_in,
+    TEXTS,
+    fields,
     otherwise,
-    read,
-    reply,
-    succeeded,
+    outcome,
 )
-from api.dialects.agentmemory.auditing import WORDS, entries
-from api.dialects.agentmemory.mcp import antigravity
-from api.dialects.agentmemory.mcp.asking import count
-from api.dialects.agentmemory.shapes import COUNT, OBJECT, TEXTS, fields, listed, outcome, record
-from api.dialects.agentmemory.take_over import Strategy, TakeOver
 from api.http.endpoint import Endpoint
 from api.http.http import body
+from api.importing.mapping import SOURCE, Mapped, Row, Step, checked, event_id, events_of
 from api.services import services
-from ingest.errors import CommandRejected, Overloaded
+from ingest.commands.decide import Caller, decide
+from ingest.commands.handler import CommandHandler
+from ingest.commands.requests import SetSlot, SummariseSession, TrackSession, WriteAction
+from ingest.errors import CommandRejected, Forbidden, NotFound, Overloaded
+from ingest.events.envelope import Event
+from ingest.ids import DocumentId
+from ingest.log.partitions import partition_of, session_route
+from ingest.log.position import Token
 from ingest.platform.aside import aside
-from ingest.roles import ADMIN, OPERATOR, READ
+from ingest.roles import ADMIN
+from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import Door
+from projections.documents.access import Reader, may_forget, may_read
+from projections.documents.actions import Action
+from projections.documents.document import Document, Tombstone
+from projections.documents.memories import Memory
+from projections.documents.sessions import session_document_id
+from projections.documents.slots import Slot
+from projections.documents.summaries import summary_id
+from projections.operations import MemoryChanges, Operations
 from projections.operations.clear import Clear
-from projections.queries.audit import AuditEntry
 
-MAX_COMMITS = 500
+Strategy = Literal["merge", "replace", "skip"]
 MAX_IMPORT_BYTES = 64 << 20
 """A bigger export is for `mnemolog import agentmemory`, which reads it from a file."""
 MAX_IMPORT_VALUES = 2_000_000
@@ -49,18 +62,16 @@ MAX_PER_SESSION, MAX_OBSERVATIONS = 5_000, 500_000
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 FIRST, LAST = (0, 3, 0), (0, 9, 29)
 """Versions of agentmemory whose exports are read; our own are, too."""
-EXPORT: Properties = {"exportData": {"type": "object"}, "strategy": otherwise(TEXT, STRATEGIES[0])}
+EXPORT = fields({"exportData": {"type": "object"}, "strategy": otherwise(TEXT, STRATEGIES[0])}, ("exportData",))
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
 _one_at_a_time = asyncio.Semaphore(1)
 """An export is in memory as long as it is imported."""
-SHA_CHARS, SHORT_CHARS = 40, 7
-NOBODY = "mnemolog"
-SYNC_ANTIGRAVITY_FIELDS: Properties = {
-    "mode": otherwise(TEXT, antigravity.MODES[0]),
-    "currentConversationId": TEXT,
-    "currentFolder": TEXT,
-}
-COMMITS_FIELDS: Properties = {"limit": otherwise(NUMBER, 50)}
+ROWS = 200
+"""Mapped in a thread, looked up and appended at a time."""
+OVERLOADED_S = 30
+MAX_REFUSALS = 20
+"""Told of; all are counted."""
+_OURS = re.compile(r"(obs|mem|act|lsn|rel)_[0-9a-f]{20}")
 
 
 async def import_export(request: Request) -> Response:
@@ -70,26 +81,26 @@ async def import_export(request: Request) -> Response:
         raise Overloaded("another export is being imported", retry_after_s=10)
     async with _one_at_a_time:
         raw = await body(request, MAX_IMPORT_BYTES)
-        said = read(await aside(object_in, raw, MAX_IMPORT_VALUES), EXPORT, ("exportData",))
-        strategy = _strategy(said["strategy"])
-        export: dict[str, Any] = said["exportData"]
+        arguments = lenient.read(await aside(object_in, raw, MAX_IMPORT_VALUES), EXPORT)
+        strategy = _strategy(arguments["strategy"])
+        export: dict[str, Any] = arguments["exportData"]
         if fault := _unsupported(export):
-            return failed(fault)
-        return await _taken_over(door(request), export, strategy)
+            return failure(fault)
+        return await _taken_over(door_of(request), export, strategy)
 
 
-async def _taken_over(through: Door, export: dict[str, Any], strategy: Strategy) -> Response:
-    reader, caller, operations = through.reader(), through.caller(), through.operations
-    clear = Clear(operations.current, operations.forgetting, through.queries.browse)
+async def _taken_over(door: Door, export: dict[str, Any], strategy: Strategy) -> Response:
+    reader, caller, operations = door.reader(), door.caller(), door.operations
+    clear = Clear(operations.current, operations.forgetting, door.queries.browse)
     try:
-        done = await TakeOver(through.commands, operations, clear).run(export, strategy, reader, caller)
+        done = await TakeOver(door.commands, operations, clear).run(export, strategy, reader, caller)
     except CommandRejected as refused:
-        return failed(refused.message)
-    through.wrote(caller.agent_id, done.position)
+        return failure(refused.message)
+    door.wrote(caller.agent_id, done.position)
     counts = {f"{name[:-1]}ies" if name.endswith("y") else f"{name}s": count for name, count in done.rows.items()}
-    told: dict[str, Any] = {**dict.fromkeys(("sessions", "observations", "memories", "summaries"), 0), **counts}
-    told |= {"refused": done.refused, "refusals": done.refusals} if done.refused else {}
-    return succeeded(strategy=strategy, skipped=done.skipped, **told)
+    counted: dict[str, Any] = {**dict.fromkeys(("sessions", "observations", "memories", "summaries"), 0), **counts}
+    counted |= {"refused": done.refused, "refusals": done.refusals} if done.refused else {}
+    return success(strategy=strategy, skipped=done.skipped, **counted)
 
 
 def _strategy(given: str) -> Strategy:
@@ -122,79 +133,200 @@ def _length(found: Any) -> int:
     return len(cast("list[Any]", found)) if isinstance(found, list) else 0
 
 
-async def sync_antigravity(request: Request) -> Response:
-    """Take over conversations of Antigravity that are on the server's machine."""
-    said = await asked(request, SYNC_ANTIGRAVITY_FIELDS)
-    if said["mode"].strip().lower() not in ("", *antigravity.MODES):
-        raise BadArgument(f"mode must be one of {', '.join(antigravity.MODES)}", "mode")
-    return reply(await antigravity.sync(door(request), said))
+class TakenOver(NamedTuple):
+    """How many rows of each kind are here now, how many were passed over, and why some could not be taken."""
+
+    rows: Mapping[str, int]
+    skipped: int
+    refused: int
+    refusals: Sequence[str]
+    position: str
 
 
-async def commits(request: Request) -> Response:
-    """The audit log, told as commits; the newest first."""
-    said = asked_in_query(request, COMMITS_FIELDS)
-    found = await entries(door(request), "", count(said, "limit", MAX_COMMITS))
-    return succeeded(commits=list(map(_commit, found)))
+class TakeOver:
+    """Imports exports."""
+
+    def __init__(self, commands: CommandHandler, operations: Operations, clear: Clear) -> None:
+        self._commands, self._operations, self._clear = commands, operations, clear
+        self._documents = operations.current.documents
+
+    async def run(self, export: Mapping[str, Any], strategy: Strategy, reader: Reader, caller: Caller) -> TakenOver:
+        """Import an export; with `skip`, what is here is passed over; with `replace`, all else is forgotten.
+
+        Raises CommandRejected when it is none. Raises Overloaded or LogUnavailable on the way: repeating all of it is
+        safe.
+        """
+        await self._operations.current.settle()
+        source = await asyncio.to_thread(_KnownExport, export, caller.tenant)
+        await self._find_own(source, reader)
+        done, rows = _Progress(replaces=strategy == "replace"), source.rows()
+        while some := await asyncio.to_thread(lambda: list(islice(rows, ROWS))):
+            await self._take(source, some, strategy, done, reader, caller)
+        if done.replaces:
+            await self._operations.current.settle()
+            done.token.include_all(await self._clear.others(done.kept, reader, caller))
+        return TakenOver(done.rows, done.skipped, done.refused, done.refusals, str(done.token))
+
+    async def _take(
+        self,
+        source: "_KnownExport",
+        rows: Sequence[Row],
+        strategy: Strategy,
+        done: "_Progress",
+        reader: Reader,
+        caller: Caller,
+    ) -> None:
+        mapped = await asyncio.to_thread(lambda: list(_mapped(source, rows, done, self._documents.partitions)))
+        documents = await self._documents.get([place for _, _, place, _ in mapped])
+        fresh: list[Event] = []
+        for (row, mapped_row, (_, name), events), stored in zip(mapped, documents, strict=True):
+            document = stored or source.own.get(row.name)
+            done.kept.add(name if document is None else document.id)
+            if row.kind == END:
+                fresh += events if row.name in done.opened else []
+            elif document is None and _goes_with(mapped_row, done.opened):
+                fresh += events
+                done.rows[row.kind] += 1
+                done.opened |= {row.name} if row.kind == SESSION else set()
+            elif document is None or isinstance(document, Tombstone) or strategy == "skip":
+                done.skipped += 1
+            else:
+                done.rows[row.kind] += 1
+                await self._bring_up_to_date(document, row, mapped_row.steps[0], done, reader, caller)
+        done.token.include_all(await self._append(fresh))
+
+    async def _bring_up_to_date(
+        self, document: Document, row: Row, step: Step, done: "_Progress", reader: Reader, caller: Caller
+    ) -> None:
+        """Change a document that is here to what its row says."""
+        command, position = step.said, ""
+        try:
+            match document:
+                case Memory() if row.value.get("isLatest") is not False and (document.is_latest or done.replaces):
+                    content = getattr(command, "content", document.content)
+                    if content != document.content or not document.is_latest:
+                        changes = MemoryChanges(content=content, title=getattr(command, "title", None) or None)
+                        changed = await self._operations.memories.change(document.id, changes, reader, caller)
+                        position = changed.position
+                        done.kept.add(changed.id)
+                case Slot() if isinstance(command, SetSlot) and command.content != document.content:
+                    position = (await self._operations.slots.set(command, caller)).position
+                case Action() if isinstance(command, WriteAction):
+                    stated = {name: getattr(command, name) for name in ("title", "description", "status", "priority")}
+                    other = {name: value for name, value in stated.items() if value != getattr(document, name)}
+                    if other:
+                        changed_action = WriteAction(action=document.id, **other)
+                        position = (await self._operations.work.write_action(changed_action, reader, caller)).position
+                case _:
+                    pass
+        except (CommandRejected, NotFound, Forbidden) as fault:
+            done.refuse(row, fault)
+        if position:
+            done.token.include_all(Token.parse(position))
+
+    async def _append(self, events: Sequence[Event]) -> Token:
+        """Append events as soon as there is room for them."""
+        for waited in range(OVERLOADED_S + 1):
+            try:
+                return (await self._commands.append_events(events)).token if events else Token()
+            except Overloaded:
+                if waited == OVERLOADED_S:
+                    raise
+            await asyncio.sleep(1)
+        raise AssertionError("the last attempt returned or raised")
+
+    async def _find_own(self, source: "_KnownExport", reader: Reader) -> None:
+        """Which rows are documents of this server under their own names.
+
+        Not what is somebody else's: the next version of a row, which is an event at once, would be one of that.
+        """
+        names = iter(dict.fromkeys(row.name for row in source.rows() if _OURS.fullmatch(row.name)))
+        while some := [DocumentId(name) for name in islice(names, ROWS)]:
+            found = [one.document for one in await self._documents.find_all(some)]
+            source.own |= {one.id: one for one in found if isinstance(one, Tombstone) or _may_write(one, reader)}
 
 
-def _commit(entry: AuditEntry) -> dict[str, Any]:
-    name = "".join(mark for mark in entry.id if mark.isalnum()).lower()
-    agent = entry.agent_id or NOBODY
-    what = WORDS.get(entry.operation, entry.operation)
-    return {
-        "sha": name[-SHA_CHARS:].rjust(SHA_CHARS, "0"),
-        "shortSha": name[-SHORT_CHARS:],
-        "agent": agent,
-        "email": f"{agent}@{NOBODY}.invalid",
-        "date": dialect.iso(entry.at),
-        "message": " ".join([what, *entry.targets[:3]]),
-    }
+class _KnownExport(Export):
+    """An export some of whose rows are documents here already, and referred to by the names that they have."""
+
+    def __init__(self, export: Mapping[str, Any], tenant: str) -> None:
+        super().__init__(export, tenant)
+        self.tenant = tenant
+        self.own: dict[str, Document] = {}
+
+    def _observation_id(self, name: str) -> str:
+        return name if name in self.own else super()._observation_id(name)
+
+    def _memory_id(self, name: str) -> str:
+        return name if name in self.own else super()._memory_id(name)
+
+    def _action_id(self, name: str) -> str:
+        return name if name in self.own else super()._action_id(name)
+
+
+class _Progress:
+    """What an import has done so far."""
+
+    def __init__(self, *, replaces: bool) -> None:
+        self.replaces = replaces
+        self.rows, self.skipped, self.refused = Counter[str](), 0, 0
+        self.refusals: list[str] = []
+        self.kept, self.opened = set[str](), set[str]()
+        """The documents of all rows; the sessions that this import opened."""
+        self.token = Token()
+
+    def refuse(self, row: Row, fault: Exception) -> None:
+        self.refused += 1
+        if len(self.refusals) < MAX_REFUSALS:
+            field = fault.field if isinstance(fault, CommandRejected) and fault.field else ""
+            self.refusals.append(f"{row.kind} {row.name}: {f'{field} ' if field else ''}{fault}")
+
+
+def _mapped(
+    source: "_KnownExport", rows: Sequence[Row], done: _Progress, partitions: int
+) -> Iterator[tuple[Row, Mapped, tuple[int, DocumentId], list[Event]]]:
+    """The rows that can be taken: what they say, where their documents are, and the events that they become."""
+    for row in rows:
+        if row.kind in NOT_TAKEN:
+            continue
+        try:
+            mapped = source.mapped(row)
+            place = _place(mapped.steps[0], source.tenant, partitions)
+            yield row, mapped, place, events_of(mapped, SYSTEM, source.tenant)
+        except CommandRejected as fault:
+            if row.kind != END:  # of a session that goes on
+                done.refuse(row, fault)
+
+
+def _place(step: Step, tenant: str, partitions: int) -> tuple[int, DocumentId]:
+    """Where the document of a row is, or will be."""
+    command = step.said
+    if isinstance(command, TrackSession | SummariseSession):
+        name = session_document_id(tenant, command.project, command.session_id)
+        home = partition_of(session_route(tenant, command.project, command.session_id), partitions)
+        return home, summary_id(name) if isinstance(command, SummariseSession) else name
+    decision = decide(checked(command), Caller(tenant, SOURCE), event_id(SYSTEM, step.key), step.at)
+    return partition_of(decision.route, partitions), DocumentId(decision.subject)
+
+
+def _may_write(document: Document, reader: Reader) -> bool:
+    return may_read(document, reader) and may_forget(document, reader)
+
+
+def _goes_with(mapped: Mapped, opened: set[str]) -> bool:
+    """Whether a row that is not here can be: a summary counts only in a session that the same import opened."""
+    first = mapped.steps[0].said
+    return not isinstance(first, SummariseSession) or first.session_id in opened
 
 
 ENDPOINTS = [
     Endpoint(
-        "POST",
-        "/agentmemory/import",
-        ADMIN,
-        import_export,
-        "Take over an export; what cannot be taken is told of.",
-        "S",
-        body=fields(EXPORT, ("exportData",)),
-        faults={
-            400: "The export is missing, or there is no such strategy.",
-            413: "The export is too big for a request.",
-            429: "Another one is being imported.",
-        },
-        answer=outcome(
-            {
-                "strategy": TEXT,
-                **dict.fromkeys(("skipped", "sessions", "observations", "memories", "summaries"), COUNT),
-            },
-            {"refused": COUNT, "refusals": TEXTS},
-        ),
+        "POST", "/agentmemory/import", ADMIN, import_export, "Take over an export; what cannot be taken is told of.",
+        "S", body=EXPORT,
+        faults={400: "The export is missing, or there is no such strategy.",
+            413: "The export is too big for a request.", 429: "Another one is being imported."},
+        answer=outcome({"strategy": TEXT,
+            **dict.fromkeys(("skipped", "sessions", "observations", "memories", "summaries"), COUNT)},
+            {"refused": COUNT, "refusals": TEXTS}),
     ),
-    Endpoint(
-        "POST",
-        "/agentmemory/antigravity/sync",
-        OPERATOR,
-        sync_antigravity,
-        "Take over conversations of Antigravity.",
-        "S",
-        faults={400: "There is no such mode."},
-        body=fields(SYNC_ANTIGRAVITY_FIELDS),
-        optional=True,
-        answer=OBJECT,
-    ),
-    Endpoint(
-        "GET",
-        "/agentmemory/dolt/commits",
-        READ,
-        commits,
-        "The audit log, told as commits.",
-        "S",
-        query=fields(COMMITS_FIELDS),
-        answer=outcome(
-            {"commits": listed(record(dict.fromkeys(("sha", "shortSha", "agent", "email", "date", "message"), TEXT)))}
-        ),
-    ),
-]
+]  # fmt: skip

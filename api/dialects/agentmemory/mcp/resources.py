@@ -1,21 +1,32 @@
-"""Reading agentmemory's resources."""
+"""Reading agentmemory's resources; and its prompts, each of which becomes one message with what is known filled in."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import msgspec
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.mcp.sessions import told
+from api.dialects.agentmemory.endpoints import needed
+from api.dialects.agentmemory.knowledge import profile_record
+from api.dialects.agentmemory.sessions import session_records
 from ingest.errors import NotFound
+from ingest.marking import marked
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import Door
+from projections.queries import RecallRequest
+from projections.queries.views import view
 
 SCHEME = "agentmemory://"
 LATEST, RECENT = 20, 10
 MANY = 500
+RECALLED = 10
+PATTERNS = 20
+SHOWN_CHARACTERS = 600
+"""Of one thing that is told."""
+QUERY_CHARS = 20_000
+OBSERVATIONS = 20
 
 
 async def read(door: Door, uri: str) -> str:
@@ -64,21 +75,13 @@ async def _profile(door: Door, project: str) -> Any:
     known, cached = await door.queries.profiles.of(door.reader(), project)
     if known is None:
         return {"profile": None, "reason": "no_sessions"}
-    return {"profile": dialect.profile(known), "cached": cached}
+    return {"profile": profile_record(known), "cached": cached}
 
 
 async def _recent(door: Door, project: str) -> Any:
     reader = door.reader()
     page = await door.queries.browse.sessions(reader, project, None, RECENT)
-    return {"project": project, "sessions": await told(door, reader, page.items)}
-
-
-_FIXED: dict[str, Callable[[Door], Awaitable[Any]]] = {
-    f"{SCHEME}status": _status,
-    f"{SCHEME}memories/latest": _latest,
-    f"{SCHEME}graph/stats": _graph,
-}
-_OF_PROJECT: dict[str, Callable[[Door, str], Awaitable[Any]]] = {"/profile": _profile, "/recent": _recent}
+    return {"project": project, "sessions": await session_records(door, reader, page.items)}
 
 
 def _decoded(name: str) -> str:
@@ -94,3 +97,69 @@ def _decoded(name: str) -> str:
 
 def _json(record: Any) -> str:
     return msgspec.json.encode(record).decode()
+
+
+async def message(door: Door, name: str, arguments: Mapping[str, str]) -> str:
+    """The message of a prompt; raises BadArgument."""
+    await door.caught_up()
+    return await _MESSAGES[name](door, arguments)
+
+
+async def _recall_context(door: Door, arguments: Mapping[str, str]) -> str:
+    task = needed({"task_description": None, **arguments}, "task_description")
+    found = await door.queries.recall(RecallRequest(query=task[:QUERY_CHARS], limit=RECALLED), door.reader())
+    known = [f"- [{one.kind}] {one.title}: {_shown(one.content)}" for one in found.results]
+    shown = marked("mnemolog-recall", known) if known else ["(nothing)"]
+    return "\n".join([f"Task: {task}", "", "What is known from earlier work:", *shown])
+
+
+async def _session_handoff(door: Door, arguments: Mapping[str, str]) -> str:
+    name = needed({"session_id": None, **arguments}, "session_id")
+    reader, browse = door.reader(), door.queries.browse
+    located = await browse.session(reader, name, None)
+    session = view(located.document)
+    summary = await browse.summary(reader, located)
+    seen, project = session["observation_count"], session["project"]
+    lines = [f"Take over session {name} of project {project!r} ({seen} observations)."]
+    if summary is not None:
+        lines += ["", summary.title, summary.narrative, *(f"- decided: {one}" for one in summary.decisions)]
+    else:
+        page = await browse.session_observations(reader, name, project, None, OBSERVATIONS, newest_first=True)
+        lines += ["", "What was observed last:"]
+        lines += [f"- {one['title']}: {_shown(one['narrative'])}" for one in reversed(page.items)]
+    open_ones = list((await browse.open_work(reader, project)).actions.values())
+    lines += ["", "Open actions:"] if open_ones else []
+    return "\n".join([*lines, *(f"- {one.title} ({one.status})" for one in open_ones[:PATTERNS])])
+
+
+async def _detect_patterns(door: Door, arguments: Mapping[str, str]) -> str:
+    reader, project = door.reader(), arguments.get("project") or ""
+    names = [project] if project else await door.queries.browse.projects(reader)
+    lines = [f"Find what recurs in the work on {project or 'all projects'}, and what to do about it."]
+    for name in names[:PATTERNS]:
+        known, _ = await door.queries.profiles.of(reader, name)
+        if known is not None:
+            profile = profile_record(known)
+            concepts = ", ".join(f"{one['concept']} ({one['frequency']})" for one in profile["topConcepts"])
+            lines += ["", f"Project {name or '(none)'}: {concepts or 'no concepts yet'}"]
+            lines += [f"- error: {one}" for one in profile["commonErrors"]]
+            lines += [f"- {one}" for one in profile["conventions"]]
+    return "\n".join(lines)
+
+
+def _shown(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 1] + "…"
+
+
+_FIXED: dict[str, Callable[[Door], Awaitable[Any]]] = {
+    f"{SCHEME}status": _status,
+    f"{SCHEME}memories/latest": _latest,
+    f"{SCHEME}graph/stats": _graph,
+}
+_OF_PROJECT: dict[str, Callable[[Door, str], Awaitable[Any]]] = {"/profile": _profile, "/recent": _recent}
+_MESSAGES: dict[str, Callable[[Door, Mapping[str, str]], Awaitable[str]]] = {
+    "recall_context": _recall_context,
+    "session_handoff": _session_handoff,
+    "detect_patterns": _detect_patterns,
+}

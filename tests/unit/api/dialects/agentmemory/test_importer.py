@@ -8,6 +8,8 @@ from imported import documents, events
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.importer import Export
+from api.dialects.agentmemory.lessons import lesson_record
+from api.dialects.agentmemory.slots import slot_record
 from api.importing.mapping import Record, Row
 from ingest.errors import CommandRejected
 from projections.documents.actions import Action
@@ -156,7 +158,7 @@ def test_a_lesson_is_as_sure_as_it_was():
         "tags": ["money"], "createdAt": AT, "lastReinforcedAt": LATER, "project": "shop", "source": "crystal",
     }  # fmt: skip
     (lesson,) = found(Lesson, lessons=[known])
-    shown = dialect.lesson(view(lesson), lesson.confidence)
+    shown = lesson_record(view(lesson), lesson.confidence)
     assert {name: shown[name] for name in known.keys() - {"id"}} == {
         name: known[name] for name in known.keys() - {"id"}
     }
@@ -184,7 +186,7 @@ def test_a_slot_keeps_its_times_and_limits():
         "readOnly": True, "scope": "project", "createdAt": AT, "updatedAt": LATER,
     }  # fmt: skip
     (slot,) = found(Slot, slots=[known])
-    shown = dialect.slot(view(slot))
+    shown = slot_record(view(slot))
     assert {name: shown[name] for name in known} == known
     assert refused(slots=[{**known, "createdAt": None, "updatedAt": None}, {**known, "label": "Bad Label"}]) == [
         "slot guidance content",

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from factories import NOW
 
-from api.dialects.agentmemory.frames import MAX_RAW_BYTES, frames
-from api.dialects.agentmemory.live import MAX_WAITING_CHARS, Viewer
+from api.dialects.agentmemory.live import MAX_RAW_BYTES, MAX_WAITING_CHARS, Viewer, frames
 from ingest.ids import DocumentId
 from projections.documents.observations import Observation
 
@@ -53,7 +52,7 @@ async def test_a_viewer_is_sent_what_it_was_offered_in_order():
     for frame in ("one", "two"):
         viewer.offer(frame)
     assert [await waiting, await viewer.next()] == ["one", "two"]
-    assert not viewer.behind.is_set()
+    assert not viewer.too_slow.is_set()
 
 
 @pytest.mark.parametrize("taken", [0, 1])
@@ -64,4 +63,4 @@ async def test_a_viewer_that_does_not_take_its_share_is_behind(taken: int):
     for _ in range(taken):
         await viewer.next()
     viewer.offer("one more")
-    assert viewer.behind.is_set() == (taken == 0)
+    assert viewer.too_slow.is_set() == (taken == 0)

@@ -5,6 +5,9 @@ import pytest
 from factories import NOW
 
 from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.actions import action_record, edge_records
+from api.dialects.agentmemory.lessons import LESSON_CHARS, lesson_hint, lesson_record
+from api.dialects.agentmemory.slots import slot_record
 from ingest.commands.requests import Observe, Remember
 from ingest.ids import DocumentId
 from projections.compression.compression import compress
@@ -176,14 +179,14 @@ def test_a_session_that_ended_is_completed():
 
 def test_a_lesson_tells_what_is_left_of_its_confidence():
     learned = view(Lesson(id="lsn_1", content="x" * 300, confidence=0.8, reinforcements=1, origin="reflection"))
-    record = dialect.lesson(learned, 0.12345, 0.5)
+    record = lesson_record(learned, 0.12345, 0.5)
     assert (record["confidence"], record["score"], record["source"]) == (0.123, 0.5, "consolidation")
     assert "lastReinforcedAt" in record
-    assert len(dialect.lesson_hint(learned, 0.5, 0.1)["content"]) == dialect.LESSON_CHARS + 1
+    assert len(lesson_hint(learned, 0.5, 0.1)["content"]) == LESSON_CHARS + 1
 
 
 def test_a_slot_nobody_wrote_has_no_times():
-    record = dialect.slot(view(Slot(id="slot_1", label="notes", content="abc")))
+    record = slot_record(view(Slot(id="slot_1", label="notes", content="abc")))
     assert (record["size"], record["sizeLimit"], record["createdAt"]) == (3, 2000, None)
 
 
@@ -193,10 +196,10 @@ def test_an_action_is_blocked_while_it_waits():
     first = Action(id="act_1", title="A")
     second = Action(id="act_2", title="B", edges="requires\x1eact_1", priority=2.0)
     items = {one.id: work_item(one) for one in (first, second)}
-    assert dialect.action(view(second), items)["status"] == "blocked"
-    assert dialect.action(view(second), {"act_2": items["act_2"]})["status"] == "pending"
-    assert dialect.action(view(second), items)["priority"] == 2
-    (edge,) = dialect.edges(view(second))
+    assert action_record(view(second), items)["status"] == "blocked"
+    assert action_record(view(second), {"act_2": items["act_2"]})["status"] == "pending"
+    assert action_record(view(second), items)["priority"] == 2
+    (edge,) = edge_records(view(second))
     assert (edge["type"], edge["sourceActionId"], edge["targetActionId"]) == ("requires", "act_2", "act_1")
 
 

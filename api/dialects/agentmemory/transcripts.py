@@ -65,7 +65,7 @@ def turns(lines: Iterable[str]) -> Iterator[Turn]:
         entry = _entry(line)
         kinds = {str(entry.get(field, "")).upper() for field in _KIND_FIELDS}
         if "USER_INPUT" in kinds:
-            prompt = _asked(_text(entry))
+            prompt = _request_text(_text(entry))
         elif "PLANNER_RESPONSE" in kinds and prompt and (response := _text(entry)):
             yield Turn(prompt, response)
             prompt = ""
@@ -96,6 +96,6 @@ def _text(entry: dict[str, Any]) -> str:
     return ""
 
 
-def _asked(text: str) -> str:
+def _request_text(text: str) -> str:
     found = _REQUEST.search(text)
     return (found[1] if found else text).strip()

@@ -14,10 +14,8 @@ from typing import Any, NamedTuple, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.asking import NUMBER, TEXT, asked, door, failed, otherwise, settings, succeeded
-from api.dialects.agentmemory.mcp.asking import chosen
-from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, FAILED, TEXTS, fields, outcome
-from api.http.endpoint import Endpoint
+from api.dialects.agentmemory.endpoints import Arguments, chosen, door_of, endpoint, failure, settings, success
+from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, FAILED, NUMBER, TEXT, TEXTS, fields, otherwise, outcome
 from api.importing import claude_code
 from api.importing.mapping import events_of
 from ingest.commands.sizing import check_values
@@ -39,8 +37,6 @@ MAX_LINE = 16 << 20
 ROWS = 200
 """Mapped in a thread and appended at a time."""
 MAX_SESSIONS_TOLD = 1_000
-
-IMPORT = {"path": TEXT, "maxFiles": otherwise(NUMBER, 200)}
 
 
 def _resolved(path: Path) -> Path:
@@ -72,12 +68,11 @@ def transcripts(place: Path) -> Found:
     return Found(_newest_first(found), False)
 
 
-async def import_transcripts(request: Request) -> Response:
+async def import_transcripts(request: Request, arguments: Arguments) -> Response:
     """Take over transcripts."""
-    said = await asked(request, IMPORT)
-    if said["maxFiles"] < 1:
+    if arguments["maxFiles"] < 1:
         raise BadArgument("maxFiles must be at least 1", "maxFiles")
-    most, named = min(MAX_FILES, int(said["maxFiles"])), chosen(said, "path")
+    most, named = min(MAX_FILES, int(arguments["maxFiles"])), chosen(arguments, "path")
     try:
         place = await asyncio.to_thread(_resolved, Path(named or CLAUDE_CODE))
     except (OSError, ValueError, RuntimeError) as fault:  # too long, with a NUL, of nobody's home
@@ -88,14 +83,14 @@ async def import_transcripts(request: Request) -> Response:
             f"{named or CLAUDE_CODE} is in no folder of MNEMOLOG_IMPORT_FOLDERS: only from those is imported"
         )
     if not await asyncio.to_thread(place.exists):
-        return failed(f"there is nothing at {place}")
+        return failure(f"there is nothing at {place}")
     found = await asyncio.to_thread(transcripts, place)
-    through, sessions = door(request), dict[str, None]()
+    door, sessions = door_of(request), dict[str, None]()
     observations = imported = 0
     for path in found.files[:most]:
-        taken = await _take(through, path, sessions)
+        taken = await _take(door, path, sessions)
         observations, imported = observations + taken, imported + 1
-    return succeeded(
+    return success(
         202,
         imported=imported,
         observations=observations,
@@ -108,14 +103,14 @@ async def import_transcripts(request: Request) -> Response:
     )
 
 
-async def _take(through: Door, path: Path, sessions: dict[str, None]) -> int:
+async def _take(door: Door, path: Path, sessions: dict[str, None]) -> int:
     """Append the events of a transcript that are not there yet; returns how many of them are observations."""
     observations = 0
-    events = _events(path, through.tenant)
+    events = _events(path, door.tenant)
     while some := await asyncio.to_thread(lambda: list(islice(events, ROWS))):
-        fresh = await _not_there(through, some)
-        outcome = await through.commands.append_events(fresh)
-        through.wrote(through.acting(), str(outcome.token))
+        fresh = await _not_there(door, some)
+        outcome = await door.commands.append_events(fresh)
+        door.wrote(door.acting(), str(outcome.token))
         not_stored = {*outcome.repeated, *(place for place, _ in outcome.rejected)}
         observations += sum(
             isinstance(one.data, ObservationRecorded) and place not in not_stored for place, one in enumerate(fresh)
@@ -124,9 +119,9 @@ async def _take(through: Door, path: Path, sessions: dict[str, None]) -> int:
     return observations
 
 
-async def _not_there(through: Door, events: list[Event]) -> list[Event]:
+async def _not_there(door: Door, events: list[Event]) -> list[Event]:
     """The events without the observations that have a document: the log itself forgets an id in time."""
-    documents = through.operations.current.documents
+    documents = door.operations.current.documents
     observed = [one for one in events if isinstance(one.data, ObservationRecorded)]
     routes = [route_of(*one) for one in observed]
     found = await documents.get(
@@ -166,23 +161,10 @@ def _newest_first(found: list[tuple[float, Path]]) -> list[Path]:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "POST",
-        "/agentmemory/replay/import-jsonl",
-        OPERATOR,
-        import_transcripts,
-        "Take over transcripts.",
-        status=202,
-        answers={200: FAILED},
-        body=fields(IMPORT),
-        optional=True,
-        answer=outcome(
-            {
-                **dict.fromkeys(("imported", "observations", "discovered", "maxFiles", "maxFilesUpperBound"), COUNT),
-                "sessionIds": TEXTS,
-                "truncated": BOOLEAN,
-                "traversalCapped": BOOLEAN,
-            }
-        ),
+    endpoint(
+        "POST", "/agentmemory/replay/import-jsonl", OPERATOR, import_transcripts, "Take over transcripts.", status=202,
+        answers={200: FAILED}, body=fields({"path": TEXT, "maxFiles": otherwise(NUMBER, 200)}), optional=True,
+        answer=outcome({**dict.fromkeys(("imported", "observations", "discovered", "maxFiles", "maxFilesUpperBound"),
+            COUNT), "sessionIds": TEXTS, "truncated": BOOLEAN, "traversalCapped": BOOLEAN}),
     ),
-]
+]  # fmt: skip

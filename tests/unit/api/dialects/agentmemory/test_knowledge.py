@@ -4,7 +4,14 @@ from typing import Any
 
 from factories import NOW
 
-from api.dialects.agentmemory import knowledge_records as dialect
+from api.dialects.agentmemory.knowledge import (
+    crystal_record,
+    edge_record,
+    fact_record,
+    node_record,
+    procedure_record,
+)
+from api.dialects.agentmemory.replay import film as film_of
 from projections.queries.graph_parts import Link, Node
 
 KEPT: dict[str, Any] = {
@@ -19,13 +26,13 @@ def seen(name: str, hook: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_a_fact_names_the_sessions_that_agree_on_it():
-    fact = dialect.fact({**KEPT, "content": "Orders are in UTC."})
+    fact = fact_record({**KEPT, "content": "Orders are in UTC."})
     assert (fact["fact"], fact["confidence"], fact["strength"]) == ("Orders are in UTC.", 0.5, 5.0)
     assert (fact["sourceSessionIds"], fact["sourceMemoryIds"]) == (["sum_1"], ["mem_2"])
 
 
 def test_a_procedure_has_its_name_and_its_steps_apart():
-    procedure = dialect.procedure({**KEPT, "content": "Release\n1. Tag it\n2. Push the tag\nand no step"})
+    procedure = procedure_record({**KEPT, "content": "Release\n1. Tag it\n2. Push the tag\nand no step"})
     assert (procedure["name"], procedure["steps"]) == ("Release", ["Tag it", "Push the tag"])
     assert procedure["frequency"] == 2
 
@@ -35,17 +42,17 @@ def test_a_crystal_has_its_outcomes_and_the_lessons_of_the_same_actions():
         {"content": "ours", "derived_from": ["act_2", "act_1"]},
         {"content": "somebody else's", "derived_from": ["act_3"]},
     ]
-    crystal = dialect.crystal({**KEPT, "content": "It was done.\n- Fix: it works\n- Test: it passes"}, lessons)
+    crystal = crystal_record({**KEPT, "content": "It was done.\n- Fix: it works\n- Test: it passes"}, lessons)
     assert (crystal["narrative"], crystal["keyOutcomes"]) == ("It was done.", ["Fix: it works", "Test: it passes"])
     assert (crystal["lessons"], crystal["sourceActionIds"]) == (["ours"], ["act_1", "act_2"])
     assert "sessionId" not in crystal
-    bare = dialect.crystal({**KEPT, "content": "Only this.", "session_id": "s1"})
+    bare = crystal_record({**KEPT, "content": "Only this.", "session_id": "s1"})
     assert (bare["keyOutcomes"], bare["sessionId"]) == ([], "s1")
 
 
 def test_a_graph_has_names_and_ends():
-    assert dialect.node(Node("file:a.py", "file", "a.py"))["name"] == "a.py"
-    edge = dialect.edge(Link("mem_1", "file:a.py", "touches"))
+    assert node_record(Node("file:a.py", "file", "a.py"))["name"] == "a.py"
+    edge = edge_record(Link("mem_1", "file:a.py", "touches"))
     assert (edge["sourceNodeId"], edge["targetNodeId"], edge["type"]) == ("mem_1", "file:a.py", "touches")
 
 
@@ -56,7 +63,7 @@ def test_a_replay_says_when_everything_came_and_how_long_it_stood():
         seen("obs_2", "post_tool_failure", toolName="Bash", toolInput="make", toolOutput="error"),
         seen("obs_3", "made_up"),
     ]
-    film = dialect.replay(session, [1_000, 3_500, 4_000], records)
+    film = film_of(session, [1_000, 3_500, 4_000], records)
     told = [(one["kind"], one["offsetMs"], one["durationMs"]) for one in film["events"]]
     assert told == [("prompt", 0, 2_500), ("tool_error", 2_500, 500), ("hook", 3_000, 0)]
     assert (film["totalDurationMs"], film["eventCount"], film["endedAt"]) == (3_000, 3, None)
@@ -66,5 +73,5 @@ def test_a_replay_says_when_everything_came_and_how_long_it_stood():
 
 
 def test_a_replay_of_nothing_is_empty():
-    film = dialect.replay({"id": "s1", "startedAt": "x", "endedAt": "y"}, [], [])
+    film = film_of({"id": "s1", "startedAt": "x", "endedAt": "y"}, [], [])
     assert (film["events"], film["totalDurationMs"], film["endedAt"]) == ([], 0, "y")

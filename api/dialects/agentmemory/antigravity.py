@@ -4,13 +4,31 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.dialects.agentmemory.condensing import reflected, summarised
+from api.dialects.agentmemory.endpoints import (
+    Arguments,
+    chosen,
+    command,
+    door_of,
+    endpoint,
+    reply,
+    session_of,
+)
 from api.dialects.agentmemory.mcp.answers import answer
-from api.dialects.agentmemory.mcp.asking import Arguments, chosen, command, session_of
-from api.dialects.agentmemory.mcp.condense import reflected, summarised
-from api.dialects.agentmemory.mcp.transcripts import Conversation, brain, conversations
+from api.dialects.agentmemory.shapes import (
+    OBJECT,
+    TEXT,
+    fields,
+    otherwise,
+)
+from api.dialects.agentmemory.transcripts import Conversation, brain, conversations
 from api.importing.antigravity import AGENT, observed
 from ingest.commands.requests import TrackSession
 from ingest.errors import MnemologError, NotFound
+from ingest.roles import OPERATOR
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, Door
 from projections.documents.access import EVERYBODY
@@ -87,8 +105,8 @@ async def _take(door: Door, conversation: Conversation, project: str) -> int:
         if turn.prompt in known:
             continue
         known.add(turn.prompt)
-        said = observed(session_id, project, turn.prompt, turn.response)
-        added += not (await door.write(said)).duplicate
+        seen = observed(session_id, project, turn.prompt, turn.response)
+        added += not (await door.write(seen)).duplicate
     return added
 
 
@@ -108,3 +126,20 @@ async def _known(door: Door, session_id: str, project: str) -> set[str]:
 def _record(places: dict[str, str], added: int, error: str = "") -> dict[str, Any]:
     record: dict[str, Any] = {"success": not error, "syncedSessions": list(places), "observationsAdded": added}
     return record | ({"error": error} if error else {})
+
+
+async def sync_antigravity(request: Request, arguments: Arguments) -> Response:
+    """Take over conversations of Antigravity that are on the server's machine."""
+    if arguments["mode"].strip().lower() not in ("", *MODES):
+        raise BadArgument(f"mode must be one of {', '.join(MODES)}", "mode")
+    return reply(await sync(door_of(request), arguments))
+
+
+ENDPOINTS = [
+    endpoint(
+        "POST", "/agentmemory/antigravity/sync", OPERATOR, sync_antigravity, "Take over conversations of Antigravity.",
+        "S", faults={400: "There is no such mode."},
+        body=fields({"mode": otherwise(TEXT, MODES[0]), "currentConversationId": TEXT, "currentFolder": TEXT}),
+        optional=True, answer=OBJECT,
+    ),
+]  # fmt: skip

@@ -1,0 +1,227 @@
+"""Endpoints of the agentmemory API: requests are read leniently, by the schema that describes them.
+
+A body is JSON whatever its content type, an empty one is `{}`; unknown keys and nulls are passed over. A request that
+cannot be read is 400 `{"error": text}`, a function that could not do it 200 `{"success": false, "error": text}`.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias, TypeVar, cast
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.dialects.agentmemory.shapes import Shape
+from api.http.endpoint import Endpoint, Level
+from api.http.http import MAX_BODY_BYTES, Json, body, parsed
+from api.services import READER_HEADER, services
+from ingest.commands.parse import parse_object
+from ingest.commands.sizing import MAX_VALUES, check_values
+from ingest.errors import CommandRejected, MalformedRequest, NotFound, ReaderUnknown
+from ingest.platform.settings import Settings
+from ingest.roles import Needs
+from mcp_gateway import lenient
+from mcp_gateway.lenient import BadArgument
+from mcp_gateway.surrogates import repaired_json
+from mcp_gateway.tools.tool import Answer, Door
+from projections.documents.document import Document
+from projections.documents.sessions import Session
+from projections.queries.documents import Located
+from projections.queries.views import view
+
+C = TypeVar("C")
+Arguments: TypeAlias = Mapping[str, Any]
+"""What a call was given, read by the schema of its tool or endpoint: every property is there, None without a value."""
+MAX_LIMIT = 100
+"""Results of one search."""
+SOURCE = "agentmemory"
+"""What events written through this API name as their source."""
+
+STEP_BYTES = 1 << 20
+
+
+async def object_of(request: Request, limit: int = MAX_BODY_BYTES) -> dict[str, Any]:
+    """The body, a JSON object; empty for an empty body. Raises MalformedRequest, or RequestTooLarge over `limit`."""
+    return await parsed(await body(request, limit), object_in)
+
+
+def object_in(raw: bytes, most: int = MAX_VALUES) -> dict[str, Any]:
+    """The JSON object that a body is; empty for an empty body. Raises MalformedRequest, or RequestTooLarge for more
+    values than `most`."""
+    raw = raw.removeprefix(b"\xef\xbb\xbf").strip()
+    if not raw:
+        return {}
+    try:
+        check_values(raw, most)
+        value = _decoded(raw)
+    except RecursionError:
+        raise MalformedRequest("the body is nested too deeply") from None
+    except msgspec.DecodeError as error:
+        raise MalformedRequest(f"the body is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise MalformedRequest("the body must be a JSON object")
+    return cast("dict[str, Any]", value)
+
+
+async def read_body(request: Request, schema: Shape) -> Arguments:
+    """Every property of the schema as the body has it; None, or its default, for one that it does not have.
+
+    Raises BadArgument, and what `object_of` raises.
+    """
+    return lenient.read(await object_of(request), schema)
+
+
+def read_query(request: Request, schema: Shape) -> Arguments:
+    """The same of the query string; an empty value is none. Raises BadArgument."""
+    return lenient.read({name: value for name, value in request.query_params.items() if value}, schema)
+
+
+def endpoint(
+    method: str,
+    path: str,
+    needs: Needs,
+    handler: Callable[[Request, Arguments], Awaitable[Response]],
+    summary: str,
+    level: Level = "M",
+    status: int = 200,
+    *,
+    body: Shape | None = None,
+    query: Shape | None = None,
+    answer: Shape,
+    answers: Mapping[int, Shape] = {},
+    faults: Mapping[int, str] = {},
+    optional: bool = False,
+) -> Endpoint:
+    """An endpoint whose handler gets what its body has, or, without a body, its query string."""
+
+    async def handle(request: Request) -> Response:
+        arguments = read_query(request, query or {}) if body is None else await read_body(request, body)
+        return await handler(request, arguments)
+
+    return Endpoint(
+        method, path, needs, handle, summary, level, status, body, query, answer, faults, answers, optional=optional
+    )
+
+
+def answered_by(
+    tool: Callable[[Door, Arguments], Awaitable[Answer]], status: int = 200
+) -> Callable[[Request, Arguments], Awaitable[Response]]:
+    """The handler of an endpoint that does what a tool does."""
+
+    async def handle(request: Request, arguments: Arguments) -> Response:
+        return reply(await tool(door_of(request), arguments), status)
+
+    return handle
+
+
+def door_of(request: Request) -> Door:
+    """What the endpoints reach through, for the agent that the header names, if any."""
+    return services(request).door(SOURCE, request.headers.get(READER_HEADER, ""))
+
+
+def settings(request: Request) -> Settings:
+    """The server's settings."""
+    return request.app.state.agentmemory.settings
+
+
+def reply(answer: Answer, status: int = 200) -> Response:
+    """What a tool of agentmemory answers, as its endpoint does."""
+    return Json(answer.data, status)
+
+
+def success(status: int = 200, **record: Any) -> Response:
+    """A function did what it should."""
+    return Json({"success": True, **record}, status)
+
+
+def failure(error: str, status: int = 200, **record: Any) -> Response:
+    """A function could not do it."""
+    return Json({"success": False, "error": error, **record}, status)
+
+
+def needed(arguments: Arguments, name: str) -> str:
+    """A text that may not be blank."""
+    value = arguments[name]
+    if value is None or not value.strip():
+        raise BadArgument(f"{name} is empty", name)
+    return value
+
+
+def count(arguments: Arguments, name: str, most: int, least: int = 1) -> int:
+    """A number brought into its bounds."""
+    return max(least, min(most, int(arguments[name])))
+
+
+def chosen(arguments: Arguments, name: str) -> str | None:
+    """A text, or None for a blank one."""
+    value = arguments.get(name)
+    return value if value and value.strip() else None
+
+
+def command(cls: type[C], **fields: Any) -> C:
+    """A command of these fields, those left out that are None; raises CommandRejected for one over its limits."""
+    return parse_object({name: value for name, value in fields.items() if value is not None}, cls)
+
+
+async def one_session(door: Door, arguments: Arguments) -> Located:
+    """The session that `sessionId` names, own writes included; raises NotFound."""
+    agent = arguments.get("agentId") or ""
+    await door.caught_up(agent)
+    return await door.queries.browse.session(
+        door.reader(agent), needed(arguments, "sessionId"), chosen(arguments, "project")
+    )
+
+
+async def project_of(door: Door, session: str, agent: str) -> str:
+    """The project of a session that the caller may see; empty for none, or where several have one of that id."""
+    try:
+        await door.caught_up(agent)
+        located = await door.queries.browse.session(door.reader(agent), session, None)
+    except (CommandRejected, NotFound, ReaderUnknown):
+        return ""
+    return session_of(located).project
+
+
+def session_of(located: Located) -> Session:
+    """The session that was located."""
+    assert isinstance(located.document, Session)
+    return located.document
+
+
+async def written_document(door: Door, name: str, agent: str) -> dict[str, Any] | None:
+    """A document that was just written, as readers get it; None when it is not projected in time, or nobody reads."""
+    try:
+        reader = door.reader(agent)
+    except ReaderUnknown:  # it is stored all the same
+        return None
+    await door.caught_up(agent)
+    found = await door.queries.browse.documents([name], reader)
+    return view(found[0].document) if found else None
+
+
+def views(found: list[Located]) -> dict[str, dict[str, Any]]:
+    """Documents as readers get them, by id."""
+    documents: list[Document] = [one.document for one in found]
+    return {one.id: view(one) for one in documents}
+
+
+def _decoded(raw: bytes) -> Any:
+    try:
+        return _in_steps(repaired_json(raw))
+    except UnicodeDecodeError:
+        return _in_steps(repaired_json(raw.decode("utf-8", "replace").encode()))
+
+
+def _in_steps(raw: bytes, levels: int = 4) -> Any:
+    """The value of JSON. A big one is decoded part by part, between which others have their turn."""
+    if len(raw) <= STEP_BYTES or not levels:
+        return msgspec.json.decode(raw)
+    match raw.lstrip()[:1]:
+        case b"{":
+            fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+            return {name: _in_steps(bytes(one), levels - 1) for name, one in fields.items()}
+        case b"[":
+            items = msgspec.json.decode(raw, type=list[msgspec.Raw])
+            return [_in_steps(bytes(one), levels - 1) for one in items]
+        case _:
+            return msgspec.json.decode(raw)
