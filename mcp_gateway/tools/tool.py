@@ -249,7 +249,7 @@ def dialect_tool(
     )
 
 
-def given(arguments: Struct) -> dict[str, Any]:
+def without_unset(arguments: Struct) -> dict[str, Any]:
     """The arguments as keywords of a command or a question, without those that were not given."""
     return {name: value for name, value in msgspec.structs.asdict(arguments).items() if value is not UNSET}
 
