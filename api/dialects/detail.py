@@ -1,4 +1,4 @@
-"""What the doors of FastAPI applications share: bodies checked by pydantic, faults as `{"detail": ...}`."""
+"""What dialects of FastAPI applications share: bodies checked by pydantic, faults as `{"detail": ...}`."""
 
 import json
 from collections.abc import Callable

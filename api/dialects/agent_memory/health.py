@@ -1,4 +1,4 @@
-"""Whether the door can be used, and how much is behind it."""
+"""Whether the service can be used, and how much it holds."""
 
 import asyncio
 import logging

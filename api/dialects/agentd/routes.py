@@ -1,6 +1,6 @@
 """The endpoints of agentd-memory.
 
-What one client wrote every client reads next: reads wait for the last write through this door, whoever made it.
+What one client wrote every client reads next: reads wait for the last write through this API, whoever made it.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ from projections.queries.recall import RecallRequest
 
 SERVICE = "agentd-memory"
 EVERY_CLIENT = "agentd"
-"""Under whose name the last write through this door is kept."""
+"""Under whose name the last write through this API is kept."""
 MAX_QUERY_CHARS = 20_000
 """Of a query, what is searched for."""
 ANSWERS_WITHIN_S = 2.0

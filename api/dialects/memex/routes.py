@@ -41,7 +41,7 @@ from mcp_gateway.tools.tool import Door
 M = TypeVar("M", bound=BaseModel)
 
 SOURCE = "memex"
-"""The door, as events name it."""
+"""Where an event came from, as events name it."""
 ABOUT = About(
     "memex", VERSION, "Memory of agents about users, by meaning and recency.", FAULT, partial(usual, away=502),
     pages=("docs", "redoc"),
@@ -166,7 +166,7 @@ async def _caught_up(request: Request, agent: str) -> None:
 
 
 def _watch_embedding(request: Request) -> None:
-    """From now on, count the queries that this process embeds, whichever door they come in by."""
+    """From now on, count the queries that this process embeds, whichever API they come in by."""
     services(request).queries.recall.vectors.watch = state(request).metrics.embedded
 
 
