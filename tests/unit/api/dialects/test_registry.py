@@ -22,5 +22,5 @@ def test_every_port_has_a_documented_variable_and_clients():
 
 def test_a_port_that_two_variables_name_is_refused():
     settings = Settings(data_dir=Path(), cache_dir=Path(), drop_in=("memex",), memex_ports=(8001,))
-    with pytest.raises(InvalidSetting, match="^MNEMOLOG_MEMEX_PORT and MNEMOLOG_MEMEX_MCP_PORT both name port 8001$"):
+    with pytest.raises(InvalidSetting, match=r"^MNEMOLOG_MEMEX_PORT and MNEMOLOG_MEMEX_MCP_PORT both name port 8001$"):
         ports_of(settings)
