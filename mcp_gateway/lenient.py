@@ -38,8 +38,8 @@ def read(
     properties: dict[str, Schema] = {**schema.get("properties", {}), **(also or {})}
     values: dict[str, Any] = {}
     for name, one in properties.items():
-        given = arguments.get(name)
-        values[name] = one.get("default") if given is None else value(given, one, name)
+        raw = arguments.get(name)
+        values[name] = one.get("default") if raw is None else value(raw, one, name)
     excused = any(values.get(name) is not None for name in instead)
     for name in schema.get("required", ()):
         if values[name] is None and not excused:
@@ -47,13 +47,13 @@ def read(
     return values
 
 
-def value(given: Any, schema: Schema, name: str) -> Any:
+def value(raw: Any, schema: Schema, name: str) -> Any:
     """What was given, as the schema has it; raises BadArgument."""
     kinds = _kinds(schema)
     if not kinds:
-        return _repaired(given)
+        return _repaired(raw)
     for kind, one in kinds:
-        read_as = _READERS[kind](given, one, name)
+        read_as = _READERS[kind](raw, one, name)
         if read_as is not None:
             return _checked(read_as, one, name)
     raise BadArgument(f"{name} must be {' or '.join(_WORDS[kind] for kind, _ in kinds)}", name)
@@ -74,48 +74,48 @@ def _kinds(schema: Schema) -> list[tuple[str, Schema]]:
     return sorted(found, key=lambda pair: pair[0] != "array")
 
 
-def _text(given: Any, schema: Schema, name: str) -> str | None:
-    return repair_text(given) if isinstance(given, str) else None
+def _text(raw: Any, schema: Schema, name: str) -> str | None:
+    return repair_text(raw) if isinstance(raw, str) else None
 
 
-def _number(given: Any, schema: Schema, name: str) -> int | float | None:
-    if isinstance(given, bool):
+def _number(raw: Any, schema: Schema, name: str) -> int | float | None:
+    if isinstance(raw, bool):
         return None
-    if isinstance(given, str):
+    if isinstance(raw, str):
         try:
-            given = float(given) if any(mark in given for mark in ".eEnN") else int(given)
+            raw = float(raw) if any(mark in raw for mark in ".eEnN") else int(raw)
         except ValueError:
             return None
     try:
-        if not isinstance(given, int | float) or not math.isfinite(given):
+        if not isinstance(raw, int | float) or not math.isfinite(raw):
             return None
     except OverflowError:  # a whole number beyond any that a float could be
         return None
-    return int(given) if abs(given) <= EXACT and given == int(given) else given
+    return int(raw) if abs(raw) <= EXACT and raw == int(raw) else raw
 
 
-def _whole(given: Any, schema: Schema, name: str) -> int | None:
-    number = _number(given, schema, name)
+def _whole(raw: Any, schema: Schema, name: str) -> int | None:
+    number = _number(raw, schema, name)
     return number if isinstance(number, int) else None
 
 
-def _boolean(given: Any, schema: Schema, name: str) -> bool | None:
-    if isinstance(given, bool):
-        return given
-    return {"true": True, "false": False}.get(given.strip().lower()) if isinstance(given, str) else None
+def _boolean(raw: Any, schema: Schema, name: str) -> bool | None:
+    if isinstance(raw, bool):
+        return raw
+    return {"true": True, "false": False}.get(raw.strip().lower()) if isinstance(raw, str) else None
 
 
-def _array(given: Any, schema: Schema, name: str) -> list[Any] | None:
+def _array(raw: Any, schema: Schema, name: str) -> list[Any] | None:
     items: Schema = schema.get("items", {})
-    if isinstance(given, str):
-        return [value(part, items, name) for part in words(given)]
-    if not isinstance(given, list):
+    if isinstance(raw, str):
+        return [value(part, items, name) for part in words(raw)]
+    if not isinstance(raw, list):
         return None
-    return [value(one, items, name) for one in cast("list[Any]", given) if one is not None]
+    return [value(one, items, name) for one in cast("list[Any]", raw) if one is not None]
 
 
-def _object(given: Any, schema: Schema, name: str) -> dict[str, Any] | None:
-    return cast("dict[str, Any]", _repaired(given)) if isinstance(given, dict) else None
+def _object(raw: Any, schema: Schema, name: str) -> dict[str, Any] | None:
+    return cast("dict[str, Any]", _repaired(raw)) if isinstance(raw, dict) else None
 
 
 _READERS: dict[str, Callable[[Any, Schema, str], Any]] = {
@@ -146,6 +146,6 @@ def _checked(read_as: Any, schema: Schema, name: str) -> Any:
     return read_as
 
 
-def _repaired(given: Any) -> Any:
+def _repaired(raw: Any) -> Any:
     """Half surrogate pairs were repaired before the message was parsed; this holds for callers inside the process."""
-    return repair_text(given) if isinstance(given, str) else given
+    return repair_text(raw) if isinstance(raw, str) else raw

@@ -1,1 +1,1 @@
-"""Doors for the clients of other memory systems: routes and shapes of theirs on the services of ours."""
+"""APIs for the clients of other memory systems: their routes and shapes on the services of mnemolog."""

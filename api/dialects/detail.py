@@ -1,4 +1,4 @@
-"""What the doors of FastAPI applications share: bodies checked by pydantic, faults as `{"detail": ...}`."""
+"""What dialects of FastAPI applications share: bodies checked by pydantic, faults as `{"detail": ...}`."""
 
 import json
 from collections.abc import Callable
@@ -50,7 +50,7 @@ class Unprocessable(MnemologError):
         self.errors = errors
 
 
-def said(status: int, message: str, error: Exception) -> Response:
+def fault_answer(status: int, message: str, error: Exception) -> Response:
     """The answer to a fault."""
     if isinstance(error, Unprocessable):
         return Json({"detail": error.errors}, 422)
@@ -64,7 +64,7 @@ def said(status: int, message: str, error: Exception) -> Response:
 _PHRASES = {404: "Not Found", 405: "Method Not Allowed"}
 
 
-async def asked_for(model: type[M], request: Request, content_type: str, limit: int = MAX_BODY_BYTES) -> M:
+async def read_body(model: type[M], request: Request, content_type: str, limit: int = MAX_BODY_BYTES) -> M:
     """The body as `model`; what does not call itself anything calls itself `content_type`.
 
     Raises Unprocessable or RequestTooLarge.
@@ -105,7 +105,7 @@ def path_value(kind: type[Any], request: Request, name: str) -> Any:
         raise _unprocessable(fault, ("path", name)) from None
 
 
-def together(*readings: Callable[[], Any]) -> list[Any]:
+def read_all(*readings: Callable[[], Any]) -> list[Any]:
     """What each of several reads from a request; raises Unprocessable with the faults of all of them."""
     values: list[Any] = []
     errors: list[dict[str, Any]] = []

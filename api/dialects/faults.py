@@ -15,7 +15,7 @@ from ingest.errors import MnemologError
 
 logger = logging.getLogger(__name__)
 
-Say = Callable[[int, str, Exception], Response]
+FaultAnswer = Callable[[int, str, Exception], Response]
 """The answer of a dialect: status, what was wrong, and the error itself for a dialect that tells more of it."""
 
 
@@ -34,28 +34,28 @@ def usual(one: Endpoint, *, invalid: int = 422, away: int = 503) -> dict[int, st
     return found | {429: "Too much waits to be done, or the key asked too often; nothing was done."}
 
 
-def handlers(say: Say) -> dict[Any, Any]:
+def handlers(fault_answer: FaultAnswer) -> dict[Any, Any]:
     """Starlette's exception handlers for an application that says its faults like this."""
 
     async def on_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, MnemologError)
-        return _told(say(status_of(error), str(error), error), error)
+        return _with_retry_after(fault_answer(status_of(error), str(error), error), error)
 
     async def on_redis_error(request: Request, error: Exception) -> Response:
-        return _told(say(503, f"the log's server does not answer: {error}", error), error)
+        return _with_retry_after(fault_answer(503, f"the log's server does not answer: {error}", error), error)
 
     async def on_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        answer = say(error.status_code, error.detail, error)
+        answer = fault_answer(error.status_code, error.detail, error)
         answer.headers.update(error.headers or {})
         return answer
 
     async def on_disconnect(request: Request, error: Exception) -> Response:
-        return say(400, "the request was not complete", error)  # nobody reads this, and nothing was stored
+        return fault_answer(400, "the request was not complete", error)  # nobody reads this, and nothing was stored
 
     async def on_bug(request: Request, error: Exception) -> Response:
         logger.exception("%s %s failed", request.method, request.url.path, exc_info=error)
-        return say(500, "an unexpected fault; the server's log has it", error)
+        return fault_answer(500, "an unexpected fault; the server's log has it", error)
 
     return {
         MnemologError: on_error,
@@ -66,6 +66,6 @@ def handlers(say: Say) -> dict[Any, Any]:
     }
 
 
-def _told(answer: Response, error: Exception) -> Response:
+def _with_retry_after(answer: Response, error: Exception) -> Response:
     answer.headers.update(retry_after(error))
     return answer

@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ingest.commands.requests import Name, RecordLesson
 from ingest.roles import WRITE
-from mcp_gateway.tools.tool import Answer, Door, Tags, Tool, WriteArguments, Written, given, written
+from mcp_gateway.tools.tool import Answer, Door, Tags, Tool, WriteArguments, Written, without_unset, written
 
 
 class LessonArguments(WriteArguments, frozen=True, kw_only=True):
@@ -21,7 +21,7 @@ class LessonArguments(WriteArguments, frozen=True, kw_only=True):
 
 async def call(door: Door, arguments: LessonArguments) -> Answer:
     """Record the lesson, or make the one that says the same stronger."""
-    return written("lesson recorded", await door.write(RecordLesson(**given(arguments))))
+    return written("lesson recorded", await door.write(RecordLesson(**without_unset(arguments))))
 
 
 LESSON = Tool(

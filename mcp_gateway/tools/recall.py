@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ingest.commands.requests import Name, Names
 from ingest.marking import marked
 from ingest.roles import READ
-from mcp_gateway.tools.tool import Answer, Arguments, Door, Tool, given
+from mcp_gateway.tools.tool import Answer, Arguments, Door, Tool, without_unset
 
 if TYPE_CHECKING:
     from projections.queries import RecallAnswer, RecallRequest, RecallResult
@@ -78,7 +78,7 @@ def request(arguments: RecallArguments) -> "RecallRequest":
     """The question that the arguments ask; `agent_id` says who asks, `author` narrows."""
     from projections.queries import RecallRequest  # loads the index, which the stdio bridge must not
 
-    keywords = given(arguments)
+    keywords = without_unset(arguments)
     keywords["agent_id"] = keywords.pop("author")
     return RecallRequest(**keywords)
 

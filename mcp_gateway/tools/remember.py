@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, UnsetType
 from ingest.commands.requests import Name, Remember
 from ingest.events.memory import MemoryType, Visibility
 from ingest.roles import WRITE
-from mcp_gateway.tools.tool import Answer, Door, Tags, Tool, WriteArguments, Written, given, written
+from mcp_gateway.tools.tool import Answer, Door, Tags, Tool, WriteArguments, Written, without_unset, written
 
 Readers = Annotated[list[Name], Meta(max_length=200, description="Agents that may see it when it is `shared`.")]
 Files = Annotated[list[Name], Meta(max_length=200, description="Paths it is about.")]
@@ -40,7 +40,7 @@ class RememberArguments(WriteArguments, frozen=True, kw_only=True):
 
 async def call(door: Door, arguments: RememberArguments) -> Answer:
     """Record the memory."""
-    return written("remembered", await door.write(Remember(**given(arguments))))
+    return written("remembered", await door.write(Remember(**without_unset(arguments))))
 
 
 REMEMBER = Tool(

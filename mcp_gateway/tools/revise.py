@@ -8,7 +8,7 @@ from ingest.commands.requests import Name
 from ingest.events.memory import Visibility
 from ingest.roles import READ_WRITE
 from mcp_gateway.tools.remember import Files, Readers
-from mcp_gateway.tools.tool import Answer, Arguments, Door, EventId, Tags, Tool, Written, given, written
+from mcp_gateway.tools.tool import Answer, Arguments, Door, EventId, Tags, Tool, Written, without_unset, written
 
 
 class ReviseArguments(Arguments, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ async def call(door: Door, arguments: ReviseArguments) -> Answer:
     """Revise the memory; its earlier versions stay readable."""
     from projections.operations import MemoryChanges  # loads the index, which the stdio bridge must not
 
-    changes = given(arguments)
+    changes = without_unset(arguments)
     name = changes.pop("id")
     reader, caller = door.reader(arguments.agent_id), door.caller(arguments.agent_id)
     accepted = await door.operations.memories.change(name, MemoryChanges(**changes), reader, caller)

@@ -4,7 +4,8 @@ Nothing here or in the tools imports the index at load time: the stdio bridge li
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -16,7 +17,6 @@ from ingest.errors import ProjectionBehind
 from ingest.reach import ANYWHERE, Reach
 from ingest.roles import Needs
 from mcp_gateway.last_writes import LastWrites
-from mcp_gateway.schema import schema_of
 
 if TYPE_CHECKING:
     from projections.documents.access import Reader
@@ -249,7 +249,7 @@ def dialect_tool(
     )
 
 
-def given(arguments: Struct) -> dict[str, Any]:
+def without_unset(arguments: Struct) -> dict[str, Any]:
     """The arguments as keywords of a command or a question, without those that were not given."""
     return {name: value for name, value in msgspec.structs.asdict(arguments).items() if value is not UNSET}
 
@@ -259,3 +259,33 @@ def written(verb: str, accepted: Accepted) -> Answer:
     verb = f"already {verb}" if accepted.duplicate else verb
     data = Written(id=accepted.id, event_id=accepted.event_id, position=accepted.position, duplicate=accepted.duplicate)
     return Answer(f"{verb} as {accepted.id}", data)
+
+
+@cache
+def schema_of(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """The JSON Schema of a struct that does not contain itself, written so that any client copes.
+
+    No `$ref`, and required arguments first. Shared: do not change it.
+    """
+    (root,), definitions = msgspec.json.schema_components([struct])
+    return _inlined(root, {f"#/$defs/{name}": part for name, part in definitions.items()})
+
+
+def _inlined(node: Any, definitions: dict[str, dict[str, Any]]) -> Any:
+    if isinstance(node, list):
+        return [_inlined(item, definitions) for item in cast("list[Any]", node)]
+    if not isinstance(node, dict):
+        return node
+    fields = cast("dict[str, Any]", node)
+    if "$ref" in fields:
+        return _inlined(definitions[fields["$ref"]], definitions)
+    if all(isinstance(value, str) for value in fields.get("enum", [0])):
+        fields = {"type": "string", **fields}  # some clients refuse a property without a type
+    if fields.get("type") == "object" and "properties" in fields:
+        required = fields.get("required", [])
+        properties = cast("dict[str, Any]", fields["properties"])
+        ordered = sorted(properties, key=lambda name: name not in required)
+        # The title would be a Python class name, which tells an agent nothing.
+        fields = {key: value for key, value in fields.items() if key != "title"}
+        fields["properties"] = {name: properties[name] for name in ordered}
+    return {key: _inlined(value, definitions) for key, value in fields.items()}

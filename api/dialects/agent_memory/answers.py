@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from api.dialects.agent_memory.records import AGENT_TYPE, Found, Said, said_of, time_of
+from api.dialects.agent_memory.records import AGENT_TYPE, Found, ObservationFields, fields_of, time_of
 from ingest.errors import CommandRejected
 from ingest.platform.clock import from_ms
 from mcp_gateway.tools.tool import Answer
@@ -120,24 +120,30 @@ class Numbered(NamedTuple):
 
 
 def observation_answer(
-    said: Said, project: str, at: datetime, numbered: Numbered, *, embedded: bool, score: float | None = None
+    fields: ObservationFields,
+    project: str,
+    at: datetime,
+    numbered: Numbered,
+    *,
+    embedded: bool,
+    score: float | None = None,
 ) -> ObservationAnswer:
-    """An observation as it was said."""
+    """An observation as it was reported."""
     return ObservationAnswer(
         id=numbered.observation,
         session_id=numbered.session,
         project_id=numbered.project,
         project_name=project,
-        title=said.title,
-        subtitle=said.subtitle,
-        type=said.type,
-        narrative=said.narrative,
-        facts=said.facts,
-        concepts=said.concepts,
-        files_read=said.files_read,
-        files_modified=said.files_modified,
-        tool_name=said.tool_name,
-        prompt_number=said.prompt_number,
+        title=fields.title,
+        subtitle=fields.subtitle,
+        type=fields.type,
+        narrative=fields.narrative,
+        facts=fields.facts,
+        concepts=fields.concepts,
+        files_read=fields.files_read,
+        files_modified=fields.files_modified,
+        tool_name=fields.tool_name,
+        prompt_number=fields.prompt_number,
         has_embedding=embedded,
         created_at=time_text(at),
         score=None if score is None else round(score, 4),
@@ -146,7 +152,7 @@ def observation_answer(
 
 def stored_answer(one: Found, numbered: Numbered, *, embedded: bool, score: float | None = None) -> ObservationAnswer:
     """What is kept, as an observation."""
-    return observation_answer(said_of(one), one.project, time_of(one), numbered, embedded=embedded, score=score)
+    return observation_answer(fields_of(one), one.project, time_of(one), numbered, embedded=embedded, score=score)
 
 
 def session_answer(told: Told, number: int, project: int) -> SessionAnswer:
@@ -202,11 +208,11 @@ def _time_of(ms: int) -> str | None:
 
 def observation_line(number: int, one: Found, score: float) -> dict[str, Any]:
     """An observation as `search` shows it."""
-    said = said_of(one)
+    fields = fields_of(one)
     return {
         "id": number,
-        "title": said.title,
-        "type": said.type,
+        "title": fields.title,
+        "type": fields.type,
         "project": one.project,
         "created_at": time_text(time_of(one)),
         "score": round(score, 4),
@@ -215,30 +221,30 @@ def observation_line(number: int, one: Found, score: float) -> dict[str, Any]:
 
 def observation_in_full(number: int, one: Found) -> dict[str, Any]:
     """An observation as `get_observations` shows it."""
-    said = said_of(one)
+    fields = fields_of(one)
     return {
         "id": number,
-        "title": said.title,
-        "subtitle": said.subtitle,
-        "type": said.type,
-        "narrative": said.narrative,
-        "facts": said.facts,
-        "concepts": said.concepts,
-        "files_read": said.files_read,
-        "files_modified": said.files_modified,
+        "title": fields.title,
+        "subtitle": fields.subtitle,
+        "type": fields.type,
+        "narrative": fields.narrative,
+        "facts": fields.facts,
+        "concepts": fields.concepts,
+        "files_read": fields.files_read,
+        "files_modified": fields.files_modified,
         "project": one.project,
-        "tool_name": said.tool_name,
+        "tool_name": fields.tool_name,
         "created_at": time_text(time_of(one)),
     }
 
 
 def observation_placed(number: int, one: Found, position: str) -> dict[str, Any]:
     """An observation as `timeline` shows it; `position` is before, anchor or after."""
-    said = said_of(one)
+    fields = fields_of(one)
     return {
         "id": number,
-        "title": said.title,
-        "type": said.type,
+        "title": fields.title,
+        "type": fields.type,
         "position": position,
         "created_at": time_text(time_of(one)),
     }

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from api.access.gate import Gate
 from api.dialects import detail
-from api.dialects.agent_memory.asking import unprocessable
+from api.dialects.agent_memory.common import unprocessable
 from api.dialects.agent_memory.routes import ENDPOINTS
 from api.dialects.faults import handlers
 from api.http.endpoint import routes
@@ -21,7 +21,7 @@ def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The application; its state is given to it by the process."""
     return Starlette(
         routes=routes(ENDPOINTS),
-        exception_handlers=handlers(said),
+        exception_handlers=handlers(fault_answer),
         middleware=[
             Middleware(Measure, "agent_memory"),
             Middleware(Gate, settings, Json({"detail": "unauthorized"}, 401), Json({"detail": "forbidden"}, 403)),
@@ -29,8 +29,8 @@ def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     )
 
 
-def said(status: int, message: str, error: Exception) -> Response:
+def fault_answer(status: int, message: str, error: Exception) -> Response:
     """The answer to a fault; what a rule of ours refuses is told like a value of the wrong type."""
     if status == 422 and isinstance(error, CommandRejected):
         error = unprocessable(error.message, *(error.field.split(".") if error.field else ()))
-    return detail.said(status, message, error)
+    return detail.fault_answer(status, message, error)

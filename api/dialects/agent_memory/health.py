@@ -1,4 +1,4 @@
-"""Whether the door can be used, and how much is behind it."""
+"""Whether the service can be used, and how much it holds."""
 
 import asyncio
 import logging
@@ -10,7 +10,7 @@ from redis.exceptions import RedisError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agent_memory.asking import door, listed, numbers
+from api.dialects.agent_memory.common import context_of, listed, numbers
 from api.dialects.agent_memory.records import nearest_type
 from api.dialects.agent_memory.state import state
 from api.http.http import Json
@@ -67,14 +67,14 @@ async def stats(request: Request) -> Response:
     `queue`: `pending` are events that are not projected yet, of whatever kind; `done` the observations there are;
     `failed` the events that could not be applied.
     """
-    through, lists = door(request), listed(request)
-    await through.caught_up()
-    counted = await lists.tally(through.reader())
-    partitions = await through.queries.browse.projections()
+    context, lists = context_of(request), listed(request)
+    await context.caught_up()
+    counted = await lists.tally(context.reader())
+    partitions = await context.queries.browse.projections()
     by_type: Counter[str] = Counter()
     for kind, count in counted.kinds.items():
         by_type[nearest_type(kind)] += count
-    await numbers(through, "project", sorted(counted.projects))
+    await numbers(context, "project", sorted(counted.projects))
     return Json(
         StatsAnswer(
             observations={
@@ -82,8 +82,8 @@ async def stats(request: Request) -> Response:
                 "with_embedding": counted.embedded,
                 "without_embedding": counted.total - counted.embedded,
             },
-            sessions=await lists.session_count(through.tenant),
-            projects=await through.queries.browse.numbers(through.tenant, "project").count(),
+            sessions=await lists.session_count(context.tenant),
+            projects=await context.queries.browse.numbers(context.tenant, "project").count(),
             queue={
                 "pending": sum(one["lag"] for one in partitions),
                 "done": counted.total,
@@ -128,7 +128,7 @@ async def _observations(request: Request) -> int:
     """How many observations there are; the last known count where the index is busy, -1 where there is none."""
     try:
         async with asyncio.timeout(COUNTED_WITHIN_S):
-            state(request).observations = await listed(request).observation_count(door(request).reader())
+            state(request).observations = await listed(request).observation_count(context_of(request).reader())
     except (TimeoutError, ProjectionBehind) as error:
         logger.debug("observations are not counted now: %r", error)
     return state(request).observations

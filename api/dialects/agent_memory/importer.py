@@ -55,7 +55,7 @@ def observation(row: Row, system: str) -> Mapped:
     title, narrative, raw = text(record, "title"), text(record, "narrative"), text(record, "text", "raw_text")
     if not title and not narrative and not raw:
         raise CommandRejected("there is no title, narrative or text", "title")
-    said = dialect.Said(
+    said = dialect.ObservationFields(
         title=title or "Untitled",
         subtitle=text(record, "subtitle") or None,
         type=dialect.nearest_type(text(record, "type")),

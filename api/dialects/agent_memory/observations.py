@@ -21,13 +21,13 @@ from api.dialects.agent_memory.answers import (
     start_of,
     stored_answer,
 )
-from api.dialects.agent_memory.asking import asked, door, listed, numbered, numbers
 from api.dialects.agent_memory.bodies import MAX_FOUND, NewObservation, ObservationsQuery, SearchBody
+from api.dialects.agent_memory.common import context_of, listed, numbered, numbers, read_body
 from api.dialects.agent_memory.records import (
     FOUND,
     TYPES,
     Found,
-    Said,
+    ObservationFields,
     name_of,
     observe,
     session_of,
@@ -63,76 +63,76 @@ _MODES: dict[str, Literal["hybrid", "lexical", "vector"]] = {"hybrid": "hybrid",
 
 async def create(request: Request) -> Response:
     """Make an observation. It goes to the project it names, also when its session is at home in another one."""
-    asked_for = await asked(request, NewObservation)
-    project, session, now = name_of(asked_for.project), name_of(asked_for.session_id), system_clock()
-    fields = asked_for.model_dump(exclude={"project", "session_id"})
-    said = Said(**fields)
-    through = door(request)
-    accepted = await through.write(replace(observe(said, project, session), occurred_at=now))
+    wanted = await read_body(request, NewObservation)
+    project, session, now = name_of(wanted.project), name_of(wanted.session_id), system_clock()
+    fields = wanted.model_dump(exclude={"project", "session_id"})
+    said = ObservationFields(**fields)
+    context = context_of(request)
+    accepted = await context.write(replace(observe(said, project, session), occurred_at=now))
     await settled(request, session, project, "")
     homes(request).wrote(session, accepted.position)
-    (known_as,) = await numbered(through, [(accepted.id, session, project)])
+    (known_as,) = await numbered(context, [(accepted.id, session, project)])
     return Json(observation_answer(said, project, now, known_as, embedded=False))
 
 
 async def listing(request: Request) -> Response:
     """Observations and memories, newest first."""
-    asked_for = parse_query(ObservationsQuery, request)
-    through = door(request)
-    await through.caught_up()
-    types = types_of(asked_for.type) if asked_for.type else []
+    wanted = parse_query(ObservationsQuery, request)
+    context = context_of(request)
+    await context.caught_up()
+    types = types_of(wanted.type) if wanted.type else []
     found = await listed(request).observations(
-        through.reader(), wanted_project(asked_for.project), types, asked_for.offset, asked_for.limit
+        context.reader(), wanted_project(wanted.project), types, wanted.offset, wanted.limit
     )
-    return Json(await _answers(request, through, [(one, None) for one in found]))
+    return Json(await _answers(request, context, [(one, None) for one in found]))
 
 
 async def get(request: Request) -> Response:
     """One observation."""
     number = path_value(int, request, "id")
-    through = door(request)
-    found = await observation_of(through, number)
+    context = context_of(request)
+    found = await observation_of(context, number)
     if found is None:  # it may be too new
-        await through.caught_up()
-        found = await observation_of(through, number)
+        await context.caught_up()
+        found = await observation_of(context, number)
     if found is None:
         raise NotFound("Observation not found")
-    return Json((await _answers(request, through, [(found, None)]))[0])
+    return Json((await _answers(request, context, [(found, None)]))[0])
 
 
 async def search(request: Request) -> Response:
     """What matches, best first, also what was remembered elsewhere; nothing for a mode or types that there are not."""
-    asked_for = await asked(request, SearchBody)
-    types = [kind for one in asked_for.type or () if one in TYPES for kind in types_of(one)]
+    wanted = await read_body(request, SearchBody)
+    types = [kind for one in wanted.type or () if one in TYPES for kind in types_of(one)]
     found: list[tuple[Found, float | None]] = []
-    through = door(request)
-    limit, mode = min(asked_for.limit, MAX_FOUND), _MODES.get(asked_for.mode)
-    if mode and limit and asked_for.query.strip() and (types or not asked_for.type):
+    context = context_of(request)
+    limit, mode = min(wanted.limit, MAX_FOUND), _MODES.get(wanted.mode)
+    if mode and limit and wanted.query.strip() and (types or not wanted.type):
         asking = RecallRequest(
-            query=asked_for.query[:MAX_QUERY_CHARS],
-            project=None if asked_for.cross_project else wanted_project(asked_for.project),
+            query=wanted.query[:MAX_QUERY_CHARS],
+            project=None if wanted.cross_project else wanted_project(wanted.project),
             kinds=list(FOUND),
             types=types,
             limit=limit,
             mode=mode,
             ranking="rrf",
         )
-        found += (await searched(through, asking))[0]
-    answers = await _answers(request, through, found)
-    return Json(FoundAnswer(observations=answers, query=asked_for.query, mode=asked_for.mode, total=len(answers)))
+        found += (await searched(context, asking))[0]
+    answers = await _answers(request, context, found)
+    return Json(FoundAnswer(observations=answers, query=wanted.query, mode=wanted.mode, total=len(answers)))
 
 
 async def _answers(
-    request: Request, through: Door, found: Sequence[tuple[Found, float | None]]
+    request: Request, context: Door, found: Sequence[tuple[Found, float | None]]
 ) -> list[ObservationAnswer]:
     in_order = sorted((one for one, _ in found), key=time_of)  # what is older gets lower numbers
-    known_as = await numbered(through, [(one.id, session_of(one), one.project) for one in in_order])
+    known_as = await numbered(context, [(one.id, session_of(one), one.project) for one in in_order])
     by_id = {one.id: numbers for one, numbers in zip(in_order, known_as, strict=True)}
     embedded = await listed(request).embedded(list(by_id))
     return [stored_answer(one, by_id[one.id], embedded=one.id in embedded, score=score) for one, score in found]
 
 
-async def search_tool(door: Door, arguments: dict[str, Any]) -> Answer:
+async def search_tool(context: Door, arguments: dict[str, Any]) -> Answer:
     """Titles of what matches, best first: observations, and what else is remembered, shown as such."""
     limit = max(1, min(arguments["limit"], MAX_RESULTS))
     offset = max(0, min(arguments["offset"] or 0, MAX_SEARCHED - limit))
@@ -147,55 +147,55 @@ async def search_tool(door: Door, arguments: dict[str, Any]) -> Answer:
         limit=offset + limit,
         ranking="rrf",
     )
-    found, lacks = await searched(door, request)
+    found, lacks = await searched(context, request)
     found = found[offset:]
-    known_as = await numbers(door, "observation", [one.id for one, _ in found])
+    known_as = await numbers(context, "observation", [one.id for one, _ in found])
     rows = [observation_line(number, one, score) for number, (one, score) in zip(known_as, found, strict=True)]
     return rows_and_reminder(rows, lacks)
 
 
-async def timeline(door: Door, arguments: dict[str, Any]) -> Answer:
+async def timeline(context: Door, arguments: dict[str, Any]) -> Answer:
     """What happened around an observation, in its session."""
     anchor, query = arguments["anchor"], (arguments["query"] or "").strip()
     if anchor is None and not query:
         return Answer("Give an anchor (the id of an observation) or a query.")
-    lacks = await door.caught_up()
+    lacks = await context.caught_up()
     if anchor is not None:
-        centre = await observation_of(door, anchor)
+        centre = await observation_of(context, anchor)
     else:
-        centre = await _nearest(door, query, arguments["project"])
+        centre = await _nearest(context, query, arguments["project"])
     if centre is None:
         missing = f"There is no observation {anchor}" if anchor is not None else f"No observation matches: {query}"
         return Answer("; ".join([missing, *lacks]) + ".")
     depths = [max(0, min(arguments[name], MAX_DEPTH)) for name in ("depth_before", "depth_after")]
-    before, after = await _beside(door, centre, *depths)
+    before, after = await _beside(context, centre, *depths)
     placed = [
         *((one, "before") for one in before),
         (centre, "anchor"),
         *((one, "after") for one in after),
     ]
-    known_as = await numbers(door, "observation", [one.id for one, _ in placed])
+    known_as = await numbers(context, "observation", [one.id for one, _ in placed])
     return json_rows([observation_placed(number, *one) for number, one in zip(known_as, placed, strict=True)])
 
 
-async def _beside(door: Door, centre: Found, before: int, after: int) -> tuple[list[Observation], list[Observation]]:
+async def _beside(context: Door, centre: Found, before: int, after: int) -> tuple[list[Observation], list[Observation]]:
     """The observations around another one in its session; what is none of a session stands alone."""
     if not isinstance(centre, Observation):
         return [], []
-    return await door.queries.browse.beside(centre, door.reader(), before, after)
+    return await context.queries.browse.beside(centre, context.reader(), before, after)
 
 
-async def get_observations(door: Door, arguments: dict[str, Any]) -> Answer:
+async def get_observations(context: Door, arguments: dict[str, Any]) -> Answer:
     """Everything about some observations, oldest first."""
     wanted: list[int] = list(dict.fromkeys(arguments["ids"]))
     if not wanted:
         return json_rows([])
     if len(wanted) > MAX_IDS:
         raise CommandRejected(f"at most {MAX_IDS:,} at once", "ids")
-    lacks = await door.caught_up()
-    names = await door.queries.browse.numbers(door.tenant, "observation").ids(wanted)
+    lacks = await context.caught_up()
+    names = await context.queries.browse.numbers(context.tenant, "observation").ids(wanted)
     named = {name: number for number, name in zip(wanted, names, strict=True) if name is not None}
-    known = await observations_of(door, list(named))
+    known = await observations_of(context, list(named))
     project = arguments["project"]
     found = [(named[name], one) for name, one in known.items() if project in (None, one.project)]
     found.sort(key=lambda pair: (time_of(pair[1]), pair[0]), reverse=arguments["orderBy"] == "date_desc")
@@ -204,7 +204,7 @@ async def get_observations(door: Door, arguments: dict[str, Any]) -> Answer:
     return rows_and_reminder([observation_in_full(number, one) for number, one in found], lacks)
 
 
-async def save_memory(door: Door, arguments: dict[str, Any]) -> Answer:
+async def save_memory(context: Door, arguments: dict[str, Any]) -> Answer:
     """Write an observation by hand, in the session that has all of these."""
     text, project = arguments["text"], arguments["project"] or MANUAL_PROJECT
     if not text.strip():
@@ -217,51 +217,51 @@ async def save_memory(door: Door, arguments: dict[str, Any]) -> Answer:
         "session_id": MANUAL_SESSION,
         "agent_type": "manual",
     }
-    await door.write(parse_object(session, TrackSession))
-    accepted = await door.write(observe(Said(title=title, narrative=text), project, MANUAL_SESSION))
-    (number,) = await numbers(door, "observation", [accepted.id])
+    await context.write(parse_object(session, TrackSession))
+    accepted = await context.write(observe(ObservationFields(title=title, narrative=text), project, MANUAL_SESSION))
+    (number,) = await numbers(context, "observation", [accepted.id])
     return json_line({"saved": True, "id": number, "title": title})
 
 
-async def searched(door: Door, request: RecallRequest) -> tuple[list[tuple[Found, float]], list[str]]:
+async def searched(context: Door, request: RecallRequest) -> tuple[list[tuple[Found, float]], list[str]]:
     """What a search finds with its scores, best first, and what it may lack."""
-    answer, lacks = await recalled(door, request)
-    known = await observations_of(door, [one.id for one in answer.results])
+    answer, lacks = await recalled(context, request)
+    known = await observations_of(context, [one.id for one in answer.results])
     return [(known[one.id], one.score) for one in answer.results if one.id in known], lacks
 
 
-async def recalled(door: Door, request: RecallRequest) -> tuple[RecallAnswer, list[str]]:
+async def recalled(context: Door, request: RecallRequest) -> tuple[RecallAnswer, list[str]]:
     """What a search finds, having waited for the caller's own writes, and what it may lack."""
     if not request.query.strip():
         raise CommandRejected("is blank", "query")
-    reader = door.reader()
+    reader = context.reader()
 
     async def ask(after: str) -> RecallAnswer:
-        return await door.queries.recall(replace(request, after=after), reader)
+        return await context.queries.recall(replace(request, after=after), reader)
 
-    answer, lacks = await door.read_own_writes(door.acting(), ask)
+    answer, lacks = await context.read_own_writes(context.acting(), ask)
     return answer, [*lacks, *answer.degraded]
 
 
-async def _nearest(door: Door, query: str, project: str | None) -> Found | None:
+async def _nearest(context: Door, query: str, project: str | None) -> Found | None:
     """The observation most like a query."""
     request = RecallRequest(
         query=query, project=project or None, kinds=["observation"], limit=1, ranking="similarity", alpha=1.0
     )
-    answer, _ = await recalled(door, request)
-    known = await observations_of(door, [one.id for one in answer.results])
+    answer, _ = await recalled(context, request)
+    known = await observations_of(context, [one.id for one in answer.results])
     return next(iter(known.values()), None)
 
 
-async def observation_of(door: Door, number: int) -> Found | None:
+async def observation_of(context: Door, number: int) -> Found | None:
     """What goes by a number; None when there is nothing that the reader may see."""
-    (name,) = await door.queries.browse.numbers(door.tenant, "observation").ids([number])
-    return None if name is None else (await observations_of(door, [name])).get(name)
+    (name,) = await context.queries.browse.numbers(context.tenant, "observation").ids([number])
+    return None if name is None else (await observations_of(context, [name])).get(name)
 
 
-async def observations_of(door: Door, names: list[str]) -> dict[str, Found]:
+async def observations_of(context: Door, names: list[str]) -> dict[str, Found]:
     """Those that the reader may see, by id, in the order asked for."""
-    located = await door.queries.browse.documents(names, door.reader())
+    located = await context.queries.browse.documents(names, context.reader())
     return {
         str(one.document.id): one.document
         for one in located

@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agent_memory.answers import Done
-from api.dialects.agent_memory.asking import HOOKS, door
+from api.dialects.agent_memory.common import HOOKS, context_of
 from api.dialects.agent_memory.records import AGENT_TYPE, name_of, project_of
 from api.dialects.agent_memory.state import state
 from api.dialects.detail import Unprocessable, parse
@@ -195,7 +195,7 @@ async def _record(request: Request, item: QueueItem, raw: bytes, name: str) -> N
 
 
 async def _write(request: Request, session: str, commands: Sequence[WriteCommand]) -> None:
-    at_hand, caller = services(request), door(request).caller()
+    at_hand, caller = services(request), context_of(request).caller()
     for command in commands:
         accepted = await at_hand.commands.handle(command, caller)
         homes(request).wrote(session, accepted.position)

@@ -67,7 +67,7 @@ _ABOUT = ("file_path", "notebook_path", "command", "pattern", "query", "url", "p
 _WRITING = ("file_edit", "file_write")
 
 
-class Said(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ObservationFields(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An observation as agent-memory has it."""
 
     title: str
@@ -97,7 +97,7 @@ class _Kept(Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompt_number: int | None = None
 
 
-def observe(said: Said, project: str, session_id: str) -> Observe:
+def observe(said: ObservationFields, project: str, session_id: str) -> Observe:
     """The command that records an observation."""
     fields: dict[str, Any] = msgspec.to_builtins(said)
     if said.narrative is None:
@@ -113,11 +113,11 @@ def observe(said: Said, project: str, session_id: str) -> Observe:
     )
 
 
-def said_of(document: Found) -> Said:
+def fields_of(document: Found) -> ObservationFields:
     """What was found as agent-memory's clients see it."""
     match document:
         case Memory():
-            return Said(
+            return ObservationFields(
                 title=document.title,
                 type="pattern" if document.memory_type == "procedural" else "discovery",
                 narrative=document.content,
@@ -125,14 +125,14 @@ def said_of(document: Found) -> Said:
                 files_read=list(document.files),
             )
         case Lesson():
-            return Said(
+            return ObservationFields(
                 title=document.title or document.content[:TITLE_CHARS],
                 type="gotcha",
                 narrative="\n".join(filter(None, [document.content, document.context])),
                 concepts=document.tag_list,
             )
         case Summary():
-            return Said(
+            return ObservationFields(
                 title=document.title,
                 narrative=document.narrative,
                 facts=list(document.decisions),
@@ -153,7 +153,7 @@ def session_of(document: Found) -> str:
     return ("" if isinstance(document, Lesson) else document.session_id) or NO_SESSION
 
 
-def _observed(observation: Observation) -> Said:
+def _observed(observation: Observation) -> ObservationFields:
     if FIELD in observation.data:
         try:
             return _given(observation, msgspec.convert(observation.data[FIELD], _Kept))
@@ -161,7 +161,7 @@ def _observed(observation: Observation) -> Said:
             pass
     tool_name = observation.data.get("tool_name")
     written = observation.kind in _WRITING
-    return Said(
+    return ObservationFields(
         title=_title(observation, tool_name if isinstance(tool_name, str) else ""),
         subtitle=observation.subtitle or None,
         type=nearest_type(observation.kind),
@@ -241,8 +241,8 @@ def _title(observation: Observation, tool_name: str) -> str:
     return tool_name
 
 
-def _given(observation: Observation, kept: _Kept) -> Said:
-    return Said(
+def _given(observation: Observation, kept: _Kept) -> ObservationFields:
+    return ObservationFields(
         title=kept.title,
         subtitle=kept.subtitle,
         type=kept.type,

@@ -4,8 +4,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agent_memory.answers import Done
-from api.dialects.agent_memory.asking import door, listed
 from api.dialects.agent_memory.bodies import MAX_BATCH, ReEmbedQuery
+from api.dialects.agent_memory.common import context_of, listed
 from api.dialects.agent_memory.state import state
 from api.dialects.detail import parse_query
 from api.http.http import Json
@@ -42,23 +42,23 @@ BEGUN = {
 
 async def start(request: Request) -> Response:
     """Begin; where one runs already it goes on, and the answer says how far it is."""
-    asked_for = parse_query(ReEmbedQuery, request)
+    wanted = parse_query(ReEmbedQuery, request)
     run = state(request).reembedding
     if run is not None and run.progress.status == "running":
         return Json({"error": "Re-embed job already running", "status": run.progress})
-    at_hand, through = services(request), door(request)
+    at_hand, context = services(request), context_of(request)
     run = ReEmbedding(
         at_hand.redis,
         listed(request),
         at_hand.jobs,
         model=at_hand.queries.recall.vectors.embedder.model,
         partitions=at_hand.queries.browse.partitions,
-        only_missing=asked_for.only_missing,
-        batch=min(asked_for.batch_size, MAX_BATCH),
+        only_missing=wanted.only_missing,
+        batch=min(wanted.batch_size, MAX_BATCH),
     )
     state(request).reembedding = run
-    await run.start(through.reader())
-    return Json({"status": "started", "only_missing": asked_for.only_missing, "batch_size": asked_for.batch_size})
+    await run.start(context.reader())
+    return Json({"status": "started", "only_missing": wanted.only_missing, "batch_size": wanted.batch_size})
 
 
 async def status(request: Request) -> Response:

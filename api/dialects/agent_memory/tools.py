@@ -23,14 +23,14 @@ Keep what should outlive the session with save_memory, and rules learned from mi
 search_lessons finds those again."""
 
 
-async def _guide(door: Door, arguments: dict[str, Any]) -> Answer:
+async def _guide(context: Door, arguments: dict[str, Any]) -> Answer:
     return Answer(GUIDE)
 
 
-async def _call(tool: str, door: Door, arguments: dict[str, Any]) -> Answer:
+async def _call(tool: str, context: Door, arguments: dict[str, Any]) -> Answer:
     from api.dialects.agent_memory import lessons, observations
 
-    return await (lessons.TOOL_CALLS | observations.TOOL_CALLS)[tool](door, arguments)
+    return await (lessons.TOOL_CALLS | observations.TOOL_CALLS)[tool](context, arguments)
 
 
 def json_line(fields: dict[str, Any]) -> Answer:

@@ -25,7 +25,7 @@ def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     origins = [origin.strip().rstrip("/") for origin in settings.agentd_origins.split(",") if origin.strip()]
     return Starlette(
         routes=routes(ENDPOINTS),
-        exception_handlers=handlers(said),
+        exception_handlers=handlers(fault_answer),
         middleware=[
             Middleware(Measure, "agentd"),
             Middleware(
@@ -45,7 +45,7 @@ def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     )
 
 
-def said(status: int, message: str, error: Exception) -> Response:
+def fault_answer(status: int, message: str, error: Exception) -> Response:
     """The answer to a fault. What may not be is bad input here, and a full queue a service that is away for a moment:
     these clients try again after a 5xx alone."""
     match error:

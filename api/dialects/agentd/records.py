@@ -2,7 +2,7 @@
 
 A memory's id there, `mem_<unix ms>_<8 hex>`, is kept as metadata, and the id of our document follows from it, as that
 of an imported memory does: it is found without a search, and a memory that moved here is called what it was called.
-What was written into the project by another door has only our own id, and goes by that.
+What was written into the project natively or by another API has only our own id, and goes by that.
 """
 
 import re

@@ -1,6 +1,6 @@
 """The endpoints of agentd-memory.
 
-What one client wrote every client reads next: reads wait for the last write through this door, whoever made it.
+What one client wrote every client reads next: reads wait for the last write through this API, whoever made it.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentd import asking
 from api.dialects.agentd import records as agentd
+from api.dialects.agentd import requests
 from api.dialects.agentd.records import PROJECT, MemoryView
 from api.dialects.agentd.shapes import (
     Asked,
@@ -47,7 +47,7 @@ from projections.queries.recall import RecallRequest
 
 SERVICE = "agentd-memory"
 EVERY_CLIENT = "agentd"
-"""Under whose name the last write through this door is kept."""
+"""Under whose name the last write through this API is kept."""
 MAX_QUERY_CHARS = 20_000
 """Of a query, what is searched for."""
 ANSWERS_WITHIN_S = 2.0
@@ -81,55 +81,55 @@ async def metrics(request: Request) -> Response:
 
 async def create(request: Request) -> Response:
     """Store a memory. The same one again is another one."""
-    asked, through = await asking.asked(request, Create), _door(request)
-    asking.not_blank(asked.content, "content")
-    asking.creator(asked.created_by)
+    body, context = await requests.read_body(request, Create), _context_of(request)
+    requests.not_blank(body.content, "content")
+    requests.creator(body.created_by)
     now = system_clock()
     command = agentd.remember(
         agentd.new_name(now, token_hex(4)),
-        asked.content,
-        asked.created_by,
+        body.content,
+        body.created_by,
         now,
-        purpose=asked.type,
-        tags=asked.tags,
-        visibility=asked.visibility,
-        shared_with=asked.shared_with,
-        references=asked.references,
+        purpose=body.type,
+        tags=body.tags,
+        visibility=body.visibility,
+        shared_with=body.shared_with,
+        references=body.references,
     )
-    accepted = await through.write(command)
-    _state(request).metrics.created(asked.type, asked.visibility)
-    return Json(agentd.view(agentd.recorded(command, through.caller(asked.created_by), accepted.position)), 201)
+    accepted = await context.write(command)
+    _state(request).metrics.created(body.type, body.visibility)
+    return Json(agentd.view(agentd.recorded(command, context.caller(body.created_by), accepted.position)), 201)
 
 
 async def listed(request: Request) -> Response:
     """Memories, newest first. Who may find them does not count, unless `as_actor` says who asks."""
-    asked, through, at_hand = asking.listing(request.query_params), _door(request), services(request)
-    if asked.created_by == "":
-        return Json(Page(items=[], total=0, limit=asked.limit, offset=asked.offset))
-    reader = _reader(request, asked.as_actor)
-    await through.caught_up()
+    body, context, at_hand = requests.listing(request.query_params), _context_of(request), services(request)
+    if body.created_by == "":
+        return Json(Page(items=[], total=0, limit=body.limit, offset=body.offset))
+    reader = _reader(request, body.as_actor)
+    await context.caught_up()
     page = await MemoryPages(at_hand.replica, at_hand.operations.current.documents).page(
         reader,
         PROJECT,
-        asked.offset,
-        asked.limit,
+        body.offset,
+        body.limit,
         agentd.name_of,
-        types=[asked.type] if asked.type else [],
-        any_tags=asking.names(asked.tag),
-        agent_id=asked.created_by or "",
-        visibility=asked.visibility or "",
+        types=[body.type] if body.type else [],
+        any_tags=requests.names(body.tag),
+        agent_id=body.created_by or "",
+        visibility=body.visibility or "",
     )
     items = [agentd.view(one) for one in page.memories]
-    return Json(Page(items=items, total=page.total, limit=asked.limit, offset=asked.offset))
+    return Json(Page(items=items, total=page.total, limit=body.limit, offset=body.offset))
 
 
 async def one(request: Request) -> Response:
     """A memory."""
-    name, through = asking.memory_name(request), _door(request)
+    name, context = requests.memory_name(request), _context_of(request)
     reader = _reader(request, request.query_params.get("as_actor"))
-    lacks = await through.caught_up()
+    lacks = await context.caught_up()
     try:
-        found = await through.queries.browse.document(agentd.document_of(name, through.tenant), reader)
+        found = await context.queries.browse.document(agentd.document_of(name, context.tenant), reader)
     except NotFound:
         if lacks:  # it may have been written a moment ago
             raise HTTPException(503, lacks[0]) from None
@@ -139,67 +139,67 @@ async def one(request: Request) -> Response:
 
 async def delete(request: Request) -> Response:
     """Delete a memory, for good; false when there is none."""
-    name, through = asking.memory_name(request), _door(request)
+    name, context = requests.memory_name(request), _context_of(request)
     reader = _reader(request, request.query_params.get("as_actor"))
     try:
-        memory = await _current(through, name, reader)
-        gone = await through.operations.forgetting.document(
-            memory.id, reader, through.caller(), reason="deleted at the agentd-memory door"
+        memory = await _current(context, name, reader)
+        erased = await context.operations.forgetting.document(
+            memory.id, reader, context.caller(), reason="deleted at the agentd-memory door"
         )
     except NotFound:
         return Json(Deleted(deleted=False))
-    through.wrote(EVERY_CLIENT, gone.position)
+    context.wrote(EVERY_CLIENT, erased.position)
     _state(request).metrics.deleted += 1
     return Json(Deleted(deleted=True))
 
 
 async def show(request: Request) -> Response:
     """Change who may find a memory."""
-    name, through = asking.memory_name(request), _door(request)
-    asked = await asking.asked(request, Show, refused=("visibility",))
-    actor = asked.as_actor
-    acting = None if actor is None else reader_of(through.tenant, "shared", "", actor, through.reach)
+    name, context = requests.memory_name(request), _context_of(request)
+    body = await requests.read_body(request, Show, refused=("visibility",))
+    actor = body.as_actor
+    acting = None if actor is None else reader_of(context.tenant, "shared", "", actor, context.reach)
     # who acts is asked of the memory, whoever may see it; but a key for some agents sees only what they may
-    reader = acting if acting and through.reach.agents else through.operator() if acting else _reader(request, None)
-    memory = await _current(through, name, reader)
+    reader = acting if acting and context.reach.agents else context.operator() if acting else _reader(request, None)
+    memory = await _current(context, name, reader)
     if actor is not None:
         if not may_change(memory, actor):
             raise CommandRejected("only its creator or its owner may change who may find a memory", "as_actor")
-        reader = reader_of(through.tenant, "shared", "", actor, through.reach)
-    accepted = await through.operations.memories.show_to(
-        memory, asked.visibility, asked.shared_with, reader, through.caller(actor or "")
+        reader = reader_of(context.tenant, "shared", "", actor, context.reach)
+    accepted = await context.operations.memories.show_to(
+        memory, body.visibility, body.shared_with, reader, context.caller(actor or "")
     )
-    through.wrote(EVERY_CLIENT, accepted.position)
-    await through.queries.browse.caught_up(accepted.position)
-    changed = await through.queries.browse.document(memory.id, reader if through.reach.agents else through.operator())
+    context.wrote(EVERY_CLIENT, accepted.position)
+    await context.queries.browse.caught_up(accepted.position)
+    changed = await context.queries.browse.document(memory.id, reader if context.reach.agents else context.operator())
     return Json(agentd.view(_of_agentd(changed.document)))
 
 
 async def search(request: Request) -> Response:
     """Find memories that `as_actor` may find, by meaning, best first; without an embedder by words."""
-    asked, through, at_hand = await asking.asked(request, Search), _door(request), services(request)
-    asking.not_blank(asked.query, "query")
-    reader = at_hand.reader(asked.as_actor or "")
+    body, context, at_hand = await requests.read_body(request, Search), _context_of(request), services(request)
+    requests.not_blank(body.query, "query")
+    reader = at_hand.reader(body.as_actor or "")
 
     async def ask(after: str) -> Recalled:
         wanted = RecallRequest(
-            query=asked.query.strip()[:MAX_QUERY_CHARS],
+            query=body.query.strip()[:MAX_QUERY_CHARS],
             project=PROJECT,
             kinds=["memory"],
-            types=[asked.type] if asked.type else [],
-            any_tags=asked.tags,
-            from_=_next_ms(asked.from_),
-            to=asked.to,
-            limit=min(asked.limit, asking.MAX_LIMIT),
+            types=[body.type] if body.type else [],
+            any_tags=body.tags,
+            from_=_next_ms(body.from_),
+            to=body.to,
+            limit=min(body.limit, requests.MAX_LIMIT),
             ranking="similarity",
             alpha=1.0,
             after=after,
         )
-        return await through.queries.recall.found(wanted, reader)
+        return await context.queries.recall.found(wanted, reader)
 
     found: list[MemoryView] = []
-    if asked.limit:
-        recalled, _ = await through.read_own_writes(EVERY_CLIENT, ask)
+    if body.limit:
+        recalled, _ = await context.read_own_writes(EVERY_CLIENT, ask)
         found = [agentd.view(one) for _, one in recalled.hits if isinstance(one, Memory)]
     _state(request).metrics.searched += 1
     return Json(Found(memories=found, total=len(found)))
@@ -209,7 +209,7 @@ def _state(request: Request) -> AgentdState:
     return request.app.state.agentd
 
 
-def _door(request: Request) -> Door:
+def _context_of(request: Request) -> Door:
     at_hand = services(request)
     return at_hand.door("agentd", EVERY_CLIENT if at_hand.reach.speaks_for(EVERY_CLIENT) else at_hand.reach.sole_agent)
 
@@ -222,9 +222,9 @@ def _reader(request: Request, actor: str | None) -> Reader:
     return at_hand.reader(actor or "")
 
 
-async def _current(through: Door, name: str, reader: Reader) -> Memory:
+async def _current(context: Door, name: str, reader: Reader) -> Memory:
     """A memory as it stands after everything acknowledged; raises NotFound."""
-    return _of_agentd(await through.operations.memories.find(agentd.document_of(name, through.tenant), reader))
+    return _of_agentd(await context.operations.memories.find(agentd.document_of(name, context.tenant), reader))
 
 
 def _of_agentd(document: object) -> Memory:

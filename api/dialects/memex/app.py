@@ -27,7 +27,7 @@ def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The REST API; its state is given to it by the process."""
     return Starlette(
         routes=routes(ENDPOINTS),
-        exception_handlers=handlers(said),
+        exception_handlers=handlers(fault_answer),
         middleware=[
             Middleware(Measure, "memex"),
             Middleware(Instrument),
@@ -40,7 +40,7 @@ def create_mcp_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The MCP server: memex's profile, with the sessions and streamed answers that its clients know."""
     return Starlette(
         routes=[guarded(gateway.with_sessions("memex", settings.host, settings.memex_mcp_hosts, _session_owner), ANY)],
-        exception_handlers=handlers(detail.said),
+        exception_handlers=handlers(detail.fault_answer),
         middleware=[
             Middleware(Measure, "memex_mcp"),
             # any host: the gateway answers 421 to names that it does not know
@@ -49,9 +49,9 @@ def create_mcp_app(settings: Settings, gateway: Gateway) -> Starlette:
     )
 
 
-def said(status: int, message: str, error: Exception) -> Response:
+def fault_answer(status: int, message: str, error: Exception) -> Response:
     """The answer to a fault; where another API is unavailable, memex is a gateway to what failed."""
-    return detail.said(502 if status == 503 else status, message, error)
+    return detail.fault_answer(502 if status == 503 else status, message, error)
 
 
 def _session_owner(scope: Scope) -> str:

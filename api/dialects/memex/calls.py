@@ -15,7 +15,7 @@ MAX_QUERY = 2_000
 MAX_RESULTS = 50
 
 
-async def store(door: Door, arguments: dict[str, Any]) -> Answer:
+async def store(context: Door, arguments: dict[str, Any]) -> Answer:
     """Store a memory; the same text again is another one."""
     agent, user = _pair(arguments)
     content = length_checked(arguments["content"], "content", MAX_CONTENT)
@@ -23,11 +23,11 @@ async def store(door: Door, arguments: dict[str, Any]) -> Answer:
     if kind is None:
         return answer(_no_type(arguments["memory_type"]))
     importance = clamped(arguments["importance"], 0.0, MAX_IMPORTANCE)
-    kept = await memories.keep(door, agent, user, content, kind, importance)
+    kept = await memories.keep(context, agent, user, content, kind, importance)
     return answer(f"Stored memory {kept.id} (type={kind}, importance={float(importance)})")
 
 
-async def search(door: Door, arguments: dict[str, Any]) -> Answer:
+async def search(context: Door, arguments: dict[str, Any]) -> Answer:
     """Find what an agent remembers of a user."""
     agent, user = _pair(arguments)
     query = length_checked(arguments["query"], "query", MAX_QUERY)
@@ -38,13 +38,13 @@ async def search(door: Door, arguments: dict[str, Any]) -> Answer:
     wanted = memories.Search(agent, user, query, top_k, alpha, kind)
 
     async def ask(after: str) -> tuple[list[Shown], list[str]]:
-        return await memories.search(door, wanted, after)
+        return await memories.search(context, wanted, after)
 
-    (found, degraded), lacks = await door.read_own_writes(agent, ask)
+    (found, degraded), lacks = await context.read_own_writes(agent, ask)
     return answer(listed(query, found), [*lacks, *degraded])
 
 
-async def delete(door: Door, arguments: dict[str, Any]) -> Answer:
+async def delete(context: Door, arguments: dict[str, Any]) -> Answer:
     """Forget a memory of the agent's, and what it stands for."""
     agent = _agent(arguments)
     given = str(arguments["memory_id"])
@@ -52,17 +52,17 @@ async def delete(door: Door, arguments: dict[str, Any]) -> Answer:
         uuid = UUID(given.strip())
     except ValueError:
         return answer(f"Invalid memory_id '{given}': not a valid UUID.")
-    gone = await memories.delete(door, agent, uuid)
+    gone = await memories.delete(context, agent, uuid)
     if gone:
         return answer(f"Deleted memory {uuid}.")
     return answer(f"Memory {given} was not found, or does not belong to this agent.")
 
 
-async def count(door: Door, arguments: dict[str, Any]) -> Answer:
+async def count(context: Door, arguments: dict[str, Any]) -> Answer:
     """Count what an agent remembers of a user."""
     agent, user = _pair(arguments)
-    lacks = await door.caught_up(agent)
-    there = await memories.count(door, agent, user)
+    lacks = await context.caught_up(agent)
+    there = await memories.count(context, agent, user)
     return answer(f"Agent '{agent}' has {there} {_memories(there)} for user '{user}'.", lacks)
 
 

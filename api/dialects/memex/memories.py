@@ -40,16 +40,16 @@ class Search(NamedTuple):
     memory_type: MemoryType | None = None
 
 
-async def keep(door: Door, agent: str, user: str, content: str, memory_type: MemoryType, importance: float) -> Shown:
+async def keep(context: Door, agent: str, user: str, content: str, memory_type: MemoryType, importance: float) -> Shown:
     """Store a memory, the same text again as another one; returns it as it is kept. Raises what writing raises."""
     if agent == EVERYBODY:
         raise CommandRejected(f"{EVERYBODY} stands for every agent here; take another name", "agent_id")
     now = system_clock()
     command = remember(agent, user, content, memory_type, importance, now)
-    return shown_at_once(command, (await door.write(command)).id, now)
+    return shown_at_once(command, (await context.write(command)).id, now)
 
 
-async def search(door: Door, wanted: Search, after: str = "") -> tuple[list[Shown], list[str]]:
+async def search(context: Door, wanted: Search, after: str = "") -> tuple[list[Shown], list[str]]:
     """What an agent remembers of a user, best first, and what the answer may lack.
 
     Raises ProjectionBehind when `after` is not searchable in time.
@@ -63,37 +63,37 @@ async def search(door: Door, wanted: Search, after: str = "") -> tuple[list[Show
         types=[] if wanted.memory_type is None else [wanted.memory_type],
         limit=wanted.top_k,
         alpha=wanted.alpha,
-        half_life_days=door.half_life_days,
+        half_life_days=context.half_life_days,
         ranking="similarity",
         after=after,
     )
-    found = await door.queries.recall.found(request, _reader(door, wanted.agent))
+    found = await context.queries.recall.found(request, _reader(context, wanted.agent))
     current = [(hit, one) for hit, one in found.hits if isinstance(one, Memory) and one.is_latest]
     return [shown(one, hit.score) for hit, one in current], found.degraded
 
 
-async def delete(door: Door, agent: str, uuid: UUID) -> bool:
+async def delete(context: Door, agent: str, uuid: UUID) -> bool:
     """Forget a memory of the agent's, and what it stands for; false when there is no such memory of its own."""
-    name, reader = memory_id_of(uuid), _reader(door, agent)
+    name, reader = memory_id_of(uuid), _reader(context, agent)
     try:
-        if name is None or not is_found(await door.operations.memories.find(name, reader), agent):
+        if name is None or not is_found(await context.operations.memories.find(name, reader), agent):
             return False
-        gone = await door.operations.forgetting.document(
-            name, reader, door.caller(agent), reason="deleted by its agent"
+        gone = await context.operations.forgetting.document(
+            name, reader, context.caller(agent), reason="deleted by its agent"
         )
     except NotFound:
         return False
-    door.wrote(agent, gone.position)
+    context.wrote(agent, gone.position)
     return True
 
 
-async def count(door: Door, agent: str, user: str) -> int:
+async def count(context: Door, agent: str, user: str) -> int:
     """How much an agent remembers of a user."""
     if not agent or not user:
         return 0  # nobody stores under an empty name, and one would not narrow the count
-    reader = _reader(door, agent)
-    return await door.queries.browse.count(reader, PROJECT, kinds=["memory"], agent_id=agent, user_id=user)
+    reader = _reader(context, agent)
+    return await context.queries.browse.count(reader, PROJECT, kinds=["memory"], agent_id=agent, user_id=user)
 
 
-def _reader(door: Door, agent: str) -> Reader:
-    return Reader(door.tenant, agent, door.scope, reach=door.reach)
+def _reader(context: Door, agent: str) -> Reader:
+    return Reader(context.tenant, agent, context.scope, reach=context.reach)

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.detail import FAULT, asked_for, parse_query, path_value, together
+from api.dialects.detail import FAULT, parse_query, path_value, read_all, read_body
 from api.dialects.faults import usual
 from api.dialects.memex import memories
 from api.dialects.memex.records import Shown
@@ -41,7 +41,7 @@ from mcp_gateway.tools.tool import Door
 M = TypeVar("M", bound=BaseModel)
 
 SOURCE = "memex"
-"""The door, as events name it."""
+"""Where an event came from, as events name it."""
 ABOUT = About(
     "memex", VERSION, "Memory of agents about users, by meaning and recency.", FAULT, partial(usual, away=502),
     pages=("docs", "redoc"),
@@ -56,10 +56,15 @@ _BROKEN = {502: "The log or the index does not answer."}
 
 async def create(request: Request) -> Response:
     """Store a memory; the same text again is another one."""
-    asked = await _asked(MemoryCreate, request)
-    state(request).creates.count(asked.agent_id, system_clock())
+    body = await _read_body(MemoryCreate, request)
+    state(request).creates.count(body.agent_id, system_clock())
     kept = await memories.keep(
-        _door(request), asked.agent_id, asked.user_id, asked.content, asked.memory_type.value, asked.importance
+        _context_of(request),
+        body.agent_id,
+        body.user_id,
+        body.content,
+        body.memory_type.value,
+        body.importance,
     )
     state(request).metrics.done("create")
     return Json(kept, 201)
@@ -67,24 +72,24 @@ async def create(request: Request) -> Response:
 
 async def search(request: Request) -> Response:
     """What an agent remembers of a user, best first."""
-    asked = await _asked(MemorySearch, request)
-    state(request).searches.count(asked.agent_id, system_clock())
-    await _caught_up(request, asked.agent_id)
+    body = await _read_body(MemorySearch, request)
+    state(request).searches.count(body.agent_id, system_clock())
+    await _caught_up(request, body.agent_id)
     _watch_embedding(request)
-    kind = None if asked.memory_type is None else asked.memory_type.value
-    wanted = memories.Search(asked.agent_id, asked.user_id, asked.query, asked.top_k, asked.alpha, kind)
-    found, _ = await memories.search(_door(request), wanted)
+    kind = None if body.memory_type is None else body.memory_type.value
+    wanted = memories.Search(body.agent_id, body.user_id, body.query, body.top_k, body.alpha, kind)
+    found, _ = await memories.search(_context_of(request), wanted)
     state(request).metrics.done("search")
-    return Json(Found(found, asked.query, len(found)))
+    return Json(Found(found, body.query, len(found)))
 
 
 async def delete(request: Request) -> Response:
     """Forget a memory of an agent's, for good."""
-    memory, whose = together(
+    memory, whose = read_all(
         lambda: path_value(UUID, request, "memory_id"),
         lambda: parse_query(OfAgent, request),
     )
-    if not await memories.delete(_door(request), whose.agent_id, memory):
+    if not await memories.delete(_context_of(request), whose.agent_id, memory):
         raise HTTPException(404, "Memory not found, or it does not belong to this agent.")
     state(request).metrics.done("delete")
     return Response(status_code=204)
@@ -94,7 +99,7 @@ async def count(request: Request) -> Response:
     """How much an agent remembers of a user."""
     pair = parse_query(OfPair, request)
     await _caught_up(request, pair.agent_id)
-    there = await memories.count(_door(request), pair.agent_id, pair.user_id)
+    there = await memories.count(_context_of(request), pair.agent_id, pair.user_id)
     return Json(Counted(pair.agent_id, pair.user_id, there))
 
 
@@ -147,8 +152,8 @@ ENDPOINTS = documented(
 )  # fmt: skip
 
 
-async def _asked(model: type[M], request: Request) -> M:
-    return await asked_for(model, request, "")
+async def _read_body(model: type[M], request: Request) -> M:
+    return await read_body(model, request, "")
 
 
 async def _caught_up(request: Request, agent: str) -> None:
@@ -161,9 +166,9 @@ async def _caught_up(request: Request, agent: str) -> None:
 
 
 def _watch_embedding(request: Request) -> None:
-    """From now on, count the queries that this process embeds, whichever door they come in by."""
+    """From now on, count the queries that this process embeds, whichever API they come in by."""
     services(request).queries.recall.vectors.watch = state(request).metrics.embedded
 
 
-def _door(request: Request) -> Door:
+def _context_of(request: Request) -> Door:
     return services(request).door(SOURCE)

@@ -43,10 +43,10 @@ def _failed(tool: Tool, text: str) -> Answer:
     return Answer(f"Error executing tool {tool.name}: {text}", is_error=True)
 
 
-async def _call(tool: str, door: Door, arguments: dict[str, Any]) -> Answer:
+async def _call(tool: str, context: Door, arguments: dict[str, Any]) -> Answer:
     from api.dialects.memex.calls import CALLS
 
-    return await CALLS[tool](door, arguments)
+    return await CALLS[tool](context, arguments)
 
 
 def _tool(

@@ -7,7 +7,7 @@ from factories import TENANT
 from imported import documents, events
 
 from api.dialects.agent_memory import importer as agent_memory
-from api.dialects.agent_memory.records import said_of
+from api.dialects.agent_memory.records import fields_of
 from api.importing import claude_mem
 from api.importing.mapping import Mapped, Row
 from ingest.errors import CommandRejected
@@ -37,7 +37,7 @@ def of_agent_memory(row: Row) -> Mapped:
 def test_an_observation_is_shown_as_agent_memory_shows_it():
     found = events("claude-mem", claude_mem.mapped, [Row("observation", "7", SEEN)])
     (seen,) = documents(found, Observation)
-    said = said_of(seen)
+    said = fields_of(seen)
     assert (said.title, said.narrative, said.type, said.facts) == ("Wheel turns", "It squeaks.", "gotcha", ["oak"])
     assert (said.files_modified, said.prompt_number) == (["wheel.py"], 2)
     assert (seen.project, seen.session_id) == ("mill", "m1")
@@ -56,7 +56,7 @@ def test_what_an_observation_lacks_is_made_up_for(
     changes: dict[str, Any], title: str, narrative: str | None, kind: str
 ):
     found = events("claude-mem", claude_mem.mapped, [Row("observation", "7", {**SEEN, **changes})])
-    said = said_of(documents(found, Observation)[0])
+    said = fields_of(documents(found, Observation)[0])
     assert (said.title, said.narrative, said.type) == (title, narrative, kind)
 
 

@@ -9,15 +9,15 @@ from api.dialects.agent_memory.records import (
     MAX_NAME_CHARS,
     TYPES,
     UNKNOWN,
-    Said,
+    ObservationFields,
     completing,
+    fields_of,
     graver,
     kinds_of,
     name_of,
     nearest_type,
     observe,
     project_of,
-    said_of,
 )
 from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import Observe, RecordLesson, ReinforceLesson, ReviseLesson
@@ -30,7 +30,7 @@ from projections.documents.document import searchable_text
 from projections.documents.lessons import Lesson, evolve
 from projections.documents.observations import Observation, observation
 
-FULL = Said(
+FULL = ObservationFields(
     title="Pool exhausted",
     subtitle="the cause of the 502s",
     type="bugfix",
@@ -73,14 +73,14 @@ def rule(**fields: Any) -> RecordLesson:
     "said",
     [
         FULL,
-        Said(title="only a title"),
-        Said(title="", narrative=""),
-        Said(title="t", narrative="", type="gotcha"),
-        *(Said(title="t", narrative="n", type=one) for one in TYPES),
+        ObservationFields(title="only a title"),
+        ObservationFields(title="", narrative=""),
+        ObservationFields(title="t", narrative="", type="gotcha"),
+        *(ObservationFields(title="t", narrative="n", type=one) for one in TYPES),
     ],
 )
-def test_an_observation_comes_back_as_it_was_said(said: Said):
-    assert said_of(document(observe(said, "atlas", "s1"))) == said
+def test_an_observation_comes_back_as_it_was_said(said: ObservationFields):
+    assert fields_of(document(observe(said, "atlas", "s1"))) == said
 
 
 def test_what_is_kept_is_what_the_docstring_says():
@@ -88,8 +88,12 @@ def test_what_is_kept_is_what_the_docstring_says():
     assert (command.project, command.session_id, command.kind) == ("atlas", "s1", "bugfix")
     assert command.content == FULL.narrative
     assert list(command.data) == [FIELD]
-    assert observe(Said(title="t", narrative="n"), "p", "s").data == {FIELD: {"title": "t", "type": "discovery"}}
-    assert observe(Said(title="t"), "p", "s").data == {FIELD: {"title": "t", "type": "discovery", "narrative": None}}
+    assert observe(ObservationFields(title="t", narrative="n"), "p", "s").data == {
+        FIELD: {"title": "t", "type": "discovery"}
+    }
+    assert observe(ObservationFields(title="t"), "p", "s").data == {
+        FIELD: {"title": "t", "type": "discovery", "narrative": None}
+    }
 
 
 def test_every_part_is_searched_once():
@@ -107,15 +111,15 @@ def test_the_type_is_the_documents_kind(one: str):
 
 
 def test_what_a_hook_saw_is_shown_with_the_nearest_type_and_its_files():
-    edit = said_of(seen("post_tool_use", tool_name="Edit", tool_input={"file_path": "src/a.py"}))
+    edit = fields_of(seen("post_tool_use", tool_name="Edit", tool_input={"file_path": "src/a.py"}))
     assert (edit.type, edit.tool_name) == ("change", "Edit")
     assert (edit.files_read, edit.files_modified) == ([], ["src/a.py"])
-    read = said_of(seen("post_tool_use", tool_name="Read", tool_input={"file_path": "src/a.py"}))
+    read = fields_of(seen("post_tool_use", tool_name="Read", tool_input={"file_path": "src/a.py"}))
     assert (read.type, read.files_read, read.files_modified) == ("discovery", ["src/a.py"], [])
 
 
 def test_what_was_observed_natively_is_shown_as_compressed():
-    said = said_of(seen("decision", "We use Redis Streams. Because they are ordered."))
+    said = fields_of(seen("decision", "We use Redis Streams. Because they are ordered."))
     assert (said.title, said.type) == ("We use Redis Streams.", "decision")
     assert said.narrative == "We use Redis Streams. Because they are ordered."
     assert (said.subtitle, said.tool_name, said.prompt_number) == (None, None, None)
@@ -123,7 +127,7 @@ def test_what_was_observed_natively_is_shown_as_compressed():
 
 @pytest.mark.parametrize("data", ["text", {"title": 1}, {}, {"title": "t", "type": "poem"}])
 def test_data_of_that_name_that_is_not_ours_is_no_crash(data: Any):
-    assert said_of(seen("note", "some words", **{FIELD: data})).title == "some words"
+    assert fields_of(seen("note", "some words", **{FIELD: data})).title == "some words"
 
 
 def test_every_kind_is_found_by_exactly_the_type_it_is_shown_with():
@@ -176,12 +180,12 @@ def test_the_graver_severity():
     ],
 )
 def test_the_use_of_a_tool_is_titled_by_what_it_was_used_on(tool_name: str, tool_input: Any, title: str):
-    assert said_of(seen("", tool_name=tool_name, tool_input=tool_input)).title == title
+    assert fields_of(seen("", tool_name=tool_name, tool_input=tool_input)).title == title
 
 
 def test_a_title_that_a_model_made_stays():
     observed = replace(seen("", tool_name="Bash", tool_input={"command": "ls"}), title="Lists the files")
-    assert said_of(observed).title == "Lists the files"
+    assert fields_of(observed).title == "Lists the files"
 
 
 @pytest.mark.parametrize(

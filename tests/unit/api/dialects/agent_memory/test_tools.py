@@ -7,7 +7,7 @@ from factories import NOW, learned, place, recorded
 from jsonschema import Draft202012Validator
 
 from api.dialects.agent_memory import answers, tools
-from api.dialects.agent_memory.records import Said, observe
+from api.dialects.agent_memory.records import ObservationFields, observe
 from ingest.errors import CommandRejected, NotFound
 from ingest.events.lesson import LessonRecorded
 from ingest.events.observation import ObservationRecorded
@@ -19,10 +19,12 @@ from projections.documents.lessons import Lesson, evolve
 from projections.documents.observations import Observation, observation
 
 TOOLS = {tool.name: tool for tool in tools.AGENT_MEMORY}
-SAID = Said(title="Größe", subtitle="s", type="gotcha", narrative="n", facts=["f"], concepts=["c"], files_read=["r"])
+SAID = ObservationFields(
+    title="Größe", subtitle="s", type="gotcha", narrative="n", facts=["f"], concepts=["c"], files_read=["r"]
+)
 
 
-def seen(said: Said = SAID) -> Observation:
+def seen(said: ObservationFields = SAID) -> Observation:
     command = observe(said, "atlas", "s1")
     data = ObservationRecorded(kind=command.kind, content=command.content, data=command.data)
     return observation(recorded(data, place(1)), data, DocumentId("ses_1"))

@@ -1,6 +1,6 @@
 import pytest
 
-from api.dialects.agentd.app import said
+from api.dialects.agentd.app import fault_answer
 from ingest.errors import CommandRejected, Forbidden, LogUnavailable, MalformedRequest, NotFound, Overloaded
 
 
@@ -19,5 +19,5 @@ from ingest.errors import CommandRejected, Forbidden, LogUnavailable, MalformedR
     ],
 )
 def test_a_fault_has_the_status_and_the_words_that_clients_know(status: int, error: Exception, told: int, text: str):
-    answer = said(status, str(error), error)
+    answer = fault_answer(status, str(error), error)
     assert (answer.status_code, bytes(answer.body)) == (told, f'{{"error":"{text}"}}'.encode())

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from starlette.requests import Request
 
-from api.dialects.detail import Unprocessable, parse, parse_query, path_value, together
+from api.dialects.detail import Unprocessable, parse, parse_query, path_value, read_all
 from api.dialects.memex.shapes import MemoryCreate, MemorySearch, OfAgent, OfPair
 
 PAIR = '"agent_id": "a", "user_id": "u"'
@@ -103,7 +103,7 @@ def test_what_a_query_string_lacks_has_no_input():
 def test_faults_of_path_and_query_are_told_together():
     asked = request("user_id=u", memory="abc")
     with pytest.raises(Unprocessable) as fault:
-        together(lambda: path_value(UUID, asked, "memory_id"), lambda: parse_query(OfAgent, asked))
+        read_all(lambda: path_value(UUID, asked, "memory_id"), lambda: parse_query(OfAgent, asked))
     assert [(one["type"], one["loc"]) for one in fault.value.errors] == [
         ("uuid_parsing", ["path", "memory_id"]),
         ("missing", ["query", "agent_id"]),

@@ -1,6 +1,6 @@
 import pytest
 
-from api.dialects.agentd.asking import creator, listing, names, not_blank
+from api.dialects.agentd.requests import creator, listing, names, not_blank
 from api.dialects.agentd.shapes import Listing
 from ingest.errors import CommandRejected
 

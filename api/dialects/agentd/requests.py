@@ -21,7 +21,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]+")
 _NUMBER = re.compile(r"[0-9]{1,20}")
 
 
-async def asked(request: Request, cls: type[T], refused: tuple[str, ...] = ()) -> T:
+async def read_body(request: Request, cls: type[T], refused: tuple[str, ...] = ()) -> T:
     """The body. Raises HTTPException: 415 for what does not call itself JSON, 400 for a key that is missing, 422 for a
     value that does not fit (400 where its key is one of `refused`); MalformedRequest and RequestTooLarge.
     """
@@ -80,14 +80,14 @@ def _is_json(content_type: str) -> bool:
 
 
 def _one_of(given: Mapping[str, str], field: str, choices: tuple[str, ...]) -> str | None:
-    said = given.get(field)
-    if said is not None and said.lower() not in choices:
-        raise CommandRejected(f"unknown {field} {said!r}; there are: {', '.join(choices)}", field)
-    return None if said is None else said.lower()
+    stated = given.get(field)
+    if stated is not None and stated.lower() not in choices:
+        raise CommandRejected(f"unknown {field} {stated!r}; there are: {', '.join(choices)}", field)
+    return None if stated is None else stated.lower()
 
 
 def _number(given: Mapping[str, str], field: str, otherwise: int) -> int:
-    said = given.get(field)
-    if said is not None and not _NUMBER.fullmatch(said):
+    stated = given.get(field)
+    if stated is not None and not _NUMBER.fullmatch(stated):
         raise CommandRejected(f"{field} must be a whole number, 0 or more", field)
-    return otherwise if said is None else int(said)
+    return otherwise if stated is None else int(stated)
