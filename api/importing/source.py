@@ -36,11 +36,8 @@ class Source(Protocol):
     """Another one means that cursors of before are worth nothing; empty where rows are only ever added."""
     notes: list[str]
     """What the person should know of the source."""
-
-    @property
-    def system(self) -> str:
-        """Whose row it was that came last: part of its events' ids."""
-        ...
+    system: str
+    """The system of the row that came last: part of its events' ids."""
 
     def total(self) -> int | None:
         """How many rows there are; None when that is not known before they are read."""
@@ -65,13 +62,8 @@ class WholeSource:
     def __init__(
         self, system: str, rows: Callable[[], Iterator[Row]], total: int, mapped: Map, fingerprint: str
     ) -> None:
-        self._system, self.fingerprint, self.notes = system, fingerprint, list[str]()
+        self.system, self.fingerprint, self.notes = system, fingerprint, list[str]()
         self._rows, self._total, self._map = rows, total, mapped
-
-    @property
-    def system(self) -> str:
-        """Whose rows they are."""
-        return self._system
 
     def total(self) -> int:
         """How many rows there are."""

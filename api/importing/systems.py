@@ -11,15 +11,12 @@ from api.dialects.agent_memory import importer as agent_memory
 from api.dialects.agentd import importer as agentd
 from api.dialects.agentmemory import importer as agentmemory
 from api.dialects.memex import importer as memex
-from api.importing import claude_mem, commands, rest
+from api.importing import claude_mem, rest, transcripts
 from api.importing.files import document, is_sqlite, listed
-from api.importing.kv import agentmemory_tables
 from api.importing.mapping import Record, Row, text, whole
-from api.importing.postgres import Postgres, is_postgres
 from api.importing.source import Map, Source, Unusable, WholeSource, fingerprint_of
-from api.importing.sql import Database, Section, SqlSource
-from api.importing.sqlite import Sqlite
-from api.importing.tables import agent_memory_sections, claude_mem_sections, memex_sections
+from api.importing.sql import Database, Postgres, Section, Sqlite, SqlSource, is_postgres
+from api.importing.tables import agent_memory_sections, agentmemory_tables, claude_mem_sections, memex_sections
 from api.importing.transcripts import USUAL, Format, LinesSource
 from ingest.errors import CommandRejected
 
@@ -173,7 +170,7 @@ SYSTEMS: dict[str, Opener] = {
     agent_memory.SYSTEM: _agent_memory,
     memex.SYSTEM: _memex,
     claude_mem.SYSTEM: _claude_mem,
-    commands.SYSTEM: _jsonl,
+    transcripts.SYSTEM: _jsonl,
 }
 
 
