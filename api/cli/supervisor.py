@@ -1,7 +1,7 @@
 """The processes of one machine: embedded Valkey, a worker, an API. Starts them, restarts what dies, stops them.
 
-Children are in sessions of their own, so Ctrl-C reaches only the supervisor, which then stops writers before readers of
-the log and Valkey last: nothing acknowledged is lost.
+Children are in process groups of their own, so Ctrl-C reaches only the supervisor, which then stops writers before
+readers of the log and Valkey last: nothing acknowledged is lost.
 """
 
 import asyncio
