@@ -31,8 +31,8 @@ def mapped(row: Row, at: datetime) -> Mapped:
     if record.get("first"):
         cwd = text(record, "project")
         steps.append(sessions.started(project, session_id, at, cwd=cwd, agent=AGENT, agent_type=SYSTEM))
-    said = observed(session_id, project, needed(record, "prompt"), needed(record, "response"))
-    steps.append(Step(said, f"{TURN}\0{row.name}", at))
+    command = observed(session_id, project, needed(record, "prompt"), needed(record, "response"))
+    steps.append(Step(command, f"{TURN}\0{row.name}", at))
     return Mapped(steps)
 
 

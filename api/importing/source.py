@@ -10,7 +10,7 @@ import msgspec
 from api.importing.mapping import Mapped, Row
 
 Cursor: TypeAlias = list[str | int]
-"""A place in a source, as its own; empty for the beginning. Rows behind it have been dealt with."""
+"""A position in a source, in its own terms; empty for the beginning. Rows before it are done."""
 Map: TypeAlias = Callable[[Row], Mapped]
 
 
@@ -23,7 +23,7 @@ class Unusable(Exception):
 
 
 class Placed(NamedTuple):
-    """A row, and the cursor behind it."""
+    """A row, and the cursor after it."""
 
     row: Row
     cursor: Cursor
@@ -44,7 +44,7 @@ class Source(Protocol):
         ...
 
     def rows(self, after: Cursor) -> Iterator[Placed]:
-        """The rows behind a cursor; raises Unusable."""
+        """The rows after a cursor; raises Unusable."""
         ...
 
     def mapped(self, row: Row) -> Mapped:
@@ -70,7 +70,7 @@ class WholeSource:
         return self._total
 
     def rows(self, after: Cursor) -> Iterator[Placed]:
-        """The rows behind a cursor."""
+        """The rows after a cursor."""
         done = int(after[0]) if after else 0
         for number, row in enumerate(islice(self._rows(), done, None), done + 1):
             yield Placed(row, [number])

@@ -148,7 +148,7 @@ class SqlSource:
         )
 
     def rows(self, after: Cursor) -> Iterator[Placed]:
-        """The rows behind a cursor; raises Unusable."""
+        """The rows after a cursor; raises Unusable."""
         first, keys = (int(after[0]), after[1:]) if after else (0, [])
         for place, section in enumerate(self._sections[first:], first):
             yield from self._section(place, section, keys if place == first else [])
@@ -165,8 +165,8 @@ class SqlSource:
         order = ", ".join(section.keys)
         while True:
             marks = ", ".join([self._database.mark] * len(after))
-            behind = f" WHERE ({order}) > ({marks})" if after else ""
-            query = f"SELECT * FROM ({section.query}) AS q{behind} ORDER BY {order} LIMIT {PAGE}"
+            where = f" WHERE ({order}) > ({marks})" if after else ""
+            query = f"SELECT * FROM ({section.query}) AS q{where} ORDER BY {order} LIMIT {PAGE}"
             found = self._database.ask(query, after)
             for one in found:
                 after = [one[key] if isinstance(one[key], int) else str(one[key]) for key in section.keys]

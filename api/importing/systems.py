@@ -66,12 +66,12 @@ def _agentmemory(wanted: Wanted) -> Source:
         export = document(Path(place))
     if not isinstance(export, dict):
         raise Unusable(f"{place} is no export of agentmemory: it is no JSON object")
-    said = {name: value for name, value in cast(Record, export).items() if name != "exportedAt"}
-    found = agentmemory.Export(said, wanted.tenant)
-    source = WholeSource(agentmemory.SYSTEM, found.rows, found.total, found.mapped, fingerprint_of(said))
+    fields = {name: value for name, value in cast(Record, export).items() if name != "exportedAt"}
+    found = agentmemory.Export(fields, wanted.tenant)
+    source = WholeSource(agentmemory.SYSTEM, found.rows, found.total, found.mapped, fingerprint_of(fields))
     if any(_OURS.fullmatch(row.name) for row in islice(found.rows(), LOOKED_AT)):
         source.notes.append("mnemolog made this export: on the server that made it, everything would be there twice")
-    pagination = said.get("pagination")
+    pagination = fields.get("pagination")
     if not rest.is_url(place) and isinstance(pagination, dict) and cast(Record, pagination).get("hasMore"):
         source.notes.append("the file is one page of an export: import the others, too, or from the running server")
     return source

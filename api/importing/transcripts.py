@@ -61,7 +61,7 @@ class LinesSource:
         return
 
     def rows(self, after: Cursor) -> Iterator[Placed]:
-        """The rows behind a cursor; raises Unusable."""
+        """The rows after a cursor; raises Unusable."""
         path, line = (str(after[0]), int(after[1])) if after else ("", 0)
         for file in self._files:
             name = file.relative_to(self._root).as_posix()

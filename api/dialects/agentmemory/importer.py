@@ -159,13 +159,13 @@ class Export:
         """A session and, where commits were made in it, that they were."""
         needed(record, "id")
         project, at, lost = project_of(record), when(record, "startedAt"), list[str]()
-        told: Any = record.get("summary")
-        title = " ".join(((told if isinstance(told, str) else "") or text(record, "firstPrompt")).split())
+        summary: Any = record.get("summary")
+        title = " ".join(((summary if isinstance(summary, str) else "") or text(record, "firstPrompt")).split())
         agent = text(record, "agentId")
         steps = [sessions.started(project, name, at, cwd=text(record, "cwd"), title=title, agent=agent)]
         for sha in names(record, "commitShas", lost):
-            said = LinkCommit(project=project, session_id=name, commit=sha)
-            steps.append(Step(said, f"commit\0{sha}\0{name}", at))
+            command = LinkCommit(project=project, session_id=name, commit=sha)
+            steps.append(Step(command, f"commit\0{sha}\0{name}", at))
         return Mapped(steps, lost)
 
     def _observation(self, row: Row) -> Mapped:
@@ -183,10 +183,10 @@ class Export:
         if not content and not data:
             raise CommandRejected("it says nothing: neither raw, narrative nor title", "raw")
         agent = text(record, "agentId") or text(known, "agentId")
-        said = dialect.observe(session_id, project, hook, data, kind=kind, content=content, agent_id=agent)
+        command = dialect.observe(session_id, project, hook, data, kind=kind, content=content, agent_id=agent)
         if record.get("imageData") is not None:
             lost.append("imageData: the image")
-        step = Step(said, f"{OBSERVATION_ROW}\0{name}", at, compressed(record, said.kind, content, data, lost))
+        step = Step(command, f"{OBSERVATION_ROW}\0{name}", at, compressed(record, command.kind, content, data, lost))
         return Mapped([step], lost)
 
     def _summary(self, record: Record) -> Mapped:
@@ -249,21 +249,21 @@ class Export:
         until = when_given(record, "forgetAfter")
         known = self._memories.get(parent)
         originals = [] if parent else follows(record)
-        said: AnyCommand
+        command: AnyCommand
         if originals and all(text(self._memories.get(one, {}), "project") == project for one in originals):
             lost.append("title, concepts, files: of a memory that was made of several")
             kept = {name: fields[name] for name in _CONDENSED}
-            said = CondenseMemories(**kept, originals=[self._memory_id(one) for one in originals], model=SYSTEM)
+            command = CondenseMemories(**kept, originals=[self._memory_id(one) for one in originals], model=SYSTEM)
         elif known is not None and text(known, "project") == project:
-            said = ReviseMemory(**fields, memory=self._memory_id(parent), purpose="information", forget_after=until)
+            command = ReviseMemory(**fields, memory=self._memory_id(parent), purpose="information", forget_after=until)
         else:
             if parent:
                 lost.append("parentId: the version before is not in the export, or in another project")
             days = None if until is None else (until - at).total_seconds() / 86_400
             if days is not None and days <= 0:
                 raise CommandRejected("its time ran out before it began", "forgetAfter")
-            said = Remember(**fields, ttl_days=days)
-        return Mapped([Step(said, f"{MEMORY_ROW}\0{row.name}", at)], lost)
+            command = Remember(**fields, ttl_days=days)
+        return Mapped([Step(command, f"{MEMORY_ROW}\0{row.name}", at)], lost)
 
     def _succeeded(self, record: Record) -> bool:
         """Whether the fold will find a current memory that says nearly the same, and came later."""
@@ -300,7 +300,7 @@ class Export:
         status = text(record, "status") or "pending"
         parent = text(record, "parentId")
         key = f"{ACTION_ROW}\0{row.name}"
-        said = WriteAction(
+        command = WriteAction(
             project=project,
             session_id=text(record, "sessionId"),
             agent_id=text(record, "createdBy"),
@@ -313,7 +313,7 @@ class Export:
             parent=self._action_id(parent) if parent in self._actions else "",
             assigned_to=text(record, "assignedTo"),
         )
-        steps = [Step(said, key, created)]
+        steps = [Step(command, key, created)]
         updated, result = when_given(record, "updatedAt") or created, text(record, "result")
         if updated > created or result:
             done = WriteAction(project=project, action=self._action_id(row.name), result=result or None)
@@ -329,14 +329,14 @@ class Export:
             if not self._id_of(end):
                 raise CommandRejected("an end of it is not in the export", "sourceId" if end == source else "targetId")
         confidence = record.get("confidence")
-        said = Relate(
+        command = Relate(
             project=self._project_of(source),
             source=self._id_of(source),
             target=self._id_of(target),
             relation=needed(record, "type"),
             confidence=min(1.0, max(0.0, float(confidence))) if isinstance(confidence, int | float) else None,
         )
-        return Mapped([Step(said, f"{RELATION}\0{source}\0{said.relation}\0{target}", when(record, "createdAt"))])
+        return Mapped([Step(command, f"{RELATION}\0{source}\0{command.relation}\0{target}", when(record, "createdAt"))])
 
     def _observations(self, found: Sequence[str], lost: list[str]) -> list[str]:
         """Our ids of observations."""

@@ -49,7 +49,7 @@ def lesson(row: Row, tenant: str) -> Mapped:
             lost.append("createdAt: no history from then on leads to the confidence")
     if not past.leads_to(confidence):
         lost.append("confidence: no history with as many confirmations leads to it")
-    said = RecordLesson(
+    command = RecordLesson(
         project=project,
         content=content,
         context=text(record, "context"),
@@ -59,7 +59,7 @@ def lesson(row: Row, tenant: str) -> Mapped:
         occurred_at=created,
     )
     key, name = f"{LESSON}\0{row.name}", lesson_id(tenant, project, content)
-    steps = [Step(said, key, began)]
+    steps = [Step(command, key, began)]
     for place, at in enumerate(past.confirmed):
         steps.append(Step(ReinforceLesson(project=project, lesson=name), f"{key}\0confirmed {place}", at))
     return Mapped(steps, lost)
@@ -75,7 +75,7 @@ def slot(record: Record) -> Mapped:
     project = "" if scope == "global" else text(record, "project")
     content: Any = record.get("content")
     pinned: Any = record.get("pinned")
-    said = SetSlot(
+    command = SetSlot(
         project=project,
         label=needed(record, "label"),
         content=content if isinstance(content, str) else "",
@@ -85,10 +85,10 @@ def slot(record: Record) -> Mapped:
         pinned=pinned if isinstance(pinned, bool) else None,
         read_only=True if record.get("readOnly") is True else None,
     )
-    key = f"{SLOT}\0{said.scope}\0{project}\0{said.label}"
-    steps = [Step(said, f"{key}\0{created.isoformat()}", created)]
+    key = f"{SLOT}\0{command.scope}\0{project}\0{command.label}"
+    steps = [Step(command, f"{key}\0{created.isoformat()}", created)]
     if updated > created:
-        steps.append(Step(said, f"{key}\0{updated.isoformat()}", updated))
+        steps.append(Step(command, f"{key}\0{updated.isoformat()}", updated))
     return Mapped(steps)
 
 
@@ -97,7 +97,7 @@ def compressed(
 ) -> ObservationCompressed | None:
     """How an observation was compressed there, when our rules make something else of it."""
     ours = compress(kind, content, dict(data))
-    said = ObservationCompressed(
+    theirs = ObservationCompressed(
         observation="",
         title=text(record, "title"),
         narrative=text(record, "narrative"),
@@ -109,11 +109,11 @@ def compressed(
         prompt_version="",
     )
     by_rule = number(record, "confidence", CONFIDENCE) <= CONFIDENCE
-    if not said.title or (by_rule and (said.title, said.narrative) == (ours.title, ours.narrative)):
+    if not theirs.title or (by_rule and (theirs.title, theirs.narrative) == (ours.title, ours.narrative)):
         return None
-    if by_rule and data and not (said.facts or said.concepts):
+    if by_rule and data and not (theirs.facts or theirs.concepts):
         return None  # its own rules' work, from what ours work from
-    return said
+    return theirs
 
 
 def raw_of(record: Record) -> Record:

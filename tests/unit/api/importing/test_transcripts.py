@@ -60,7 +60,7 @@ def test_a_failed_call_is_an_error():
 
 def test_lines_that_say_nothing_are_refused_with_why():
     why = [
-        (row.name, str(row.value["said"]))
+        (row.name, str(row.value["reason"]))
         for _, row in rows(
             None, {"type": "progress", **BASE}, called("t1"), said("user", "hm", isMeta=True), called("t2")
         )
