@@ -207,9 +207,11 @@ class Client:
 
     def _what_to_set(self) -> str:
         """What somebody does whom the server does not know."""
-        told = "refused the key that was sent: it is wrong, expired or revoked" if self._has_key else "asks for a key"
+        problem = (
+            "refused the key that was sent: it is wrong, expired or revoked" if self._has_key else "asks for a key"
+        )
         return (
-            f"{self.url} {told}. Set MNEMOLOG_SECRET to an API key, or store one for this server with "
+            f"{self.url} {problem}. Set MNEMOLOG_SECRET to an API key, or store one for this server with "
             "`mnemolog keys store`; `mnemolog keys create NAME --role read,write` makes one, where the log's server is"
         )
 

@@ -164,9 +164,9 @@ def recall(
 ) -> None:
     """Find the right memories for a query. Exits 1 when there is none."""
     output = Output(as_json)
-    asked: dict[str, Any] = {"query": _text(query), "kinds": kind, "limit": limit, "mode": mode, "explain": explain}
+    request: dict[str, Any] = {"query": _text(query), "kinds": kind, "limit": limit, "mode": mode, "explain": explain}
     with answering(output), connect(url, agent) as client:
-        answer = client.post("/v1/recall", asked | {"project": project, "after": after})
+        answer = client.post("/v1/recall", request | {"project": project, "after": after})
     output.document(answer)
     for reason in answer["degraded"]:
         output.note(f"degraded: {reason}")
@@ -215,7 +215,7 @@ def lag(
 
 
 def head(client: Client) -> str:
-    """The position behind everything in the log; empty for an empty log."""
+    """The position after the last event of the log; empty for an empty log."""
     rows: list[dict[str, Any]] = client.get("/v1/admin/projections")["partitions"]
     return ",".join(f"{row['partition']}:{row['head']}" for row in rows)
 
@@ -223,7 +223,7 @@ def head(client: Client) -> str:
 def follow_log(
     client: Client, output: Output, position: str, follow: bool = True, event_type: str = "", session: str = ""
 ) -> None:
-    """Print events from behind `position` on; with `follow`, until Ctrl-C."""
+    """Print events after `position`; with `follow`, until Ctrl-C."""
     try:
         for event in _events(client, position, follow, {"type": event_type, "session_id": session}):
             output.record(event)
@@ -266,7 +266,7 @@ def _write(path: str, command: dict[str, Any], done: str, url: str | None, as_js
 
 
 def _events(client: Client, position: str, follow: bool, wanted: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Events from behind a position: what is there in the order of time, then, with `follow`, what comes."""
+    """Events after a position: those there are, in the order of time, then, with `follow`, new ones."""
     pages = _first_pages(client, position, wanted)
     size = max(FIRST_PAGE, min(PAGE, HELD // max(1, len(pages))))
     parts = [_Partition(client, number, position, page, size, wanted) for number, page in enumerate(pages)]
@@ -282,12 +282,12 @@ def _events(client: Client, position: str, follow: bool, wanted: dict[str, str])
 
 
 class _Partition:
-    """The events of one partition, read a page at a time. `reached` is the position behind those that were given."""
+    """The events of one partition, read a page at a time. `reached` is the position after those that were returned."""
 
     def __init__(
         self, client: Client, number: int, after: str, first: dict[str, Any], size: int, wanted: dict[str, str]
     ) -> None:
-        """`first` is the page behind `after`; the others have `size` events."""
+        """`first` is the page after `after`; the others have `size` events."""
         self._client, self._number, self._after, self._page = client, number, after, first
         self._asked = {"partition": number, "limit": size, **wanted}
         self.reached = ""
@@ -306,9 +306,9 @@ def _first_pages(client: Client, position: str, wanted: dict[str, str]) -> list[
     """A small page of each partition; how many there are is known when there is no other."""
     pages: list[dict[str, Any]] = []
     while True:
-        asked = {"after": position, "partition": len(pages), "limit": FIRST_PAGE, **wanted}
+        params = {"after": position, "partition": len(pages), "limit": FIRST_PAGE, **wanted}
         try:
-            pages.append(client.get("/v1/events", asked))
+            pages.append(client.get("/v1/events", params))
         except ClientError as error:
             if error.field != "partition":
                 raise
@@ -367,12 +367,12 @@ def _when(text: str, form: str) -> str:
         return plain(text)
 
 
-def _text(given: str) -> str:
-    return sys.stdin.read() if given == "-" else given
+def _text(text: str) -> str:
+    return sys.stdin.read() if text == "-" else text
 
 
-def _names(given: list[str]) -> list[str]:
-    return [name.strip() for names in given for name in names.split(",") if name.strip()]
+def _names(values: list[str]) -> list[str]:
+    return [name.strip() for names in values for name in names.split(",") if name.strip()]
 
 
 def _json_object(text: str) -> dict[str, Any]:

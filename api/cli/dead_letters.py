@@ -97,11 +97,13 @@ def redrive(
     output = Output(as_json)
     body = _selected(output, position, code, event_type, partition)
     with answering(output), connect(url) as client:
-        asked = _all(client, "redrive", body)
-        left = _await_tried(client, asked, wait) if wait else []
+        requested = _all(client, "redrive", body)
+        left = _await_tried(client, requested, wait) if wait else []
     failed = [one["position"] for one in left]
-    output.document({"requested": asked, "left": left})
-    output.line(Text(f"asked to redrive {len(asked)}" + (f"; {len(asked) - len(left)} applied" if wait else "")))
+    output.document({"requested": requested, "left": left})
+    output.line(
+        Text(f"asked to redrive {len(requested)}" + (f"; {len(requested) - len(left)} applied" if wait else ""))
+    )
     for one in left:
         state = "not tried yet" if one["redrive_requested"] else f"{one['code']}: {one['message']}"
         output.note(f"{one['position']}: {one_line(state)}")
@@ -155,11 +157,11 @@ def _all(client: Client, what: str, body: dict[str, Any]) -> list[str]:
             return found
 
 
-def _await_tried(client: Client, asked: list[str], wait_s: float) -> list[dict[str, Any]]:
+def _await_tried(client: Client, requested: list[str], wait_s: float) -> list[dict[str, Any]]:
     """Wait until all were tried; returns those that are still letters."""
     deadline = time.monotonic() + wait_s
     left: list[dict[str, Any]] = []
-    for position in asked:
+    for position in requested:
         while (one := _letter(client, position)) is not None:
             if not one["redrive_requested"] or time.monotonic() > deadline:
                 left.append(one)

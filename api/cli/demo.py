@@ -161,8 +161,8 @@ def _wait_until_embedded(client: Client) -> None:
 
 
 def _ask(client: Client, question: Question, after: str) -> Outcome:
-    asked = {"query": question.text, "project": question.project, "limit": TOP, "after": after}
-    answer = client.post("/v1/recall", asked)
+    request = {"query": question.text, "project": question.project, "limit": TOP, "after": after}
+    answer = client.post("/v1/recall", request)
     results: list[dict[str, Any]] = answer["results"][:TOP]
     rank = next((place for place, result in enumerate(results, 1) if question.answered_by(result)), 0)
     shown = results[max(0, rank - 1)] if results else {}
@@ -209,8 +209,8 @@ def _report(output: Output, fleet: Fleet, played: Played, outcomes: list[Outcome
 def _report_rest(output: Output, fleet: Fleet, context: dict[str, Any], totals: dict[str, int], url: str) -> None:
     """A compiled context, the lag of the projections, and where to look next."""
     used = f"{context['tokens']} of {context['token_budget']} tokens"
-    asked = fleet.context
-    title = f"context for {asked['agent_id']}: “{asked['query']}” ({used})"
+    request = fleet.context
+    title = f"context for {request['agent_id']}: “{request['query']}” ({used})"
     state = (
         f"{totals['partitions']} partitions, {totals['lag']} events behind, {totals['to_embed']} texts to embed, "
         f"{totals['dead_letters']} dead letters"

@@ -24,20 +24,20 @@ def health(url: Url = None, as_json: AsJson = False) -> None:
     """Say whether reads and writes work, what does not work well, and the vital signs. Exits 1 when it is not ready."""
     output = Output(as_json)
     with answering(output), connect(url) as client:
-        status, told = client.look("/readyz")
+        status, state = client.look("/readyz")
         ready = status == 200
         checks = _checks(client, output) if ready else []
     troubles = [one for one in checks if one["status"] != "pass"]
-    output.document({**told, "checks": checks})
-    output.line(Text(plain(told["status"]), style=f"bold {_COLOURS.get(told['status'], 'red')}"))
+    output.document({**state, "checks": checks})
+    output.line(Text(plain(state["status"]), style=f"bold {_COLOURS.get(state['status'], 'red')}"))
     if not ready:
-        output.line(Text(plain(told["reason"])))
-    for one in told.get("degraded", ()):
+        output.line(Text(plain(state["reason"])))
+    for one in state.get("degraded", ()):
         output.line(Text(f"{one['code']}: {plain(one['message'])}"))
     for one in troubles:
         output.line(Text(f"{one['category']}/{one['name']}: {plain(one['message'])}"))
-    if "vitals" in told:
-        output.show(_vitals(told))
+    if "vitals" in state:
+        output.show(_vitals(state))
     if not ready:
         raise typer.Exit(FAILED)
 
@@ -51,9 +51,9 @@ def _checks(client: Client, output: Output) -> list[dict[str, Any]]:
         return []
 
 
-def _vitals(told: Mapping[str, Any]) -> Table:
+def _vitals(state: Mapping[str, Any]) -> Table:
     table = Table(show_header=False, box=None, pad_edge=False)
-    for name, value in figures(told["vitals"], told["lag"]).items():
+    for name, value in figures(state["vitals"], state["lag"]).items():
         table.add_row(name, value)
     return table
 
@@ -62,7 +62,7 @@ def figures(vitals: Mapping[str, Any], lag: Mapping[str, int]) -> dict[str, str]
     """The vital signs in words; one that nobody knows is left out."""
     used, limit = vitals["memory_used"], vitals["memory_limit"]
     free, age_s = vitals["disk_free"], vitals["snapshot_age_s"]
-    told = {
+    state = {
         "workers": f"{vitals['workers']:,}",
         "not projected": f"{sum(lag.values()):,} events, the oldest for {vitals['oldest_pending_s']:.1f} s",
         "dead letters": f"{vitals['dead_letters']:,}",
@@ -72,4 +72,4 @@ def figures(vitals: Mapping[str, Any], lag: Mapping[str, int]) -> dict[str, str]
         "disk": None if free is None else f"{mib(free)} free",
         "newest snapshot": None if age_s is None else f"{age_s / 60:,.0f} minutes old",
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in state.items() if value is not None}

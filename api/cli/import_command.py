@@ -1,4 +1,4 @@
-"""What `mnemolog import SYSTEM` does: opens the source, runs the import, says what became of it."""
+"""`mnemolog import SYSTEM`: opens the source, runs the import, reports the result."""
 
 import os
 from collections.abc import Generator, Iterator
@@ -11,7 +11,7 @@ import typer
 from api.cli.client import Client, ClientError
 from api.cli.commands import connect
 from api.cli.output import FAILED, USAGE, Output, answering
-from api.importing.report import Report, show, told
+from api.importing.report import Report, document, show
 from api.importing.run import Nowhere, Run, Server
 from api.importing.source import Source, Unusable
 from api.importing.state import State, StateFile, state_folder
@@ -26,7 +26,7 @@ INTERRUPTED = 130
 
 
 class Options(NamedTuple):
-    """What a person asked for."""
+    """The arguments of the command."""
 
     system: str
     location: str
@@ -52,8 +52,8 @@ def run_import(options: Options, output: Output) -> None:
 
 def _run(options: Options, output: Output, client: Client | None, tenant: str) -> None:
     url = "" if client is None else client.url
-    asked = f"{options.project!r} {options.form} {tenant}"
-    file = StateFile(options.system, _absolute(options.location), url, asked, state_folder())
+    variant = f"{options.project!r} {options.form} {tenant}"
+    file = StateFile(options.system, _absolute(options.location), url, variant, state_folder())
     with _explained(output):
         wanted = Wanted(_absolute(options.location), tenant, options.secret, options.project, options.form)
         source = opened(options.system, wanted)
@@ -97,15 +97,15 @@ def _state(options: Options, output: Output, source: Source, file: StateFile, ur
         )
         return fresh
     if known.fingerprint != source.fingerprint:
-        output.note("the source is another one than when the import was interrupted; it starts over")
+        output.note("the source has changed since the import was interrupted; it starts over")
         return fresh
-    output.note(f"going on behind the first {known.report.rows:,} rows, which are done (--restart begins anew)")
+    output.note(f"resuming after the first {known.report.rows:,} rows, which are done (--restart starts over)")
     return known
 
 
 def _say(options: Options, output: Output, report: Report) -> None:
     output.document(
-        told(
+        document(
             report,
             system=options.system,
             location=shown(options.location),
@@ -123,7 +123,7 @@ def _resumable(output: Output, state: State, file: StateFile, *, dry: bool) -> G
 
     def hint() -> None:
         if not dry:
-            output.note(f"{state.report.rows:,} rows are done; the same command goes on from there ({file.path})")
+            output.note(f"{state.report.rows:,} rows are done; the same command resumes from there ({file.path})")
 
     try:
         yield

@@ -115,11 +115,11 @@ def _show(output: Output, change: Change) -> None:
 
 
 def _agreed(output: Output, yes: bool) -> bool:
-    """Whether to write. Exits with 2 where nobody can be asked."""
+    """Whether to write. Exits with 2 where there is no terminal to ask at."""
     if yes:
         return True
     if output.as_json or not sys.stdin.isatty():
-        output.error("nobody is here to ask; say --yes to write this, or --dry-run")
+        output.error("not a terminal; pass --yes to apply, or --dry-run")
         raise typer.Exit(USAGE)
     return typer.confirm("Write this?", err=True)
 

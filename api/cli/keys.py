@@ -175,7 +175,7 @@ def _in_days(days: float | None) -> datetime | None:
     try:
         return datetime.now(UTC) + timedelta(days=days)
     except OverflowError:
-        raise CommandRejected("that is behind the year 9999", "days") from None
+        raise CommandRejected("that is after the year 9999", "days") from None
 
 
 async def _created(registry: Registry, grant: Grant) -> tuple[Made, bool]:

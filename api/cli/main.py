@@ -54,8 +54,8 @@ def main() -> None:
 
 
 def _fail(message: str) -> NoReturn:
-    told = Text("error: ", style="red").append(message, style="not red")
-    Console(stderr=True).print(told, soft_wrap=True, highlight=False)
+    line = Text("error: ", style="red").append(message, style="not red")
+    Console(stderr=True).print(line, soft_wrap=True, highlight=False)
     sys.exit(1)
 
 

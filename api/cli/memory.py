@@ -6,11 +6,10 @@ was wrong) it takes the place of the other command line in scripts and prompts.
 
 import os
 import sys
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -104,6 +103,7 @@ class Health(Struct, kw_only=True):
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+Id = Annotated[str, typer.Argument(metavar="ID")]
 Lists = Annotated[str, typer.Option(help="By comma.")]
 KindName = Annotated[MemoryKind | None, typer.Option("--type", case_sensitive=False, help="Only of this type.")]
 
@@ -128,10 +128,15 @@ def _group(context: typer.Context, as_json: AsJson = False) -> None:
 @memory.command()
 def health(context: typer.Context, as_json: AsJson = False) -> None:
     """Say whether the service can be used."""
-    told = _ask("GET", "/health", Health)
-    if not _printed(context, as_json, told):
-        store = "healthy" if told.details.get("vector_store") else "unhealthy"
-        _say(f"Service: {told.service}", f"Status: {told.status}", f"Version: {told.version}", f"Vector store: {store}")
+    state = _ask("GET", "/health", Health)
+    if not _printed(context, as_json, state):
+        store = "healthy" if state.details.get("vector_store") else "unhealthy"
+        _say(
+            f"Service: {state.service}",
+            f"Status: {state.status}",
+            f"Version: {state.version}",
+            f"Vector store: {store}",
+        )
 
 
 @memory.command()
@@ -164,7 +169,7 @@ def remember(
 
 
 @memory.command()
-def recall(context: typer.Context, name: Annotated[str, typer.Argument(metavar="ID")], as_json: AsJson = False) -> None:
+def recall(context: typer.Context, name: Id, as_json: AsJson = False) -> None:
     """Show a memory."""
     found = _ask("GET", f"/memories/{quote(name, safe='')}", Memory)
     if not _printed(context, as_json, found):
@@ -193,27 +198,23 @@ def search(
         "to": _utc(until, "--until"),
         "limit": limit,
     }
-    found = _ask(
-        "POST", "/memories/search", Found, body={name: said for name, said in body.items() if said is not None}
-    )
+    sent = {name: value for name, value in body.items() if value is not None}
+    found = _ask("POST", "/memories/search", Found, body=sent)
     if _printed(context, as_json, found):
         return
     _say(f"Found {found.total} {'memory' if found.total == 1 else 'memories'}")
-    if not found.memories:
-        _say("No memories match the query.")
     for one in found.memories:
         tagged = [f"Tags: {', '.join(one.tags)}"] if one.tags else []
         _say(RULE, f"ID: {one.id}", f"[{one.type}] {one.content}", *tagged)
-    if found.memories:
-        _say(RULE)
+    _say(RULE if found.memories else "No memories match the query.")
 
 
 @memory.command()
-def forget(context: typer.Context, name: Annotated[str, typer.Argument(metavar="ID")], as_json: AsJson = False) -> None:
+def forget(context: typer.Context, name: Id, as_json: AsJson = False) -> None:
     """Delete a memory."""
-    told = _ask("DELETE", f"/memories/{quote(name, safe='')}", Deleted)
-    if not _printed(context, as_json, told):
-        _say(f"Memory {name} deleted." if told.deleted else f"Memory {name} not found.")
+    answer = _ask("DELETE", f"/memories/{quote(name, safe='')}", Deleted)
+    if not _printed(context, as_json, answer):
+        _say(f"Memory {name} deleted." if answer.deleted else f"Memory {name} not found.")
 
 
 @memory.command("list")
@@ -229,8 +230,8 @@ def list_memories(
 ) -> None:
     """List memories, newest first."""
     query = {"type": kind, "tag": tag, "created_by": created_by, "visibility": visibility}
-    given: dict[str, str] = {name: str(said) for name, said in query.items() if said}
-    page = _ask("GET", "/memories", Page, params={**given, "limit": str(limit), "offset": str(offset)})
+    filters: dict[str, str] = {name: str(value) for name, value in query.items() if value}
+    page = _ask("GET", "/memories", Page, params={**filters, "limit": str(limit), "offset": str(offset)})
     if _printed(context, as_json, page):
         return
     _say(f"Showing {len(page.items)}/{page.total} memories (offset {page.offset})")
@@ -242,7 +243,7 @@ def list_memories(
 @memory.command()
 def visibility(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="ID")],
+    name: Id,
     level: Annotated[Level, typer.Argument(case_sensitive=False, help="Who may find it.")],
     share_with: Annotated[str | None, typer.Option(help="With whom a shared one is shared, by comma.")] = None,
     as_json: AsJson = False,
@@ -258,17 +259,26 @@ def visibility(
 
 def _ask(method: str, path: str, shape: type[T], *, body: Any = None, params: dict[str, str] | None = None) -> T:
     """The decoded answer; ends the command when there is none."""
-    with _failing(), _client() as client, _answering(client):
-        content = None if body is None else msgspec.json.encode(body)
-        response = client.request(method, path, content=content, params=params)
-        if response.status_code == 401:
-            _fail(
-                f"the service at {client.base_url} asks for an API key: set MNEMOLOG_SECRET, or store one with "
-                "`mnemolog keys store`"
-            )
-        if not response.is_success:
-            _fail(f"the service answered {response.status_code}: {response.text.strip()}")
-        return msgspec.json.decode(response.content, type=shape)
+    try:
+        client = _client()
+    except InvalidSetting as error:
+        _fail(str(error), USAGE)
+    content = None if body is None else msgspec.json.encode(body)
+    with client:
+        try:
+            response = client.request(method, path, content=content, params=params)
+            if response.status_code == 401:
+                _fail(
+                    f"the service at {client.base_url} asks for an API key: set MNEMOLOG_SECRET, or store one with "
+                    "`mnemolog keys store`"
+                )
+            if not response.is_success:
+                _fail(f"the service answered {response.status_code}: {response.text.strip()}")
+            return msgspec.json.decode(response.content, type=shape)
+        except httpx.TransportError as error:
+            _fail(f"no memory service answers at {client.base_url}: {error or type(error).__name__}; {ADVICE}")
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            _fail(f"{client.base_url} does not answer as a memory service does: {error}")
 
 
 def _client() -> httpx.Client:
@@ -288,7 +298,7 @@ def _client() -> httpx.Client:
 
 
 def _service(named: str, settings: Settings) -> httpx.URL:
-    """The service that is named; else our door on the host where every other command finds its server.
+    """The service that is named; else our agentd API on the host where every other command finds its server.
 
     Raises InvalidSetting.
     """
@@ -302,27 +312,7 @@ def _service(named: str, settings: Settings) -> httpx.URL:
     return parts if named else httpx.URL(scheme=parts.scheme, host=parts.host, port=settings.agentd_ports[0])
 
 
-@contextmanager
-def _failing() -> Generator[None]:
-    """Ends the command when a setting is wrong."""
-    try:
-        yield
-    except InvalidSetting as error:
-        _fail(str(error), USAGE)
-
-
-@contextmanager
-def _answering(client: httpx.Client) -> Generator[None]:
-    """Ends the command when nobody answers, or a stranger does."""
-    try:
-        yield
-    except httpx.TransportError as error:
-        _fail(f"no memory service answers at {client.base_url}: {error or type(error).__name__}; {ADVICE}")
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        _fail(f"{client.base_url} does not answer as a memory service does: {error}")
-
-
-def _fail(message: str, code: int = FAILED) -> None:
+def _fail(message: str, code: int = FAILED) -> NoReturn:
     typer.echo(f"error: {plain(message)}", err=True)
     raise typer.Exit(code)
 
@@ -331,29 +321,23 @@ def _printed(context: typer.Context, as_json: bool, answer: Struct) -> bool:
     """Print an answer as JSON, where that was asked for."""
     if not (as_json or context.obj):
         return False
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(_told(answer)), indent=2).decode() + "\n")
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(_as_json(answer)), indent=2).decode() + "\n")
     return True
 
 
-def _told(answer: Struct) -> Any:
+def _as_json(answer: Struct) -> Any:
     """The answer with its lists, empty or not, and without an owner where there is none."""
-    match answer:
-        case Memory():
-            told = {name: getattr(answer, name) for name in answer.__struct_fields__}
-            return told if answer.owner is not None else {name: said for name, said in told.items() if name != "owner"}
-        case Found():
-            return {"memories": [_told(one) for one in answer.memories], "total": answer.total}
-        case Page():
-            items = [_told(one) for one in answer.items]
-            return {"items": items, "total": answer.total, "limit": answer.limit, "offset": answer.offset}
-        case _:
-            return answer
+    fields: dict[str, Any] = msgspec.to_builtins(answer)
+    for one in fields.get("memories") or fields.get("items") or [fields]:
+        if one.get("owner", "") is None:
+            del one["owner"]
+    return fields
 
 
 def full(one: Memory) -> list[str]:
     """A memory, a line for each thing there is to say."""
     several = [("Shared with", one.shared_with), ("Tags", one.tags)]
-    said = [
+    lines = [
         ("ID", one.id),
         ("Type", one.type),
         ("Content", one.content),
@@ -364,7 +348,7 @@ def full(one: Memory) -> list[str]:
         *([("Owner", one.owner)] if one.owner else []),
         *([("References", ", ".join(one.references))] if one.references else []),
     ]
-    return [f"  {label}: {text}" for label, text in said]
+    return [f"  {label}: {text}" for label, text in lines]
 
 
 def _table(found: Sequence[Memory]) -> Table:

@@ -93,11 +93,11 @@ def cancel(name: Which = "", url: Url = None, as_json: AsJson = False) -> None:
     _order("cancel", "cancelled", name, {}, 10, url, as_json)
 
 
-def _order(verb: str, goal: str, name: str, asked: dict[str, Any], wait: float, url: str | None, as_json: bool) -> None:
+def _order(verb: str, goal: str, name: str, body: dict[str, Any], wait: float, url: str | None, as_json: bool) -> None:
     output = Output(as_json)
     with answering(output), connect(url) as client:
         which = name or _one(client, output, "")["id"]
-        client.post(f"/v1/admin/rebuilds/{which}/{verb}", asked)
+        client.post(f"/v1/admin/rebuilds/{which}/{verb}", body)
         _finish(output, _awaited(client, output, which, ENDED, wait, goal), wait, goal)
 
 

@@ -36,8 +36,10 @@ def reconcile(
         raise typer.Exit(FAILED if wait else 0)
     found = {name: count for name, count in report["found"].items() if count}
     documents = sum(one["documents"] for one in report["partitions"])
-    told = ", ".join(f"{count} {plain(name).replace('_', ' ')}" for name, count in found.items()) or "nothing is wrong"
-    output.line(Text(f"looked at {documents:,} documents: {told}"))
+    counts = (
+        ", ".join(f"{count} {plain(name).replace('_', ' ')}" for name, count in found.items()) or "nothing is wrong"
+    )
+    output.line(Text(f"looked at {documents:,} documents: {counts}"))
     for one in report["partitions"]:
         if one["not_compared"]:
             output.note(f"partition {one['partition']}: the index was not compared: {plain(one['not_compared'])}")

@@ -1,7 +1,7 @@
 """The processes of one machine: embedded Valkey, a worker, an API. Starts them, restarts what dies, stops them.
 
-Children are in sessions of their own, so Ctrl-C reaches only the supervisor, which then stops writers before readers of
-the log and Valkey last: nothing acknowledged is lost.
+Children are in process groups of their own, so Ctrl-C reaches only the supervisor, which then stops writers before
+readers of the log and Valkey last: nothing acknowledged is lost.
 """
 
 import asyncio
@@ -177,12 +177,12 @@ class Supervisor:
             child.hold(held)
             child.start()
         on_wait("starting worker and API")
-        deadline, told = time.monotonic() + timeout_s, ""
+        deadline, shown = time.monotonic() + timeout_s, ""
         while self.api.pid is None or not self.ready():
-            if self.waits_for not in ("", told):
-                told = self.waits_for
+            if self.waits_for not in ("", shown):
+                shown = self.waits_for
                 deadline = time.monotonic() + timeout_s
-                on_wait(told)
+                on_wait(shown)
             for child in (self.api, self.worker):
                 if child.died() and child.deaths >= TRIES:
                     self._check_ports()
@@ -276,8 +276,8 @@ def _appending(log: Path) -> BinaryIO:
         log.parent.mkdir(parents=True, exist_ok=True)
         return log.open("ab")
     except OSError as error:
-        told = f"{error.filename} cannot be written: {error.strerror}; set MNEMOLOG_DATA_DIR to a folder that can be"
-        raise ServerStartFailed(told) from None
+        message = f"{error.filename} cannot be written: {error.strerror}; set MNEMOLOG_DATA_DIR to a folder that can be"
+        raise ServerStartFailed(message) from None
 
 
 def _with_redis_url(settings: Settings, url: str) -> Settings:

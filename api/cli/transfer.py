@@ -103,7 +103,7 @@ def import_(
         run_import(options, output)
         return
     if location:
-        output.error(f"{source!r} is no system; there are {', '.join(SYSTEMS)}")
+        output.error(f"{source!r} is not a known system; there are {', '.join(SYSTEMS)}")
         raise typer.Exit(USAGE)
     if dry_run or restart:
         output.error("--dry-run and --restart are for other systems; an export is imported whole, and nothing twice")

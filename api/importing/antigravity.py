@@ -1,11 +1,15 @@
-"""Antigravity's conversations: a turn is an observation, the same whether it is synced or imported. Pure."""
+"""Antigravity's conversations: a turn is an observation, the same whether it is synced or imported."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from hashlib import blake2b
+from pathlib import Path
 
 from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.transcripts import MAX_BYTES, TRANSCRIPT, conversation
 from api.importing import sessions
 from api.importing.mapping import Mapped, Row, Step, needed, text
+from api.importing.source import Unusable
 from ingest.commands.requests import Observe
 
 SYSTEM = AGENT = "antigravity"
@@ -27,6 +31,18 @@ def mapped(row: Row, at: datetime) -> Mapped:
     if record.get("first"):
         cwd = text(record, "project")
         steps.append(sessions.started(project, session_id, at, cwd=cwd, agent=AGENT, agent_type=SYSTEM))
-    said = observed(session_id, project, needed(record, "prompt"), needed(record, "response"))
-    steps.append(Step(said, f"{TURN}\0{row.name}", at))
+    command = observed(session_id, project, needed(record, "prompt"), needed(record, "response"))
+    steps.append(Step(command, f"{TURN}\0{row.name}", at))
     return Mapped(steps)
+
+
+def turns(file: Path) -> Iterator[Row]:
+    """The turns of one conversation; raises Unusable when it is too long."""
+    if file.stat().st_size > MAX_BYTES:
+        raise Unusable(f"{file} has over {MAX_BYTES >> 20} MiB, and a conversation is read whole")
+    place = file.parents[len(TRANSCRIPT.parts) - 1] if file.as_posix().endswith(TRANSCRIPT.as_posix()) else None
+    found = conversation(file, file.stem if place is None else place.name)
+    for number, turn in enumerate(found.turns):
+        fields = {"session_id": found.session_id, "project": found.folder, "prompt": turn.prompt}
+        more = {"response": turn.response, "first": number == 0}
+        yield Row(TURN, f"{found.session_id} turn {number + 1}", {**fields, **more})

@@ -46,15 +46,15 @@ def rows(lines: Iterable[Line]) -> Iterator[tuple[int, Row]]:
                 row.value["first"] = True
             yield number, row
         if not found:
-            yield number, Row(LINE, f"line {number}", {"said": _nothing(entry)})
+            yield number, Row(LINE, f"line {number}", {"reason": _nothing(entry)})
     for name in waiting:
-        yield 0, Row(LINE, name, {"said": "a tool call without a result"})
+        yield 0, Row(LINE, name, {"reason": "a tool call without a result"})
 
 
 def mapped(row: Row) -> Mapped:
     """What a row says; raises CommandRejected for a line that says nothing to keep."""
     if row.kind == LINE:
-        raise CommandRejected(cast(str, row.value["said"]))
+        raise CommandRejected(cast(str, row.value["reason"]))
     record, lost = row.value, list[str]()
     session_id, cwd, at = needed(record, "sessionId"), text(record, "cwd"), when(record, "timestamp")
     project = PureWindowsPath(cwd).name or dialect.UNKNOWN_PROJECT
@@ -66,13 +66,15 @@ def mapped(row: Row) -> Mapped:
         case "prompt":
             steps.append(sessions.prompted(project, session_id, text(record, "text"), key, at))
         case "answer":
-            said = dialect.observe(session_id, project, ANSWER, {}, content=text(record, "text"))
-            steps.append(Step(said, key, at))
+            command = dialect.observe(session_id, project, ANSWER, {}, content=text(record, "text"))
+            steps.append(Step(command, key, at))
         case _:
-            given, answered = _cut(record["given"], lost), _cut(_plain(record["answered"]), lost)
+            tool_input, tool_output = _cut(record["given"], lost), _cut(_plain(record["answered"]), lost)
             tool = text(record, "tool")[:NAME_CHARS]
             failed = bool(record["failed"])
-            steps.append(Step(sessions.acted(project, session_id, tool, given, answered, failed=failed), key, at))
+            steps.append(
+                Step(sessions.acted(project, session_id, tool, tool_input, tool_output, failed=failed), key, at)
+            )
     return Mapped(steps, list(dict.fromkeys(lost)))
 
 
@@ -83,10 +85,10 @@ def _observed(entry: Record, waiting: dict[str, tuple[Record, Record]]) -> Itera
         return
     content: Any = cast(Record, message).get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else _objects(content)
-    said = "\n".join(text(one, "text") for one in blocks if one.get("type") == "text").strip()
-    if said:
+    spoken = "\n".join(text(one, "text") for one in blocks if one.get("type") == "text").strip()
+    if spoken:
         what = "prompt" if entry["type"] == "user" else "answer"
-        yield _row(entry, text(entry, "uuid"), what=what, text=said)
+        yield _row(entry, text(entry, "uuid"), what=what, text=spoken)
     for block in blocks:
         if block.get("type") == "tool_use" and text(block, "id"):
             waiting[text(block, "id")] = entry, block
@@ -104,9 +106,9 @@ def _observed(entry: Record, waiting: dict[str, tuple[Record, Record]]) -> Itera
             )
 
 
-def _row(entry: Record, name: str, **said: object) -> Row:
-    told = {field: entry.get(field) for field in ("sessionId", "cwd", "timestamp")}
-    return Row(OBSERVATION, name or text(entry, "timestamp"), {**told, **said})
+def _row(entry: Record, name: str, **fields: object) -> Row:
+    common = {field: entry.get(field) for field in ("sessionId", "cwd", "timestamp")}
+    return Row(OBSERVATION, name or text(entry, "timestamp"), {**common, **fields})
 
 
 def _nothing(entry: Record | None) -> str:

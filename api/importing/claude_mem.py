@@ -50,9 +50,9 @@ def _prompt(row: Row) -> Mapped:
 def _summary(row: Row) -> Mapped:
     """A summary: what was asked is its title, the rest its narrative."""
     record, lost = row.value, list[str]()
-    asked = " ".join(text(record, "request").split())
-    parts = [f"{title}: {said}" for field, title in _PARTS.items() if (said := text(record, field).strip())]
-    if not asked and not parts:
+    request = " ".join(text(record, "request").split())
+    parts = [f"{title}: {part}" for field, title in _PARTS.items() if (part := text(record, field).strip())]
+    if not request and not parts:
         raise CommandRejected("the summary says nothing", "request")
     step = sessions.summarised(
         SYSTEM,
@@ -60,8 +60,8 @@ def _summary(row: Row) -> Mapped:
         session_of(record),
         when(record, "created_at_epoch", "created_at"),
         name=row.name,
-        title=asked or "Session summary",
-        narrative="\n".join(parts) or asked,
+        title=request or "Session summary",
+        narrative="\n".join(parts) or request,
         observations=whole(record, "observation_count"),
         files=list(dict.fromkeys([*texts(record, "files_edited", lost), *texts(record, "files_read", lost)])),
     )

@@ -85,8 +85,8 @@ def _events(step: Step, system: str, tenant: str) -> list[Event]:
     return events
 
 
-def _compressed(said: ObservationCompressed, observation: str, seen: Envelope, system: str, key: str) -> Event:
-    data = cleaned(replace(said, observation=observation), "keep")
+def _compressed(compressed: ObservationCompressed, observation: str, seen: Envelope, system: str, key: str) -> Event:
+    data = cleaned(replace(compressed, observation=observation), "keep")
     envelope = replace(
         seen,
         event_id=event_id(system, f"{key}\0compressed"),
@@ -119,8 +119,8 @@ def text(row: Record, *fields: str) -> str:
 
 def needed(row: Record, field: str) -> str:
     """What a field says; raises CommandRejected when it says nothing."""
-    if said := text(row, field):
-        return said
+    if value := text(row, field):
+        return value
     raise CommandRejected("is missing or empty", field)
 
 

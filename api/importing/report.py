@@ -79,10 +79,10 @@ def show(output: Output, report: Report, *, dry: bool) -> None:
             for reason, counted in sorted(reasons.items(), key=lambda one: -one[1].rows):
                 some = ", ".join(one_line(one, 40) for one in counted.examples)
                 more = ", …" if counted.rows > len(counted.examples) else ""
-                said = f"{title}, {name}: {counted.rows:,} × {one_line(reason)} ({some}{more})"
-                output.line(Text(said, style="yellow" if title == "skipped" else "dim"))
+                line = f"{title}, {name}: {counted.rows:,} × {one_line(reason)} ({some}{more})"
+                output.line(Text(line, style="yellow" if title == "skipped" else "dim"))
 
 
-def told(report: Report, **more: Any) -> dict[str, Any]:
+def document(report: Report, **more: Any) -> dict[str, Any]:
     """The report as a JSON document."""
     return {**more, "rows": report.rows, "kinds": report.kinds}

@@ -91,8 +91,8 @@ def agentmemory_export(server: Server) -> Record:
             offset=len(cast("list[Any]", whole.get("sessions", []))),
         )
         if not isinstance(page, dict) or not isinstance(cast(Record, page).get("sessions"), list):
-            said: Any = cast(Record, page).get("error") if isinstance(page, dict) else None
-            raise Unusable(f"{server.url} answered no export of agentmemory{f': {said}' if said else ''}")
+            fault: Any = cast(Record, page).get("error") if isinstance(page, dict) else None
+            raise Unusable(f"{server.url} answered no export of agentmemory{f': {fault}' if fault else ''}")
         part = cast(Record, page)
         if not whole:
             whole = part

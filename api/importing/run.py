@@ -1,4 +1,4 @@
-"""The way of an import: rows to events, events to the server in chunks, and after each chunk the state to disk.
+"""Runs an import: rows to events, events to the server in chunks, and after each chunk the state to disk.
 
 A chunk holds rows of one kind. What was sent and not acknowledged is sent again by the next run; the server knows it.
 """
@@ -73,7 +73,7 @@ class Run:
         self._chunk = _Chunk(state.cursor)
 
     def run(self, finished_at: Callable[[], datetime]) -> Report:
-        """Take every row behind the state's cursor. Raises Unusable or ClientError; the state is then what is done."""
+        """Take every row after the state's cursor. Raises Unusable or ClientError; the state is then what is done."""
         for placed in self._source.rows(self._state.cursor):
             if self._chunk.full(self._batch) or (self._chunk.kind not in ("", placed.row.kind)):
                 self._flush()

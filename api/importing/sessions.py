@@ -26,7 +26,7 @@ def started(
     agent_type: str = "",
 ) -> Step:
     """The session is opened."""
-    said = TrackSession(
+    command = TrackSession(
         project=project,
         session_id=session_id,
         status="started",
@@ -35,13 +35,13 @@ def started(
         title=title[:TITLE_CHARS],
         agent_type=agent_type,
     )
-    return Step(said, _key("started", project, session_id), at)
+    return Step(command, _key("started", project, session_id), at)
 
 
 def ended(project: str, session_id: str, at: datetime, *, outcome: Outcome = "completed") -> Step:
     """The session is over. Comes after all that was observed in it, which would open it again."""
-    said = TrackSession(project=project, session_id=session_id, status="ended", outcome=outcome)
-    return Step(said, _key("ended", project, session_id), at)
+    command = TrackSession(project=project, session_id=session_id, status="ended", outcome=outcome)
+    return Step(command, _key("ended", project, session_id), at)
 
 
 def summarised(
@@ -62,7 +62,7 @@ def summarised(
 
     It covers at least one observation, or it would be none; upkeep makes another when it covers fewer than there are.
     """
-    said = SummariseSession(
+    command = SummariseSession(
         project=project,
         session_id=session_id,
         title=title[:TITLE_CHARS],
@@ -74,7 +74,7 @@ def summarised(
         observation_count=max(1, observations),
         forgotten_at=event_id(system, _key("started", project, session_id)),
     )
-    return Step(said, f"{_key('summarised', project, session_id)}\0{name}", at)
+    return Step(command, f"{_key('summarised', project, session_id)}\0{name}", at)
 
 
 def prompted(project: str, session_id: str, prompt: str, key: str, at: datetime) -> Step:
@@ -83,12 +83,12 @@ def prompted(project: str, session_id: str, prompt: str, key: str, at: datetime)
 
 
 def acted(
-    project: str, session_id: str, tool: str, given: object, answered: object, *, failed: bool, agent: str = ""
+    project: str, session_id: str, tool: str, tool_input: object, tool_output: object, *, failed: bool, agent: str = ""
 ) -> Observe:
     """A tool was used, as agentmemory's hooks say it."""
-    data: dict[str, object] = {"tool_name": tool, "tool_input": given}
-    if answered is not None:
-        data["error" if failed else "tool_output"] = answered
+    data: dict[str, object] = {"tool_name": tool, "tool_input": tool_input}
+    if tool_output is not None:
+        data["error" if failed else "tool_output"] = tool_output
     hook = "post_tool_failure" if failed else "post_tool_use"
     return agentmemory.observe(session_id, project, hook, data, agent_id=agent)
 

@@ -10,7 +10,7 @@ import msgspec
 from api.importing.mapping import Mapped, Row
 
 Cursor: TypeAlias = list[str | int]
-"""A place in a source, as its own; empty for the beginning. Rows behind it have been dealt with."""
+"""A position in a source, in its own terms; empty for the beginning. Rows before it are done."""
 Map: TypeAlias = Callable[[Row], Mapped]
 
 
@@ -23,7 +23,7 @@ class Unusable(Exception):
 
 
 class Placed(NamedTuple):
-    """A row, and the cursor behind it."""
+    """A row, and the cursor after it."""
 
     row: Row
     cursor: Cursor
@@ -36,18 +36,15 @@ class Source(Protocol):
     """Another one means that cursors of before are worth nothing; empty where rows are only ever added."""
     notes: list[str]
     """What the person should know of the source."""
-
-    @property
-    def system(self) -> str:
-        """Whose row it was that came last: part of its events' ids."""
-        ...
+    system: str
+    """The system of the row that came last: part of its events' ids."""
 
     def total(self) -> int | None:
         """How many rows there are; None when that is not known before they are read."""
         ...
 
     def rows(self, after: Cursor) -> Iterator[Placed]:
-        """The rows behind a cursor; raises Unusable."""
+        """The rows after a cursor; raises Unusable."""
         ...
 
     def mapped(self, row: Row) -> Mapped:
@@ -65,20 +62,15 @@ class WholeSource:
     def __init__(
         self, system: str, rows: Callable[[], Iterator[Row]], total: int, mapped: Map, fingerprint: str
     ) -> None:
-        self._system, self.fingerprint, self.notes = system, fingerprint, list[str]()
+        self.system, self.fingerprint, self.notes = system, fingerprint, list[str]()
         self._rows, self._total, self._map = rows, total, mapped
-
-    @property
-    def system(self) -> str:
-        """Whose rows they are."""
-        return self._system
 
     def total(self) -> int:
         """How many rows there are."""
         return self._total
 
     def rows(self, after: Cursor) -> Iterator[Placed]:
-        """The rows behind a cursor."""
+        """The rows after a cursor."""
         done = int(after[0]) if after else 0
         for number, row in enumerate(islice(self._rows(), done, None), done + 1):
             yield Placed(row, [number])

@@ -1,12 +1,21 @@
-"""Rows of a database, table by table in the order of a key, a page at a time: nothing is held open in between."""
+"""Databases that are only read, and their rows: table by table in the order of a key, a page at a time.
 
+Nothing is held open between pages. The one file that imports psycopg, which comes with the extra `postgres`.
+"""
+
+import sqlite3
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from pathlib import Path
+from typing import Any, LiteralString, NamedTuple, Protocol, cast
+from urllib.parse import urlsplit
 
 from api.importing.mapping import Mapped, Row
-from api.importing.source import Cursor, Map, Placed
+from api.importing.source import Cursor, Map, Placed, Unusable
 
 PAGE = 1_000
+BUSY_S = 10.0
+"""How long a reader of a SQLite file waits for its owner's lock."""
+CONNECT_S = 10
 
 
 class Section(NamedTuple):
@@ -37,17 +46,99 @@ class Database(Protocol):
         ...
 
 
+class Sqlite:
+    """A SQLite file that is only read; raises Unusable when it is none."""
+
+    mark = "?"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S)
+        except sqlite3.Error as error:
+            raise self._unusable(error) from None
+        self._connection.row_factory = sqlite3.Row
+        self._connection.text_factory = _text
+
+    def ask(self, query: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
+        """The rows of a query, by column; raises Unusable."""
+        try:
+            return [dict(row) for row in self._connection.execute(query, tuple(parameters))]
+        except sqlite3.Error as error:
+            raise self._unusable(error) from None
+
+    def columns(self, table: str) -> set[str]:
+        """The columns of a table; empty when there is none."""
+        return {row["name"] for row in self.ask("SELECT name FROM pragma_table_info(?)", [table])}
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def _unusable(self, error: sqlite3.Error) -> Unusable:
+        busy = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+        return Unusable(f"{self._path} cannot be read as SQLite: {error}", busy=busy)
+
+
+def _text(stored: bytes) -> str:
+    """Text as it was meant, should somebody have stored other bytes."""
+    return stored.decode("utf-8", "replace")
+
+
+def is_postgres(location: str) -> bool:
+    """Whether a location is a PostgreSQL URL."""
+    return urlsplit(location).scheme in ("postgres", "postgresql")
+
+
+class Postgres:
+    """A PostgreSQL database that is only read; raises Unusable when it cannot be reached."""
+
+    mark = "%s"
+
+    def __init__(self, url: str) -> None:
+        try:
+            import psycopg
+            from psycopg.rows import dict_row
+        except ImportError:
+            raise Unusable(
+                "reading PostgreSQL needs the package psycopg: pip install 'mnemolog[postgres]' (or 'psycopg[binary]')"
+            ) from None
+        self._error = psycopg.Error
+        try:
+            self._connection: psycopg.Connection[dict[str, Any]] = psycopg.Connection[dict[str, Any]].connect(
+                url, autocommit=True, connect_timeout=CONNECT_S, row_factory=dict_row
+            )
+            self._connection.execute("SET default_transaction_read_only = on")
+        except psycopg.Error as error:
+            raise self._unusable(error) from None
+
+    def ask(self, query: str, parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
+        """The rows of a query, by column; raises Unusable."""
+        try:
+            cursor = self._connection.execute(cast(LiteralString, query), list(parameters) or None)
+            return cursor.fetchall()
+        except self._error as error:
+            raise self._unusable(error) from None
+
+    def columns(self, table: str) -> set[str]:
+        """The columns of a table; empty when there is none."""
+        query = "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
+        return {row["attname"] for row in self.ask(query, [table])}
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._connection.close()
+
+    def _unusable(self, error: Exception) -> Unusable:
+        return Unusable(f"PostgreSQL cannot be read: {' '.join(str(error).split())}", busy=True)
+
+
 class SqlSource:
     """Rows of several sections, one after the other; a cursor is a section's place and the last keys in it."""
 
     def __init__(self, system: str, database: Database, sections: Sequence[Section], mapped: Map) -> None:
-        self._system, self.fingerprint, self.notes = system, "", list[str]()
+        self.system, self.fingerprint, self.notes = system, "", list[str]()
         self._database, self._sections, self._map = database, sections, mapped
-
-    @property
-    def system(self) -> str:
-        """Whose rows they are."""
-        return self._system
 
     def total(self) -> int:
         """How many rows there are now."""
@@ -57,7 +148,7 @@ class SqlSource:
         )
 
     def rows(self, after: Cursor) -> Iterator[Placed]:
-        """The rows behind a cursor; raises Unusable."""
+        """The rows after a cursor; raises Unusable."""
         first, keys = (int(after[0]), after[1:]) if after else (0, [])
         for place, section in enumerate(self._sections[first:], first):
             yield from self._section(place, section, keys if place == first else [])
@@ -74,8 +165,8 @@ class SqlSource:
         order = ", ".join(section.keys)
         while True:
             marks = ", ".join([self._database.mark] * len(after))
-            behind = f" WHERE ({order}) > ({marks})" if after else ""
-            query = f"SELECT * FROM ({section.query}) AS q{behind} ORDER BY {order} LIMIT {PAGE}"
+            where = f" WHERE ({order}) > ({marks})" if after else ""
+            query = f"SELECT * FROM ({section.query}) AS q{where} ORDER BY {order} LIMIT {PAGE}"
             found = self._database.ask(query, after)
             for one in found:
                 after = [one[key] if isinstance(one[key], int) else str(one[key]) for key in section.keys]

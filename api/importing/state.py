@@ -13,7 +13,7 @@ from api.importing.source import Cursor, Unusable
 
 
 class State(Struct):
-    """An import from one place to one server; `cursor` is behind the last row that the server acknowledged."""
+    """An import from one place to one server; `cursor` is after the last row that the server acknowledged."""
 
     system: str
     location: str

@@ -11,15 +11,12 @@ from api.dialects.agent_memory import importer as agent_memory
 from api.dialects.agentd import importer as agentd
 from api.dialects.agentmemory import importer as agentmemory
 from api.dialects.memex import importer as memex
-from api.importing import claude_mem, commands, rest
+from api.importing import claude_mem, rest, transcripts
 from api.importing.files import document, is_sqlite, listed
-from api.importing.kv import agentmemory_tables
 from api.importing.mapping import Record, Row, text, whole
-from api.importing.postgres import Postgres, is_postgres
 from api.importing.source import Map, Source, Unusable, WholeSource, fingerprint_of
-from api.importing.sql import Database, Section, SqlSource
-from api.importing.sqlite import Sqlite
-from api.importing.tables import agent_memory_sections, claude_mem_sections, memex_sections
+from api.importing.sql import Database, Postgres, Section, Sqlite, SqlSource, is_postgres
+from api.importing.tables import agent_memory_sections, agentmemory_tables, claude_mem_sections, memex_sections
 from api.importing.transcripts import USUAL, Format, LinesSource
 from ingest.errors import CommandRejected
 
@@ -69,12 +66,12 @@ def _agentmemory(wanted: Wanted) -> Source:
         export = document(Path(place))
     if not isinstance(export, dict):
         raise Unusable(f"{place} is no export of agentmemory: it is no JSON object")
-    said = {name: value for name, value in cast(Record, export).items() if name != "exportedAt"}
-    found = agentmemory.Export(said, wanted.tenant)
-    source = WholeSource(agentmemory.SYSTEM, found.rows, found.total, found.mapped, fingerprint_of(said))
+    fields = {name: value for name, value in cast(Record, export).items() if name != "exportedAt"}
+    found = agentmemory.Export(fields, wanted.tenant)
+    source = WholeSource(agentmemory.SYSTEM, found.rows, found.total, found.mapped, fingerprint_of(fields))
     if any(_OURS.fullmatch(row.name) for row in islice(found.rows(), LOOKED_AT)):
         source.notes.append("mnemolog made this export: on the server that made it, everything would be there twice")
-    pagination = said.get("pagination")
+    pagination = fields.get("pagination")
     if not rest.is_url(place) and isinstance(pagination, dict) and cast(Record, pagination).get("hasMore"):
         source.notes.append("the file is one page of an export: import the others, too, or from the running server")
     return source
@@ -173,7 +170,7 @@ SYSTEMS: dict[str, Opener] = {
     agent_memory.SYSTEM: _agent_memory,
     memex.SYSTEM: _memex,
     claude_mem.SYSTEM: _claude_mem,
-    commands.SYSTEM: _jsonl,
+    transcripts.SYSTEM: _jsonl,
 }
 
 

@@ -1,11 +1,26 @@
-"""The tables of claude-mem (SQLite), agent-memory and memex (PostgreSQL), as sections of an import."""
+"""The tables of claude-mem and agentmemory (SQLite), agent-memory and memex (PostgreSQL), as what is imported."""
+
+from typing import Any
 
 from api.dialects.agent_memory import importer as agent_memory
 from api.dialects.memex import importer as memex
 from api.importing import claude_mem
+from api.importing.files import decoded
+from api.importing.mapping import Record
 from api.importing.source import Unusable
 from api.importing.sql import Database, Section
 
+_SCOPES = {
+    "sessions": "mem:sessions",
+    "memories": "mem:memories",
+    "summaries": "mem:summaries",
+    "lessons": "mem:lessons",
+    "slots": "mem:slots",
+    "relations": "mem:relations",
+    "actions": "mem:actions",
+    "actionEdges": "mem:action-edges",
+}
+_OBSERVATIONS = "mem:obs:"
 _SEEN = ("observations", "session_summaries")
 _ASKED_IN = "coalesce(s.memory_session_id, s.content_session_id)"
 """The session of a prompt: what was asked before claude-mem knew its own session has only Claude Code's."""
@@ -125,3 +140,31 @@ def _named(database: Database, table: str, alias: str, wanted: tuple[str, ...]) 
     """Those of the columns that a table has, the others as NULL."""
     known = database.columns(table)
     return ", ".join(f"{alias}.{name}" if name in known else f"NULL AS {name}" for name in wanted)
+
+
+def agentmemory_tables(database: Database) -> Record:
+    """The export object of an agentmemory file, a table of JSON values by scope and key. Raises Unusable."""
+    if not {"scope", "key", "value"} <= database.columns("kv_store"):
+        raise Unusable("this is no file of agentmemory: it has no table `kv_store`")
+    export: Record = {name: _values(database, scope) for name, scope in _SCOPES.items()}
+    scopes = database.ask(
+        "SELECT DISTINCT scope FROM kv_store WHERE scope >= ? AND scope < ? ORDER BY scope",
+        [_OBSERVATIONS, f"{_OBSERVATIONS}\U0010ffff"],
+    )
+    export["observations"] = {
+        one["scope"].removeprefix(_OBSERVATIONS): _values(database, one["scope"]) for one in scopes
+    }
+    return export
+
+
+def _values(database: Database, scope: str) -> list[Any]:
+    """The values of a scope, oldest first as far as ids tell; what is no JSON stays a text, and is refused later."""
+    found = database.ask("SELECT value FROM kv_store WHERE scope = ? ORDER BY key", [scope])
+    return [_value(one["value"]) for one in found]
+
+
+def _value(stored: Any) -> Any:
+    try:
+        return decoded(stored if isinstance(stored, bytes) else str(stored).encode(), "a value")
+    except Unusable:
+        return stored

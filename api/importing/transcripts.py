@@ -6,11 +6,15 @@ from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 
-from api.dialects.agentmemory.transcripts import MAX_BYTES, TRANSCRIPT, brain, conversation
-from api.importing import antigravity, claude_code, commands
+import msgspec
+
+from api.dialects.agentmemory.transcripts import TRANSCRIPT, brain
+from api.importing import antigravity, claude_code
 from api.importing.files import lines
-from api.importing.mapping import Mapped, Row
+from api.importing.mapping import Mapped, Row, Step
 from api.importing.source import Cursor, Placed, Unusable
+from ingest.commands.parse import parse_batch
+from ingest.errors import CommandRejected
 
 MAX_FILES = 100_000
 LOOKED_AT = 50
@@ -26,6 +30,14 @@ class Format(StrEnum):
     ANTIGRAVITY = "antigravity"
 
 
+SYSTEM, COMMAND = "jsonl", "command"
+SYSTEMS = {
+    Format.AUTO: SYSTEM,
+    Format.COMMANDS: SYSTEM,
+    Format.CLAUDE_CODE: claude_code.SYSTEM,
+    Format.ANTIGRAVITY: antigravity.SYSTEM,
+}
+"""The system that events are named after: a transcript's are the same, whichever way it is imported."""
 USUAL = {
     Format.CLAUDE_CODE: lambda: Path.home() / ".claude" / "projects",
     Format.ANTIGRAVITY: lambda: brain(Path.home()),
@@ -42,25 +54,14 @@ class LinesSource:
         self._root = place if place.is_dir() else place.parent
         self._files = _found(place)
         self._at = datetime(1970, 1, 1, tzinfo=UTC)
-        self._form_now = form
-
-    @property
-    def system(self) -> str:
-        """Whose lines are read: a transcript's events are named the same, whichever door takes it."""
-        match self._form_now:
-            case Format.CLAUDE_CODE:
-                return claude_code.SYSTEM
-            case Format.ANTIGRAVITY:
-                return antigravity.SYSTEM
-            case _:
-                return commands.SYSTEM
+        self.system = SYSTEMS[form]
 
     def total(self) -> None:
         """Not known before all is read."""
         return
 
     def rows(self, after: Cursor) -> Iterator[Placed]:
-        """The rows behind a cursor; raises Unusable."""
+        """The rows after a cursor; raises Unusable."""
         path, line = (str(after[0]), int(after[1])) if after else ("", 0)
         for file in self._files:
             name = file.relative_to(self._root).as_posix()
@@ -73,13 +74,13 @@ class LinesSource:
 
     def mapped(self, row: Row) -> Mapped:
         """What a row of the file that is read says; raises CommandRejected when it cannot be taken."""
-        match self._form_now:
-            case Format.CLAUDE_CODE:
+        match self.system:
+            case claude_code.SYSTEM:
                 return claude_code.mapped(row)
-            case Format.ANTIGRAVITY:
+            case antigravity.SYSTEM:
                 return antigravity.mapped(row, self._at)
             case _:
-                return commands.mapped(row, self._at)
+                return command(row, self._at)
 
     def close(self) -> None:
         """Files are closed where they are read."""
@@ -87,7 +88,7 @@ class LinesSource:
     def _file(self, file: Path, name: str, done: int) -> Iterator[Placed]:
         form = _recognised(file) if self._form == Format.AUTO else self._form
         self._at = datetime.fromtimestamp(int(file.stat().st_mtime), UTC)
-        self._form_now = form
+        self.system = SYSTEMS[form]
         match form:
             case Format.CLAUDE_CODE:
                 for number, row in claude_code.rows(lines(file)):
@@ -95,13 +96,30 @@ class LinesSource:
                         yield Placed(row, [name, max(done, number)])
                         done = max(done, number)
             case Format.ANTIGRAVITY:
-                for number, row in enumerate(_turns(file), 1):
+                for number, row in enumerate(antigravity.turns(file), 1):
                     if number > done:
                         yield Placed(row, [name, number])
             case _:
                 for number, entry in lines(file):
                     if number > done:
-                        yield Placed(Row(commands.COMMAND, f"line {number}", entry or {}), [name, number])
+                        yield Placed(Row(COMMAND, f"line {number}", entry or {}), [name, number])
+
+
+def command(row: Row, at: datetime) -> Mapped:
+    """The command of a line, which happened when it says, else `at`; raises CommandRejected when it is none.
+
+    Without an `event_id` it is known by its place and its text: the same line in the same place is the same event.
+    """
+    if not row.value:
+        raise CommandRejected("the line is no JSON object")
+    (parsed,) = parse_batch(msgspec.json.encode([row.value]), "application/json")
+    if isinstance(parsed, CommandRejected):
+        raise parsed
+    occurred_at = parsed.occurred_at
+    if occurred_at is not None and occurred_at.tzinfo is None:
+        raise CommandRejected("a time needs a zone: write 2026-01-31T12:00:00Z", "occurred_at")
+    line = msgspec.json.encode(row.value, order="deterministic").decode()
+    return Mapped([Step(parsed, f"{COMMAND}\0{row.name}\0{line}", occurred_at or at)])
 
 
 def _found(place: Path) -> list[Path]:
@@ -129,15 +147,3 @@ def _recognised(file: Path) -> Format:
         if kind in ("USER_INPUT", "PLANNER_RESPONSE"):
             return Format.ANTIGRAVITY
     return Format.COMMANDS
-
-
-def _turns(file: Path) -> Iterator[Row]:
-    """The turns of one conversation of Antigravity's."""
-    if file.stat().st_size > MAX_BYTES:
-        raise Unusable(f"{file} has over {MAX_BYTES >> 20} MiB, and a conversation is read whole")
-    place = file.parents[len(TRANSCRIPT.parts) - 1] if file.as_posix().endswith(TRANSCRIPT.as_posix()) else None
-    found = conversation(file, file.stem if place is None else place.name)
-    for number, turn in enumerate(found.turns):
-        said = {"session_id": found.session_id, "project": found.folder, "prompt": turn.prompt}
-        more = {"response": turn.response, "first": number == 0}
-        yield Row(antigravity.TURN, f"{found.session_id} turn {number + 1}", {**said, **more})

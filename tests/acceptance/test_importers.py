@@ -646,7 +646,7 @@ def test_what_cannot_be_read_or_reached_is_said(importer: Importer, tmp_path: Pa
         (("claude-mem", nothing), "cannot be read: No such file"),
         (("agentmemory",), "a location is needed"),
         (("memex", "http://127.0.0.1:1"), "lists no memories"),
-        (("shop.ndjson", "there"), "is no system"),
+        (("shop.ndjson", "there"), "is not a known system"),
         (("shop.ndjson", "--dry-run"), "an export is imported whole"),
     ):
         assert said in str(importer(*arguments, code=2)["error"])

@@ -50,12 +50,12 @@ def mapped(row: Row, tenant: str) -> Mapped:
 
 
 def observation(row: Row, system: str) -> Mapped:
-    """An observation, as agent-memory's own door keeps one. claude-mem has the same fields, and more types."""
+    """An observation, as the agent-memory API keeps one. claude-mem has the same fields, and more types."""
     record, lost = row.value, list[str]()
     title, narrative, raw = text(record, "title"), text(record, "narrative"), text(record, "text", "raw_text")
     if not title and not narrative and not raw:
         raise CommandRejected("there is no title, narrative or text", "title")
-    said = dialect.ObservationFields(
+    fields = dialect.ObservationFields(
         title=title or "Untitled",
         subtitle=text(record, "subtitle") or None,
         type=dialect.nearest_type(text(record, "type")),
@@ -69,7 +69,7 @@ def observation(row: Row, system: str) -> Mapped:
     )
     at = when(record, "created_at", "created_at_epoch")
     key = f"{OBSERVATION}\0{row.name}\0{at.isoformat(timespec='seconds')}"
-    return Mapped([Step(dialect.observe(said, project_of(record), session_of(record)), key, at)], lost)
+    return Mapped([Step(dialect.observe(fields, project_of(record), session_of(record)), key, at)], lost)
 
 
 def project_of(record: Record) -> str:
@@ -100,11 +100,11 @@ def _end(record: Record) -> Mapped:
     project, session_id, status = project_of(record), session_of(record), text(record, "status")
     at = when_given(record, "completed_at") or when(record, "started_at")
     steps: list[Step] = []
-    if told := text(record, "summary"):
-        title = " ".join(told.split())[:80]
+    if summary := text(record, "summary"):
+        title = " ".join(summary.split())[:80]
         count = whole(record, "observation_count")
         steps.append(
-            sessions.summarised(SYSTEM, project, session_id, at, title=title, narrative=told, observations=count)
+            sessions.summarised(SYSTEM, project, session_id, at, title=title, narrative=summary, observations=count)
         )
     if status in ("completed", "failed"):
         steps.append(sessions.ended(project, session_id, at, outcome="failed" if status == "failed" else "completed"))
@@ -121,7 +121,7 @@ def _lesson(row: Row, tenant: str) -> Mapped:
         raise CommandRejected(f"is none of {', '.join(one for one in get_args(Severity) if one)}", "severity")
     project, rule = text(record, "project_name", "project"), needed(record, "rule")
     at = when(record, "created_at")
-    said = RecordLesson(
+    command = RecordLesson(
         project=project,
         content=rule,
         title=text(record, "title"),
@@ -131,7 +131,7 @@ def _lesson(row: Row, tenant: str) -> Mapped:
     )
     key, name = f"{LESSON_ROW}\0{row.name}\0{at.isoformat(timespec='seconds')}", lesson_id(tenant, project, rule)
     steps = [
-        Step(said, key, at),
+        Step(command, key, at),
         Step(ReinforceLesson(project=project, lesson=name), f"{key}\0lasting", at),
     ]
     shown, last_shown = whole(record, "trigger_count"), when_given(record, "last_triggered_at") or at

@@ -37,7 +37,7 @@ def mapped(row: Row, tenant: str, project: str) -> Mapped:
     record, lost = row.value, list[str]()
     author, visibility = needed(record, "created_by"), _one_of(record, "visibility", Visibility, "public")
     shared_with = names(record, "shared_with", lost)
-    said = Remember(
+    command = Remember(
         project=project,
         agent_id=author,
         content=needed(record, "content"),
@@ -51,17 +51,17 @@ def mapped(row: Row, tenant: str, project: str) -> Mapped:
         metadata={ID: row.name},
     )
     created = when(record, "created_at")
-    steps = [Step(said, key(row.name), created)]
+    steps = [Step(command, key(row.name), created)]
     changed = when_given(record, "updated_at") or created
     if changed > created:
-        told = ChangeVisibility(
+        change = ChangeVisibility(
             project=project,
             agent_id=author,
             memory=memory_id(tenant, project, row.name),
             visibility=cast(Visibility, visibility),
             shared_with=shared_with,
         )
-        steps.append(Step(told, f"{key(row.name)}\0visibility", changed))
+        steps.append(Step(change, f"{key(row.name)}\0visibility", changed))
     return Mapped(steps, lost)
 
 
@@ -76,7 +76,7 @@ def key(name: str) -> str:
 
 
 def _one_of(record: Record, field: str, choices: object, otherwise: str) -> str:
-    said = text(record, field).lower() or otherwise
-    if said not in get_args(choices):
+    value = text(record, field).lower() or otherwise
+    if value not in get_args(choices):
         raise CommandRejected(f"is none of {', '.join(get_args(choices))}", field)
-    return said
+    return value

@@ -21,12 +21,12 @@ def mapped(row: Row) -> Mapped:
     kind = memex.type_of(name)
     if kind is None:
         raise CommandRejected(f"is none of {', '.join(memex.TYPES)}", "memory_type")
-    said = memex.remember(
+    command = memex.remember(
         needed(row.value, "agent_id"),
         needed(row.value, "user_id"),
         needed(row.value, "content"),
         kind,
         number(row.value, "importance", 1.0),
     )
-    said = replace(said, metadata={**said.metadata, ID: row.name})
-    return Mapped([Step(said, f"{MEMORY}\0{row.name}", when(row.value, "created_at"))])
+    command = replace(command, metadata={**command.metadata, ID: row.name})
+    return Mapped([Step(command, f"{MEMORY}\0{row.name}", when(row.value, "created_at"))])

@@ -12,8 +12,7 @@ import pytest
 from api.importing.files import MAX_LINE_BYTES, lines
 from api.importing.mapping import Mapped, Row
 from api.importing.source import Cursor, Source, Unusable
-from api.importing.sql import PAGE, Section, SqlSource
-from api.importing.sqlite import Sqlite
+from api.importing.sql import PAGE, Section, Sqlite, SqlSource
 from api.importing.systems import SYSTEMS, Wanted, opened, shown
 from api.importing.transcripts import Format, LinesSource
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from imported import documents, events
 
-from api.importing import antigravity, claude_code, commands
+from api.importing import antigravity, claude_code, transcripts
 from api.importing.claude_code import Line
 from api.importing.mapping import Mapped, Record, Row
 from ingest.errors import CommandRejected
@@ -60,7 +60,7 @@ def test_a_failed_call_is_an_error():
 
 def test_lines_that_say_nothing_are_refused_with_why():
     why = [
-        (row.name, str(row.value["said"]))
+        (row.name, str(row.value["reason"]))
         for _, row in rows(
             None, {"type": "progress", **BASE}, called("t1"), said("user", "hm", isMeta=True), called("t2")
         )
@@ -104,7 +104,7 @@ def test_a_turn_of_antigravity_is_the_observation_that_a_sync_makes():
 
 
 def command(name: str, **value: Any) -> Mapped:
-    return commands.mapped(Row("command", name, value), AT)
+    return transcripts.command(Row("command", name, value), AT)
 
 
 def test_a_command_happened_when_it_says_else_when_the_file_does():
@@ -116,7 +116,9 @@ def test_a_command_happened_when_it_says_else_when_the_file_does():
 
 def test_a_command_is_known_by_its_own_name_else_by_its_line():
     named = {"type": "remember", "content": "tea", "event_id": "mine"}
-    one, other = (events("jsonl", lambda row: commands.mapped(row, AT), [Row("command", line, named)]) for line in "12")
+    one, other = (
+        events("jsonl", lambda row: transcripts.command(row, AT), [Row("command", line, named)]) for line in "12"
+    )
     assert one == other
     assert one[0].envelope.event_id == "mine"
     keys = {command(line, type="remember", content=text).steps[0].key for line in "12" for text in ("tea", "milk")}
