@@ -1,5 +1,4 @@
-"""Chaos, some seconds in every run and a minute every night: processes killed, paused and restarted, the log's file
-torn, its disk slow, writes repeated.
+"""A minute of chaos: processes killed, paused and restarted, the log's file torn, its disk slow, writes repeated.
 
 The seed is fixed: the same things happen after the same pauses, though not at the same instruction. `make chaos` runs
 five minutes, or as long as `SECONDS` says.
@@ -13,15 +12,8 @@ from ingest.log.position import Position
 from tests.chaos.faults import end_of_acknowledged
 from tests.chaos.run import chaos
 
-SECONDS_BY_DAY, SECONDS, SEED = 15.0, 60.0, 9
+SECONDS, SEED = 60.0, 9
 KINDS = 8
-
-
-async def test_nothing_acknowledged_is_lost_doubled_or_invented_within_seconds(tmp_path: Path):
-    verdict, report = await chaos(SECONDS_BY_DAY, SEED, tmp_path)
-    assert verdict.faultless, report
-    assert verdict.present == verdict.acknowledged > 0
-    assert report["faults"]
 
 
 @pytest.mark.nightly
