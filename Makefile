@@ -7,13 +7,14 @@ STAMP := $(VENV)/.installed
 # Tests run in so many processes side by side. What starts its servers once goes on with a run of neighbours (worksteal).
 LANES ?= 2
 PYTEST := $(BIN)/python -m pytest
+BY_DAY := -m "not nightly"
 SIDE_BY_SIDE := --numprocesses $(LANES) --dist worksteal
 # Run by one process, after the others: hooks of the published client give up 500 ms after they send; chaos needs both cores.
 ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test inner-tests contract-tests acceptance-tests serial-tests unit fuzz check chaos format clean
+.PHONY: run test inner-tests contract-tests acceptance-tests serial-tests nightly unit fuzz check chaos format clean
 
 run: $(STAMP)
 	$(BIN)/mnemolog up --demo
@@ -22,22 +23,30 @@ run: $(STAMP)
 test: inner-tests contract-tests acceptance-tests serial-tests
 
 inner-tests: $(STAMP)
-	$(PYTEST) $(SIDE_BY_SIDE) tests/unit tests/compat tests/docs tests/fundamentals tests/conformance tests/properties
+	$(PYTEST) $(BY_DAY) $(SIDE_BY_SIDE) tests/unit tests/compat tests/docs tests/fundamentals tests/conformance tests/properties
 
 contract-tests: $(STAMP)
-	$(PYTEST) $(SIDE_BY_SIDE) tests/contracts $(addprefix --ignore=,$(ALONE))
+	$(PYTEST) $(BY_DAY) $(SIDE_BY_SIDE) tests/contracts $(addprefix --ignore=,$(ALONE))
 
 acceptance-tests: $(STAMP)
-	$(PYTEST) $(SIDE_BY_SIDE) tests/fuzz tests/acceptance
+	$(PYTEST) $(BY_DAY) $(SIDE_BY_SIDE) tests/fuzz tests/acceptance
 
 serial-tests: $(STAMP)
-	$(PYTEST) $(ALONE)
+	$(PYTEST) $(BY_DAY) $(ALONE)
+
+# The long rest: matrices, torch, failovers, and what is generated with a seed of its own every night.
+nightly: $(STAMP)
+	$(PYTEST) -m nightly $(SIDE_BY_SIDE) tests $(addprefix --ignore=,$(ALONE))
+	$(PYTEST) -m nightly $(ALONE)
+	$(MAKE) fuzz SEED=$(NIGHT)
+	$(MAKE) chaos SEED=$(NIGHT)
 
 unit: $(STAMP)
 	$(PYTEST) -q $(SIDE_BY_SIDE) --hypothesis-profile=quick tests/unit
 
 EXAMPLES ?= 10000
 SEED ?= 1
+NIGHT := $(shell date +%Y%m%d)
 
 fuzz: $(STAMP)
 	$(BIN)/python -m tests.fuzz --examples $(EXAMPLES) --seed $(SEED)

@@ -96,6 +96,7 @@ async def listening(client: httpx.AsyncClient) -> bool:
         return False
 
 
+@pytest.mark.nightly
 async def test_processes_that_start_while_a_node_is_away_serve_the_partitions_of_the_others(stack: Stack):
     needed = [stack.node_of(key) for key in OF_THE_SERVER]
     away = next((node for node in stack.cluster.nodes if node not in needed), None)
@@ -114,6 +115,7 @@ async def test_processes_that_start_while_a_node_is_away_serve_the_partitions_of
     assert (stack.server.supervisor.api.pid, stack.server.supervisor.worker.pid) == started, "one has ended meanwhile"
 
 
+@pytest.mark.nightly
 async def test_processes_that_start_while_the_node_of_the_servers_own_keys_is_away_wait_for_it(stack: Stack):
     away = stack.node_of(MANIFEST)
     away.kill()

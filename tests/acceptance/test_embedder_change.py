@@ -75,6 +75,7 @@ async def test_an_order_that_makes_no_sense_is_refused_at_once(server: Server, o
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.nightly
 async def test_a_log_changes_its_embedder_and_changes_it_back(server: Server):
     """One story: each step begins where the one before it ended."""
     await _gets_vectors_though_the_worker_is_killed(server)

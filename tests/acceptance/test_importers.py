@@ -171,6 +171,7 @@ def claude_mem_file(path: Path) -> None:
     database.close()
 
 
+@pytest.mark.nightly
 async def test_a_killed_import_of_ten_thousand_rows_ends_as_an_uninterrupted_one(
     importer: Importer, other: Importer, tmp_path: Path
 ):
@@ -283,6 +284,7 @@ def agentmemory_export() -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.nightly
 async def test_an_agentmemory_export_ends_the_same_interrupted_or_not_and_its_tools_show_it(
     private_server: Callable[..., Server], tmp_path: Path
 ):

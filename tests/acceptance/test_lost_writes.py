@@ -106,6 +106,7 @@ def refuse_its_replica(primary: Process) -> None:
     primary.ask("CLIENT", "KILL", "TYPE", "replica")
 
 
+@pytest.mark.nightly
 async def test_recall_heals_by_itself_after_a_failover_that_lost_writes(stack: Stack):
     async with client_of(stack.server.url) as first, client_of(stack.second) as second:
         await wait_until(lambda: is_ready(second), 60)

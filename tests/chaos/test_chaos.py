@@ -16,6 +16,7 @@ SECONDS, SEED = 60.0, 9
 KINDS = 8
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(420)
 async def test_nothing_acknowledged_is_lost_doubled_or_invented(tmp_path: Path):
     """Every acknowledged event is in the log once, and every projection equals a replay from zero."""

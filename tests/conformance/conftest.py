@@ -2,7 +2,8 @@
 
 The suites of the log, of the store, of the index and of what moves between them run against every kind of server. The
 others, which are about what is done with those, run against the embedded Valkey; `EVERY_SERVER=1 pytest
-tests/conformance` runs all of them against all.
+tests/conformance` runs all of them against all. `make test` runs those of the log, of the store and of the runner
+against every kind of server, and leaves the rest of the matrix to `make nightly`.
 """
 
 import os
@@ -37,13 +38,18 @@ ON_EVERY_SERVER = (
     "test_state_store",
 )
 
+BY_DAY = ("test_event_log", "test_state_store", "test_runner", "test_lease")
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test that asks for a server against those that its module is for."""
     if "valkey" in metafunc.fixturenames:
         path = metafunc.definition.path
         everywhere = not {path.stem, path.parent.name}.isdisjoint(ON_EVERY_SERVER) or "EVERY_SERVER" in os.environ
-        metafunc.parametrize("valkey", SERVERS if everywhere else SERVERS[:1], indirect=True, scope="session")
+        servers = SERVERS if everywhere else SERVERS[:1]
+        marks = () if path.stem in BY_DAY else (pytest.mark.nightly,)
+        others = [pytest.param(server, marks=marks) for server in servers[1:]]
+        metafunc.parametrize("valkey", [servers[0], *others], indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")

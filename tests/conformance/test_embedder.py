@@ -43,6 +43,7 @@ from projections.embedding.onnx import OnnxEmbedder
 from projections.embedding.openai_compatible import MAX_BATCH, OpenAICompatibleEmbedder
 from projections.embedding.sample import sample_texts
 from projections.embedding.sentence_transformer import SentenceTransformerEmbedder
+from tests.acceptance.running import seed_cache
 
 ROOT = Path(__file__).parents[2]
 STUB_DIMENSIONS = 64
@@ -119,8 +120,10 @@ class EmbedderConformance:
 
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of the default model, made once a session the way a fresh machine makes it: by `load_default`."""
-    directory = tmp_path_factory.mktemp("models") / "default"
+    """The directory of the default model: a copy of this machine's, or made once a session, as a fresh machine does."""
+    cache = tmp_path_factory.mktemp("cache")
+    seed_cache(cache)
+    directory = cache / "models" / "default"
     assert isinstance(load_default(directory, fall_back=False), OnnxEmbedder)
     return directory
 
@@ -135,6 +138,7 @@ def original() -> SentenceTransformerEmbedder:
     return SentenceTransformerEmbedder()
 
 
+@pytest.mark.nightly
 class TestSentenceTransformer(EmbedderConformance):
     @pytest.fixture
     def embedder(self, original: SentenceTransformerEmbedder) -> Embedder:
@@ -150,6 +154,7 @@ class TestOnnxInt8(EmbedderConformance):
     def embedder(self, quantised: OnnxEmbedder) -> Embedder:
         return quantised
 
+    @pytest.mark.nightly
     def test_it_agrees_with_the_original(self, embedder: Embedder, original: SentenceTransformerEmbedder):
         texts = sample_texts()
         assert (embedder.embed(texts) * original.embed(texts)).sum(axis=1).mean() >= REQUIRED_MEAN_COSINE
@@ -202,6 +207,7 @@ def test_a_process_with_the_default_embedder_never_imports_torch(exported: Path)
     assert done.stdout.strip() == "[] all-MiniLM-L6-v2:int8"
 
 
+@pytest.mark.nightly
 def test_processes_that_export_at_once_share_one_model_and_repair_a_damaged_one(exported: Path, tmp_path: Path):
     """A damaged model counts as missing; both processes end with the same bytes as the first export gave."""
     directory = tmp_path / "model"
@@ -215,6 +221,7 @@ def test_processes_that_export_at_once_share_one_model_and_repair_a_damaged_one(
     assert read_manifest(directory).mean_cosine >= REQUIRED_MEAN_COSINE
 
 
+@pytest.mark.nightly
 def test_an_export_that_is_not_good_enough_leaves_nothing(tmp_path: Path):
     with pytest.raises(ExportTooInaccurate) as raised:
         export(tmp_path / "model", required_mean_cosine=1.1)
@@ -222,6 +229,7 @@ def test_an_export_that_is_not_good_enough_leaves_nothing(tmp_path: Path):
     assert [path.name for path in tmp_path.iterdir()] == [".model.lock"]
 
 
+@pytest.mark.nightly
 def test_without_an_export_the_original_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):

@@ -12,8 +12,8 @@ from tests.fuzz.doors import Doors, all_doors
 from tests.fuzz.fuzzing import Report, fuzz
 from tests.fuzz.tools import fuzz_tools
 
-EXAMPLES = 300
-CALLS = 60
+EXAMPLES = 150
+CALLS = 40
 SEED = 1
 pytestmark = pytest.mark.timeout(900)
 

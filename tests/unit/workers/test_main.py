@@ -1,3 +1,4 @@
+import socket
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,10 @@ def test_a_language_model_that_cannot_be_is_refused_before_anything_is_opened(tm
     assert "s3cr" not in str(raised.value)
 
 
-def test_a_language_model_that_can_be_is_not_asked_at_the_start(tmp_path: Path):
-    environment = {"HOME": str(tmp_path), "MNEMOLOG_LLM": "http://127.0.0.1:1/v1|m", **HERE}
-    WorkerProcess(from_environment(environment))
+def test_building_the_worker_does_not_connect_to_the_language_model(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as model:
+        model.setblocking(False)
+        url = f"http://127.0.0.1:{model.getsockname()[1]}/v1|m"
+        WorkerProcess(from_environment({"HOME": str(tmp_path), "MNEMOLOG_LLM": url, **HERE}))
+        with pytest.raises(BlockingIOError):
+            model.accept()

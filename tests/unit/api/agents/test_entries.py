@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api.agents import hosts, recording
@@ -31,7 +31,6 @@ OTHERS = st.dictionaries(st.text(max_size=6).filter(lambda key: key != "hooks"),
 SETTINGS = OTHERS | st.tuples(OTHERS, HOOKS).map(lambda both: {**both[0], "hooks": both[1]})
 
 
-@settings(max_examples=50)
 @given(SETTINGS)
 def test_hooks_that_come_and_go_leave_the_settings_as_they_were(before: dict[str, Any]):
     installed = with_hooks(before, HOOK)
@@ -40,7 +39,6 @@ def test_hooks_that_come_and_go_leave_the_settings_as_they_were(before: dict[str
     assert with_hooks(installed, HOOK) == installed
 
 
-@settings(max_examples=50)
 @given(SETTINGS)
 def test_every_event_of_ours_has_our_hook_once(before: dict[str, Any]):
     hooks = with_hooks(before, HOOK)["hooks"]
@@ -79,7 +77,6 @@ def test_hooks_of_a_strange_shape_are_not_touched(before: dict[str, Any]):
         with_hooks(before, HOOK)
 
 
-@settings(max_examples=50)
 @given(st.dictionaries(st.text(max_size=6), VALUES, max_size=4), st.dictionaries(st.text(max_size=6), VALUES))
 def test_a_server_that_comes_and_goes_leaves_the_others(before: dict[str, Any], servers: dict[str, Any]):
     together = {**before, **({"mcpServers": servers} if servers else {})}
