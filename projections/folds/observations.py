@@ -8,10 +8,18 @@ from projections.documents import observations, sessions
 from projections.documents.ledgers import Entry, ledger_id
 from projections.documents.observations import Observation
 from projections.documents.tombstones import Tombstone
-from projections.folds.batch import Batch, Rule, Rules, mark_of, reading, session_of
+from projections.folds.batch import Batch, folds, mark_of, reading, session_of
 from projections.folds.ledgers import first_part, further_parts
 
+_further = further_parts(session_of)
 
+
+def _recorded_reads(event: Recorded) -> set[str]:
+    session = session_of(event)
+    return {observations.observation_id(event), session, ledger_id(session)}
+
+
+@folds(ObservationRecorded, reads=_recorded_reads, follows=_further)
 def _recorded(batch: Batch, event: Recorded) -> None:
     said = cast(ObservationRecorded, event.data)
     name = observations.observation_id(event)
@@ -26,11 +34,11 @@ def _recorded(batch: Batch, event: Recorded) -> None:
             pass
 
 
-def _recorded_reads(event: Recorded) -> set[str]:
-    session = session_of(event)
-    return {observations.observation_id(event), session, ledger_id(session)}
+def _compressed_subject(event: Recorded) -> str:
+    return cast(ObservationCompressed, event.data).observation
 
 
+@folds(ObservationCompressed, reads=reading(_compressed_subject, mark_of, first_part(session_of)), follows=_further)
 def _compressed(batch: Batch, event: Recorded) -> None:
     """What a model made of an observation that is forgotten is forgotten, too; of a retired one it comes too late."""
     said = cast(ObservationCompressed, event.data)
@@ -41,16 +49,3 @@ def _compressed(batch: Batch, event: Recorded) -> None:
             batch.put(observations.compressed(known, said))
         case _:
             batch.void(event)
-
-
-def _compressed_subject(event: Recorded) -> str:
-    return cast(ObservationCompressed, event.data).observation
-
-
-_further = further_parts(session_of)
-RULES: Rules = {
-    ObservationRecorded: Rule(_recorded, _recorded_reads, follows=_further),
-    ObservationCompressed: Rule(
-        _compressed, reading(_compressed_subject, mark_of, first_part(session_of)), follows=_further
-    ),
-}

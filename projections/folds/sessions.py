@@ -10,10 +10,13 @@ from projections.documents.commits import Commit
 from projections.documents.ledgers import ledger_id
 from projections.documents.observations import Observation
 from projections.documents.summaries import summary, summary_id
-from projections.folds.batch import Batch, Rule, Rules, mark_of, reading, session_of
+from projections.folds.batch import Batch, folds, mark_of, reading, session_of
 from projections.folds.ledgers import entry_of, first_part, further_parts
 
+_ledger, _further = first_part(session_of), further_parts(session_of)
 
+
+@folds(SessionStarted, SessionEnded, reads=reading(mark_of, session_of, _ledger), follows=_further)
 def _changed(batch: Batch, event: Recorded) -> None:
     if batch.mark(event, session_of(event)):
         session = sessions.evolve(batch.session(event), event)
@@ -21,6 +24,11 @@ def _changed(batch: Batch, event: Recorded) -> None:
             batch.put(session)
 
 
+def _summary(event: Recorded) -> str:
+    return summary_id(session_of(event))
+
+
+@folds(SessionSummarised, reads=reading(mark_of, session_of, _summary, _ledger), follows=_further)
 def _summarised(batch: Batch, event: Recorded) -> None:
     """A summary made before something of the session was forgotten is void, and erased: it may say what was."""
     said = cast(SessionSummarised, event.data)
@@ -36,6 +44,12 @@ def _summarised(batch: Batch, event: Recorded) -> None:
     batch.put(session.model_copy(update={"summarised": said.observation_count}))
 
 
+def _retired_reads(event: Recorded) -> set[str]:
+    said, session = cast(SessionRetired, event.data), session_of(event)
+    return {*said.documents, session, ledger_id(session), ledger_id(session, said.part)}
+
+
+@folds(SessionRetired, reads=_retired_reads)
 def _retired(batch: Batch, event: Recorded) -> None:
     """What it names leaves the documents for the session's ledger; what is not there, or is forgotten, is passed over.
 
@@ -56,33 +70,14 @@ def _retired(batch: Batch, event: Recorded) -> None:
         batch.put(sessions.retired(known, event, observations, said.idle_since_ms))
 
 
+def _commit(event: Recorded) -> str:
+    return commits.commit_id(event, cast(SessionCommitted, event.data))
+
+
+@folds(SessionCommitted, reads=reading(mark_of, _commit))
 def _committed(batch: Batch, event: Recorded) -> None:
     said = cast(SessionCommitted, event.data)
     name = commits.commit_id(event, said)
     if batch.mark(event, name):
         known = batch.get(name)
         batch.put(commits.linked(known if isinstance(known, Commit) else None, event, said))
-
-
-def _commit(event: Recorded) -> str:
-    return commits.commit_id(event, cast(SessionCommitted, event.data))
-
-
-def _retired_reads(event: Recorded) -> set[str]:
-    said, session = cast(SessionRetired, event.data), session_of(event)
-    return {*said.documents, session, ledger_id(session), ledger_id(session, said.part)}
-
-
-def _summary(event: Recorded) -> str:
-    return summary_id(session_of(event))
-
-
-_ledger, _further = first_part(session_of), further_parts(session_of)
-_CHANGED = Rule(_changed, reading(mark_of, session_of, _ledger), follows=_further)
-RULES: Rules = {
-    SessionStarted: _CHANGED,
-    SessionEnded: _CHANGED,
-    SessionSummarised: Rule(_summarised, reading(mark_of, session_of, _summary, _ledger), follows=_further),
-    SessionRetired: Rule(_retired, _retired_reads),
-    SessionCommitted: Rule(_committed, reading(mark_of, _commit)),
-}
