@@ -4,9 +4,15 @@ from datetime import datetime
 from typing import ClassVar
 
 from ingest.events.envelope import Recorded
-from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
+from ingest.events.lesson import (
+    LessonRecorded,
+    LessonReinforced,
+    LessonRetired,
+    LessonRevised,
+    LessonTriggered,
+    fingerprint,
+)
 from ingest.ids import LESSON, DocumentId, content_id
-from ingest.lesson_fingerprint import fingerprint
 from ingest.log.partitions import project_route
 from ingest.platform.clock import from_ms, to_ms
 from projections.documents.index_entry import IndexEntry, index_terms, searchable

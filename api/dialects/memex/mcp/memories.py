@@ -7,7 +7,7 @@ do, each in its own way.
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from ingest.commands.decide import EVERYBODY
+from ingest.commands.decision import EVERYBODY
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
 from mcp_gateway.tools.tool import Door
