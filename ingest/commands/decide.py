@@ -38,8 +38,8 @@ def decide(
     The same command with the same event id decides the same subject, so a repeat acknowledges the same document.
     """
     names = _names_of(command, caller)
-    said, command = command, command if is_clean else cleaned(command, names)
-    if said.event_id == event_id:
+    original, command = command, command if is_clean else cleaned(command, names)
+    if original.event_id == event_id:
         event_id = EventId(command.event_id or event_id)
     if caller.agent_id and not command.agent_id:
         caller = caller._replace(agent_id=clean_agent(caller.agent_id, names))

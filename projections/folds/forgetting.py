@@ -33,19 +33,19 @@ from projections.folds.batch import Batch, Loaded, folds, session_of
 from projections.folds.ledgers import erased_envelope, further_parts
 
 
-def named(said: SubjectForgotten) -> list[str]:
+def named(data: SubjectForgotten) -> list[str]:
     """The ids of the documents that an event forgets."""
-    if said.documents or said.kept or said.kind in ("session", "user", "project"):
-        return said.documents
-    return [said.subject]
+    if data.documents or data.kept or data.kind in ("session", "user", "project"):
+        return data.documents
+    return [data.subject]
 
 
 _further_parts = further_parts(session_of)
 
 
 def _forgotten_reads(event: Recorded) -> set[str]:
-    said = cast(SubjectForgotten, event.data)
-    found = {*named(said), *said.kept}
+    data = cast(SubjectForgotten, event.data)
+    found = {*named(data), *data.kept}
     if event.envelope.session_id:
         found |= {session_of(event), summary_id(session_of(event)), ledger_id(session_of(event))}
     return found
@@ -97,13 +97,13 @@ def _follows(event: Recorded, loaded: Loaded) -> set[str]:
 )
 def _forgotten(batch: Batch, event: Recorded) -> None:
     """Observations before their session: what is left of it depends on them."""
-    said = cast(SubjectForgotten, event.data)
-    names = named(said)
+    data = cast(SubjectForgotten, event.data)
+    names = named(data)
     before = batch.session(event)
     for name in sorted(names, key=lambda one: one.partition("_")[0] == SESSION):
         _forget(batch, event, DocumentId(name), names, before)
-    for name in said.kept:
-        _keep(batch, name, said.sources)
+    for name in data.kept:
+        _keep(batch, name, data.sources)
 
 
 def _keep(batch: Batch, name: str, gone: Collection[str]) -> None:

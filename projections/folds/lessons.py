@@ -11,10 +11,10 @@ from projections.folds.batch import Batch, folds, mark_of, reading
 
 def _subject(event: Recorded) -> str:
     match cast(LessonEvent, event.data):
-        case LessonRecorded() as said:
-            return lessons.lesson_id(event, said)
-        case said:
-            return said.lesson
+        case LessonRecorded() as data:
+            return lessons.lesson_id(event, data)
+        case data:
+            return data.lesson
 
 
 @folds(

@@ -16,10 +16,10 @@ from projections.folds.batch import Batch, Loaded, folds, mark_of, reading
 
 
 def _similar_listings(event: Recorded) -> set[str]:
-    said = cast(MemoryRecorded, event.data)
+    data = cast(MemoryRecorded, event.data)
     found = {inheritance(memories.memory_id(event))}
-    if not said.keep_duplicates:
-        found.update(probe_listings(memories.memory(event, said)))
+    if not data.keep_duplicates:
+        found.update(probe_listings(memories.memory(event, data)))
     return found
 
 
@@ -31,8 +31,8 @@ def _may_be_similar(event: Recorded) -> Callable[[str], bool]:
 
 @folds(MemoryRecorded, reads=reading(memories.memory_id), listings=_similar_listings, wants=_may_be_similar)
 def _recorded(batch: Batch, event: Recorded) -> None:
-    said = cast(MemoryRecorded, event.data)
-    new = memories.memory(event, said)
+    data = cast(MemoryRecorded, event.data)
+    new = memories.memory(event, data)
     if _known(batch, event, new):
         return
     forgotten = [one for one in batch.members(inheritance(new.id)) if isinstance(one, Tombstone) and one.heir == new.id]
@@ -63,11 +63,11 @@ def _later_versions(event: Recorded, loaded: Loaded) -> set[str]:
 @folds(MemoryRevised, reads=_revised_reads, follows=_later_versions)
 def _revised(batch: Batch, event: Recorded) -> None:
     """The new version follows the newest there is, so that two revisions at once do not fork."""
-    said = cast(MemoryRevised, event.data)
-    new = memories.memory(event, said)
+    data = cast(MemoryRevised, event.data)
+    new = memories.memory(event, data)
     if _known(batch, event, new):
         return
-    match newest := _newest(batch, said.memory):
+    match newest := _newest(batch, data.memory):
         case Memory():
             new, retired = memories.superseding(new, newest)
             batch.put(retired)
@@ -86,13 +86,13 @@ def _condensed_reads(event: Recorded) -> set[str]:
 @folds(MemoryCondensed, reads=_condensed_reads)
 def _condensed(batch: Batch, event: Recorded) -> None:
     """In the place of memories that all are current; else it is void, and erased: what it says may be forgotten."""
-    said = cast(MemoryCondensed, event.data)
-    new = memories.condensed(event, said)
+    data = cast(MemoryCondensed, event.data)
+    new = memories.condensed(event, data)
     if _known(batch, event, new):
         return
-    originals = [batch.get(name) for name in said.originals]
+    originals = [batch.get(name) for name in data.originals]
     current = [one for one in originals if isinstance(one, Memory) and one.is_latest]
-    if len(current) < len(said.originals):
+    if len(current) < len(data.originals):
         batch.erase(str(event.position), EventErased(was=event.data.TYPE, document=new.id), event.envelope)
         batch.put(Tombstone(id=new.id))
         return
@@ -107,11 +107,11 @@ def _shown(event: Recorded) -> str:
 
 @folds(MemoryVisibilityChanged, reads=reading(mark_of, _shown))
 def _visibility_changed(batch: Batch, event: Recorded) -> None:
-    said = cast(MemoryVisibilityChanged, event.data)
-    if batch.mark(event, said.memory):
-        known = batch.get(said.memory)
+    data = cast(MemoryVisibilityChanged, event.data)
+    if batch.mark(event, data.memory):
+        known = batch.get(data.memory)
         if isinstance(known, Memory):
-            batch.put(memories.with_visibility(known, said, event.recorded_at))
+            batch.put(memories.with_visibility(known, data, event.recorded_at))
         else:
             batch.void(event)
 

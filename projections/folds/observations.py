@@ -21,12 +21,12 @@ def _recorded_reads(event: Recorded) -> set[str]:
 
 @folds(ObservationRecorded, reads=_recorded_reads, follows=_further)
 def _recorded(batch: Batch, event: Recorded) -> None:
-    said = cast(ObservationRecorded, event.data)
+    data = cast(ObservationRecorded, event.data)
     name = observations.observation_id(event)
     session = session_of(event)
     match batch.get(name) or batch.ledgers.find(session, name):
         case None:
-            batch.put(observations.observation(event, said, session))
+            batch.put(observations.observation(event, data, session))
             batch.put(sessions.observed(batch.session(event), event))
         case Observation(position=first) | Tombstone(position=first) | Entry(position=first):
             batch.erase_repeat(event, str(first), name)
@@ -41,11 +41,11 @@ def _compressed_subject(event: Recorded) -> str:
 @folds(ObservationCompressed, reads=reading(_compressed_subject, mark_of, first_part(session_of)), follows=_further)
 def _compressed(batch: Batch, event: Recorded) -> None:
     """What a model made of an observation that is forgotten is forgotten, too; of a retired one it comes too late."""
-    said = cast(ObservationCompressed, event.data)
-    if not batch.mark(event, said.observation):
+    data = cast(ObservationCompressed, event.data)
+    if not batch.mark(event, data.observation):
         return
-    match batch.get(said.observation):
+    match batch.get(data.observation):
         case Observation() as known:
-            batch.put(observations.compressed(known, said))
+            batch.put(observations.compressed(known, data))
         case _:
             batch.void(event)

@@ -23,11 +23,11 @@ def _slot_id(event: Recorded) -> str:
 
 @folds(SlotSet, SlotAppended, SlotDeleted, reads=reading(mark_of, _slot_id))
 def _slot(batch: Batch, event: Recorded) -> None:
-    said = cast(SlotEvent, event.data)
-    name = slots.id_of(event, said)
+    data = cast(SlotEvent, event.data)
+    name = slots.id_of(event, data)
     if batch.mark(event, name):
         known = batch.get(name)
-        _put(batch, name, slots.evolve(known if isinstance(known, Slot) else None, event, said))
+        _put(batch, name, slots.evolve(known if isinstance(known, Slot) else None, event, data))
 
 
 @folds(ActionCreated, reads=reading(mark_of, actions.action_id))
@@ -43,11 +43,11 @@ def _updated_action(event: Recorded) -> str:
 
 @folds(ActionUpdated, reads=reading(mark_of, _updated_action))
 def _action_updated(batch: Batch, event: Recorded) -> None:
-    said = cast(ActionUpdated, event.data)
-    if batch.mark(event, said.action):
-        known = batch.get(said.action)
+    data = cast(ActionUpdated, event.data)
+    if batch.mark(event, data.action):
+        known = batch.get(data.action)
         if isinstance(known, Action) and known.project == event.envelope.project:
-            batch.put(actions.updated(known, event, said))
+            batch.put(actions.updated(known, event, data))
         else:
             batch.void(event)
 
@@ -58,12 +58,12 @@ def _relation_id(event: Recorded) -> str:
 
 @folds(RelationLinked, RelationUnlinked, reads=reading(mark_of, _relation_id))
 def _relation(batch: Batch, event: Recorded) -> None:
-    said = cast(RelationEvent, event.data)
-    name = relations.id_of(event, said)
+    data = cast(RelationEvent, event.data)
+    name = relations.id_of(event, data)
     if batch.mark(event, name):
         known = batch.get(name)
         relation = known if isinstance(known, Relation) else None
-        _put(batch, name, relations.linked(relation, event, said) if isinstance(said, RelationLinked) else None)
+        _put(batch, name, relations.linked(relation, event, data) if isinstance(data, RelationLinked) else None)
 
 
 def _put(batch: Batch, name: DocumentId, document: Slot | Relation | None) -> None:

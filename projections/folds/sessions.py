@@ -31,22 +31,22 @@ def _summary(event: Recorded) -> str:
 @folds(SessionSummarised, reads=reading(mark_of, session_of, _summary, _ledger), follows=_further)
 def _summarised(batch: Batch, event: Recorded) -> None:
     """A summary made before something of the session was forgotten is void, and erased: it may say what was."""
-    said = cast(SessionSummarised, event.data)
+    data = cast(SessionSummarised, event.data)
     name = session_of(event)
     if not batch.mark(event, name):
         return
     session = batch.session(event)
-    if session is None or said.forgotten_at not in (session.told_from, session.forgotten_at):
+    if session is None or data.forgotten_at not in (session.told_from, session.forgotten_at):
         batch.void(event)
         return
     agent = session.agent_id if event.envelope.agent_id else ""  # told by nobody: of several agents' observations
-    batch.put(summary(event, said, name, agent, session.user_id))
-    batch.put(session.model_copy(update={"summarised": said.observation_count}))
+    batch.put(summary(event, data, name, agent, session.user_id))
+    batch.put(session.model_copy(update={"summarised": data.observation_count}))
 
 
 def _retired_reads(event: Recorded) -> set[str]:
-    said, session = cast(SessionRetired, event.data), session_of(event)
-    return {*said.documents, session, ledger_id(session), ledger_id(session, said.part)}
+    data, session = cast(SessionRetired, event.data), session_of(event)
+    return {*data.documents, session, ledger_id(session), ledger_id(session, data.part)}
 
 
 @folds(SessionRetired, reads=_retired_reads)
@@ -55,10 +55,10 @@ def _retired(batch: Batch, event: Recorded) -> None:
 
     It has no mark, and stays in the log for ever: a replay that did not retire would end elsewhere.
     """
-    said, session = cast(SessionRetired, event.data), session_of(event)
-    part = batch.ledgers.begin(session, said.part, event.envelope)
+    data, session = cast(SessionRetired, event.data), session_of(event)
+    part = batch.ledgers.begin(session, data.part, event.envelope)
     observations = 0
-    for name in said.documents:
+    for name in data.documents:
         known = batch.get(name)
         entry = entry_of(known)
         if entry is not None and (entry.subject == session or entry.subject.partition("_")[0] == OBSERVATION):
@@ -67,7 +67,7 @@ def _retired(batch: Batch, event: Recorded) -> None:
             observations += isinstance(known, Observation)
     known = batch.session(event)
     if known is not None:
-        batch.put(sessions.retired(known, event, observations, said.idle_since_ms))
+        batch.put(sessions.retired(known, event, observations, data.idle_since_ms))
 
 
 def _commit(event: Recorded) -> str:
@@ -76,8 +76,8 @@ def _commit(event: Recorded) -> str:
 
 @folds(SessionCommitted, reads=reading(mark_of, _commit))
 def _committed(batch: Batch, event: Recorded) -> None:
-    said = cast(SessionCommitted, event.data)
-    name = commits.commit_id(event, said)
+    data = cast(SessionCommitted, event.data)
+    name = commits.commit_id(event, data)
     if batch.mark(event, name):
         known = batch.get(name)
-        batch.put(commits.linked(known if isinstance(known, Commit) else None, event, said))
+        batch.put(commits.linked(known if isinstance(known, Commit) else None, event, data))
