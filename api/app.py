@@ -27,7 +27,8 @@ from api.native.catalog import endpoints
 from api.services import tool_door
 from api.spooling import Spooling
 from api.wiring import wire
-from ingest.commands.decide import Caller, writer
+from ingest.commands.decide import Caller
+from ingest.commands.decision import writer
 from ingest.errors import InvalidSetting
 from ingest.log.spool import Spool
 from ingest.platform.settings import Settings

@@ -10,7 +10,8 @@ from starlette.requests import Request
 
 from api.access.admission import admit
 from api.access.principal import Principal, principal_of
-from ingest.commands.decide import Caller, stated_agent, writer
+from ingest.commands.decide import Caller, stated_agent
+from ingest.commands.decision import writer
 from ingest.commands.handler import CommandHandler
 from ingest.durability import Durability, parse_durability
 from ingest.platform.connections import Client

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from api.access.principal import Principal, Rates
-from ingest.commands.requests import Name
+from ingest.commands.command import Name
 from ingest.errors import CommandRejected
 from ingest.platform.clock import from_ms
 from ingest.reach import Reach

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
+from ingest.commands.command import Command
 from ingest.commands.decide import Caller, decide
 from ingest.commands.parse import rejected
-from ingest.commands.requests import AnyCommand, Command
+from ingest.commands.requests import AnyCommand
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Envelope, Event
 from ingest.events.observation import ObservationCompressed

@@ -13,17 +13,9 @@ from api.native import shapes
 from api.native.common import After, AnyProjectRequest, InProject, ListRequest, asked
 from api.native.shapes import Items, Page
 from api.services import caller, reader, services
+from ingest.commands.command import EventName, Name
 from ingest.commands.handler import Accepted
-from ingest.commands.requests import (
-    DeleteSlot,
-    EventName,
-    LinkCommit,
-    Name,
-    Relate,
-    ReviseLesson,
-    SetSlot,
-    WriteAction,
-)
+from ingest.commands.requests import DeleteSlot, LinkCommit, Relate, ReviseLesson, SetSlot, WriteAction
 from ingest.events.slot import SlotScope
 from ingest.roles import READ, WRITE
 from projections.operations import MemoryChanges

@@ -7,7 +7,7 @@ from starlette.requests import Request
 
 from api.http.http import query
 from api.services import services
-from ingest.commands.requests import Name
+from ingest.commands.command import Name
 from ingest.log.position import Token
 
 PageLimit = Annotated[int, Meta(ge=1, le=1000)]

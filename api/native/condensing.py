@@ -12,7 +12,7 @@ from api.native import shapes
 from api.native.common import InProject, ListRequest, asked
 from api.native.shapes import Page
 from api.services import caller, reader, services
-from ingest.commands.requests import Name
+from ingest.commands.command import Name
 from ingest.errors import NotFound
 from ingest.roles import READ, READ_WRITE, WRITE
 from projections.condensing.sessions import Digest

@@ -13,8 +13,8 @@ from api.native.common import PageLimit
 from api.native.reads import PREFIXES
 from api.native.shapes import Page, Queued
 from api.services import Services, caller, reader, services
+from ingest.commands.command import EventName, Name
 from ingest.commands.handler import Accepted
-from ingest.commands.requests import EventName, Name
 from ingest.errors import CommandRejected, NotFound, OutOfReach
 from ingest.ids import new_event_id
 from ingest.platform.clock import system_clock

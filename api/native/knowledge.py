@@ -12,7 +12,7 @@ from api.native import shapes
 from api.native.common import After, AnyProjectRequest, InProject, asked
 from api.native.shapes import Items
 from api.services import reader, services
-from ingest.commands.requests import Confidence, Name, Names
+from ingest.commands.command import Confidence, Name, Names
 from ingest.platform.clock import system_clock
 from ingest.roles import ADMIN, READ
 from projections.condensing.enrichment import Enriched

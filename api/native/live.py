@@ -20,7 +20,7 @@ from api.http.http import query
 from api.http.openapi import TEXT
 from api.native.common import After
 from api.services import reader, services
-from ingest.commands.requests import Name
+from ingest.commands.command import Name
 from ingest.errors import Overloaded
 from ingest.log.position import Token
 from ingest.roles import READ

@@ -12,7 +12,7 @@ from api.native import shapes
 from api.native.common import After, AnyProjectRequest, InProject, ListRequest, PageLimit, asked
 from api.native.shapes import Items, Page
 from api.services import reader, services
-from ingest.commands.requests import Name
+from ingest.commands.command import Name
 from ingest.errors import NotFound
 from ingest.roles import READ
 from projections.documents.relations import Relation

@@ -1,5 +1,6 @@
 """What was learned, with how sure we are of it."""
 
+from hashlib import sha256
 from typing import ClassVar, Literal
 
 from msgspec import Struct
@@ -71,3 +72,11 @@ class LessonRetired(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     lesson: str
     confidence: float
+
+
+def fingerprint(content: str) -> str:
+    """What makes two lessons the same: 16 hex digits of the SHA-256 of the trimmed, lower-cased text.
+
+    This is agentmemory's rule.
+    """
+    return sha256(content.strip().lower().encode()).hexdigest()[:16]

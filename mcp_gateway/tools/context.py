@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
-from ingest.commands.requests import Name
+from ingest.commands.command import Name
 from ingest.roles import READ
 from mcp_gateway.tools.tool import Answer, Arguments, Door, Tool
 

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ingest.commands.requests import Name, Observe
+from ingest.commands.command import Name
+from ingest.commands.requests import Observe
 from ingest.roles import WRITE
 from mcp_gateway.tools.tool import Answer, Door, Tool, WriteArguments, Written, without_unset, written
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from ingest.commands.requests import Name, Names
+from ingest.commands.command import Name, Names
 from ingest.marking import marked
 from ingest.roles import READ
 from mcp_gateway.tools.tool import Answer, Arguments, Door, Tool, without_unset

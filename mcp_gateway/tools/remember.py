@@ -4,7 +4,8 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ingest.commands.requests import Name, Remember
+from ingest.commands.command import Name
+from ingest.commands.requests import Remember
 from ingest.events.memory import MemoryType, Visibility
 from ingest.roles import WRITE
 from mcp_gateway.tools.tool import Answer, Door, Tags, Tool, WriteArguments, Written, without_unset, written

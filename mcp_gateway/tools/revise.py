@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ingest.commands.requests import Name
+from ingest.commands.command import Name
 from ingest.events.memory import Visibility
 from ingest.roles import READ_WRITE
 from mcp_gateway.tools.remember import Files, Readers

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ingest.commands.decide import Caller, writer
+from ingest.commands.command import Name
+from ingest.commands.decide import Caller
+from ingest.commands.decision import writer
 from ingest.commands.handler import Accepted, CommandHandler
-from ingest.commands.requests import Name, WriteCommand
+from ingest.commands.requests import WriteCommand
 from ingest.errors import ProjectionBehind
 from ingest.reach import ANYWHERE, Reach
 from ingest.roles import Needs

@@ -7,7 +7,7 @@ reader whose key is for some projects sees nothing of the others, operator or no
 
 from typing import Any, Literal, NamedTuple
 
-from ingest.commands.decide import EVERYBODY as EVERYBODY
+from ingest.commands.decision import EVERYBODY as EVERYBODY
 from ingest.errors import OutOfReach, ReaderUnknown
 from ingest.reach import ANYWHERE, Reach
 from projections.documents.memories import Memory

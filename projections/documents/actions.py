@@ -103,47 +103,47 @@ def action_id(recorded: Recorded) -> DocumentId:
     return document_id(ACTION, project_route(envelope.tenant, envelope.project), envelope.event_id)
 
 
-def created(recorded: Recorded, said: ActionCreated) -> Action:
+def created(recorded: Recorded, data: ActionCreated) -> Action:
     """The action of its first event."""
     envelope = recorded.envelope
-    requires = [ActionEdge(type="requires", target=one) for one in said.requires]
+    requires = [ActionEdge(type="requires", target=one) for one in data.requires]
     return Action(
         id=action_id(recorded),
         tenant=envelope.tenant,
         project=envelope.project,
-        title=said.title,
-        description=said.description,
-        status=said.status,
-        priority=said.priority,
-        tags=joined(said.tags),
-        edges=_joined([*requires, *said.edges]),
-        parent=said.parent,
+        title=data.title,
+        description=data.description,
+        status=data.status,
+        priority=data.priority,
+        tags=joined(data.tags),
+        edges=_joined([*requires, *data.edges]),
+        parent=data.parent,
         session_id=envelope.session_id,
         agent_id=envelope.agent_id,
         user_id=envelope.user_id,
-        assigned_to=said.assigned_to,
+        assigned_to=data.assigned_to,
         created_ms=recorded.recorded_ms,
         updated_ms=recorded.recorded_ms,
         position=str(recorded.position),
     )
 
 
-def updated(action: Action, recorded: Recorded, said: ActionUpdated) -> Action:
+def updated(action: Action, recorded: Recorded, data: ActionUpdated) -> Action:
     """The action after a change; what the event leaves out stays."""
     stated = {
-        "status": said.status,
-        "priority": said.priority,
-        "assigned_to": said.assigned_to,
-        "result": said.result,
-        "title": said.title,
-        "description": said.description,
-        "tags": None if said.tags is None else joined(said.tags),
-        "session_id": said.session,
-        "crystallized_into": said.crystallized_into,
+        "status": data.status,
+        "priority": data.priority,
+        "assigned_to": data.assigned_to,
+        "result": data.result,
+        "title": data.title,
+        "description": data.description,
+        "tags": None if data.tags is None else joined(data.tags),
+        "session_id": data.session,
+        "crystallized_into": data.crystallized_into,
     }
     changes: dict[str, object] = {name: value for name, value in stated.items() if value is not None}
-    if said.edges:
-        changes["edges"] = _joined([*action.edge_list, *said.edges])
+    if data.edges:
+        changes["edges"] = _joined([*action.edge_list, *data.edges])
     return action.model_copy(update={**changes, "updated_ms": recorded.recorded_ms})
 
 

@@ -54,20 +54,20 @@ def session_commits(tenant: str, session_id: str) -> str:
     return f"session-commits:{tenant}\0{session_id}"
 
 
-def commit_id(recorded: Recorded, said: SessionCommitted) -> DocumentId:
+def commit_id(recorded: Recorded, data: SessionCommitted) -> DocumentId:
     """The id of a commit within its project."""
     route = project_route(recorded.envelope.tenant, recorded.envelope.project)
-    return content_id(COMMIT, route, said.commit)
+    return content_id(COMMIT, route, data.commit)
 
 
-def linked(commit: Commit | None, recorded: Recorded, said: SessionCommitted) -> Commit:
+def linked(commit: Commit | None, recorded: Recorded, data: SessionCommitted) -> Commit:
     """The commit after it was linked (again: newer words replace older ones, sessions and files add up)."""
     envelope = recorded.envelope
     known = commit or Commit(
-        id=commit_id(recorded, said),
+        id=commit_id(recorded, data),
         tenant=envelope.tenant,
         project=envelope.project,
-        commit=said.commit,
+        commit=data.commit,
         agent_id=envelope.agent_id,
         user_id=envelope.user_id,
         linked_ms=recorded.recorded_ms,
@@ -76,11 +76,11 @@ def linked(commit: Commit | None, recorded: Recorded, said: SessionCommitted) ->
     sessions = [*known.session_ids, envelope.session_id] if envelope.session_id else known.session_ids
     return replace(
         known,
-        message=said.message or known.message,
-        branch=said.branch or known.branch,
-        repo=said.repo or known.repo,
-        author=said.author or known.author,
-        authored_at=said.authored_at or known.authored_at,
-        files=list(dict.fromkeys([*known.files, *said.files])),
+        message=data.message or known.message,
+        branch=data.branch or known.branch,
+        repo=data.repo or known.repo,
+        author=data.author or known.author,
+        authored_at=data.authored_at or known.authored_at,
+        files=list(dict.fromkeys([*known.files, *data.files])),
         session_ids=list(dict.fromkeys(sessions)),
     )

@@ -4,9 +4,15 @@ from datetime import datetime
 from typing import ClassVar
 
 from ingest.events.envelope import Recorded
-from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
+from ingest.events.lesson import (
+    LessonRecorded,
+    LessonReinforced,
+    LessonRetired,
+    LessonRevised,
+    LessonTriggered,
+    fingerprint,
+)
 from ingest.ids import LESSON, DocumentId, content_id
-from ingest.lesson_fingerprint import fingerprint
 from ingest.log.partitions import project_route
 from ingest.platform.clock import from_ms, to_ms
 from projections.documents.index_entry import IndexEntry, index_terms, searchable
@@ -132,20 +138,20 @@ def rules(tenant: str, project: str, tool: str) -> str:
     return f"rules:{tenant}\0{project}\0{tool}"
 
 
-def lesson_id(recorded: Recorded, said: LessonRecorded) -> DocumentId:
+def lesson_id(recorded: Recorded, data: LessonRecorded) -> DocumentId:
     """The id of a lesson: its fingerprint within tenant and project."""
     route = project_route(recorded.envelope.tenant, recorded.envelope.project)
-    return content_id(LESSON, route, fingerprint(said.content))
+    return content_id(LESSON, route, fingerprint(data.content))
 
 
-def evolve(lesson: Lesson | None, recorded: Recorded, said: LessonEvent) -> Lesson | None:
+def evolve(lesson: Lesson | None, recorded: Recorded, data: LessonEvent) -> Lesson | None:
     """The lesson after an event; None when there is none for it to change."""
-    match said:
+    match data:
         case LessonRecorded():
             if lesson is None or lesson.retired_ms:
-                return _new(recorded, said)
-            sources = [*lesson.sources, *said.derived_from] if lesson.sources and said.derived_from else lesson.sources
-            changes = {"context": lesson.context or said.context, "derived_from": joined(dict.fromkeys(sources))}
+                return _new(recorded, data)
+            sources = [*lesson.sources, *data.derived_from] if lesson.sources and data.derived_from else lesson.sources
+            changes = {"context": lesson.context or data.context, "derived_from": joined(dict.fromkeys(sources))}
             return _reinforced(lesson, recorded).model_copy(update=changes)
         case _ if lesson is None:
             return None
@@ -156,7 +162,7 @@ def evolve(lesson: Lesson | None, recorded: Recorded, said: LessonEvent) -> Less
                 update={"trigger_count": lesson.trigger_count + 1, "triggered_ms": recorded.recorded_ms}
             )
         case LessonRevised():
-            return _revised(lesson, recorded, said)
+            return _revised(lesson, recorded, data)
         case LessonRetired():
             decided_at = max(recorded.recorded_at, recorded.envelope.occurred_at)  # by two clocks, which may differ
             faded = is_retired(lesson.confidence_at(decided_at), lesson.reinforcements)
@@ -165,24 +171,24 @@ def evolve(lesson: Lesson | None, recorded: Recorded, said: LessonEvent) -> Less
             return lesson.model_copy(update={"retired_ms": recorded.recorded_ms})
 
 
-def _new(recorded: Recorded, said: LessonRecorded) -> Lesson:
+def _new(recorded: Recorded, data: LessonRecorded) -> Lesson:
     envelope = recorded.envelope
     return Lesson(
-        id=lesson_id(recorded, said),
+        id=lesson_id(recorded, data),
         tenant=envelope.tenant,
         project=envelope.project,
         agent_id=envelope.agent_id,
         user_id=envelope.user_id,
-        title=said.title,
-        content=said.content,
-        context=said.context,
-        tags=joined(said.tags),
-        confidence=said.confidence,
-        origin=said.origin,
-        severity=said.severity,
-        trigger_tool=said.trigger_tool,
-        trigger_pattern=said.trigger_pattern,
-        derived_from=joined(said.derived_from),
+        title=data.title,
+        content=data.content,
+        context=data.context,
+        tags=joined(data.tags),
+        confidence=data.confidence,
+        origin=data.origin,
+        severity=data.severity,
+        trigger_tool=data.trigger_tool,
+        trigger_pattern=data.trigger_pattern,
+        derived_from=joined(data.derived_from),
         recorded_ms=recorded.recorded_ms,
         occurred_ms=to_ms(envelope.occurred_at),
         reinforced_ms=recorded.recorded_ms,
@@ -204,16 +210,16 @@ def _reinforced(lesson: Lesson, recorded: Recorded) -> Lesson:
     )
 
 
-def _revised(lesson: Lesson, recorded: Recorded, said: LessonRevised) -> Lesson:
+def _revised(lesson: Lesson, recorded: Recorded, data: LessonRevised) -> Lesson:
     stated = {
-        "content": said.content,
-        "context": said.context,
-        "title": said.title,
-        "tags": None if said.tags is None else joined(said.tags),
-        "severity": said.severity,
-        "trigger_tool": said.trigger_tool,
-        "trigger_pattern": said.trigger_pattern,
-        "active": said.active,
+        "content": data.content,
+        "context": data.context,
+        "title": data.title,
+        "tags": None if data.tags is None else joined(data.tags),
+        "severity": data.severity,
+        "trigger_tool": data.trigger_tool,
+        "trigger_pattern": data.trigger_pattern,
+        "active": data.active,
     }
     changes: dict[str, object] = {name: value for name, value in stated.items() if value is not None}
     return lesson.model_copy(update={**changes, "updated_ms": recorded.recorded_ms})

@@ -174,7 +174,7 @@ def memory_id(recorded: Recorded) -> DocumentId:
     return document_id(MEMORY, project_route(envelope.tenant, envelope.project), envelope.event_id)
 
 
-def memory(recorded: Recorded, said: MemoryRecorded | MemoryRevised) -> Memory:
+def memory(recorded: Recorded, data: MemoryRecorded | MemoryRevised) -> Memory:
     """The memory that an event creates, as it tells it; which version it is, others decide."""
     envelope = recorded.envelope
     return Memory(
@@ -183,24 +183,24 @@ def memory(recorded: Recorded, said: MemoryRecorded | MemoryRevised) -> Memory:
         tenant=envelope.tenant,
         project=envelope.project,
         session_id=envelope.session_id,
-        agent_id=(isinstance(said, MemoryRevised) and said.creator) or envelope.agent_id,
+        agent_id=(isinstance(data, MemoryRevised) and data.creator) or envelope.agent_id,
         user_id=envelope.user_id,
-        content=said.content,
-        title=said.title or _title(said.content),
-        memory_type=said.memory_type,
-        purpose=said.purpose,
-        tags=said.tags,
-        concepts=said.concepts,
-        files=said.files,
-        references=said.references,
+        content=data.content,
+        title=data.title or _title(data.content),
+        memory_type=data.memory_type,
+        purpose=data.purpose,
+        tags=data.tags,
+        concepts=data.concepts,
+        files=data.files,
+        references=data.references,
         metadata=envelope.metadata,
-        importance=said.importance,
-        visibility=said.visibility,
-        shared_with=said.shared_with,
-        owner=said.owner or (isinstance(said, MemoryRevised) and said.creator) or envelope.agent_id,
-        forget_after=said.forget_after,
-        keep_duplicates=said.keep_duplicates,
-        derived_from=said.derived_from,
+        importance=data.importance,
+        visibility=data.visibility,
+        shared_with=data.shared_with,
+        owner=data.owner or (isinstance(data, MemoryRevised) and data.creator) or envelope.agent_id,
+        forget_after=data.forget_after,
+        keep_duplicates=data.keep_duplicates,
+        derived_from=data.derived_from,
         updated_at=recorded.recorded_at,
         occurred_at=envelope.occurred_at,
         recorded_at=recorded.recorded_at,
@@ -209,7 +209,7 @@ def memory(recorded: Recorded, said: MemoryRecorded | MemoryRevised) -> Memory:
     )
 
 
-def condensed(recorded: Recorded, said: MemoryCondensed) -> Memory:
+def condensed(recorded: Recorded, data: MemoryCondensed) -> Memory:
     """The memory that stands for several."""
     envelope = recorded.envelope
     return Memory(
@@ -219,18 +219,18 @@ def condensed(recorded: Recorded, said: MemoryCondensed) -> Memory:
         project=envelope.project,
         agent_id=envelope.agent_id,
         user_id=envelope.user_id,
-        content=said.content,
-        title=_title(said.content),
-        memory_type=said.memory_type,
-        tags=said.tags,
-        importance=said.importance,
-        visibility=said.visibility,
-        shared_with=said.shared_with,
-        owner=said.owner or envelope.agent_id,
+        content=data.content,
+        title=_title(data.content),
+        memory_type=data.memory_type,
+        tags=data.tags,
+        importance=data.importance,
+        visibility=data.visibility,
+        shared_with=data.shared_with,
+        owner=data.owner or envelope.agent_id,
         keep_duplicates=True,
-        condensed=said.originals,
-        model=said.model,
-        prompt_version=said.prompt_version,
+        condensed=data.originals,
+        model=data.model,
+        prompt_version=data.prompt_version,
         updated_at=recorded.recorded_at,
         occurred_at=envelope.occurred_at,
         recorded_at=recorded.recorded_at,
@@ -239,10 +239,10 @@ def condensed(recorded: Recorded, said: MemoryCondensed) -> Memory:
     )
 
 
-def with_visibility(known: Memory, said: MemoryVisibilityChanged, at: datetime) -> Memory:
+def with_visibility(known: Memory, data: MemoryVisibilityChanged, at: datetime) -> Memory:
     """The memory after it was decided who may read it."""
-    shared_with = known.shared_with if said.shared_with is None else said.shared_with
-    return replace(known, visibility=said.visibility, shared_with=shared_with, updated_at=at)
+    shared_with = known.shared_with if data.shared_with is None else data.shared_with
+    return replace(known, visibility=data.visibility, shared_with=shared_with, updated_at=at)
 
 
 def most_similar(new: Memory, candidates: Iterable[Memory]) -> Memory | None:

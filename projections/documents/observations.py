@@ -104,10 +104,10 @@ def observation_id(recorded: Recorded) -> DocumentId:
     return document_id(OBSERVATION, route, envelope.event_id)
 
 
-def observation(recorded: Recorded, said: ObservationRecorded, session: DocumentId) -> Observation:
+def observation(recorded: Recorded, data: ObservationRecorded, session: DocumentId) -> Observation:
     """The document of an observation event."""
     envelope = recorded.envelope
-    short = compress(said.kind, said.content, said.data)
+    short = compress(data.kind, data.content, data.data)
     return Observation(
         id=observation_id(recorded),
         event_id=envelope.event_id,
@@ -118,8 +118,8 @@ def observation(recorded: Recorded, said: ObservationRecorded, session: Document
         agent_id=envelope.agent_id,
         user_id=envelope.user_id,
         kind=short.type,
-        content=said.content,
-        data=said.data,
+        content=data.content,
+        data=data.data,
         metadata=envelope.metadata,
         title=short.title,
         subtitle=short.subtitle or "",
@@ -136,17 +136,17 @@ def observation(recorded: Recorded, said: ObservationRecorded, session: Document
     )
 
 
-def compressed(observation: Observation, said: ObservationCompressed) -> Observation:
+def compressed(observation: Observation, data: ObservationCompressed) -> Observation:
     """The observation with a model's compression in the place of the rules'."""
     return replace(
         observation,
-        title=said.title,
-        narrative=said.narrative,
-        facts=tuple(said.facts),
-        concepts=tuple(said.concepts),
-        files=tuple(dict.fromkeys([*observation.files, *said.files])),
-        importance=said.importance,
+        title=data.title,
+        narrative=data.narrative,
+        facts=tuple(data.facts),
+        concepts=tuple(data.concepts),
+        files=tuple(dict.fromkeys([*observation.files, *data.files])),
+        importance=data.importance,
         confidence=BY_A_MODEL,
-        model=said.model,
-        prompt_version=said.prompt_version,
+        model=data.model,
+        prompt_version=data.prompt_version,
     )

@@ -57,28 +57,28 @@ def edges(tenant: str, end: str) -> str:
     return f"edges:{tenant}\0{end}"
 
 
-def id_of(recorded: Recorded, said: RelationLinked | RelationUnlinked) -> DocumentId:
+def id_of(recorded: Recorded, data: RelationLinked | RelationUnlinked) -> DocumentId:
     """The id of the relation that an event is about."""
     route = project_route(recorded.envelope.tenant, recorded.envelope.project)
-    return relation_id(route, said.source, said.relation, said.target)
+    return relation_id(route, data.source, data.relation, data.target)
 
 
-def linked(relation: Relation | None, recorded: Recorded, said: RelationLinked) -> Relation:
+def linked(relation: Relation | None, recorded: Recorded, data: RelationLinked) -> Relation:
     """The relation after it was said (again: the newer confidence counts)."""
     envelope = recorded.envelope
     known = relation or Relation(
-        id=id_of(recorded, said),
+        id=id_of(recorded, data),
         tenant=envelope.tenant,
         project=envelope.project,
-        source=said.source,
-        target=said.target,
-        relation=said.relation,
+        source=data.source,
+        target=data.target,
+        relation=data.relation,
         agent_id=envelope.agent_id,
         user_id=envelope.user_id,
         created_ms=recorded.recorded_ms,
         position=str(recorded.position),
     )
-    confidence = known.confidence if said.confidence is None else said.confidence
-    sources = joined(dict.fromkeys([*known.sources, *said.derived_from]))
+    confidence = known.confidence if data.confidence is None else data.confidence
+    sources = joined(dict.fromkeys([*known.sources, *data.derived_from]))
     changes = {"confidence": confidence, "derived_from": sources, "updated_ms": recorded.recorded_ms}
     return known.model_copy(update=changes)

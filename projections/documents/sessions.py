@@ -126,13 +126,13 @@ def evolve(session: Session | None, recorded: Recorded) -> Session | None:
     match recorded.data:
         case SessionEnded(idle_since_ms=idle) if idle:
             return _ended(session, recorded, "ended") if session is not None and session.seen_ms <= idle else session
-        case SessionStarted() as said:
+        case SessionStarted() as data:
             changes = {
                 "status": "active",
                 "ended_ms": 0,
-                "cwd": said.cwd,
-                "title": said.title,
-                "agent_type": said.agent_type,
+                "cwd": data.cwd,
+                "title": data.title,
+                "agent_type": data.agent_type,
             }
             seen = _touched(session or opened(recorded), recorded)
             return seen.model_copy(update={name: value for name, value in changes.items() if value != ""})
@@ -227,7 +227,7 @@ def _touched(session: Session, recorded: Recorded) -> Session:
     )
 
 
-def _prompt(said: ObservationRecorded) -> str:
+def _prompt(data: ObservationRecorded) -> str:
     """What a person asked, of an observation that holds that; whitespace collapsed."""
-    prompt = said.data.get("prompt") if said.data else None
+    prompt = data.data.get("prompt") if data.data else None
     return " ".join(prompt.split())[:FIRST_PROMPT_CHARS] if isinstance(prompt, str) else ""

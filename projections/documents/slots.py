@@ -56,41 +56,41 @@ def slot_id(tenant: str, project: str, label: str) -> DocumentId:
     return content_id(SLOT, project_route(tenant, project), label)
 
 
-def id_of(recorded: Recorded, said: SlotSet | SlotAppended | SlotDeleted) -> DocumentId:
+def id_of(recorded: Recorded, data: SlotSet | SlotAppended | SlotDeleted) -> DocumentId:
     """The id of the slot that an event is about."""
-    return slot_id(recorded.envelope.tenant, recorded.envelope.project, said.label)
+    return slot_id(recorded.envelope.tenant, recorded.envelope.project, data.label)
 
 
-def evolve(slot: Slot | None, recorded: Recorded, said: SlotSet | SlotAppended | SlotDeleted) -> Slot | None:
+def evolve(slot: Slot | None, recorded: Recorded, data: SlotSet | SlotAppended | SlotDeleted) -> Slot | None:
     """The slot after an event; None once it is deleted."""
-    if isinstance(said, SlotDeleted):
+    if isinstance(data, SlotDeleted):
         return None
     envelope = recorded.envelope
-    known = slot or _new(recorded, said)
+    known = slot or _new(recorded, data)
     changes: dict[str, object] = {
         "agent_id": envelope.agent_id or known.agent_id,
         "user_id": known.user_id or envelope.user_id,
         "updated_ms": recorded.recorded_ms,
     }
-    if isinstance(said, SlotAppended):
-        changes["content"] = appended(known.content, said.content)
+    if isinstance(data, SlotAppended):
+        changes["content"] = appended(known.content, data.content)
     else:
-        changes["content"] = said.content
+        changes["content"] = data.content
         stated = {
-            "size_limit": said.size_limit,
-            "description": said.description,
-            "pinned": said.pinned,
-            "read_only": said.read_only,
+            "size_limit": data.size_limit,
+            "description": data.description,
+            "pinned": data.pinned,
+            "read_only": data.read_only,
         }
         changes |= {name: value for name, value in stated.items() if value is not None}
     return known.model_copy(update=changes)
 
 
-def _new(recorded: Recorded, said: SlotSet | SlotAppended) -> Slot:
+def _new(recorded: Recorded, data: SlotSet | SlotAppended) -> Slot:
     """An empty slot; with the limits of the label's default where it has one."""
     tenant, project = recorded.envelope.tenant, recorded.envelope.project
-    plain = Slot(id=id_of(recorded, said), tenant=tenant, project=project, scope=said.scope, label=said.label)
-    known = default_slots(tenant, project).get(said.label, plain)
+    plain = Slot(id=id_of(recorded, data), tenant=tenant, project=project, scope=data.scope, label=data.label)
+    known = default_slots(tenant, project).get(data.label, plain)
     return known.model_copy(update={"created_ms": recorded.recorded_ms, "position": str(recorded.position)})
 
 

@@ -79,7 +79,7 @@ def summary_id(session: DocumentId) -> DocumentId:
     return DocumentId(f"{SUMMARY}_{session.partition('_')[2]}")
 
 
-def summary(recorded: Recorded, said: SessionSummarised, session: DocumentId, agent_id: str, user_id: str) -> Summary:
+def summary(recorded: Recorded, data: SessionSummarised, session: DocumentId, agent_id: str, user_id: str) -> Summary:
     """The summary that an event tells; it is its session's agent's and user's."""
     envelope = recorded.envelope
     return Summary(
@@ -90,14 +90,14 @@ def summary(recorded: Recorded, said: SessionSummarised, session: DocumentId, ag
         session=session,
         agent_id=agent_id,
         user_id=user_id,
-        title=said.title,
-        narrative=said.narrative,
-        decisions=said.decisions,
-        files=said.files,
-        concepts=said.concepts,
-        observation_count=said.observation_count,
-        model=said.model,
-        prompt_version=said.prompt_version,
+        title=data.title,
+        narrative=data.narrative,
+        decisions=data.decisions,
+        files=data.files,
+        concepts=data.concepts,
+        observation_count=data.observation_count,
+        model=data.model,
+        prompt_version=data.prompt_version,
         occurred_at=envelope.occurred_at,
         recorded_at=recorded.recorded_at,
         position=str(recorded.position),

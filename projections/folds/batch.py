@@ -213,14 +213,34 @@ class Rule(NamedTuple):
     """
 
     apply: Callable[[Batch, Recorded], None]
-    reads: Callable[[Recorded], Iterable[str]] = _nothing
-    listings: Callable[[Recorded], Iterable[str]] = _nothing
-    follows: Callable[[Recorded, Loaded], Iterable[str]] = _no_more
-    further_listings: Callable[[Recorded, Loaded], Iterable[str]] = _no_more
-    wants: Callable[[Recorded], Callable[[str], bool]] = _everything
+    reads: Callable[[Recorded], Iterable[str]]
+    listings: Callable[[Recorded], Iterable[str]]
+    follows: Callable[[Recorded, Loaded], Iterable[str]]
+    further_listings: Callable[[Recorded, Loaded], Iterable[str]]
+    wants: Callable[[Recorded], Callable[[str], bool]]
 
 
-Rules = Mapping[type[EventData], Rule]
+RULES: dict[type[EventData], Rule] = {}
+"""The rule of each type of event; the modules of this package add theirs when they are imported."""
+Apply = Callable[[Batch, Recorded], None]
+
+
+def folds(
+    *events: type[EventData],
+    reads: Callable[[Recorded], Iterable[str]] = _nothing,
+    listings: Callable[[Recorded], Iterable[str]] = _nothing,
+    follows: Callable[[Recorded, Loaded], Iterable[str]] = _no_more,
+    further_listings: Callable[[Recorded, Loaded], Iterable[str]] = _no_more,
+    wants: Callable[[Recorded], Callable[[str], bool]] = _everything,
+) -> Callable[[Apply], Apply]:
+    """Register a function as how these events are folded; what else it says is as in Rule."""
+
+    def register(apply: Apply) -> Apply:
+        for event in events:
+            RULES[event] = Rule(apply, reads, listings, follows, further_listings, wants)
+        return apply
+
+    return register
 
 
 def reading(*ids: Callable[[Recorded], str]) -> Callable[[Recorded], set[str]]:

@@ -13,10 +13,19 @@ from projections.documents import memories, sessions
 from projections.documents.ledgers import ledger_id
 from projections.documents.memories import Memory
 from projections.documents.tombstones import Mark, Tombstone
-from projections.folds.batch import Batch, Rule, Rules, session_of
+from projections.folds.batch import Batch, folds, session_of
 from projections.folds.ledgers import further_parts
 
 
+def _erased_reads(event: Recorded) -> set[str]:
+    stub = cast(EventErased, event.data)
+    found = {stub.document, stub.mark, stub.parent_id, *stub.originals} - {""}
+    if event.envelope.session_id:
+        found |= {session_of(event), ledger_id(session_of(event))}
+    return found
+
+
+@folds(EventErased, reads=_erased_reads, follows=further_parts(session_of))
 def _event_erased(batch: Batch, event: Recorded) -> None:
     """Do to everything else what the event did before it was erased."""
     stub = cast(EventErased, event.data)
@@ -63,14 +72,3 @@ def _superseded(batch: Batch, event: Recorded, parent: str, heir: str) -> None:
         batch.put(memories.retired(known, heir, event.recorded_at))
     elif isinstance(known, Tombstone):
         batch.put(replace(known, superseded_by=heir))
-
-
-def _erased_reads(event: Recorded) -> set[str]:
-    stub = cast(EventErased, event.data)
-    found = {stub.document, stub.mark, stub.parent_id, *stub.originals} - {""}
-    if event.envelope.session_id:
-        found |= {session_of(event), ledger_id(session_of(event))}
-    return found
-
-
-RULES: Rules = {EventErased: Rule(_event_erased, _erased_reads, follows=further_parts(session_of))}

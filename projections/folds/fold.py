@@ -7,11 +7,10 @@ stays a tombstone. So redelivery, a retry behind the log's dedup window and a re
 from collections.abc import Iterable, Mapping, Sequence
 
 from ingest.events.envelope import Recorded
-from ingest.events.registry import EventData
 from ingest.ids import DocumentId
 from projections.documents.document import Document
 from projections.folds import erased, forgetting, lessons, memories, observations, registries, sessions
-from projections.folds.batch import Batch, Change, Changes, Rule
+from projections.folds.batch import RULES, Batch, Change, Changes
 
 __all__ = [
     "NAME",
@@ -28,21 +27,13 @@ __all__ = [
 
 NAME, VERSION = "documents", 4
 """A change to what the fold makes of an event raises the version; a rebuild then brings old logs up to it."""
-
-_RULES: Mapping[type[EventData], Rule] = {
-    **observations.RULES,
-    **memories.RULES,
-    **lessons.RULES,
-    **sessions.RULES,
-    **registries.RULES,
-    **forgetting.RULES,
-    **erased.RULES,
-}
+NOUNS = (erased, forgetting, lessons, memories, observations, registries, sessions)
+"""The modules whose import registers how their events are folded."""
 
 
 def documents_of(events: Iterable[Recorded]) -> set[DocumentId]:
     """The ids a fold of these events may read, but for those that listings and other documents lead to."""
-    return {DocumentId(name) for event in events for name in _RULES[type(event.data)].reads(event)}
+    return {DocumentId(name) for event in events for name in RULES[type(event.data)].reads(event)}
 
 
 def candidate_listings(events: Iterable[Recorded]) -> set[str]:
@@ -50,14 +41,14 @@ def candidate_listings(events: Iterable[Recorded]) -> set[str]:
 
     They name every memory that a new one may supersede or inherit from, and the marks of what is to be forgotten.
     """
-    return {name for event in events for name in _RULES[type(event.data)].listings(event)}
+    return {name for event in events for name in RULES[type(event.data)].listings(event)}
 
 
 def candidate_members(events: Iterable[Recorded], members: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     """Those members of candidate listings whose documents the fold of these events reads, in their order."""
     wanted: dict[str, set[str]] = {}
     for event in events:
-        rule = _RULES[type(event.data)]
+        rule = RULES[type(event.data)]
         wants = rule.wants(event)
         for name in rule.listings(event):
             wanted.setdefault(name, set()).update(filter(wants, members.get(name, ())))
@@ -66,12 +57,12 @@ def candidate_members(events: Iterable[Recorded], members: Mapping[str, Sequence
 
 def further_documents(events: Iterable[Recorded], loaded: Mapping[DocumentId, Document]) -> set[DocumentId]:
     """The ids that what was loaded leads to: later versions, and what was condensed together."""
-    return {DocumentId(name) for event in events for name in _RULES[type(event.data)].follows(event, loaded)}
+    return {DocumentId(name) for event in events for name in RULES[type(event.data)].follows(event, loaded)}
 
 
 def further_listings(events: Iterable[Recorded], loaded: Mapping[DocumentId, Document]) -> set[str]:
     """The listings that what was loaded leads to: the marks of what goes with something forgotten."""
-    return {name for event in events for name in _RULES[type(event.data)].further_listings(event, loaded)}
+    return {name for event in events for name in RULES[type(event.data)].further_listings(event, loaded)}
 
 
 def fold(
@@ -88,5 +79,5 @@ def fold(
     batch = Batch(loaded, candidates)
     for event in events:
         batch.tenant = event.envelope.tenant
-        _RULES[type(event.data)].apply(batch, event)
+        RULES[type(event.data)].apply(batch, event)
     return batch.changes()

@@ -29,26 +29,81 @@ from projections.documents.sessions import SESSION, Session
 from projections.documents.slots import Slot
 from projections.documents.summaries import Summary, summary_id
 from projections.documents.tombstones import Mark, Tombstone, entries
-from projections.folds.batch import Batch, Loaded, Rule, Rules, session_of
+from projections.folds.batch import Batch, Loaded, folds, session_of
 from projections.folds.ledgers import erased_envelope, further_parts
 
 
-def named(said: SubjectForgotten) -> list[str]:
+def named(data: SubjectForgotten) -> list[str]:
     """The ids of the documents that an event forgets."""
-    if said.documents or said.kept or said.kind in ("session", "user", "project"):
-        return said.documents
-    return [said.subject]
+    if data.documents or data.kept or data.kind in ("session", "user", "project"):
+        return data.documents
+    return [data.subject]
 
 
+_further_parts = further_parts(session_of)
+
+
+def _forgotten_reads(event: Recorded) -> set[str]:
+    data = cast(SubjectForgotten, event.data)
+    found = {*named(data), *data.kept}
+    if event.envelope.session_id:
+        found |= {session_of(event), summary_id(session_of(event)), ledger_id(session_of(event))}
+    return found
+
+
+def _forgotten_listings(event: Recorded) -> set[str]:
+    found = {entries(name) for name in named(cast(SubjectForgotten, event.data))}
+    if event.envelope.session_id:
+        found.add(entries(session_of(event)))
+    return found
+
+
+def _connected(event: Recorded, loaded: Loaded) -> set[str]:
+    """What was condensed with a forgotten memory, what stands for that, and what a mark is about."""
+    found = set[str]()
+    waiting = list(named(cast(SubjectForgotten, event.data)))
+    while waiting:
+        match known := loaded.get(DocumentId(waiting.pop())):
+            case Memory() | Tombstone():
+                found.update(known.condensed)
+                heir = loaded.get(DocumentId(known.superseded_by))
+                if isinstance(heir, Memory | Tombstone) and known.id in heir.condensed:
+                    waiting.append(heir.id)
+                found.add(known.superseded_by)
+            case Mark():
+                found.add(known.subject)
+            case _:
+                pass
+    return found - {""}
+
+
+def _further_entries(event: Recorded, loaded: Loaded) -> set[str]:
+    """The marks of what a memory was condensed with, and those beside a mark that is forgotten."""
+    found = {entries(name) for name in _connected(event, loaded) if name.partition("_")[0] == MEMORY}
+    marked = (loaded.get(DocumentId(name)) for name in named(cast(SubjectForgotten, event.data)))
+    return found | {entries(mark.subject) for mark in marked if isinstance(mark, Mark)}
+
+
+def _follows(event: Recorded, loaded: Loaded) -> set[str]:
+    return _connected(event, loaded) | _further_parts(event, loaded)
+
+
+@folds(
+    SubjectForgotten,
+    reads=_forgotten_reads,
+    listings=_forgotten_listings,
+    follows=_follows,
+    further_listings=_further_entries,
+)
 def _forgotten(batch: Batch, event: Recorded) -> None:
     """Observations before their session: what is left of it depends on them."""
-    said = cast(SubjectForgotten, event.data)
-    names = named(said)
+    data = cast(SubjectForgotten, event.data)
+    names = named(data)
     before = batch.session(event)
     for name in sorted(names, key=lambda one: one.partition("_")[0] == SESSION):
         _forget(batch, event, DocumentId(name), names, before)
-    for name in said.kept:
-        _keep(batch, name, said.sources)
+    for name in data.kept:
+        _keep(batch, name, data.sources)
 
 
 def _keep(batch: Batch, name: str, gone: Collection[str]) -> None:
@@ -240,54 +295,3 @@ def _erase_document(batch: Batch, document: Observation | Memory, stub: EventEra
         recorded_at=document.recorded_at if imported else None,
     )
     batch.erase(document.position, stub, envelope)
-
-
-def _forgotten_reads(event: Recorded) -> set[str]:
-    said = cast(SubjectForgotten, event.data)
-    found = {*named(said), *said.kept}
-    if event.envelope.session_id:
-        found |= {session_of(event), summary_id(session_of(event)), ledger_id(session_of(event))}
-    return found
-
-
-def _forgotten_listings(event: Recorded) -> set[str]:
-    found = {entries(name) for name in named(cast(SubjectForgotten, event.data))}
-    if event.envelope.session_id:
-        found.add(entries(session_of(event)))
-    return found
-
-
-def _connected(event: Recorded, loaded: Loaded) -> set[str]:
-    """What was condensed with a forgotten memory, what stands for that, and what a mark is about."""
-    found = set[str]()
-    waiting = list(named(cast(SubjectForgotten, event.data)))
-    while waiting:
-        match known := loaded.get(DocumentId(waiting.pop())):
-            case Memory() | Tombstone():
-                found.update(known.condensed)
-                heir = loaded.get(DocumentId(known.superseded_by))
-                if isinstance(heir, Memory | Tombstone) and known.id in heir.condensed:
-                    waiting.append(heir.id)
-                found.add(known.superseded_by)
-            case Mark():
-                found.add(known.subject)
-            case _:
-                pass
-    return found - {""}
-
-
-def _further_entries(event: Recorded, loaded: Loaded) -> set[str]:
-    """The marks of what a memory was condensed with, and those beside a mark that is forgotten."""
-    found = {entries(name) for name in _connected(event, loaded) if name.partition("_")[0] == MEMORY}
-    marked = (loaded.get(DocumentId(name)) for name in named(cast(SubjectForgotten, event.data)))
-    return found | {entries(mark.subject) for mark in marked if isinstance(mark, Mark)}
-
-
-def _follows(event: Recorded, loaded: Loaded) -> set[str]:
-    return _connected(event, loaded) | _further_parts(event, loaded)
-
-
-_further_parts = further_parts(session_of)
-RULES: Rules = {
-    SubjectForgotten: Rule(_forgotten, _forgotten_reads, _forgotten_listings, _follows, _further_entries),
-}

@@ -6,9 +6,20 @@ from ingest.events.envelope import Recorded
 from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
 from projections.documents import lessons
 from projections.documents.lessons import Lesson, LessonEvent
-from projections.folds.batch import Batch, Rule, Rules, mark_of, reading
+from projections.folds.batch import Batch, folds, mark_of, reading
 
 
+def _subject(event: Recorded) -> str:
+    match cast(LessonEvent, event.data):
+        case LessonRecorded() as data:
+            return lessons.lesson_id(event, data)
+        case data:
+            return data.lesson
+
+
+@folds(
+    LessonRecorded, LessonReinforced, LessonRevised, LessonTriggered, LessonRetired, reads=reading(mark_of, _subject)
+)
 def _apply(batch: Batch, event: Recorded) -> None:
     name = _subject(event)
     if batch.mark(event, name):
@@ -18,15 +29,3 @@ def _apply(batch: Batch, event: Recorded) -> None:
             batch.void(event)
         else:
             batch.put(lesson)
-
-
-def _subject(event: Recorded) -> str:
-    match cast(LessonEvent, event.data):
-        case LessonRecorded() as said:
-            return lessons.lesson_id(event, said)
-        case said:
-            return said.lesson
-
-
-_RULE = Rule(_apply, reading(mark_of, _subject))
-RULES: Rules = dict.fromkeys((LessonRecorded, LessonReinforced, LessonRevised, LessonTriggered, LessonRetired), _RULE)

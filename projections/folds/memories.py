@@ -12,12 +12,27 @@ from ingest.ids import DocumentId
 from projections.documents import memories
 from projections.documents.memories import Memory, probe_listings, resembling
 from projections.documents.tombstones import Tombstone, inheritance
-from projections.folds.batch import Batch, Loaded, Rule, Rules, mark_of, reading
+from projections.folds.batch import Batch, Loaded, folds, mark_of, reading
 
 
+def _similar_listings(event: Recorded) -> set[str]:
+    data = cast(MemoryRecorded, event.data)
+    found = {inheritance(memories.memory_id(event))}
+    if not data.keep_duplicates:
+        found.update(probe_listings(memories.memory(event, data)))
+    return found
+
+
+def _may_be_similar(event: Recorded) -> Callable[[str], bool]:
+    """Members of listings of similar memories say enough to pass over most of them unread."""
+    resembles = resembling(cast(MemoryRecorded, event.data).content)
+    return lambda member: "|" not in member or resembles(member)
+
+
+@folds(MemoryRecorded, reads=reading(memories.memory_id), listings=_similar_listings, wants=_may_be_similar)
 def _recorded(batch: Batch, event: Recorded) -> None:
-    said = cast(MemoryRecorded, event.data)
-    new = memories.memory(event, said)
+    data = cast(MemoryRecorded, event.data)
+    new = memories.memory(event, data)
     if _known(batch, event, new):
         return
     forgotten = [one for one in batch.members(inheritance(new.id)) if isinstance(one, Tombstone) and one.heir == new.id]
@@ -30,13 +45,29 @@ def _recorded(batch: Batch, event: Recorded) -> None:
     batch.put(new)
 
 
+def _revised_reads(event: Recorded) -> set[str]:
+    return {memories.memory_id(event), cast(MemoryRevised, event.data).memory}
+
+
+def _later_versions(event: Recorded, loaded: Loaded) -> set[str]:
+    """One step further along the versions that begin with the revised memory."""
+    name, found = cast(MemoryRevised, event.data).memory, set[str]()
+    while (known := loaded.get(DocumentId(name))) is not None:
+        if not isinstance(known, Memory | Tombstone) or not known.superseded_by or known.superseded_by in found:
+            break
+        name = known.superseded_by
+        found.add(name)
+    return found
+
+
+@folds(MemoryRevised, reads=_revised_reads, follows=_later_versions)
 def _revised(batch: Batch, event: Recorded) -> None:
     """The new version follows the newest there is, so that two revisions at once do not fork."""
-    said = cast(MemoryRevised, event.data)
-    new = memories.memory(event, said)
+    data = cast(MemoryRevised, event.data)
+    new = memories.memory(event, data)
     if _known(batch, event, new):
         return
-    match newest := _newest(batch, said.memory):
+    match newest := _newest(batch, data.memory):
         case Memory():
             new, retired = memories.superseding(new, newest)
             batch.put(retired)
@@ -48,15 +79,20 @@ def _revised(batch: Batch, event: Recorded) -> None:
     batch.put(new)
 
 
+def _condensed_reads(event: Recorded) -> set[str]:
+    return {memories.memory_id(event), *cast(MemoryCondensed, event.data).originals}
+
+
+@folds(MemoryCondensed, reads=_condensed_reads)
 def _condensed(batch: Batch, event: Recorded) -> None:
     """In the place of memories that all are current; else it is void, and erased: what it says may be forgotten."""
-    said = cast(MemoryCondensed, event.data)
-    new = memories.condensed(event, said)
+    data = cast(MemoryCondensed, event.data)
+    new = memories.condensed(event, data)
     if _known(batch, event, new):
         return
-    originals = [batch.get(name) for name in said.originals]
+    originals = [batch.get(name) for name in data.originals]
     current = [one for one in originals if isinstance(one, Memory) and one.is_latest]
-    if len(current) < len(said.originals):
+    if len(current) < len(data.originals):
         batch.erase(str(event.position), EventErased(was=event.data.TYPE, document=new.id), event.envelope)
         batch.put(Tombstone(id=new.id))
         return
@@ -65,12 +101,17 @@ def _condensed(batch: Batch, event: Recorded) -> None:
     batch.put(new)
 
 
+def _shown(event: Recorded) -> str:
+    return cast(MemoryVisibilityChanged, event.data).memory
+
+
+@folds(MemoryVisibilityChanged, reads=reading(mark_of, _shown))
 def _visibility_changed(batch: Batch, event: Recorded) -> None:
-    said = cast(MemoryVisibilityChanged, event.data)
-    if batch.mark(event, said.memory):
-        known = batch.get(said.memory)
+    data = cast(MemoryVisibilityChanged, event.data)
+    if batch.mark(event, data.memory):
+        known = batch.get(data.memory)
         if isinstance(known, Memory):
-            batch.put(memories.with_visibility(known, said, event.recorded_at))
+            batch.put(memories.with_visibility(known, data, event.recorded_at))
         else:
             batch.void(event)
 
@@ -100,48 +141,3 @@ def _newest(batch: Batch, name: str) -> Memory | Tombstone | None:
             break
         found = heir
     return found if isinstance(found, Memory | Tombstone) else None
-
-
-def _similar_listings(event: Recorded) -> set[str]:
-    said = cast(MemoryRecorded, event.data)
-    found = {inheritance(memories.memory_id(event))}
-    if not said.keep_duplicates:
-        found.update(probe_listings(memories.memory(event, said)))
-    return found
-
-
-def _may_be_similar(event: Recorded) -> Callable[[str], bool]:
-    """Members of listings of similar memories say enough to pass over most of them unread."""
-    resembles = resembling(cast(MemoryRecorded, event.data).content)
-    return lambda member: "|" not in member or resembles(member)
-
-
-def _revised_reads(event: Recorded) -> set[str]:
-    return {memories.memory_id(event), cast(MemoryRevised, event.data).memory}
-
-
-def _later_versions(event: Recorded, loaded: Loaded) -> set[str]:
-    """One step further along the versions that begin with the revised memory."""
-    name, found = cast(MemoryRevised, event.data).memory, set[str]()
-    while (known := loaded.get(DocumentId(name))) is not None:
-        if not isinstance(known, Memory | Tombstone) or not known.superseded_by or known.superseded_by in found:
-            break
-        name = known.superseded_by
-        found.add(name)
-    return found
-
-
-def _condensed_reads(event: Recorded) -> set[str]:
-    return {memories.memory_id(event), *cast(MemoryCondensed, event.data).originals}
-
-
-def _shown(event: Recorded) -> str:
-    return cast(MemoryVisibilityChanged, event.data).memory
-
-
-RULES: Rules = {
-    MemoryRecorded: Rule(_recorded, reading(memories.memory_id), _similar_listings, wants=_may_be_similar),
-    MemoryRevised: Rule(_revised, _revised_reads, follows=_later_versions),
-    MemoryCondensed: Rule(_condensed, _condensed_reads),
-    MemoryVisibilityChanged: Rule(_visibility_changed, reading(mark_of, _shown)),
-}

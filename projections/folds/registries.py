@@ -11,43 +11,59 @@ from projections.documents import actions, relations, slots
 from projections.documents.actions import Action
 from projections.documents.relations import Relation
 from projections.documents.slots import Slot
-from projections.folds.batch import Batch, Rule, Rules, mark_of, reading
+from projections.folds.batch import Batch, folds, mark_of, reading
 
 SlotEvent = SlotSet | SlotAppended | SlotDeleted
 RelationEvent = RelationLinked | RelationUnlinked
 
 
+def _slot_id(event: Recorded) -> str:
+    return slots.id_of(event, cast(SlotEvent, event.data))
+
+
+@folds(SlotSet, SlotAppended, SlotDeleted, reads=reading(mark_of, _slot_id))
 def _slot(batch: Batch, event: Recorded) -> None:
-    said = cast(SlotEvent, event.data)
-    name = slots.id_of(event, said)
+    data = cast(SlotEvent, event.data)
+    name = slots.id_of(event, data)
     if batch.mark(event, name):
         known = batch.get(name)
-        _put(batch, name, slots.evolve(known if isinstance(known, Slot) else None, event, said))
+        _put(batch, name, slots.evolve(known if isinstance(known, Slot) else None, event, data))
 
 
+@folds(ActionCreated, reads=reading(mark_of, actions.action_id))
 def _action_created(batch: Batch, event: Recorded) -> None:
     name = actions.action_id(event)
     if batch.mark(event, name):
         batch.put(actions.created(event, cast(ActionCreated, event.data)))
 
 
+def _updated_action(event: Recorded) -> str:
+    return cast(ActionUpdated, event.data).action
+
+
+@folds(ActionUpdated, reads=reading(mark_of, _updated_action))
 def _action_updated(batch: Batch, event: Recorded) -> None:
-    said = cast(ActionUpdated, event.data)
-    if batch.mark(event, said.action):
-        known = batch.get(said.action)
+    data = cast(ActionUpdated, event.data)
+    if batch.mark(event, data.action):
+        known = batch.get(data.action)
         if isinstance(known, Action) and known.project == event.envelope.project:
-            batch.put(actions.updated(known, event, said))
+            batch.put(actions.updated(known, event, data))
         else:
             batch.void(event)
 
 
+def _relation_id(event: Recorded) -> str:
+    return relations.id_of(event, cast(RelationEvent, event.data))
+
+
+@folds(RelationLinked, RelationUnlinked, reads=reading(mark_of, _relation_id))
 def _relation(batch: Batch, event: Recorded) -> None:
-    said = cast(RelationEvent, event.data)
-    name = relations.id_of(event, said)
+    data = cast(RelationEvent, event.data)
+    name = relations.id_of(event, data)
     if batch.mark(event, name):
         known = batch.get(name)
         relation = known if isinstance(known, Relation) else None
-        _put(batch, name, relations.linked(relation, event, said) if isinstance(said, RelationLinked) else None)
+        _put(batch, name, relations.linked(relation, event, data) if isinstance(data, RelationLinked) else None)
 
 
 def _put(batch: Batch, name: DocumentId, document: Slot | Relation | None) -> None:
@@ -55,28 +71,3 @@ def _put(batch: Batch, name: DocumentId, document: Slot | Relation | None) -> No
         batch.drop(name)
     else:
         batch.put(document)
-
-
-def _slot_id(event: Recorded) -> str:
-    return slots.id_of(event, cast(SlotEvent, event.data))
-
-
-def _relation_id(event: Recorded) -> str:
-    return relations.id_of(event, cast(RelationEvent, event.data))
-
-
-def _updated_action(event: Recorded) -> str:
-    return cast(ActionUpdated, event.data).action
-
-
-_SLOT = Rule(_slot, reading(mark_of, _slot_id))
-_RELATION = Rule(_relation, reading(mark_of, _relation_id))
-RULES: Rules = {
-    SlotSet: _SLOT,
-    SlotAppended: _SLOT,
-    SlotDeleted: _SLOT,
-    ActionCreated: Rule(_action_created, reading(mark_of, actions.action_id)),
-    ActionUpdated: Rule(_action_updated, reading(mark_of, _updated_action)),
-    RelationLinked: _RELATION,
-    RelationUnlinked: _RELATION,
-}

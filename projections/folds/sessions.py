@@ -10,10 +10,13 @@ from projections.documents.commits import Commit
 from projections.documents.ledgers import ledger_id
 from projections.documents.observations import Observation
 from projections.documents.summaries import summary, summary_id
-from projections.folds.batch import Batch, Rule, Rules, mark_of, reading, session_of
+from projections.folds.batch import Batch, folds, mark_of, reading, session_of
 from projections.folds.ledgers import entry_of, first_part, further_parts
 
+_ledger, _further = first_part(session_of), further_parts(session_of)
 
+
+@folds(SessionStarted, SessionEnded, reads=reading(mark_of, session_of, _ledger), follows=_further)
 def _changed(batch: Batch, event: Recorded) -> None:
     if batch.mark(event, session_of(event)):
         session = sessions.evolve(batch.session(event), event)
@@ -21,30 +24,41 @@ def _changed(batch: Batch, event: Recorded) -> None:
             batch.put(session)
 
 
+def _summary(event: Recorded) -> str:
+    return summary_id(session_of(event))
+
+
+@folds(SessionSummarised, reads=reading(mark_of, session_of, _summary, _ledger), follows=_further)
 def _summarised(batch: Batch, event: Recorded) -> None:
     """A summary made before something of the session was forgotten is void, and erased: it may say what was."""
-    said = cast(SessionSummarised, event.data)
+    data = cast(SessionSummarised, event.data)
     name = session_of(event)
     if not batch.mark(event, name):
         return
     session = batch.session(event)
-    if session is None or said.forgotten_at not in (session.told_from, session.forgotten_at):
+    if session is None or data.forgotten_at not in (session.told_from, session.forgotten_at):
         batch.void(event)
         return
     agent = session.agent_id if event.envelope.agent_id else ""  # told by nobody: of several agents' observations
-    batch.put(summary(event, said, name, agent, session.user_id))
-    batch.put(session.model_copy(update={"summarised": said.observation_count}))
+    batch.put(summary(event, data, name, agent, session.user_id))
+    batch.put(session.model_copy(update={"summarised": data.observation_count}))
 
 
+def _retired_reads(event: Recorded) -> set[str]:
+    data, session = cast(SessionRetired, event.data), session_of(event)
+    return {*data.documents, session, ledger_id(session), ledger_id(session, data.part)}
+
+
+@folds(SessionRetired, reads=_retired_reads)
 def _retired(batch: Batch, event: Recorded) -> None:
     """What it names leaves the documents for the session's ledger; what is not there, or is forgotten, is passed over.
 
     It has no mark, and stays in the log for ever: a replay that did not retire would end elsewhere.
     """
-    said, session = cast(SessionRetired, event.data), session_of(event)
-    part = batch.ledgers.begin(session, said.part, event.envelope)
+    data, session = cast(SessionRetired, event.data), session_of(event)
+    part = batch.ledgers.begin(session, data.part, event.envelope)
     observations = 0
-    for name in said.documents:
+    for name in data.documents:
         known = batch.get(name)
         entry = entry_of(known)
         if entry is not None and (entry.subject == session or entry.subject.partition("_")[0] == OBSERVATION):
@@ -53,36 +67,17 @@ def _retired(batch: Batch, event: Recorded) -> None:
             observations += isinstance(known, Observation)
     known = batch.session(event)
     if known is not None:
-        batch.put(sessions.retired(known, event, observations, said.idle_since_ms))
-
-
-def _committed(batch: Batch, event: Recorded) -> None:
-    said = cast(SessionCommitted, event.data)
-    name = commits.commit_id(event, said)
-    if batch.mark(event, name):
-        known = batch.get(name)
-        batch.put(commits.linked(known if isinstance(known, Commit) else None, event, said))
+        batch.put(sessions.retired(known, event, observations, data.idle_since_ms))
 
 
 def _commit(event: Recorded) -> str:
     return commits.commit_id(event, cast(SessionCommitted, event.data))
 
 
-def _retired_reads(event: Recorded) -> set[str]:
-    said, session = cast(SessionRetired, event.data), session_of(event)
-    return {*said.documents, session, ledger_id(session), ledger_id(session, said.part)}
-
-
-def _summary(event: Recorded) -> str:
-    return summary_id(session_of(event))
-
-
-_ledger, _further = first_part(session_of), further_parts(session_of)
-_CHANGED = Rule(_changed, reading(mark_of, session_of, _ledger), follows=_further)
-RULES: Rules = {
-    SessionStarted: _CHANGED,
-    SessionEnded: _CHANGED,
-    SessionSummarised: Rule(_summarised, reading(mark_of, session_of, _summary, _ledger), follows=_further),
-    SessionRetired: Rule(_retired, _retired_reads),
-    SessionCommitted: Rule(_committed, reading(mark_of, _commit)),
-}
+@folds(SessionCommitted, reads=reading(mark_of, _commit))
+def _committed(batch: Batch, event: Recorded) -> None:
+    data = cast(SessionCommitted, event.data)
+    name = commits.commit_id(event, data)
+    if batch.mark(event, name):
+        known = batch.get(name)
+        batch.put(commits.linked(known if isinstance(known, Commit) else None, event, data))

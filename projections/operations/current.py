@@ -143,3 +143,23 @@ class Current:
         if found is None or not isinstance(found.document, kind) or not may_read(found.document, reader):
             return None
         return found
+
+
+class Writing:
+    """Commands given one after another."""
+
+    def __init__(self, current: Current, caller: Caller, position: str = "") -> None:
+        """`position`: of what was written before, and is to be covered, too."""
+        self._current, self._caller = current, caller
+        self._token = Token.parse(position) if position else Token()
+
+    async def give(self, command: AnyCommand) -> Accepted:
+        """Append a command's event. Raises what the command handler raises."""
+        accepted = await self._current.give(command, self._caller)
+        self._token.include_all(Token.parse(accepted.position))
+        return accepted
+
+    @property
+    def position(self) -> str:
+        """Covers all that was written; empty for nothing."""
+        return str(self._token)

@@ -11,81 +11,41 @@ not.
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from hashlib import blake2b
-from typing import NamedTuple, TypeAlias
-
-from msgspec import Struct
 
 from ingest.commands.decide import Caller
-from ingest.commands.requests import ForgetSubject, Remember, SetSlot, WriteAction
-from ingest.durability import Durability, weakest
 from ingest.errors import Forbidden, NotFound
-from ingest.events.routing import SESSION_TYPES
 from ingest.events.subject import MAX_FORGOTTEN, SubjectKind
-from ingest.ids import MEMORY, DocumentId, document_id, new_event_id
+from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route, session_route
-from ingest.log.position import START, Position, Token
-from projections.condensing.provenance import Left
-from projections.condensing.slots import contributed, without
+from ingest.log.position import Token
+from projections.condensing.slots import without
 from projections.documents.access import Reader, may_forget, may_read
-from projections.documents.actions import Action, actions
+from projections.documents.actions import actions
 from projections.documents.commits import Commit, commits, session_commits
 from projections.documents.document import Document
 from projections.documents.ledgers import Ledger, unpacked
-from projections.documents.lessons import Lesson, lessons
+from projections.documents.lessons import lessons
 from projections.documents.listings import derived, of_user
 from projections.documents.memories import Memory, memories
-from projections.documents.observations import Observation, session_observations
-from projections.documents.relations import Relation, relations
+from projections.documents.observations import session_observations
+from projections.documents.relations import relations
 from projections.documents.sessions import SESSION, Session, sessions
 from projections.documents.slots import Slot, slot_id, slots
-from projections.documents.summaries import Summary, summary_id
-from projections.documents.tombstones import Mark, Tombstone, marks
+from projections.documents.summaries import summary_id
+from projections.documents.tombstones import Mark, marks
 from projections.operations.current import Current
-from projections.operations.derived import Derived, Sources, Verdict, is_derived_by_server, sources_of, verdict
+from projections.operations.derived import Derived, Sources, is_derived_by_server, sources_of, verdict
+from projections.operations.forgetting_run import KINDS as KINDS
+from projections.operations.forgetting_run import ForgettingRun, Stream, Watch, session_of, stream_of
+from projections.operations.forgetting_run import Forgotten as Forgotten
 from projections.operations.retired import Retired
 
-KINDS: dict[type[Document], SubjectKind] = {
-    Observation: "observation",
-    Memory: "memory",
-    Lesson: "lesson",
-    Slot: "slot",
-    Action: "action",
-    Relation: "relation",
-    Commit: "commit",
-    Session: "session",
-}
 _PAGE = 100
 """Members of a listing looked at in one round trip."""
 _LOOKS = 5
 """How often a forgetting looks again before it leaves what others derive meanwhile to them."""
-
-
-Watch: TypeAlias = Callable[[Iterable[Document]], None]
-
-
-class Forgotten(Struct, frozen=True, kw_only=True):
-    """What a forgetting covered: how many documents of each kind, the position that covers all of it, and what that
-    survives."""
-
-    event_id: str
-    documents: dict[str, int]
-    position: str
-    durability: Durability = "memory"
-
-    @property
-    def total(self) -> int:
-        """All documents."""
-        return sum(self.documents.values())
-
-
-class _Stream(NamedTuple):
-    """Where documents are: a project's own stream, or that of one of its sessions."""
-
-    project: str
-    session_id: str = ""
 
 
 class Forgetting:
@@ -111,7 +71,7 @@ class Forgetting:
         if not may_forget(found, reader):
             raise Forbidden(f"memory {name} is not yours: its creator or its owner may forget it")
         kind = KINDS[type(found)]
-        run = _Run(self._current, caller, kind, name, reason, event_id, until, self._watch, self._done)
+        run = ForgettingRun(self._current, caller, kind, name, reason, event_id, until, self._watch, self._done)
         if isinstance(found, Session):
             await self._session(run, found, caller.tenant)
         else:
@@ -132,7 +92,7 @@ class Forgetting:
         readable = [one for one in found if may_read(one, reader) and type(one) in KINDS]
         readable = [one for one in readable if may_forget(one, reader)]
         kind = KINDS[type(readable[0])] if readable else "memory"
-        run = _Run(
+        run = ForgettingRun(
             self._current, caller, kind, readable[0].id if readable else "", reason, "", until, self._watch, self._done
         )
         older = [one for one in await self._older(readable, reader) if one.id not in kept]
@@ -147,7 +107,7 @@ class Forgetting:
         """Forget a session and its observations; with `until`, those recorded up to there."""
         now = await self._current.settle()
         until = now if until is None else until
-        run = _Run(
+        run = ForgettingRun(
             self._current, caller, "session", session.session_id, reason, event_id, until, self._watch, self._done
         )
         await self._session(run, session, caller.tenant)
@@ -161,7 +121,7 @@ class Forgetting:
         """Forget everything that names a user; with `until`, what was recorded up to there."""
         now = await self._current.settle()
         until = now if until is None else until
-        run = _Run(
+        run = ForgettingRun(
             self._current, caller, "user", user_digest(caller.tenant, user_id), reason, event_id, until, self._watch,
             self._done,
         )  # fmt: skip
@@ -186,7 +146,7 @@ class Forgetting:
         tenant = caller.tenant
         now = await self._current.settle()
         until = now if until is None else until
-        run = _Run(self._current, caller, "project", project, reason, event_id, until, self._watch, self._done)
+        run = ForgettingRun(self._current, caller, "project", project, reason, event_id, until, self._watch, self._done)
         run.covers = lambda one: getattr(one, "project", None) == project
         everywhere = range(self._reader.partitions)
         async for page in self._pages(sessions(tenant, project), everywhere):
@@ -205,16 +165,16 @@ class Forgetting:
     ) -> Forgotten:
         """Forget what was made of documents that are forgotten by now: by someone who had read them before."""
         until = await self._current.settle()
-        run = _Run(self._current, caller, kind, subject, reason, event_id, until, self._watch, self._done)
+        run = ForgettingRun(self._current, caller, kind, subject, reason, event_id, until, self._watch, self._done)
         run.passed_over(names)
         for start in range(0, len(names), _PAGE):
             await self._settle_derived(run, names[start : start + _PAGE], caller.tenant)
         return run.outcome()
 
-    async def _session(self, run: "_Run", session: Session, tenant: str) -> None:
+    async def _session(self, run: ForgettingRun, session: Session, tenant: str) -> None:
         """Its observations with what was derived from them, then the session itself."""
         run.sessions.add(DocumentId(session.id))
-        where = _Stream(session.project, session.session_id)
+        where = Stream(session.project, session.session_id)
         home = [partition_of(session_route(tenant, *where), self._reader.partitions)]
         async for page in self._pages(session_observations(session.id), home):
             await self._documents(run, page, tenant)
@@ -245,13 +205,13 @@ class Forgetting:
                 older[before.id] = at = before
         return [one for one in older.values() if may_forget(one, reader)]
 
-    async def _retired_of(self, run: "_Run", ledger: Ledger, user_id: str, tenant: str) -> list[DocumentId]:
+    async def _retired_of(self, run: ForgettingRun, ledger: Ledger, user_id: str, tenant: str) -> list[DocumentId]:
         """Forget a user's retired observations; returns what else the user's marks in the ledger are about."""
         async for page in self._retired.of_ledger(ledger, lambda entry: entry.user_id == user_id):
             await self._documents(run, page, tenant)
         return [one.subject for one in unpacked(ledger) if one.user_id == user_id and one.subject == ledger.session]
 
-    async def _clean_slots(self, run: "_Run", tenant: str) -> None:
+    async def _clean_slots(self, run: ForgettingRun, tenant: str) -> None:
         """Take what the forgotten observations said out of the slots that sessions are reflected into."""
         for project, said in run.said.items():
             for place in dict.fromkeys([project, ""]):  # the nameless one's for callers who know no projects
@@ -261,7 +221,7 @@ class Forgetting:
                     if isinstance(slot, Slot) and (left := without(label, slot.content, lines)) != slot.content:
                         await run.rewrite(slot, left)
 
-    async def _documents(self, run: "_Run", found: Sequence[Document], tenant: str) -> None:
+    async def _documents(self, run: ForgettingRun, found: Sequence[Document], tenant: str) -> None:
         """Documents with what becomes of those derived from them, each in its stream.
 
         The derived ones first: who is interrupted in between finds them again by what they are derived from.
@@ -269,17 +229,17 @@ class Forgetting:
         going = [one for one in found if type(one) in KINDS and not run.is_late(one)]
         marks = [one for one in found if type(one) not in KINDS and not run.is_late(one)]
         run.gone.update(one.id for one in going)
-        run.touched.update(name for one in going if (name := _session_of(one)) is not None)
+        run.touched.update(name for one in going if (name := session_of(one)) is not None)
         derived_too = await self._fates(run, going, tenant)
         await self._forget_all(run, [*derived_too, *going, *marks])
 
-    async def _settle_derived(self, run: "_Run", names: Sequence[str], tenant: str) -> bool:
+    async def _settle_derived(self, run: ForgettingRun, names: Sequence[str], tenant: str) -> bool:
         """See to what is derived from documents that are gone; returns whether there was anything to do."""
         before = len(run.gone), len(run.changed)
         await self._forget_all(run, await self._fates(run, list(names), tenant))
         return before != (len(run.gone), len(run.changed))
 
-    async def _look_again(self, run: "_Run", tenant: str) -> None:
+    async def _look_again(self, run: ForgettingRun, tenant: str) -> None:
         """Look once more at what was derived while this went on, as by another forgetting that left some of it.
 
         Whichever of two that go on at once looks last, sees what both have forgotten.
@@ -295,23 +255,25 @@ class Forgetting:
             if not changed and not await self._kept_again(run, tenant):
                 return
 
-    async def _kept_again(self, run: "_Run", tenant: str) -> bool:
+    async def _kept_again(self, run: ForgettingRun, tenant: str) -> bool:
         """Judge once more what stayed; returns whether some of it did not."""
         kept = [one.document for one in await self._reader.find_all([*map(DocumentId, run.stayed)])]
         going = await self._judged(run, [one for one in kept if isinstance(one, Derived)], tenant)
         await self._forget_all(run, going)
         return bool(going)
 
-    async def _forget_all(self, run: "_Run", documents: Iterable[Document]) -> None:
-        streams: dict[_Stream, list[Document]] = {}
+    async def _forget_all(self, run: ForgettingRun, documents: Iterable[Document]) -> None:
+        streams: dict[Stream, list[Document]] = {}
         for one in documents:
-            if (stream := _stream_of(one)) is not None:
+            if (stream := stream_of(one)) is not None:
                 streams.setdefault(stream, []).append(one)
         for where, found in streams.items():
             for start in range(0, len(found), MAX_FORGOTTEN):
                 await run.forget(where, found[start : start + MAX_FORGOTTEN])
 
-    async def _fates(self, run: "_Run", sources: Sequence[Document] | Sequence[str], tenant: str) -> list[Document]:
+    async def _fates(
+        self, run: ForgettingRun, sources: Sequence[Document] | Sequence[str], tenant: str
+    ) -> list[Document]:
         """See to what was derived from these; returns what of it goes, with what was derived from that in turn."""
         going: dict[str, Document] = {}
         waiting: Sequence[Document | str] = sources
@@ -327,7 +289,7 @@ class Forgetting:
             waiting = [*further, *list(run.changed)[changed:]]
         return list(going.values())
 
-    async def _judged(self, run: "_Run", candidates: Sequence[Derived], tenant: str) -> list[Document]:
+    async def _judged(self, run: ForgettingRun, candidates: Sequence[Derived], tenant: str) -> list[Document]:
         """Keep, or cut down, those of which something is left; returns the others."""
         candidates = [one for one in candidates if is_derived_by_server(one) or not run.is_late(one)]
         if not candidates:
@@ -350,7 +312,7 @@ class Forgetting:
         names: list[str] = []
         for one in sources:
             name = one if isinstance(one, str) else one.id
-            session = name if name.startswith(f"{SESSION}_") else None if isinstance(one, str) else _session_of(one)
+            session = name if name.startswith(f"{SESSION}_") else None if isinstance(one, str) else session_of(one)
             names += [name] if session is None else [name, summary_id(DocumentId(session))]
         made = await self._reader.members_of([derived(name) for name in dict.fromkeys(names)], everywhere)
         made += [DocumentId(name) for one in sources if isinstance(one, Memory) for name in one.condensed]
@@ -368,258 +330,6 @@ class Forgetting:
             cursor = page.next
 
 
-class _Run:
-    """One forgetting under way: the tombstones appended so far, with ids that a second run, after a crash, repeats."""
-
-    def __init__(
-        self,
-        current: Current,
-        caller: Caller,
-        kind: SubjectKind,
-        subject: str,
-        reason: str,
-        event_id: str,
-        until: Token,
-        watch: Watch | None,
-        done: Collection[str],
-    ) -> None:
-        # what was made of it goes with it, also in projects that the caller's key is not for
-        self._current = current
-        self._caller = caller._replace(reach=caller.reach._replace(projects=()))
-        self._kind: SubjectKind = kind
-        self._subject, self._reason = subject, reason
-        self._event_id = event_id or str(new_event_id())
-        self._until, self._watch = until, watch
-        self._token = Token()
-        self._reached: set[Durability] = set()
-        self._seen = set(done)
-        self._counts: Counter[str] = Counter()
-        self.said: dict[str, dict[str, set[str]]] = {}
-        """Lines that the forgotten observations may have put into slots, by project and label."""
-        self.covers: Callable[[Document], bool] = lambda document: False
-        """Whether a document is of the subject, and so no source of anything any more."""
-        self.gone: set[str] = set(done)
-        """Ids of what is forgotten, or is about to be."""
-        self.changed: dict[str, None] = {}
-        """Ids of memories in whose place there is one that says less."""
-        self.stayed: dict[str, None] = {}
-        """Ids of what was derived from the forgotten and stays."""
-        self.sessions: set[DocumentId] = set()
-        self.touched: set[DocumentId] = set()
-        """Sessions that go, and those that lose something."""
-
-    def passed_over(self, names: Iterable[str]) -> None:
-        """These are forgotten already."""
-        for name in names:
-            self.gone.add(name)
-            if name.startswith(f"{SESSION}_"):
-                self.sessions.add(DocumentId(name))
-
-    def is_gone(self, document: Document) -> bool:
-        """Whether nothing can be derived from a document any more."""
-        if document.id in self.gone or self.covers(document) or isinstance(document, Tombstone):
-            return True
-        match document:
-            case Observation(session=session):
-                return session in self.sessions
-            case Summary(session=session):
-                return session in self.sessions or session in self.touched
-            case Session(id=name):
-                return name in self.sessions
-            case _:
-                return False
-
-    def is_late(self, document: Document) -> bool:
-        """Whether a document was recorded after the forgetting began."""
-        where = _stream_of(document)
-        return where is not None and self.came_later(document, where)
-
-    async def keep(self, judged: Verdict) -> None:
-        """Note that a document stays, and of what it is derived no more."""
-        one = judged.document
-        if not judged.taken:
-            return
-        digest = blake2b("\0".join((one.id, *sorted(judged.taken))).encode(), digest_size=8).hexdigest()
-        command = ForgetSubject(
-            event_id=f"{self._event_id}:{digest}:stays",
-            kind=self._kind,
-            subject=self._subject,
-            reason=self._reason,
-            kept=[one.id],
-            sources=judged.taken,
-            project=one.project,
-            causation=self._event_id,
-        )
-        self._token.include_all(Token.parse((await self._current.give(command, self._caller)).position))
-        self.stayed[one.id] = None
-
-    async def cut(self, old: Memory, left: Left) -> None:
-        """Forget a memory, and put what others say of it in its place; at once, or a crash could lose that, too."""
-        if old.id in self._seen:
-            return
-        digest = blake2b("\0".join((old.id, left.content)).encode(), digest_size=8).hexdigest()
-        forget = ForgetSubject(
-            event_id=f"{self._event_id}:{digest}",
-            kind=self._kind,
-            subject=self._subject,
-            reason=self._reason,
-            documents=[old.id],
-            project=old.project,
-            causation=self._event_id,
-        )
-        remember = Remember(
-            event_id=f"{self._event_id}:{digest}:left",
-            project=old.project,
-            session_id=old.session_id,
-            agent_id=old.agent_id,
-            user_id=old.user_id,
-            occurred_at=old.occurred_at,
-            content=left.content,
-            title=old.title if left.content.startswith(old.title) else "",
-            memory_type=old.memory_type,
-            purpose=old.purpose,
-            tags=old.tags,
-            concepts=old.concepts,
-            references=[one for one in old.references if one not in self.gone],
-            importance=old.importance,
-            visibility=old.visibility,
-            shared_with=old.shared_with,
-            owner=old.owner,
-            keep_duplicates=True,
-            derived_from=list(left.sources),
-        )
-        home = project_route(self._caller.tenant, old.project)
-        new = document_id(MEMORY, home, remember.event_id)
-        pointing = [
-            WriteAction(
-                event_id=f"{self._event_id}:{digest}:{name}", project=project, action=name, crystallized_into=new
-            )
-            for name, project in await self._actions(remember.references)
-        ]
-        self._token.include_all(await self._current.give_together([forget, remember, *pointing], self._caller))
-        self._seen.add(old.id)
-        self.gone.add(old.id)
-        self.changed[old.id] = None
-        self.stayed[new] = None
-
-    async def _actions(self, names: Sequence[str]) -> list[tuple[str, str]]:
-        """Those of the documents that are actions, with their projects."""
-        found = await self._current.documents.find_all([*map(DocumentId, names)])
-        return [(one.document.id, one.document.project) for one in found if isinstance(one.document, Action)]
-
-    def came_later(self, document: Document, where: _Stream) -> bool:
-        """Whether a document was recorded after the forgetting began."""
-        route = session_route if where.session_id else project_route
-        partition = partition_of(route(self._caller.tenant, *_named(where)), self._current.log.partitions)
-        position = getattr(document, "position", "")
-        return position != "" and Position.parse(position) > self._until.get(partition, START)
-
-    def opened_later(self, session: Session) -> bool:
-        """Whether a session was opened after the forgetting began; what is left of one that it met was not."""
-        if not session.forgotten_at or session.told_from.startswith(self._event_id):
-            return False
-        route = session_route(self._caller.tenant, session.project, session.session_id)
-        until = self._until.get(partition_of(route, self._current.log.partitions), START)
-        return Position.parse(session.forgotten_at) > until
-
-    async def forget(self, where: _Stream, documents: Iterable[Document]) -> None:
-        """Append the tombstone of documents of one stream, but those that have one."""
-        fresh = {one.id: one for one in documents if one.id not in self._seen}
-        if not fresh:
-            return
-        if self._watch is not None:
-            self._watch(fresh.values())
-        digest = blake2b("\0".join(sorted(fresh)).encode(), digest_size=8).hexdigest()
-        alone = self._kind not in ("session", "user", "project") and not self._counts
-        command = ForgetSubject(
-            event_id=self._event_id if alone else f"{self._event_id}:{digest}",
-            kind=self._kind,
-            subject=self._subject,
-            reason=self._reason,
-            documents=list(fresh),
-            project=where.project,
-            session_id=where.session_id,
-            causation="" if alone else self._event_id,
-        )
-        accepted = await self._current.give(command, self._caller)
-        self._token.include_all(Token.parse(accepted.position))
-        self._reached.add(accepted.durability)
-        self._seen.update(fresh)
-        self.gone.update(fresh)
-        for one in fresh.values():
-            if isinstance(one, Observation):
-                slots_of = self.said.setdefault(one.project, {})
-                for label, lines in contributed([one]).items():
-                    slots_of.setdefault(label, set()).update(lines)
-        self._counts.update((KINDS.get(type(one)) or "event") for one in fresh.values())
-
-    async def rewrite(self, slot: Slot, content: str) -> None:
-        """Forget all that was ever in a slot but what it is to hold; at once, or a crash could lose that, too."""
-        if slot.id in self._seen:
-            return
-        digest = blake2b("\0".join((slot.id, content)).encode(), digest_size=8).hexdigest()
-        forget = ForgetSubject(
-            event_id=f"{self._event_id}:{digest}",
-            kind=self._kind,
-            subject=self._subject,
-            reason=self._reason,
-            documents=[slot.id],
-            project=slot.project,
-            causation=self._event_id,
-        )
-        keep = SetSlot(
-            event_id=f"{self._event_id}:{digest}:kept",
-            label=slot.label,
-            content=content,
-            scope=slot.scope,
-            project=slot.project,
-            agent_id=slot.agent_id,
-            user_id=slot.user_id,
-            size_limit=slot.size_limit,
-            description=slot.description,
-            pinned=slot.pinned,
-            read_only=slot.read_only,
-        )
-        self._token.include_all(await self._current.give_together([forget, keep], self._caller))
-
-    def outcome(self) -> Forgotten:
-        """What has been forgotten."""
-        return Forgotten(
-            event_id=self._event_id,
-            documents=dict(self._counts),
-            position=str(self._token),
-            durability=weakest(self._reached),
-        )
-
-
 def user_digest(tenant: str, user_id: str) -> str:
     """What stands for a user in tombstones and receipts: who knows the name can tell that it was this one."""
     return "usr_" + blake2b("\0".join((tenant, user_id)).encode(), digest_size=10).hexdigest()
-
-
-def _session_of(document: Document) -> DocumentId | None:
-    """The session whose summary tells of a document."""
-    match document:
-        case Observation(session=session):
-            return session
-        case Session(id=name):
-            return DocumentId(name)
-        case _:
-            return None
-
-
-def _stream_of(document: Document) -> _Stream | None:
-    """The stream that holds a document; None for what goes with another, or is gone."""
-    match document:
-        case Observation() | Session():
-            return _Stream(document.project, document.session_id)
-        case Mark(was=was, erased=erased):
-            return None if erased or was in SESSION_TYPES else _Stream(document.project)
-        case Summary() | Tombstone() | Ledger():
-            return None
-        case _:
-            return _Stream(document.project)
-
-
-def _named(where: _Stream) -> tuple[str, ...]:
-    return where if where.session_id else (where.project,)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from ingest.commands.requests import Name
+from ingest.commands.command import Name
 from ingest.ids import DocumentId
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock, to_ms

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta, Struct
 
-from ingest.commands.requests import Name, Names
+from ingest.commands.command import Name, Names
 from ingest.errors import CommandRejected
 from ingest.ids import DocumentId
 from ingest.log.position import Token

@@ -26,8 +26,8 @@ from api.monitoring.vital_metrics import VitalMetrics
 from api.native import changes, condensing, dead_letters, forgetting, knowledge, live, reads, rebuilds
 from api.native.common import AnyProjectRequest, InProject, ListRequest
 from ingest import errors
+from ingest.commands.command import Command
 from ingest.commands.requests import (
-    Command,
     LinkCommit,
     Observe,
     RecordLesson,

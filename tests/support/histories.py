@@ -12,10 +12,10 @@ from factories import AGENT, NOW_MS, PROJECT, TENANT, minute
 from folding import apply
 from hypothesis import strategies as st
 
+from ingest.commands.command import Command
 from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import (
     ChangeVisibility,
-    Command,
     CondenseMemories,
     DeleteSlot,
     EndIdleSession,

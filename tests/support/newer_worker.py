@@ -11,12 +11,10 @@ import msgspec
 from msgspec import Struct
 
 import ingest.events.envelope as envelope
-import projections.folds.fold as fold
 from ingest.events.envelope import Recorded
 from ingest.events.observation import ObservationRecorded
 from ingest.platform.settings import from_environment
-from projections.folds import observations
-from projections.folds.batch import Batch, Rule
+from projections.folds.batch import RULES, Batch, folds
 
 
 class DreamDreamt(Struct, frozen=True, kw_only=True):
@@ -33,19 +31,18 @@ def _as_observation(event: Recorded) -> Recorded:
 
 
 def _apply(batch: Batch, event: Recorded) -> None:
-    observations.RULES[ObservationRecorded].apply(batch, _as_observation(event))
+    RULES[ObservationRecorded].apply(batch, _as_observation(event))
 
 
 def _reads(event: Recorded) -> set[str]:
-    return set(observations.RULES[ObservationRecorded].reads(_as_observation(event)))
+    return set(RULES[ObservationRecorded].reads(_as_observation(event)))
 
 
 def learn() -> None:
     """Let this process know the type."""
     cast(Any, envelope).EVENT_TYPES[DreamDreamt.TYPE] = DreamDreamt
     cast(Any, envelope)._decode_data[DreamDreamt.TYPE] = msgspec.msgpack.Decoder(DreamDreamt).decode
-    rules = cast(Any, fold)._RULES
-    rules[DreamDreamt] = Rule(_apply, _reads)
+    folds(cast(Any, DreamDreamt), reads=_reads)(_apply)
 
 
 if __name__ == "__main__":

@@ -23,9 +23,8 @@ from api.importing.mapping import (
 )
 from ingest.commands.requests import RecordLesson, ReinforceLesson, ReviseLesson, TriggerLesson
 from ingest.errors import CommandRejected
-from ingest.events.lesson import Severity
+from ingest.events.lesson import Severity, fingerprint
 from ingest.ids import LESSON, content_id
-from ingest.lesson_fingerprint import fingerprint
 from ingest.log.partitions import project_route
 
 SYSTEM = "agent-memory"

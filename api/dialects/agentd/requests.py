@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from api.dialects.agentd.shapes import Listing
 from api.http.http import asked_for
-from ingest.commands.decide import EVERYBODY
+from ingest.commands.decision import EVERYBODY
 from ingest.errors import CommandRejected
 from ingest.events.memory import Purpose, Visibility
 

@@ -16,7 +16,7 @@ from api.dialects.memex.records import (
     shown,
     shown_at_once,
 )
-from ingest.commands.decide import EVERYBODY
+from ingest.commands.decision import EVERYBODY
 from ingest.errors import CommandRejected, NotFound
 from ingest.events.memory import MemoryType
 from ingest.platform.clock import system_clock

@@ -16,8 +16,7 @@ from projections.condensing.llm import answers
 from projections.condensing.llm.answers import Compression, CompressionReply, Graph, GraphReply, Summary, SummaryReply
 from projections.condensing.llm.breaker import CLOSED, Breaker, State, enter, failed, succeeded
 from projections.condensing.llm.budget import DailyBudget
-from projections.condensing.llm.client import LlmClient
-from projections.condensing.llm.errors import LlmRefused, LlmUnavailable, LlmUnusable
+from projections.condensing.llm.client import LlmClient, LlmRefused, LlmUnavailable, LlmUnusable
 from projections.condensing.llm.prompts import Prompt, compress_prompt, extract_prompt, summarise_prompt
 from projections.documents.observations import Observation
 

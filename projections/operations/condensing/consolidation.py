@@ -19,8 +19,7 @@ from projections.documents.memories import Memory, memories
 from projections.documents.observations import Observation, timeline
 from projections.documents.summaries import Summary, summaries
 from projections.operations.condensing.evidence import PROJECT_MEMORIES, digest_of, fingerprint, is_made, newest
-from projections.operations.condensing.writing import Writing
-from projections.operations.current import Current
+from projections.operations.current import Current, Writing
 
 PROJECT_OBSERVATIONS = 1_000
 SUMMARIES_READ = 20

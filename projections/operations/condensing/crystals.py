@@ -15,8 +15,7 @@ from projections.condensing.provenance import says
 from projections.documents.access import Reader
 from projections.documents.actions import Action
 from projections.operations.condensing.evidence import fingerprint
-from projections.operations.condensing.writing import Writing
-from projections.operations.current import Current
+from projections.operations.current import Current, Writing
 
 CRYSTAL_CONFIDENCE = 0.6
 """Of a lesson that a chain of finished work teaches, as in agentmemory."""

@@ -15,8 +15,7 @@ from projections.documents.access import Reader
 from projections.documents.lessons import Lesson, lessons
 from projections.documents.memories import Memory, memories
 from projections.operations.condensing.evidence import PROJECT_MEMORIES, fingerprint, is_made, newest
-from projections.operations.condensing.writing import Writing
-from projections.operations.current import Current
+from projections.operations.current import Current, Writing
 
 REFLECTION = "reflection"
 """The origin of lessons that reflecting made."""

@@ -14,8 +14,7 @@ from projections.documents.relations import Relation
 from projections.documents.sessions import Session
 from projections.documents.summaries import Summary, summary_id
 from projections.operations.condensing.evidence import fingerprint
-from projections.operations.condensing.writing import Writing
-from projections.operations.current import Current
+from projections.operations.current import Current, Writing
 
 Edge: TypeAlias = tuple[str, str, str]
 """Source, relation and target."""

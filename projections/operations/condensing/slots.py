@@ -11,8 +11,7 @@ from projections.documents.access import Reader
 from projections.documents.sessions import Session
 from projections.documents.slots import Slot, default_slots, slot_id
 from projections.operations.condensing.evidence import observations_of, readable
-from projections.operations.condensing.writing import Writing
-from projections.operations.current import Current
+from projections.operations.current import Current, Writing
 
 REFLECTED = {"pending_items", "session_patterns", "project_context"}
 

@@ -10,17 +10,15 @@ from ingest.errors import NotFound
 from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, session_route
 from ingest.log.position import Position, Token
-from projections.condensing.continued import continued
 from projections.condensing.llm.assistant import Assistant, Skipped
-from projections.condensing.sessions import Digest, digest
+from projections.condensing.sessions import Digest, continued, digest
 from projections.documents.access import Reader
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session
 from projections.documents.summaries import Summary, summary_id
 from projections.operations.condensing.evidence import digest_of, fingerprint, observations_of, readable
 from projections.operations.condensing.relations import Relations
-from projections.operations.condensing.writing import Writing
-from projections.operations.current import Current
+from projections.operations.current import Current, Writing
 
 
 class Summarised(NamedTuple):

@@ -10,7 +10,8 @@ from factories import NOW, minute
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.commands.decide import EVERYBODY, MAX_METADATA_BYTES, Caller, Decision, decide, writer
+from ingest.commands.decide import MAX_METADATA_BYTES, Caller, Decision, decide
+from ingest.commands.decision import EVERYBODY, writer
 from ingest.commands.requests import (
     AnyCommand,
     ChangeVisibility,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ingest.commands.command import Command
 from ingest.commands.parse import parse_batch, parse_json, parse_object
 from ingest.commands.requests import (
     WRITE_TYPES,
-    Command,
     DeleteSlot,
     LinkCommit,
     Observe,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.lesson_fingerprint import fingerprint
+from ingest.events.lesson import fingerprint
 
 
 def test_case_and_outer_whitespace_do_not_make_another_lesson():

@@ -1,0 +1,64 @@
+"""Actions: what may be asked of them, and what becomes of it."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from ingest.commands.command import Command, Name, Names, Priority, Status, Title
+from ingest.commands.decision import Decision, Origin, about, creating, decides, distinct, need_text
+from ingest.errors import CommandRejected
+from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
+from ingest.ids import ACTION
+
+
+class WriteAction(Command, frozen=True, kw_only=True, tag="action"):
+    """Write down a work item, or change the one that `action` names; what is null stays as it is."""
+
+    action: Name = ""
+    title: Title | None = None
+    description: str | None = None
+    status: Status | None = None
+    priority: Priority | None = None
+    tags: Names | None = None
+    requires: Names = []
+    edges: Annotated[list[ActionEdge], Meta(max_length=200)] = []
+    parent: Name = ""
+    assigned_to: Name | None = None
+    result: str | None = None
+    crystallized_into: Name | None = None
+
+
+@decides(WriteAction)
+def _write_action(command: WriteAction, origin: Origin) -> Decision:
+    data: ActionUpdated | ActionCreated
+    requires = [ActionEdge(type="requires", target=one) for one in command.requires]
+    edges = [ActionEdge(type=one.type, target=one.target) for one in (*requires, *command.edges)]
+    if command.action:
+        if command.parent:
+            raise CommandRejected("an action keeps the parent it was created with", "parent")
+        data = ActionUpdated(
+            action=command.action,
+            status=command.status,
+            priority=command.priority,
+            assigned_to=command.assigned_to,
+            result=command.result,
+            title=command.title,
+            description=command.description,
+            tags=None if command.tags is None else distinct(command.tags),
+            session=command.session_id or None,
+            crystallized_into=command.crystallized_into,
+            edges=edges,
+        )
+        return about(command.action, command, origin, data)
+    need_text(command.title or "", "title")
+    data = ActionCreated(
+        title=command.title or "",
+        description=command.description or "",
+        priority=command.priority or 0,
+        tags=distinct(command.tags or []),
+        parent=command.parent,
+        assigned_to=command.assigned_to or "",
+        status=command.status or "pending",
+        edges=edges,
+    )
+    return creating(ACTION, command, origin, data)

@@ -1,0 +1,139 @@
+"""What a decision is made of, the registry of the functions that decide, and the steps that they share. Pure."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypeVar
+
+from msgspec import msgpack
+
+from ingest.commands.command import Command
+from ingest.durability import Durability
+from ingest.errors import CommandRejected
+from ingest.events.envelope import Envelope, Event
+from ingest.events.registry import EventData
+from ingest.events.routing import route_of
+from ingest.ids import EventId, document_id
+from ingest.reach import ANYWHERE, Reach
+
+EVERYBODY = "*"
+"""In the place of an agent's name: a reader that lifts the isolated scope, as in agentmemory. Nobody's name."""
+
+
+class Caller(NamedTuple):
+    """On whose behalf a command is carried out, and how durable it must be before it is acknowledged."""
+
+    tenant: str = "default"
+    source: str = "native"
+    agent_id: str = ""
+    durability: Durability | None = None
+    reach: Reach = ANYWHERE
+
+
+class Decision(NamedTuple):
+    """The event to append, the key that routes it, and the id of the document it will create or change."""
+
+    event: Event
+    route: str
+    subject: str
+
+
+class Origin(NamedTuple):
+    """Who sends a command, under which event id, and when."""
+
+    caller: Caller
+    event_id: EventId
+    now: datetime
+
+
+CommandT = TypeVar("CommandT", bound=Command)
+DECIDERS: dict[type[Command], Callable[[Any, Origin], Decision]] = {}
+"""The function that decides each type of command."""
+KEEP_NAMES: set[type[Command]] = set()
+"""Commands that end or forget something, and so must call it as it is called, even by a name that holds a secret."""
+
+
+def decides(
+    command: type[CommandT], *, keep_names: bool = False
+) -> Callable[[Callable[[CommandT, Origin], Decision]], Callable[[CommandT, Origin], Decision]]:
+    """Register a function as the one that decides a type of command."""
+
+    def register(function: Callable[[CommandT, Origin], Decision]) -> Callable[[CommandT, Origin], Decision]:
+        DECIDERS[command] = function
+        if keep_names:
+            KEEP_NAMES.add(command)
+        return function
+
+    return register
+
+
+def writer(*names: str) -> str:
+    """Who writes: the first of these that is a name, else nobody. EVERYBODY is none: who could read what it owns?"""
+    return next((name for name in names if name and name != EVERYBODY), "")
+
+
+def creating(prefix: str, command: Command, origin: Origin, data: EventData) -> Decision:
+    """An event that creates a document of its own."""
+    event = event_of(command, origin, data)
+    route = route_of(*event)
+    return Decision(event, route, document_id(prefix, route, event.envelope.event_id))
+
+
+def about(subject: str, command: Command, origin: Origin, data: EventData, causation: str = "") -> Decision:
+    """An event about something that exists, or is named by its caller."""
+    event = event_of(command, origin, data, causation=causation)
+    return Decision(event, route_of(*event), subject)
+
+
+def event_of(
+    command: Command, origin: Origin, data: EventData, *, project: str | None = None, causation: str = ""
+) -> Event:
+    caller, event_id, now = origin
+    envelope = Envelope(
+        event_id=event_id,
+        type=data.TYPE,
+        version=data.VERSION,
+        tenant=caller.tenant,
+        project=command.project if project is None else project,
+        agent_id=writer(command.agent_id, caller.agent_id),
+        session_id=command.session_id,
+        user_id=command.user_id,
+        occurred_at=utc(command.occurred_at, "occurred_at") if command.occurred_at else now,
+        source=caller.source,
+        causation=causation,
+        trace=command.trace,
+        metadata=storable(command.metadata, "metadata") if command.metadata else {},
+    )
+    return Event(envelope, data)
+
+
+def utc(when: datetime, field: str) -> datetime:
+    if when.tzinfo is None:
+        raise CommandRejected("a time needs a zone: write 2026-01-31T12:00:00Z", field)
+    try:
+        return when.astimezone(UTC)
+    except OverflowError:
+        raise CommandRejected("the time is outside the years 1 to 9999", field) from None
+
+
+def need_text(text: str, field: str = "content") -> None:
+    if not text.strip():
+        raise CommandRejected(f"{field} is empty", field)
+
+
+def need_session(command: Command) -> None:
+    if not command.session_id:
+        raise CommandRejected("which session?", "session_id")
+
+
+def storable(value: dict[str, Any], field: str) -> dict[str, Any]:
+    try:
+        msgpack.encode(value)
+    except OverflowError:
+        raise CommandRejected("a number does not fit into 64 bits; send it as text", field) from None
+    except ValueError as fault:
+        raise CommandRejected(str(fault), field) from None
+    return value
+
+
+def distinct(values: list[str]) -> list[str]:
+    return list(dict.fromkeys(values)) if values else values

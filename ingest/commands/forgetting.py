@@ -1,0 +1,50 @@
+"""Forgetting: what may be asked, and what becomes of it."""
+
+from typing import Annotated
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from ingest.commands.command import Command, Name
+from ingest.commands.decision import Decision, Origin, about, decides, need_session
+from ingest.events.subject import MAX_FORGOTTEN, SubjectForgotten, SubjectKind
+
+_OF_A_PROJECT = ("memory", "lesson", "slot", "action", "relation", "commit")
+
+
+class ForgetSubject(Command, frozen=True, kw_only=True, tag="forget"):
+    """Forget a subject that the caller has looked up: its place (project, session) and its documents are known.
+
+    `kept` and `sources`: see SubjectForgotten.
+    """
+
+    kind: SubjectKind
+    subject: Name
+    reason: Annotated[str, Meta(max_length=512)] = ""
+    documents: Annotated[list[Name], Meta(max_length=MAX_FORGOTTEN)] = []
+    kept: Annotated[list[Name], Meta(max_length=MAX_FORGOTTEN)] = []
+    sources: list[Name] = []
+    causation: Name = ""
+
+
+@decides(ForgetSubject, keep_names=True)
+def _forget(command: ForgetSubject, origin: Origin) -> Decision:
+    """The tombstone goes into the stream of what it forgets.
+
+    A caller that lists documents says which stream that is; of a single subject, its kind says it.
+    """
+    if command.kept and not command.documents:
+        command = replace(command, session_id="")
+    elif not command.documents and command.kind == "observation":
+        need_session(command)
+    elif not command.documents and command.kind in _OF_A_PROJECT:
+        command = replace(command, session_id="")
+    data = SubjectForgotten(
+        kind=command.kind,
+        subject=command.subject,
+        reason=command.reason,
+        documents=command.documents,
+        kept=command.kept,
+        sources=command.sources,
+    )
+    return about(command.subject, command, origin, data, causation=command.causation)

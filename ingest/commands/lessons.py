@@ -1,0 +1,130 @@
+"""Lessons: what may be asked of them, and what becomes of it."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from ingest.commands.command import Command, Confidence, Name, Names, Title
+from ingest.commands.decision import Decision, Origin, about, decides, distinct, event_of, need_text
+from ingest.events.lesson import (
+    LessonRecorded,
+    LessonReinforced,
+    LessonRetired,
+    LessonRevised,
+    LessonTriggered,
+    Severity,
+    fingerprint,
+)
+from ingest.events.routing import route_of
+from ingest.ids import LESSON, content_id
+from ingest.patterns import compiled
+
+
+class RecordLesson(Command, frozen=True, kw_only=True, tag="lesson"):
+    """State something learned; saying it again makes it stronger. A trigger says before which tool calls it shows."""
+
+    content: str
+    context: str = ""
+    confidence: Confidence = 0.5
+    tags: Names = []
+    title: Title = ""
+    severity: Severity = ""
+    trigger_tool: Name = ""
+    trigger_pattern: Annotated[str, Meta(max_length=500)] = ""
+    origin: Annotated[str, Meta(max_length=64)] = "manual"
+    derived_from: Names = []
+
+
+class ReinforceLesson(Command, frozen=True, kw_only=True, tag="reinforce"):
+    """Say that a lesson which exists proved right again."""
+
+    lesson: Name
+
+
+class ReviseLesson(Command, frozen=True, kw_only=True, tag="revise_lesson"):
+    """Edit a lesson which exists; what is null stays as it is."""
+
+    lesson: Name
+    content: str | None = None
+    context: str | None = None
+    title: Title | None = None
+    tags: Names | None = None
+    severity: Severity | None = None
+    trigger_tool: Name | None = None
+    trigger_pattern: Annotated[str, Meta(max_length=500)] | None = None
+    active: bool | None = None
+
+
+class TriggerLesson(Command, frozen=True, kw_only=True, tag="trigger_lesson"):
+    """Count that a lesson which exists was shown to an agent."""
+
+    lesson: Name
+
+
+class RetireLesson(Command, frozen=True, kw_only=True, tag="retire_lesson"):
+    """Drop a lesson that has faded."""
+
+    lesson: Name
+    confidence: float
+
+
+@decides(RecordLesson)
+def _record_lesson(command: RecordLesson, origin: Origin) -> Decision:
+    need_text(command.content)
+    _check_pattern(command.trigger_pattern)
+    content = command.content
+    data = LessonRecorded(
+        content=content,
+        context=command.context,
+        confidence=command.confidence,
+        tags=distinct(command.tags),
+        title=command.title,
+        severity=command.severity,
+        trigger_tool=command.trigger_tool,
+        trigger_pattern=command.trigger_pattern,
+        origin=command.origin,
+        derived_from=command.derived_from,
+    )
+    event = event_of(command, origin, data)
+    route = route_of(*event)
+    return Decision(event, route, content_id(LESSON, route, fingerprint(content)))
+
+
+@decides(ReinforceLesson, keep_names=True)
+def _reinforce_lesson(command: ReinforceLesson, origin: Origin) -> Decision:
+    return about(command.lesson, command, origin, LessonReinforced(lesson=command.lesson))
+
+
+@decides(ReviseLesson)
+def _revise_lesson(command: ReviseLesson, origin: Origin) -> Decision:
+    if command.content is not None:
+        need_text(command.content)
+    _check_pattern(command.trigger_pattern or "")
+    data = LessonRevised(
+        lesson=command.lesson,
+        content=command.content,
+        context=command.context,
+        title=command.title,
+        tags=None if command.tags is None else distinct(command.tags),
+        severity=command.severity,
+        trigger_tool=command.trigger_tool,
+        trigger_pattern=command.trigger_pattern,
+        active=command.active,
+    )
+    return about(command.lesson, command, origin, data)
+
+
+@decides(TriggerLesson, keep_names=True)
+def _trigger_lesson(command: TriggerLesson, origin: Origin) -> Decision:
+    return about(command.lesson, command, origin, LessonTriggered(lesson=command.lesson))
+
+
+@decides(RetireLesson, keep_names=True)
+def _retire_lesson(command: RetireLesson, origin: Origin) -> Decision:
+    data = LessonRetired(lesson=command.lesson, confidence=command.confidence)
+    return about(command.lesson, command, origin, data)
+
+
+def _check_pattern(pattern: str) -> None:
+    if pattern:
+        compiled(pattern)

@@ -1,0 +1,184 @@
+"""Memories: what may be asked of them, and what becomes of it."""
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from msgspec import Meta
+
+from ingest.commands.command import (
+    Command,
+    Importance,
+    Name,
+    Names,
+    Title,
+)
+from ingest.commands.decision import (
+    Decision,
+    Origin,
+    about,
+    creating,
+    decides,
+    distinct,
+    need_text,
+    utc,
+    writer,
+)
+from ingest.errors import CommandRejected
+from ingest.events.memory import (
+    MemoryCondensed,
+    MemoryRecorded,
+    MemoryRevised,
+    MemoryType,
+    MemoryVisibilityChanged,
+    Purpose,
+    Visibility,
+)
+from ingest.ids import MEMORY
+
+
+class Remember(Command, frozen=True, kw_only=True, tag="remember"):
+    """Keep something for a long time. With `keep_duplicates` it supersedes nothing, nor is it superseded."""
+
+    content: str
+    memory_type: MemoryType = "semantic"
+    purpose: Purpose = "information"
+    title: Title = ""
+    tags: Names = []
+    concepts: Names = []
+    files: Names = []
+    references: Names = []
+    importance: Importance = 5.0
+    visibility: Visibility = "public"
+    shared_with: Names = []
+    owner: Name = ""
+    ttl_days: Annotated[float, Meta(gt=0, le=36_500)] | None = None
+    keep_duplicates: bool = False
+    derived_from: Names = []
+
+
+class ReviseMemory(Command, frozen=True, kw_only=True, tag="revise"):
+    """Make a new version of a memory that the caller has looked up and may change; every field is the new version's."""
+
+    memory: Name
+    content: str
+    memory_type: MemoryType
+    purpose: Purpose
+    title: Title = ""
+    tags: Names = []
+    concepts: Names = []
+    files: Names = []
+    references: Names = []
+    importance: Importance = 5.0
+    visibility: Visibility = "public"
+    shared_with: Names = []
+    owner: Name = ""
+    forget_after: datetime | None = None
+    keep_duplicates: bool = False
+    derived_from: Names = []
+    creator: Name = ""
+
+
+class ChangeVisibility(Command, frozen=True, kw_only=True, tag="visibility"):
+    """Change who may read a memory that the caller has looked up, and may change."""
+
+    memory: Name
+    visibility: Visibility
+    shared_with: Names | None = None
+
+
+class CondenseMemories(Command, frozen=True, kw_only=True, tag="condense"):
+    """Put one memory in the place of several."""
+
+    originals: Annotated[list[Name], Meta(min_length=1, max_length=1000)]
+    content: str
+    memory_type: MemoryType = "semantic"
+    importance: Importance = 1.0
+    tags: Names = []
+    visibility: Visibility = "public"
+    shared_with: Names = []
+    owner: Name = ""
+    model: str = ""
+    prompt_version: str = ""
+
+
+@decides(Remember)
+def _remember(command: Remember, origin: Origin) -> Decision:
+    if not (command.keep_duplicates and command.content):  # what is kept whatever it says may be blank
+        need_text(command.content)
+    _need_reader(command, origin)
+    data = MemoryRecorded(
+        content=command.content,
+        memory_type=command.memory_type,
+        purpose=command.purpose,
+        title=command.title,
+        tags=distinct(command.tags),
+        concepts=distinct(command.concepts),
+        files=distinct(command.files),
+        references=distinct(command.references),
+        importance=command.importance,
+        visibility=command.visibility,
+        shared_with=distinct(command.shared_with),
+        owner=command.owner,
+        forget_after=None if command.ttl_days is None else origin.now + timedelta(days=command.ttl_days),
+        keep_duplicates=command.keep_duplicates,
+        derived_from=command.derived_from,
+    )
+    return creating(MEMORY, command, origin, data)
+
+
+@decides(ReviseMemory)
+def _revise_memory(command: ReviseMemory, origin: Origin) -> Decision:
+    need_text(command.content)
+    _need_reader(command, origin)
+    data = MemoryRevised(
+        memory=command.memory,
+        content=command.content,
+        memory_type=command.memory_type,
+        purpose=command.purpose,
+        title=command.title,
+        tags=distinct(command.tags),
+        concepts=distinct(command.concepts),
+        files=distinct(command.files),
+        references=distinct(command.references),
+        importance=command.importance,
+        visibility=command.visibility,
+        shared_with=distinct(command.shared_with),
+        owner=command.owner,
+        forget_after=None if command.forget_after is None else utc(command.forget_after, "forget_after"),
+        keep_duplicates=command.keep_duplicates,
+        derived_from=command.derived_from,
+        creator=command.creator,
+    )
+    return creating(MEMORY, command, origin, data)
+
+
+@decides(ChangeVisibility)
+def _change_visibility(command: ChangeVisibility, origin: Origin) -> Decision:
+    shared_with = None if command.shared_with is None else distinct(command.shared_with)
+    data = MemoryVisibilityChanged(memory=command.memory, visibility=command.visibility, shared_with=shared_with)
+    return about(command.memory, command, origin, data)
+
+
+@decides(CondenseMemories, keep_names=True)
+def _condense_memories(command: CondenseMemories, origin: Origin) -> Decision:
+    data = MemoryCondensed(
+        originals=command.originals,
+        content=command.content,
+        memory_type=command.memory_type,
+        importance=command.importance,
+        tags=distinct(command.tags),
+        visibility=command.visibility,
+        shared_with=command.shared_with,
+        owner=command.owner,
+        model=command.model,
+        prompt_version=command.prompt_version,
+    )
+    return creating(MEMORY, command, origin, data)
+
+
+def _need_reader(command: Remember | ReviseMemory, origin: Origin) -> None:
+    owner = command.owner or writer(command.agent_id, origin.caller.agent_id)
+    if command.visibility != "public" and not owner:
+        raise CommandRejected(
+            f"a {command.visibility} memory needs an agent_id or owner, or nobody could read it", "agent_id"
+        )

@@ -1,0 +1,127 @@
+"""Sessions, and the commits made in them: what may be asked of them, and what becomes of it."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from ingest.commands.command import Command, Name, Title
+from ingest.commands.decision import Decision, Origin, about, decides, distinct, event_of, need_session
+from ingest.events.routing import route_of
+from ingest.events.session import (
+    MAX_RETIRED,
+    Outcome,
+    SessionCommitted,
+    SessionEnded,
+    SessionRetired,
+    SessionStarted,
+    SessionSummarised,
+)
+from ingest.ids import COMMIT, content_id
+
+
+class TrackSession(Command, frozen=True, kw_only=True, tag="session"):
+    """Say that a session started or ended. Never needed: an observation opens its session."""
+
+    status: Literal["started", "ended"]
+    cwd: Annotated[str, Meta(max_length=4096)] = ""
+    title: Title = ""
+    reason: Annotated[str, Meta(max_length=512)] = ""
+    agent_type: Name = ""
+    outcome: Outcome = "completed"
+
+
+class EndIdleSession(Command, frozen=True, kw_only=True, tag="idle"):
+    """End a session that has been silent since `idle_since_ms`."""
+
+    idle_since_ms: int
+
+
+class RetireSession(Command, frozen=True, kw_only=True, tag="retire_session"):
+    """Retire some of a session's documents; see SessionRetired."""
+
+    documents: Annotated[list[Name], Meta(max_length=MAX_RETIRED)] = []
+    part: int = 0
+    idle_since_ms: int = 0
+
+
+class SummariseSession(Command, frozen=True, kw_only=True, tag="summary"):
+    """Record the summary of a session; see SessionSummarised."""
+
+    title: str
+    narrative: str
+    decisions: list[str] = []
+    files: list[str] = []
+    concepts: list[str] = []
+    model: str = ""
+    prompt_version: str = ""
+    observation_count: int = 0
+    forgotten_at: str = ""
+
+
+class LinkCommit(Command, frozen=True, kw_only=True, tag="commit"):
+    """Link a version-control commit to the project, and to the session that made it."""
+
+    commit: Annotated[str, Meta(min_length=1, max_length=128)]
+    message: str = ""
+    branch: Name = ""
+    repo: Name = ""
+    author: Name = ""
+    authored_at: Annotated[str, Meta(max_length=64)] = ""
+    files: Annotated[list[Name], Meta(max_length=2000)] = []
+
+
+@decides(TrackSession)
+def _track_session(command: TrackSession, origin: Origin) -> Decision:
+    need_session(command)
+    data: SessionStarted | SessionEnded
+    if command.status == "started":
+        data = SessionStarted(cwd=command.cwd, title=command.title, agent_type=command.agent_type)
+    else:
+        data = SessionEnded(reason=command.reason, outcome=command.outcome)
+    return about(command.session_id, command, origin, data)
+
+
+@decides(EndIdleSession, keep_names=True)
+def _end_idle(command: EndIdleSession, origin: Origin) -> Decision:
+    data = SessionEnded(reason="idle", idle_since_ms=command.idle_since_ms)
+    return about(command.session_id, command, origin, data)
+
+
+@decides(RetireSession, keep_names=True)
+def _retire_session(command: RetireSession, origin: Origin) -> Decision:
+    need_session(command)
+    data = SessionRetired(documents=command.documents, part=command.part, idle_since_ms=command.idle_since_ms)
+    return about(command.session_id, command, origin, data)
+
+
+@decides(SummariseSession, keep_names=True)
+def _summarise_session(command: SummariseSession, origin: Origin) -> Decision:
+    need_session(command)
+    data = SessionSummarised(
+        title=command.title,
+        narrative=command.narrative,
+        decisions=distinct(command.decisions),
+        files=distinct(command.files),
+        concepts=distinct(command.concepts),
+        model=command.model,
+        prompt_version=command.prompt_version,
+        observation_count=command.observation_count,
+        forgotten_at=command.forgotten_at,
+    )
+    return about(command.session_id, command, origin, data)
+
+
+@decides(LinkCommit)
+def _link_commit(command: LinkCommit, origin: Origin) -> Decision:
+    data = SessionCommitted(
+        commit=command.commit,
+        message=command.message,
+        branch=command.branch,
+        repo=command.repo,
+        author=command.author,
+        authored_at=command.authored_at,
+        files=distinct(command.files),
+    )
+    event = event_of(command, origin, data)
+    route = route_of(*event)
+    return Decision(event, route, content_id(COMMIT, route, command.commit))

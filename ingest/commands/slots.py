@@ -1,0 +1,66 @@
+"""Slots: what may be asked of them, and what becomes of it."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from ingest.commands.command import Command, Label, SlotSize
+from ingest.commands.decision import Decision, Origin, decides, event_of
+from ingest.errors import CommandRejected
+from ingest.events.routing import route_of
+from ingest.events.slot import SlotAppended, SlotDeleted, SlotScope, SlotSet
+from ingest.ids import SLOT, content_id
+
+
+class SetSlot(Command, frozen=True, kw_only=True, tag="slot"):
+    """Create a slot or replace its text; with `append`, add a line to it. What is null stays as it is."""
+
+    label: Label
+    content: str
+    scope: SlotScope = "project"
+    append: bool = False
+    size_limit: SlotSize | None = None
+    description: Annotated[str, Meta(max_length=2000)] | None = None
+    pinned: bool | None = None
+    read_only: bool | None = None
+
+
+class DeleteSlot(Command, frozen=True, kw_only=True, tag="slot_delete"):
+    """Remove a slot."""
+
+    label: Label
+    scope: SlotScope = "project"
+
+
+@decides(SetSlot)
+def _set_slot(command: SetSlot, origin: Origin) -> Decision:
+    text = command.content
+    data: SlotAppended | SlotSet
+    if command.append:
+        for name in ("size_limit", "description", "pinned", "read_only"):
+            if getattr(command, name) is not None:
+                raise CommandRejected("adding a line changes nothing else of a slot", name)
+        data = SlotAppended(label=command.label, content=text, scope=command.scope)
+    else:
+        data = SlotSet(
+            label=command.label,
+            content=text,
+            scope=command.scope,
+            size_limit=command.size_limit,
+            description=command.description,
+            pinned=command.pinned,
+            read_only=command.read_only,
+        )
+    return _of_slot(command, origin, data)
+
+
+@decides(DeleteSlot, keep_names=True)
+def _delete_slot(command: DeleteSlot, origin: Origin) -> Decision:
+    return _of_slot(command, origin, SlotDeleted(label=command.label, scope=command.scope))
+
+
+def _of_slot(command: SetSlot | DeleteSlot, origin: Origin, data: SlotSet | SlotAppended | SlotDeleted) -> Decision:
+    """A global slot belongs to the tenant's nameless project."""
+    event = event_of(command, origin, data, project="" if command.scope == "global" else command.project)
+    route = route_of(*event)
+    return Decision(event, route, content_id(SLOT, route, command.label))
