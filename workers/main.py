@@ -33,7 +33,7 @@ from projections.embedding.embedder import Embedder
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
 from projections.folds.fold import Changes
-from projections.health.lag import wait_projected
+from projections.health.vitals import wait_projected
 from projections.maintenance.backup.target import target_of
 from projections.maintenance.rebuilds.store import Rebuilds
 from projections.operations import Condensing, Current, Forgetting
