@@ -46,7 +46,7 @@ from ingest.log.partitions import project_route
 from ingest.log.position import START, Position, Token
 from ingest.platform.connections import Client, connect
 from projections.documents.access import Reader
-from projections.health.lag import wait_projected
+from projections.health.vitals import wait_projected
 from projections.maintenance.manifests import differences, manifest_of
 from projections.maintenance.rebuilds.refeed import refeed
 from projections.operations import Current, Forgetting

@@ -33,7 +33,7 @@ from projections.embedding.embedder import Embedder
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
 from projections.folds.fold import Changes
-from projections.health.lag import wait_projected
+from projections.health.vitals import wait_projected
 from projections.maintenance.backup.target import target_of
 from projections.maintenance.rebuilds.store import Rebuilds
 from projections.operations import Condensing, Current, Forgetting
@@ -47,6 +47,7 @@ from workers.jobs.enrich import EnrichJob
 from workers.jobs.forget import ForgetJob
 from workers.jobs.purge import Purge
 from workers.jobs.rebuild import RebuildJob
+from workers.jobs.rebuild_documents import DocumentRebuild
 from workers.jobs.rebuild_embeddings import EmbeddingRebuild
 from workers.jobs.reconcile import ReconcileJob
 from workers.jobs.retire import RetireJob
@@ -146,7 +147,8 @@ class WorkerProcess:
             work_folder(settings.cache_dir / "embeddings"), partial(_let_projecting_go_first, host),
         )  # fmt: skip
         keep = timedelta(seconds=settings.rebuild_keep)
-        rebuilding = RebuildJob(redis, at_hand.log, rebuilds, keep, embeddings, self._id)
+        documents = DocumentRebuild(redis, at_hand.log, self._id)
+        rebuilding = RebuildJob(redis, rebuilds, keep, documents, embeddings, self._id)
         at_hand.stack.push_async_callback(rebuilding.aclose)
         return rebuilding
 

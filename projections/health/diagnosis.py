@@ -9,21 +9,16 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from ingest.platform.sizes import mib
-from projections.health.vitals import Sample
+from projections.health.readiness import NO_WORKER, not_applied, outdated, refused, waiting_for_vectors
+from projections.health.vitals import PENDING_WARN_S, Sample
 
 CheckStatus = Literal["pass", "warn", "fail"]
 Health = Literal["healthy", "degraded", "critical"]
 Kind: TypeAlias = tuple[str, CheckStatus, str, list[str]]
 """A kind of trouble: its name, how bad it is, what the offenders do, their ids."""
 
-PENDING_WARN_S = 10.0
-"""An event is searchable well within a second while workers run; after this many they are late."""
 PENDING_FAIL_S = 300.0
 """By then every worker's lease has run out several times over: nobody is working."""
-OUTDATED_S = 10.0
-"""Following a switch of generations takes an index a moment; after so long it is stuck on what was."""
-EMBED_BACKLOG = 1_000
-"""Texts that wait for a vector; keyword search finds them meanwhile."""
 DEAD_LETTERS_FAIL = 100
 """So many are no longer a few odd events but a faulty projection."""
 STORAGE_WARN = 0.85
@@ -135,27 +130,26 @@ def _log_troubles(findings: Findings, late_s: float) -> Iterator[tuple[str, Chec
     if findings.vitals.lost_writes:
         yield "lost-writes", "fail", findings.vitals.lost_writes
     if findings.pressure:
-        yield "pressure", "warn", f"writes are refused: {findings.pressure}"
+        yield "pressure", "warn", refused(findings.pressure)
     if not findings.vitals.workers:
         status: CheckStatus = "fail" if late_s >= PENDING_WARN_S else "warn"
-        yield "workers", status, "no worker is alive: what is written is not projected"
+        yield "workers", status, NO_WORKER
 
 
 def _dead_letters(findings: Findings) -> Iterator[Check]:
     count = findings.vitals.dead_letters
-    told = f"{count:,} events could not be applied" if count else "no event was refused by a projection"
+    told = not_applied(findings.vitals) if count else "no event was refused by a projection"
     yield _check("dead_letters", "dead-letters", _graded(count, 1, DEAD_LETTERS_FAIL), told)
 
 
 def _index(findings: Findings) -> Iterator[Check]:
-    trouble, outdated_s = findings.vitals.index_trouble, findings.vitals.outdated_s
-    if not findings.vitals.index_ready and not findings.vitals.index_partly:
+    trouble = findings.vitals.index_trouble
+    if findings.vitals.index_is_missing:
         yield _check("index", "index-ready", "fail", f"the search index does not answer: {trouble or 'not built yet'}")
     elif trouble:
         yield _check("index", "index-trouble", "warn", f"the search index answers, but: {trouble}")
-    elif outdated_s >= OUTDATED_S:
-        told = f"the search index has followed a generation that is not the live one for {outdated_s:.0f} s"
-        yield _check("index", "generation", "fail", told)
+    elif findings.vitals.index_is_outdated:
+        yield _check("index", "generation", "fail", f"the search {outdated(findings.vitals)}")
     else:
         yield _check("index", "index-ready", "pass", "the search index answers")
 
@@ -164,8 +158,9 @@ def _embedding(findings: Findings) -> Iterator[Check]:
     waiting = findings.vitals.to_embed
     if not findings.embedder:
         yield _check("embedding", "embedder", "pass", "no embedder is configured: search goes by keywords alone")
-    elif waiting > EMBED_BACKLOG:
-        yield _check("embedding", "backlog", "warn", f"{waiting:,} texts wait for a vector of {findings.embedder}")
+    elif findings.vitals.embedding_is_behind:
+        told = f"{waiting_for_vectors(findings.vitals)} of {findings.embedder}"
+        yield _check("embedding", "backlog", "warn", told)
     else:
         yield _check("embedding", "embedder", "pass", f"{findings.embedder} embeds; {waiting:,} texts wait")
 

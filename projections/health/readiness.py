@@ -8,7 +8,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-from projections.health.diagnosis import EMBED_BACKLOG, OUTDATED_S, PENDING_WARN_S
 from projections.health.pressure import Pressure
 from projections.health.vitals import Sample
 
@@ -20,6 +19,28 @@ LOG = "log"
 STOPPED_S = 15.0
 """An event that waits for so long while no worker is alive waits for nobody: three times a lease, and a worker that was
 killed is started again well within it."""
+
+NO_WORKER = "no worker is alive: what is written is not projected"
+
+
+def refused(reason: str) -> str:
+    """That writes are refused, and why."""
+    return f"writes are refused: {reason}"
+
+
+def outdated(sample: Sample) -> str:
+    """For how long the index has been stuck."""
+    return f"index has followed a generation that is not the live one for {sample.outdated_s:.0f} s"
+
+
+def not_applied(sample: Sample) -> str:
+    """How many dead letters there are."""
+    return f"{sample.dead_letters:,} events could not be applied"
+
+
+def waiting_for_vectors(sample: Sample) -> str:
+    """How far embedding is behind."""
+    return f"{sample.to_embed:,} texts wait for a vector"
 
 
 class Condition(Struct, frozen=True):
@@ -61,11 +82,10 @@ def _stops(sample: Sample) -> Iterator[Condition]:
     if sample.log_file_ok is False:
         told = "the log's server cannot write its append-only file: look at its log and its disk"
         yield Condition("log_file", told, "stops")
-    if not sample.index_ready and not sample.index_partly:
+    if sample.index_is_missing:
         yield Condition("index", sample.index_trouble or "the index is loading", "stops")
-    elif sample.outdated_s >= OUTDATED_S:
-        told = f"the index has followed a generation that is not the live one for {sample.outdated_s:.0f} s"
-        yield Condition("index", told, "stops")
+    elif sample.index_is_outdated:
+        yield Condition("index", f"the {outdated(sample)}", "stops")
     if not sample.workers and sample.oldest_pending_s >= STOPPED_S:
         told = f"no worker is alive, and events wait for {sample.oldest_pending_s:.0f} s to be projected"
         yield Condition("stalled", told, "stops")
@@ -73,20 +93,20 @@ def _stops(sample: Sample) -> Iterator[Condition]:
 
 def _limits(sample: Sample, pressure: Pressure | None) -> Iterator[Condition]:
     if pressure is not None:
-        yield Condition("overloaded", f"writes are refused: {pressure.reason}", "limits")
+        yield Condition("overloaded", refused(pressure.reason), "limits")
     if sample.index_partly:
         yield Condition("index_partial", sample.index_trouble or "the index is reading some partitions again", "limits")
     if not sample.workers:
-        yield Condition("no_worker", "no worker is alive: what is written is not projected", "limits")
+        yield Condition("no_worker", NO_WORKER, "limits")
 
 
 def _notes(sample: Sample) -> Iterator[Condition]:
     if sample.lost_writes:
         yield Condition("lost_writes", sample.lost_writes, "notes")
-    if sample.oldest_pending_s >= PENDING_WARN_S:
+    if sample.is_late:
         told = f"{sample.behind:,} events are not projected yet, the oldest for {sample.oldest_pending_s:.0f} s"
         yield Condition("late", told, "notes")
     if sample.dead_letters:
-        yield Condition("dead_letters", f"{sample.dead_letters:,} events could not be applied", "notes")
-    if sample.to_embed > EMBED_BACKLOG:
-        yield Condition("embedding", f"{sample.to_embed:,} texts wait for a vector", "notes")
+        yield Condition("dead_letters", not_applied(sample), "notes")
+    if sample.embedding_is_behind:
+        yield Condition("embedding", waiting_for_vectors(sample), "notes")

@@ -1,7 +1,7 @@
-"""The vital signs of a log and its projections: one sample, in a few round trips whatever there is to know.
+"""Samples the health of a log and its projections, in a few round trips whatever there is to know.
 
-Writes are admitted by it (`pressure`), readiness, metrics and diagnosis tell it. None stands for what nobody can say:
-a managed server that forbids INFO, a folder that is on another machine.
+Admission of writes (`pressure`), readiness, metrics and diagnosis are views of a sample. None stands for what nobody
+can say: a managed server that forbids INFO, a folder that is on another machine.
 """
 
 import asyncio
@@ -15,16 +15,23 @@ from msgspec import Struct
 from redis.exceptions import ResponseError
 
 from ingest.embedded.log_file import trouble
-from ingest.log.keys import LEASE_TTL, REPLICAS, WORKERS, GenerationKeys, PartitionKeys
-from ingest.log.position import START, Position
+from ingest.errors import ProjectionBehind
+from ingest.log.keys import CONSUMER_GROUP, LEASE_TTL, REPLICAS, WORKERS, GenerationKeys, PartitionKeys
+from ingest.log.position import START, Position, Token
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client, info_of_nodes
-from projections.health.lag import entries_behind
 from projections.search.presence import STALE_MS
 from projections.search.snapshots import FeedPosition
 
 QUESTIONS = 6
 """About a partition, in one pipeline."""
+LAG_LOOK_S = 0.1
+PENDING_WARN_S = 10.0
+"""An event is searchable well within a second while workers run; after this many they are late."""
+OUTDATED_S = 10.0
+"""Following a switch of generations takes an index a moment; after so long it is stuck on what was."""
+EMBED_BACKLOG = 1_000
+"""Texts that wait for a vector; keyword search finds them meanwhile."""
 
 
 class Signs(Struct, frozen=True, kw_only=True):
@@ -67,6 +74,26 @@ class Sample(Signs, frozen=True, kw_only=True):
     def behind(self) -> int:
         """Events not projected yet."""
         return sum(self.lag.values())
+
+    @property
+    def is_late(self) -> bool:
+        """Whether events wait for longer than they should."""
+        return self.oldest_pending_s >= PENDING_WARN_S
+
+    @property
+    def index_is_missing(self) -> bool:
+        """Whether the index answers nothing at all."""
+        return not self.index_ready and not self.index_partly
+
+    @property
+    def index_is_outdated(self) -> bool:
+        """Whether the index is stuck on a generation that is not the live one."""
+        return self.outdated_s >= OUTDATED_S
+
+    @property
+    def embedding_is_behind(self) -> bool:
+        """Whether more texts wait for a vector than should."""
+        return self.to_embed > EMBED_BACKLOG
 
 
 class Index(Protocol):
@@ -251,3 +278,53 @@ def _local(log_folder: Path | None, snapshots: Path | None) -> tuple[int | None,
             pass  # pruned meanwhile
     age_s = max(0.0, time.time() - max(written)) if written else None
     return free, age_s, "" if log_folder is None else trouble(log_folder)
+
+
+async def entries_behind(redis: Client, partitions: int) -> dict[int, int]:
+    """Log entries not projected yet, by partition, for those partitions that have any. One round trip.
+
+    Counts what the consumer group has not read or not acknowledged. Where Redis cannot say (entries were erased that
+    the group had not read), everything in the log counts: too much rather than too little.
+    """
+    keys = [PartitionKeys(partition) for partition in range(partitions)]
+    async with redis.pipeline(transaction=False) as pipe:
+        for key in keys:
+            pipe.xinfo_groups(key.log)
+            pipe.xlen(key.log)
+        answers = await pipe.execute(raise_on_error=False)
+    behind = [_entries_behind(groups, length) for groups, length in zip(answers[::2], answers[1::2], strict=True)]
+    return {partition: count for partition, count in enumerate(behind) if count}
+
+
+async def wait_projected(redis: Client, token: Token, timeout_s: float) -> None:
+    """Return once the documents cover a position; raises ProjectionBehind after `timeout_s`.
+
+    For processes without an index replica, which is told of every step; this one asks, ten times a second.
+    """
+    deadline = time.monotonic() + timeout_s
+    while not token.covered_by(await _checkpoints(redis, list(token))):
+        if time.monotonic() > deadline:
+            raise ProjectionBehind(timeout_s, await entries_behind(redis, max(token) + 1))
+        await asyncio.sleep(LAG_LOOK_S)
+
+
+async def _checkpoints(redis: Client, partitions: Sequence[int]) -> dict[int, Position]:
+    """The checkpoints of partitions' live generations."""
+    found: dict[int, Position] = {}
+    for partition in partitions:
+        keys = PartitionKeys(partition)
+        generation = int(await redis.get(keys.generation) or 1)
+        stored = await redis.get(keys.of_generation(generation).checkpoint)
+        found[partition] = Position.parse(stored) if stored else START
+    return found
+
+
+def _entries_behind(groups: Sequence[dict[str, Any]] | Exception, length: int) -> int:
+    if isinstance(groups, ResponseError):  # no such stream: nothing was ever appended
+        return 0
+    if isinstance(groups, Exception):
+        raise groups
+    group = next((one for one in groups if one["name"] == CONSUMER_GROUP.encode()), None)
+    if group is None or group.get("lag") is None:
+        return length
+    return int(group["lag"]) + int(group["pending"])

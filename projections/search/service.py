@@ -29,7 +29,7 @@ from ingest.platform.connections import Client
 from ingest.platform.tasks import end
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import Embedders
-from projections.health.lag import entries_behind
+from projections.health.vitals import entries_behind
 from projections.search import presence
 from projections.search.comparing import Comparison
 from projections.search.following import Followers

@@ -32,7 +32,7 @@ from ingest.log.partitions import partition_of, project_route
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
-from projections.health.lag import entries_behind
+from projections.health.vitals import entries_behind
 from projections.operations import Forgetting
 from workers.jobs.archive import Archived, ArchiveJob
 

@@ -3,7 +3,8 @@
 from desk import ALONE, NOBODY, Desk
 from factories import AGENT, PROJECT
 
-from ingest.commands.requests import ActionEdge, SummariseSession, WriteAction
+from ingest.commands.requests import SummariseSession, WriteAction
+from ingest.events.action import ActionEdge
 from projections.documents.access import Reader
 from projections.queries import Compile, ContextRequest, Profiles
 

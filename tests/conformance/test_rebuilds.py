@@ -30,8 +30,8 @@ from projections.maintenance.rebuilds.rebuild import Rebuild, State
 from projections.search import service as service_module
 from projections.search.search import Filter, Question
 from projections.search.service import ReplicaService
-from workers import generations as one_partition
-from workers.jobs import rebuild as rebuilds_module
+from workers import generations as generations_module
+from workers.jobs import rebuild_documents
 from workers.jobs.rebuild import RebuildJob
 from workers.runner import PartitionRunner
 
@@ -123,7 +123,7 @@ async def test_two_workers_share_a_rebuild_and_no_partition_is_filled_by_both(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ):
     await written(shop)
-    monkeypatch.setattr(one_partition, "BATCH", 2)
+    monkeypatch.setattr(generations_module, "BATCH", 2)
     begun = await shop.rebuilds.start("documents", range(PARTITIONS))
     done = await carried(shop, begun.id, shop.rebuild_job("w1"), shop.rebuild_job("w2"))
     entries = [len(await shop.log.read(number, Position(0, 0), 1000)) for number in range(PARTITIONS)]
@@ -136,7 +136,7 @@ async def test_a_rebuild_whose_worker_was_killed_is_taken_up_where_it_stopped(
 ):
     """The next worker needs nothing of the first but its leases to run out."""
     await written(shop)
-    monkeypatch.setattr(one_partition, "BATCH", 3)
+    monkeypatch.setattr(generations_module, "BATCH", 3)
     begun = await shop.rebuilds.start("documents", range(PARTITIONS))
     read: list[Position] = []
 
@@ -175,8 +175,8 @@ async def test_a_worker_that_lost_its_lease_writes_nothing_more(shop: Workshop):
     await shop.redis.set(PartitionKeys(0).rebuild, "another", ex=timedelta(minutes=1))
     await shop.rebuild_job("late").run(0.5)
     assert await shop.redis.get(PartitionKeys(0).of_generation(begun.parts[0].generation).checkpoint) is None
-    with pytest.raises(one_partition.LeaseLost):
-        await one_partition.fill(shop.redis, shop.log, 0, begun.parts[0].generation, 1.0, "late")
+    with pytest.raises(generations_module.LeaseLost):
+        await generations_module.fill(shop.redis, shop.log, 0, begun.parts[0].generation, 1.0, "late")
     await shop.redis.delete(PartitionKeys(0).rebuild)
 
 
@@ -185,10 +185,10 @@ async def test_canaries_wait_for_the_lease_of_a_worker_that_died_comparing(
 ):
     """That nobody could look is no difference."""
     await written(shop)
-    monkeypatch.setattr(rebuilds_module, "LEVEL_WITHIN_S", 0.2)
+    monkeypatch.setattr(rebuild_documents, "LEVEL_WITHIN_S", 0.2)
     begun = await shop.rebuilds.start("documents", [0])
     part = begun.parts[0]
-    assert (await one_partition.fill(shop.redis, shop.log, 0, part.generation, 5.0)).level
+    assert (await generations_module.fill(shop.redis, shop.log, 0, part.generation, 5.0)).level
     now = shop.rebuilds.now
     await shop.rebuilds.change(begun.id, lambda one: steps.progressed(one, 0, 0, 0, level=True, now=now))
     await shop.redis.set(PartitionKeys(0).rebuild, "dead", ex=60)
@@ -213,7 +213,7 @@ async def planted(shop: Workshop) -> tuple[Rebuild, str]:
     memories = await written(shop)
     begun = await shop.rebuilds.start("documents", range(PARTITIONS))
     for part in begun.parts:
-        assert (await one_partition.fill(shop.redis, shop.log, part.partition, part.generation, 5.0)).level
+        assert (await generations_module.fill(shop.redis, shop.log, part.partition, part.generation, 5.0)).level
     await plant(shop, memories[-1], begun)
     return await carried(shop, begun.id, until=("ready", "switched")), memories[-1]
 
@@ -340,14 +340,14 @@ async def test_dead_letters_go_with_the_generation_that_could_not_apply_them(
     """What a fold cannot apply any more is parked when that is switched to, and no more after going back."""
     memories = await written(shop)
     keys = PartitionKeys(await _partition_of(shop, memories[0]))
-    whole = one_partition.project
+    whole = generations_module.project
 
     async def faulty(store: object, events: list[object]) -> object:
         if any("memory 0 on" in repr(event) for event in events):
             raise ValueError("a fault of the new fold")
         return await whole(store, events)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(one_partition, "project", faulty)
+    monkeypatch.setattr(generations_module, "project", faulty)
     begun = await shop.rebuilds.start("documents", range(PARTITIONS))
     await carried(shop, begun.id, until=("ready",))
     assert await letters(shop, keys) == [], "what is read has applied it"
@@ -458,7 +458,7 @@ async def test_a_runner_applies_what_the_group_passed_on_before_its_documents_we
 
 async def test_a_purge_that_cannot_delete_what_is_kept_is_not_done(shop: Workshop, monkeypatch: pytest.MonkeyPatch):
     """Another worker has the partition: the notes stay, and the next purge does it."""
-    monkeypatch.setattr(rebuilds_module, "LEVEL_WITHIN_S", 0.1)
+    monkeypatch.setattr(rebuild_documents, "LEVEL_WITHIN_S", 0.1)
     secret = await shop.remember(f"the key is {MARK}")
     await shop.project()
     begun = await shop.rebuilds.start("documents", range(PARTITIONS))

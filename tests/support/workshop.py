@@ -48,6 +48,7 @@ from workers.jobs.embed import DocumentVectors, EmbeddingQueue
 from workers.jobs.forget import ForgetJob
 from workers.jobs.purge import Purge
 from workers.jobs.rebuild import RebuildJob
+from workers.jobs.rebuild_documents import DocumentRebuild
 from workers.jobs.rebuild_embeddings import EmbeddingRebuild
 from workers.jobs.retire import RetireJob
 from workers.jobs.snapshot import SnapshotJob
@@ -268,8 +269,8 @@ class Workshop:
         self, worker: str = "worker", keep: timedelta = timedelta(hours=1), log: EventLog | None = None
     ) -> RebuildJob:
         """A worker's part in rebuilds."""
-        embeddings = self.embedding_rebuild(worker)
-        job = RebuildJob(self.redis, log or self.log, self.rebuilds, keep, embeddings, worker)
+        documents = DocumentRebuild(self.redis, log or self.log, worker)
+        job = RebuildJob(self.redis, self.rebuilds, keep, documents, self.embedding_rebuild(worker), worker)
         self._rebuild_jobs.append(job)
         return job
 

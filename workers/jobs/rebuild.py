@@ -1,7 +1,8 @@
 """arq job: carry a rebuild through, a slice at a time, together with the other workers.
 
-Partitions are divided by a lease each; comparing, switching and rolling back are one worker's, by a lease of its own,
-and go on behind the end of a slice: making an index of a million documents takes minutes.
+One state machine for all rebuilds; what is rebuilt, and how, is a strategy's. Partitions are divided by a lease each;
+comparing, switching and rolling back are one worker's, by a lease of its own, and go on behind the end of a slice:
+making an index of a million documents takes minutes.
 Everything that is known is in Redis: a worker that dies is replaced when its leases run out, after 30 seconds at most,
 and the next one goes on from the checkpoints of the generations.
 """
@@ -9,28 +10,23 @@ and the next one goes on from the checkpoints of the generations.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from datetime import timedelta
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from ingest.errors import LeaseLost, WrongRebuildState
 from ingest.ids import new_event_id
-from ingest.log.event_log import EventLog
 from ingest.log.keys import JOB_LEASE_TTL, REBUILD_LEASE, PartitionKeys
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
-from projections.embedding.choice import Choice
 from projections.embedding.errors import EmbeddingError, EmbeddingServiceUnavailable
 from projections.maintenance.rebuilds import rebuild as steps
-from projections.maintenance.rebuilds.asking import Asked, ask
-from projections.maintenance.rebuilds.canaries import Difference, verdict
-from projections.maintenance.rebuilds.rebuild import Part, Rebuild, State, unread
-from projections.maintenance.rebuilds.refeed import refeed, stale
+from projections.maintenance.rebuilds.canaries import Canaries
+from projections.maintenance.rebuilds.rebuild import Part, Rebuild, State, What
 from projections.maintenance.rebuilds.store import Rebuilds
-from projections.search.reading import live_generation
 from projections.search.snapshots import UnusableSnapshot
-from workers.generations import clean_up, entries_of, fill, switch
-from workers.jobs.rebuild_embeddings import EmbeddingRebuild
 from workers.lease import lease
 
 logger = logging.getLogger(__name__)
@@ -39,8 +35,50 @@ REPORT_EVERY_S = 1.0
 """How often progress is written, and how soon an order to cancel is heard."""
 ALONE: frozenset[State] = frozenset({"comparing", "switching", "rolling_back"})
 """What one worker does for all partitions."""
-LEVEL_WITHIN_S = 15.0
-"""For comparing or switching a partition: writes go on meanwhile, and both must stand at the same position once."""
+
+
+class Progress(NamedTuple):
+    """What was filled of a partition: the step that notes it at a given time, and whether nothing is left."""
+
+    step: Callable[[Rebuild, datetime], Rebuild]
+    level: bool
+
+
+class Strategy(ABC):
+    """One worker's part in a kind of rebuild. What it raises of EmbeddingError, UnusableSnapshot and OSError is noted
+    and tried again, or ends the rebuild; LeaseLost leaves it to another worker."""
+
+    @abstractmethod
+    async def fill(self, rebuild: Rebuild, part: Part) -> Progress:
+        """Fill a partition that this worker has leased, for about REPORT_EVERY_S."""
+
+    @abstractmethod
+    async def compare(self, rebuild: Rebuild) -> Canaries | None:
+        """Ask the canaries; None while another worker has a partition: try again."""
+
+    @abstractmethod
+    async def switch(self, rebuild: Rebuild, *, back: bool) -> bool:
+        """Make what was rebuilt what is read, or (`back`) the other way round; false when it has to be tried again.
+
+        What an earlier try switched stays. Raises WrongRebuildState when what is live is neither of the two.
+        """
+
+    async def keep_level(self, rebuild: Rebuild) -> None:  # noqa: B027
+        """Apply to what is ready what was forgotten meanwhile."""
+
+    async def has_moved(self, rebuild: Rebuild) -> bool:
+        """Whether the switch that was ordered has happened, though it was not noted."""
+        return False
+
+    async def clean_up(self, rebuild: Rebuild) -> bool:
+        """Delete what is not read; false when another worker has one of its partitions."""
+        return True
+
+    def stop_filling(self) -> None:  # noqa: B027
+        """Give back what is held for filling."""
+
+    async def release(self) -> None:  # noqa: B027
+        """Give back what is held for comparing and switching."""
 
 
 class RebuildJob:
@@ -49,14 +87,15 @@ class RebuildJob:
     def __init__(
         self,
         redis: Client,
-        log: EventLog,
         rebuilds: Rebuilds,
         keep: timedelta,
-        embeddings: EmbeddingRebuild,
+        documents: Strategy,
+        embeddings: Strategy,
         who: str = "",
     ) -> None:
-        self._redis, self._log, self._rebuilds, self._keep = redis, log, rebuilds, keep
-        self._embeddings = embeddings
+        """`keep` is how long a rebuild that has switched can be rolled back."""
+        self._redis, self._rebuilds, self._keep = redis, rebuilds, keep
+        self._strategies: dict[What, Strategy] = {"documents": documents, "embeddings": embeddings}
         self._id = who or str(new_event_id())
         self._running = asyncio.Lock()
         self._task: asyncio.Task[bool] | None = None
@@ -77,14 +116,12 @@ class RebuildJob:
         """There is no rebuild: give back what was held for one that another worker ended."""
         if not self._running.locked():
             async with self._running:
-                self._embeddings.forget_names()
-                await self._hold_nothing()
+                self._stop_filling()
+                await self._release()
 
     async def aclose(self) -> None:
         """Leave what is under way to the other workers."""
-        if self._task is not None:
-            await end(self._task)
-        await self._embeddings.let_go()
+        await self._release()
 
     async def forget_unread(self) -> bool:
         """Something was forgotten: delete what is kept for going back; returns whether all of it is gone.
@@ -107,12 +144,13 @@ class RebuildJob:
 
     async def _step(self, until: float) -> bool:
         """One step of the rebuild that is under way; false when it is for others, or for the next look."""
-        await self._tidy()
+        for kept in await self._rebuilds.kept(due=True):
+            await self._tidy_up(kept)
         rebuild = await self._rebuilds.current()
         if rebuild is None or rebuild.state != "running":
-            self._embeddings.forget_names()
+            self._stop_filling()
         if rebuild is None or rebuild.state not in ALONE:
-            await self._hold_nothing()
+            await self._release()
         if rebuild is None:
             return False
         try:
@@ -120,7 +158,7 @@ class RebuildJob:
                 case "running":
                     return await self._fill(rebuild, until)
                 case "ready":
-                    await self._stay_level(rebuild)
+                    await self._strategies[rebuild.what].keep_level(rebuild)
                     return False
                 case _:
                     return await self._alone(rebuild, until)
@@ -133,55 +171,17 @@ class RebuildJob:
 
     async def _fill(self, rebuild: Rebuild, until: float) -> bool:
         """Fill partitions that nobody else fills; false when there was none."""
-        worked = False
+        worked, strategy = False, self._strategies[rebuild.what]
         for part in (part for part in rebuild.parts if not part.level):
-            async with self._mine(part.partition) as mine:
-                if mine and rebuild.what == "embeddings":
-                    worked = await self._embed(rebuild, part, until) or worked
-                    continue
+            async with partition_lease(self._redis, part.partition, self._id) as mine:
                 while mine and time.monotonic() < until:
                     worked = True
-                    filled = await fill(
-                        self._redis, self._log, part.partition, part.generation, REPORT_EVERY_S, self._id
-                    )
-                    if filled.level:
-                        await self._refresh(part.partition, part.generation)
-                    total = await entries_of(self._redis, part.partition)
+                    step, level = await strategy.fill(rebuild, part)
                     now = self._rebuilds.now
-                    await self._rebuilds.change(
-                        rebuild.id,
-                        lambda one, number=part.partition, filled=filled, total=total, now=now: steps.progressed(
-                            one, number, filled.applied, total, level=filled.level, now=now
-                        ),
-                    )
-                    if filled.level:
+                    after = await self._rebuilds.change(rebuild.id, lambda one, step=step, now=now: step(one, now))
+                    if level or after.state != "running":
                         break
         return worked
-
-    async def _embed(self, rebuild: Rebuild, part: Part, until: float) -> bool:
-        """Embed a partition's documents; false when time is over at once."""
-        worked = False
-        while time.monotonic() < until:
-            worked = True
-            filled = await self._embeddings.fill(rebuild, part.partition, REPORT_EVERY_S)
-            now = self._rebuilds.now
-            after = await self._rebuilds.change(
-                rebuild.id,
-                lambda one, filled=filled, now=now: steps.embedded(one, part.partition, filled.done, filled.total, now),
-            )
-            if after.state != "running" or filled.done >= filled.total:
-                break
-        return worked
-
-    async def _stay_level(self, rebuild: Rebuild) -> None:
-        """What is forgotten while the operator thinks leaves what was rebuilt, too."""
-        if rebuild.what == "embeddings":  # of which nothing is kept but what is cached
-            return
-        for part in rebuild.parts:
-            async with self._mine(part.partition) as mine:
-                if mine:
-                    await fill(self._redis, self._log, part.partition, part.generation, REPORT_EVERY_S, self._id)
-                    await self._refresh(part.partition, part.generation)
 
     async def _alone(self, rebuild: Rebuild, until: float) -> bool:
         """What one worker does, which may take longer than the slice; false when it is for another, or goes on."""
@@ -200,70 +200,31 @@ class RebuildJob:
             match rebuild.state:
                 case "comparing":
                     return await self._compare(rebuild)
-                case "switching":
-                    return await self._switch(rebuild)
-                case "rolling_back":
-                    return await self._roll_back(rebuild)
+                case "switching" | "rolling_back":
+                    return await self._switch(rebuild, back=rebuild.state == "rolling_back")
                 case _:
                     return False
 
     async def _compare(self, rebuild: Rebuild) -> bool:
-        if rebuild.what == "embeddings":
-            canaries = await self._embeddings.compare(rebuild)
-            logger.info("rebuild %s: %s", rebuild.id, canaries.said)
-            await self._rebuilds.change(rebuild.id, lambda one: steps.compared(one, canaries))
-            return True
-        asked: list[Asked] = []
-        for part in rebuild.parts:
-            if (answer := await self._ask(part)) is None:  # whoever has it gives it up, or its lease runs out
-                return False
-            asked.append(answer)
-        found = [difference for one in asked for difference in one.differing]
-        canaries = verdict(sum(one.canaries for one in asked), found)
+        canaries = await self._strategies[rebuild.what].compare(rebuild)
+        if canaries is None:
+            return False
         logger.info("rebuild %s: %s", rebuild.id, canaries.said)
         await self._rebuilds.change(rebuild.id, lambda one: steps.compared(one, canaries))
         return True
 
-    async def _ask(self, part: Part) -> Asked | None:
-        """The answers of a partition's canaries; None while another worker has the partition."""
-        async with self._mine(part.partition, wait_s=LEVEL_WITHIN_S) as mine:
-            if not mine:
-                return None
-            until = time.monotonic() + LEVEL_WITHIN_S
-            while time.monotonic() < until:
-                if await self._level(part.partition, part.generation):
-                    asked = await ask(self._redis, self._log, part.partition, part.before, part.generation)
-                    if asked is not None:
-                        return asked
-        said = f"the two never stood at the same position within {LEVEL_WITHIN_S:.0f} s: too much is written"
-        return Asked(1, [Difference(partition=part.partition, what="position", name="checkpoint", said=said)])
-
-    async def _switch(self, rebuild: Rebuild) -> bool:
-        """Every partition, each in one transaction; one that was interrupted finds some of them switched."""
-        if rebuild.embedders is not None and not await self._change_embedders(rebuild, *rebuild.embedders):
-            return False
-        for part in _generations(rebuild):
-            if not await self._change_over(rebuild, part.partition, part.before, part.generation):
-                return False
-        await self._rebuilds.change(rebuild.id, lambda one: steps.switched(one, self._rebuilds.now, self._keep))
-        return True
-
-    async def _roll_back(self, rebuild: Rebuild) -> bool:
-        """Back to what was read before, once that has caught up on what came since."""
-        if rebuild.embedders is not None and not await self._change_embedders(rebuild, *reversed(rebuild.embedders)):
-            return False
-        for part in _generations(rebuild):
-            if not await self._change_over(rebuild, part.partition, part.generation, part.before):
-                return False
-        await self._rebuilds.change(rebuild.id, lambda one: steps.rolled_back(one, self._rebuilds.now))
-        return True
-
-    async def _change_embedders(self, rebuild: Rebuild, before: Choice, after: Choice) -> bool:
+    async def _switch(self, rebuild: Rebuild, *, back: bool) -> bool:
+        """Switch, or go back to what was read before; one that was interrupted finds some of it done."""
         try:
-            return await self._embeddings.change_over(before, after)
+            done = await self._strategies[rebuild.what].switch(rebuild, back=back)
         except WrongRebuildState as error:
             await self._give_up(rebuild, error)
             raise
+        if done and back:
+            await self._rebuilds.change(rebuild.id, lambda one: steps.rolled_back(one, self._rebuilds.now))
+        elif done:
+            await self._rebuilds.change(rebuild.id, lambda one: steps.switched(one, self._rebuilds.now, self._keep))
+        return done
 
     async def _troubled(self, rebuild: Rebuild, error: Exception) -> None:
         """Try again where that may help, or where what was ordered has happened already; else it has failed.
@@ -271,78 +232,40 @@ class RebuildJob:
         An OSError may be the server's: what cannot be noted now is noted at a later try.
         """
         waits = isinstance(error, UnusableSnapshot) and rebuild.state == "running"  # another worker may write one
-        if waits or isinstance(error, OSError | EmbeddingServiceUnavailable) or await self._has_moved(rebuild):
+        if (
+            waits
+            or isinstance(error, OSError | EmbeddingServiceUnavailable)
+            or await self._strategies[rebuild.what].has_moved(rebuild)
+        ):
             logger.warning("rebuild %s: trying again: %s", rebuild.id, error)
             await self._rebuilds.change(rebuild.id, lambda one: steps.troubled(one, str(error)))
         else:
             await self._give_up(rebuild, error)
 
-    async def _has_moved(self, rebuild: Rebuild) -> bool:
-        """Whether the embedder that was ordered is the live one."""
-        if rebuild.embedders is None or rebuild.state not in ("switching", "rolling_back"):
-            return False
-        return await self._embeddings.is_live(rebuild.embedders[1 if rebuild.state == "switching" else 0])
-
     async def _give_up(self, rebuild: Rebuild, error: Exception) -> None:
         logger.error("rebuild %s failed: %s", rebuild.id, error)
         await self._rebuilds.change(rebuild.id, lambda one: steps.failed(one, str(error), self._rebuilds.now))
 
-    async def _hold_nothing(self) -> None:
-        """End what was to be compared or switched to; free the index that vectors were made for."""
+    def _stop_filling(self) -> None:
+        for strategy in self._strategies.values():
+            strategy.stop_filling()
+
+    async def _release(self) -> None:
+        """End what was to be compared or switched to, and give back what was held for it."""
         if self._task is not None:
             await end(self._task)
             self._task = None
-        await self._embeddings.let_go()
-
-    async def _change_over(self, rebuild: Rebuild, partition: int, before: int, after: int) -> bool:
-        """Bring a generation level and switch to it; false when it did not come level in time: try again."""
-        try:
-            async with self._mine(partition, wait_s=LEVEL_WITHIN_S) as mine:
-                until = time.monotonic() + LEVEL_WITHIN_S
-                if mine and await live_generation(self._redis, partition) == after:
-                    return True
-                while mine and time.monotonic() < until:
-                    if await self._level(partition, after):
-                        if await switch(self._redis, partition, before, after):
-                            return True
-                        await self._refresh(partition, after)
-        except WrongRebuildState as error:
-            await self._give_up(rebuild, error)
-            raise
-        logger.warning("rebuild %s: partition %d did not come level yet", rebuild.id, partition)
-        return False
-
-    async def _level(self, partition: int, generation: int) -> bool:
-        """Whether a generation stands where the live one does."""
-        return (await fill(self._redis, self._log, partition, generation, REPORT_EVERY_S, self._id)).level
-
-    async def _refresh(self, partition: int, generation: int) -> None:
-        """Write a stale feed anew."""
-        keys = PartitionKeys(partition).of_generation(generation)
-        if await stale(self._redis, keys):
-            await refeed(self._redis, keys)
-
-    async def _tidy(self) -> None:
-        """Delete what is not read and need not be kept any longer."""
-        for rebuild in await self._rebuilds.kept(due=True):
-            await self._tidy_up(rebuild)
+        for strategy in self._strategies.values():
+            await strategy.release()
 
     async def _tidy_up(self, rebuild: Rebuild) -> bool:
         """Delete what a rebuild leaves behind; false when another worker has one of its partitions."""
-        for partition, generation in unread(rebuild):
-            async with self._mine(partition, wait_s=LEVEL_WITHIN_S) as mine:
-                if not mine:  # a worker that has not heard yet that there is nothing to fill, or another one tidies up
-                    return False
-                await clean_up(self._redis, partition, generation)
+        if not await self._strategies[rebuild.what].clean_up(rebuild):
+            return False
         await self._rebuilds.change(rebuild.id, steps.tidied)
         return True
 
-    @asynccontextmanager
-    async def _mine(self, partition: int, wait_s: float = 0.0) -> AsyncGenerator[bool]:
-        async with lease(self._redis, PartitionKeys(partition).rebuild, self._id, JOB_LEASE_TTL, wait_s=wait_s) as mine:
-            yield mine
 
-
-def _generations(rebuild: Rebuild) -> list[Part]:
-    """The parts that have a generation to switch to; there are none of embeddings."""
-    return rebuild.parts if rebuild.what == "documents" else []
+def partition_lease(redis: Client, partition: int, who: str, wait_s: float = 0.0) -> AbstractAsyncContextManager[bool]:
+    """The lease on rebuilding a partition; see `lease`."""
+    return lease(redis, PartitionKeys(partition).rebuild, who, JOB_LEASE_TTL, wait_s=wait_s)

@@ -16,13 +16,13 @@ from projections.maintenance.rebuilds.rebuild import Part, Rebuild, Switch, What
 
 KEPT = 10
 """Rebuilds that are remembered; a record has some 100 bytes a partition."""
-_BOOKS = "books"
+_STATE = "books"
 
 Step = Callable[[Rebuild], Rebuild]
 """From a rebuild as it is to what it becomes; raises WrongRebuildState."""
 
 
-class _Books(Struct, frozen=True, kw_only=True):
+class _RebuildState(Struct, frozen=True, kw_only=True):
     """What is to be done: the rebuild that is under way, and until when (ms) others' generations are kept."""
 
     current: str = ""
@@ -79,7 +79,7 @@ class Rebuilds:
 
     async def get(self, name: str) -> Rebuild:
         """A rebuild by id; NotFound when there is none."""
-        raw = await self._redis.hget(REBUILDS, name) if name != _BOOKS else None
+        raw = await self._redis.hget(REBUILDS, name) if name != _STATE else None
         if raw is None:
             raise NotFound(f"there is no rebuild {name}")
         return json.decode(raw, type=Rebuild)
@@ -87,19 +87,19 @@ class Rebuilds:
     async def all(self) -> list[Rebuild]:
         """The newest rebuilds, newest first."""
         stored: dict[bytes, bytes] = await self._redis.hgetall(REBUILDS)
-        found = [json.decode(raw, type=Rebuild) for name, raw in stored.items() if name != _BOOKS.encode()]
+        found = [json.decode(raw, type=Rebuild) for name, raw in stored.items() if name != _STATE.encode()]
         return sorted(found, key=lambda rebuild: (rebuild.started_at, rebuild.id), reverse=True)
 
     async def current(self) -> Rebuild | None:
         """The one that is under way."""
-        name = (await self._books()).current
+        name = (await self._state()).current
         return await self.get(name) if name else None
 
     async def kept(self, *, due: bool = False) -> list[Rebuild]:
         """Those whose generations that are not live are kept; with `due`, only where the time for that is over."""
         until = to_ms(self._clock())
-        books = await self._books()
-        return [await self.get(name) for name, over in books.kept.items() if not due or over <= until]
+        state = await self._state()
+        return [await self.get(name) for name, over in state.kept.items() if not due or over <= until]
 
     async def beside(self, partition: int) -> set[int]:
         """The generations of a partition that may be there beside the live one: filled, or kept as the way back."""
@@ -109,8 +109,8 @@ class Rebuilds:
 
     async def wanted(self) -> bool:
         """Whether there is anything for a worker to do. One round trip."""
-        books = await self._books()
-        return bool(books.current) or any(over <= to_ms(self._clock()) for over in books.kept.values())
+        state = await self._state()
+        return bool(state.current) or any(over <= to_ms(self._clock()) for over in state.kept.values())
 
     async def _part(self, partition: int, *, fresh: bool) -> Part:
         """A share; a `fresh` one fills a generation of its own: a number that was used once is never used again."""
@@ -131,26 +131,26 @@ class Rebuilds:
                     continue
                 return Part(partition=partition, before=live, generation=next_one)
 
-    async def _books(self) -> _Books:
-        raw = await self._redis.hget(REBUILDS, _BOOKS)
-        return json.decode(raw, type=_Books) if raw else _Books()
+    async def _state(self) -> _RebuildState:
+        raw = await self._redis.hget(REBUILDS, _STATE)
+        return json.decode(raw, type=_RebuildState) if raw else _RebuildState()
 
     async def _write(self, name: str, step: Callable[[Rebuild | None], Rebuild]) -> Rebuild:
         while True:
             async with self._redis.pipeline(transaction=True) as pipe:
                 await pipe.watch(REBUILDS)
-                raw, stored = await pipe.hmget(REBUILDS, [name, _BOOKS])
-                books = json.decode(stored, type=_Books) if stored else _Books()
+                raw, stored = await pipe.hmget(REBUILDS, [name, _STATE])
+                state = json.decode(stored, type=_RebuildState) if stored else _RebuildState()
                 before = json.decode(raw, type=Rebuild) if raw else None
                 after = step(before)
                 if after == before:
                     return after
-                if after.under_way and books.current not in ("", after.id):
-                    raise RebuildUnderWay(books.current, "under way")
-                books, past = _entered(books, after)
+                if after.under_way and state.current not in ("", after.id):
+                    raise RebuildUnderWay(state.current, "under way")
+                state, past = _with_rebuild(state, after)
                 pipe.multi()
                 pipe.hset(REBUILDS, after.id, json.encode(after))
-                pipe.hset(REBUILDS, _BOOKS, json.encode(books))
+                pipe.hset(REBUILDS, _STATE, json.encode(state))
                 if past:
                     pipe.hdel(REBUILDS, *past)
                 try:
@@ -160,12 +160,12 @@ class Rebuilds:
                 return after
 
 
-def _entered(books: _Books, rebuild: Rebuild) -> tuple[_Books, list[str]]:
-    """The books with a rebuild as it is now, and the ids of those that are forgotten."""
-    order = [*books.order, rebuild.id] if rebuild.id not in books.order else books.order
-    kept = {name: over for name, over in books.kept.items() if name != rebuild.id}
+def _with_rebuild(state: _RebuildState, rebuild: Rebuild) -> tuple[_RebuildState, list[str]]:
+    """The state with a rebuild as it is now, and the ids of those that are forgotten."""
+    order = [*state.order, rebuild.id] if rebuild.id not in state.order else state.order
+    kept = {name: over for name, over in state.kept.items() if name != rebuild.id}
     if rebuild.kept_until is not None:
         kept[rebuild.id] = to_ms(rebuild.kept_until)
-    current = rebuild.id if rebuild.under_way else books.current if books.current != rebuild.id else ""
+    current = rebuild.id if rebuild.under_way else state.current if state.current != rebuild.id else ""
     past = [name for name in order[:-KEPT] if name not in kept and name != current]
-    return _Books(current=current, kept=kept, order=[name for name in order if name not in past]), past
+    return _RebuildState(current=current, kept=kept, order=[name for name in order if name not in past]), past

@@ -3,7 +3,7 @@
 import pytest
 
 from ingest.errors import Overloaded
-from projections.health.room import Room
+from projections.health.watch import Room
 
 
 def test_writes_use_up_the_room_until_the_next_look():
