@@ -199,7 +199,7 @@ async def _asked(request: Request, cls: type[T]) -> T:
 
 def _partitions(request: Request, asked: list[int] | None) -> list[int]:
     """The partitions asked for, all when none is; raises CommandRejected for one that is not there."""
-    count = services(request).queries.browse.partitions
+    count = services(request).queries.log.partitions
     wanted = range(count) if asked is None else sorted(set(asked))
     if wanted and wanted[-1] >= count:
         raise CommandRejected(f"there are partitions 0 to {count - 1}", "partition")

@@ -21,7 +21,7 @@ from projections.documents.sessions import Session
 from projections.documents.summaries import Summary, summary_id
 from projections.documents.triggers import SEVERITIES
 from projections.queries.documents import DocumentReader
-from projections.queries.reach import Place, places, reach
+from projections.queries.near import Place, places, reach
 from projections.search.filters import BitMap, facet, ordinals
 from projections.search.matching import lexical_groups
 from projections.search.replica import IndexReplica
