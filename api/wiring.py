@@ -66,8 +66,8 @@ from projections.queries import (
     Summaries,
 )
 from projections.queries.documents import DocumentReader
+from projections.search.presence import work_folder
 from projections.search.service import ReplicaService
-from projections.search.work_folder import work_folder
 from workers.queue import JobQueue
 
 logger = logging.getLogger(__name__)

@@ -37,9 +37,8 @@ from projections.queries.near import reach
 from projections.queries.profiles import Profiles
 from projections.queries.recall import Recall, RecallRequest
 from projections.queries.slots import Slots
-from projections.search.lessons import best_lessons
+from projections.search.importance import best_lessons, notable_memories
 from projections.search.matching import Filter
-from projections.search.memories import notable_memories
 from projections.search.service import ReplicaService
 
 PAST_SESSIONS = 10

@@ -21,7 +21,7 @@ from projections.queries.documents import DocumentReader
 from projections.queries.near import Place, reach
 from projections.queries.vectors import QueryVectors
 from projections.queries.views import Page, Record, page_view, view_of
-from projections.search.lessons import best_lessons
+from projections.search.importance import best_lessons
 from projections.search.ranking import terms
 from projections.search.search import Question
 from projections.search.service import ReplicaService

@@ -14,7 +14,7 @@ from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup
 from projections.queries.near import Place, places, reach
 from projections.queries.views import Page, Record, page_view, public_view
-from projections.search.by_time import Window, window
+from projections.search.matching import Window, window
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter
 from projections.search.service import ReplicaService

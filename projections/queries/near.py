@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from ingest.ids import DocumentId
 from projections.condensing.enrichment import same_file
 from projections.documents.access import Reader
-from projections.search.candidates import by_words
 from projections.search.filters import bitmap, facet, ordinals
-from projections.search.order import best_first
+from projections.search.matching import best_first, by_words
 from projections.search.ranking import terms
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, matches

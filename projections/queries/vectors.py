@@ -15,7 +15,7 @@ from ingest.errors import MnemologError
 from projections.embedding.embedder import Embedder
 from projections.embedding.errors import ModelUnavailable
 from projections.search.matching import Filter
-from projections.search.question import Hit, Question
+from projections.search.search import Hit, Question
 from projections.search.service import OtherModel, ReplicaService
 
 logger = logging.getLogger(__name__)

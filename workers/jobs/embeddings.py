@@ -34,14 +34,13 @@ from projections.maintenance.rebuilds.canaries import Canaries, Sought, recall_v
 from projections.maintenance.rebuilds.rebuild import Rebuild
 from projections.maintenance.reconciling.repairs import Repairs
 from projections.search import snapshots
-from projections.search.compaction import compacted
 from projections.search.comparing import catch_up
 from projections.search.filters import BitMap, ordinals
 from projections.search.ranking import Mode
 from projections.search.reading import live_generation
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, Question, matches, search
-from projections.search.snapshots import FeedPosition, UnusableSnapshot
+from projections.search.snapshots import FeedPosition, UnusableSnapshot, compacted
 from projections.store.feed import Vectors
 from workers.document_vectors import DocumentVectors, Place
 from workers.jobs.snapshot import SnapshotJob

@@ -24,8 +24,7 @@ from projections.maintenance.receipts import Probe, Removed
 from projections.search import snapshots
 from projections.search.matching import Filter
 from projections.search.presence import replicas
-from projections.search.question import Question
-from projections.search.search import search
+from projections.search.search import Question, search
 from projections.search.snapshots import UnusableSnapshot
 from workers.jobs.archive import ArchiveJob
 from workers.jobs.rebuilds import RebuildJob
