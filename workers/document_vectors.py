@@ -15,9 +15,8 @@ from ingest.platform.connections import Client
 from projections.documents.codec import decode, key_of, row_type
 from projections.documents.document import Document, Searched
 from projections.documents.searchable import searchable_text
-from projections.embedding.cache import cache_key, pack
 from projections.embedding.chunks import chunk
-from projections.embedding.embedder import Embedder
+from projections.embedding.embedder import Embedder, cache_key, pack
 
 MIN_PART = 8
 """Texts not worth dividing further."""

@@ -12,8 +12,8 @@ from api.http.http import Json, asked_for
 from api.services import services
 from ingest.errors import CommandRejected, RebuildUnderWay
 from ingest.roles import OPERATOR
-from projections.embedding.choice import choice_of, chosen
-from projections.embedding.errors import EmbeddingError
+from projections.embedding.embedder import EmbeddingError
+from projections.embedding.live import choice_of, chosen
 from projections.maintenance.rebuilds import rebuild as steps
 from projections.maintenance.rebuilds.canaries import Canaries
 from projections.maintenance.rebuilds.rebuild import Part, Rebuild, State, Switch, What, estimate

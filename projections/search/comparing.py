@@ -21,8 +21,8 @@ from ingest.platform.connections import Client
 from projections.documents.document import Document, IndexEntry, Searched, index_entry
 from projections.documents.observations import Observation
 from projections.documents.searchable import searchable_text
-from projections.embedding.cache import BYTES_PER_DIMENSION, cache_key
 from projections.embedding.chunks import chunk
+from projections.embedding.embedder import BYTES_PER_DIMENSION, cache_key
 from projections.search.reading import (
     SLICE_S,
     InThread,

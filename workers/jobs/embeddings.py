@@ -26,10 +26,8 @@ from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.documents.document import Searched
 from projections.documents.searchable import searchable_text
-from projections.embedding.choice import Choice, announce, chosen, make_live
-from projections.embedding.embedder import Embedder
-from projections.embedding.errors import EmbeddingError, ModelUnavailable
-from projections.embedding.live import Embedders
+from projections.embedding.embedder import Embedder, EmbeddingError, ModelUnavailable
+from projections.embedding.live import Choice, Embedders, announce, chosen, make_live
 from projections.maintenance.rebuilds.canaries import Canaries, Sought, recall_verdict
 from projections.maintenance.rebuilds.rebuild import Rebuild
 from projections.maintenance.reconciling.repairs import Repairs

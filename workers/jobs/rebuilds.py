@@ -19,8 +19,8 @@ from ingest.log.event_log import EventLog
 from ingest.log.keys import JOB_LEASE_TTL, REBUILD_LEASE, PartitionKeys
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
-from projections.embedding.choice import Choice
-from projections.embedding.errors import EmbeddingError, EmbeddingServiceUnavailable
+from projections.embedding.embedder import EmbeddingError, EmbeddingServiceUnavailable
+from projections.embedding.live import Choice
 from projections.maintenance.rebuilds import rebuild as steps
 from projections.maintenance.rebuilds.asking import Asked, ask
 from projections.maintenance.rebuilds.canaries import Difference, verdict

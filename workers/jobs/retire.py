@@ -23,10 +23,9 @@ from projections.documents.ledgers import Ledger, count_of, ledger_id
 from projections.documents.observations import Observation
 from projections.documents.searchable import searchable_text
 from projections.documents.sessions import Session
-from projections.embedding.cache import cache_key
-from projections.embedding.choice import models_of
 from projections.embedding.chunks import chunk
-from projections.embedding.live import Embedders
+from projections.embedding.embedder import cache_key
+from projections.embedding.live import Embedders, models_of
 from projections.operations import Current
 from projections.operations.condensing.evidence import fingerprint
 
