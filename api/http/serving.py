@@ -74,7 +74,7 @@ class DisconnectTolerantProtocol(HttpToolsProtocol):
         if not self.transport.is_closing():
             self.transport.close()
 
-    # private: uvicorn has no public hook between a parsed request and its application; the upper bound in pyproject.toml
+    # private: uvicorn has no public hook between a parsed request and its application; the bound in pyproject.toml
     # and a test keep a change of it from going unnoticed
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         super()._start_asgi_task(cycle, _receiving_whole_bodies(cycle, app))
