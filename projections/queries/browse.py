@@ -14,6 +14,7 @@ from projections.queries.lookup import Lookup
 from projections.queries.memories import Memories
 from projections.queries.numbers import IntegerIdsOf
 from projections.queries.observations import Observations
+from projections.queries.progress import Progress
 from projections.queries.relations import Relations
 from projections.queries.sessions import Sessions
 from projections.queries.slots import Slots
@@ -52,4 +53,5 @@ class Browse:
         self.actions, self.open_work = actions.page, actions.open_work
         self.relations, self.newest_relations = relations.page, relations.newest
         self.edges, self.readable_relations = relations.of_documents, relations.readable
+        self.projections = Progress(redis, log, replica)
         self.numbers = IntegerIdsOf(redis)
