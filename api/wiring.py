@@ -42,21 +42,32 @@ from projections.operations import (
     WorkOperations,
 )
 from projections.queries import (
+    Actions,
     Around,
     Audit,
     Browse,
+    Commits,
     Compile,
     DeadLetters,
     Diagnose,
     Graph,
     Lessons,
+    LogEvents,
+    Lookup,
+    Memories,
+    Observations,
     Profiles,
+    Progress,
     Queries,
     Recall,
+    Relations,
+    Sessions,
+    Slots,
+    Summaries,
 )
 from projections.queries.documents import DocumentReader
+from projections.search.presence import work_folder
 from projections.search.service import ReplicaService
-from projections.search.work_folder import work_folder
 from workers.queue import JobQueue
 
 logger = logging.getLogger(__name__)
@@ -172,7 +183,7 @@ async def _queries(
     recall = Recall(replica, documents)
     await recall.warm_up()
     stack.callback(recall.close)
-    browse = Browse(redis, log, replica, documents)
+    lookup = Lookup(replica, documents)
     profiles = Profiles(replica, documents)
     diagnose = Diagnose(
         redis,
@@ -184,15 +195,26 @@ async def _queries(
     )
     return Queries(
         recall,
-        Compile(replica, documents, recall, browse, profiles),
-        browse,
+        Compile(replica, documents, recall, profiles),
+        Browse(redis, log, replica, documents),
+        lookup,
+        Memories(documents, lookup),
         Lessons(replica, documents, recall.vectors),
-        Graph(replica, documents, browse),
+        Observations(replica, documents),
+        Sessions(documents),
+        Summaries(documents),
+        Slots(documents, lookup),
+        Actions(documents),
+        Relations(documents, lookup),
+        Commits(documents),
+        LogEvents(log, replica, documents),
+        Graph(replica, documents),
         profiles,
-        Around(replica, documents, browse, recall),
+        Around(replica, documents, recall),
         Audit(log),
         diagnose,
         DeadLetters(redis, log, documents),
+        Progress(redis, log, replica),
     )
 
 

@@ -14,16 +14,13 @@ from pathlib import Path
 
 from ingest.ids import DocumentId, new_event_id
 from ingest.platform.connections import Client
-from projections.embedding.choice import Choice, chosen
-from projections.embedding.embedder import Embedder
-from projections.embedding.errors import ModelUnavailable
-from projections.embedding.live import Embedders
+from projections.embedding.embedder import Embedder, ModelUnavailable
+from projections.embedding.live import Choice, Embedders, chosen
 from projections.search import snapshots
-from projections.search.compaction import compacted
 from projections.search.comparing import catch_up
 from projections.search.filters import ordinals
 from projections.search.replica import IndexReplica
-from projections.search.snapshots import FeedPosition, UnusableSnapshot
+from projections.search.snapshots import FeedPosition, UnusableSnapshot, compacted
 from projections.store.feed import Vectors
 from workers.jobs.embed import BATCH, DocumentVectors, Place
 from workers.jobs.snapshot import SnapshotJob

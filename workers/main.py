@@ -38,7 +38,7 @@ from projections.maintenance.backup.target import target_of
 from projections.maintenance.rebuilds.store import Rebuilds
 from projections.operations import Condensing, Current, Forgetting
 from projections.queries.documents import DocumentReader
-from projections.search.work_folder import work_folder
+from projections.search.presence import work_folder
 from workers.host import RunnerHost
 from workers.jobs.archive import ArchiveJob
 from workers.jobs.backup import BackupJob

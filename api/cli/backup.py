@@ -35,7 +35,7 @@ from projections.maintenance.backup.verifying import Verified, verify
 from projections.maintenance.dead_letters import discarded_places
 from projections.maintenance.manifests import differences, manifest_of
 from projections.maintenance.replaying import replay_manifest
-from projections.search.work_folder import work_folder
+from projections.search.presence import work_folder
 from workers.jobs.backup import BackupJob
 
 logger = logging.getLogger(__name__)

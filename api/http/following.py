@@ -20,7 +20,7 @@ async def followed(at_hand: Services, wanted: Wanted, at: Token, at_once: int) -
     meanwhile skips what is before it.
     """
     while True:
-        if page := await at_hand.queries.browse.applied_events(wanted, at, at_once):
+        if page := await at_hand.queries.log.newly_applied(wanted, at, at_once):
             yield page
             continue
         try:

@@ -1,6 +1,6 @@
 """The HTTP server: which addresses it listens on, and how it treats a client that hangs up.
 
-One process, one event loop, one set of services behind; a door of its own for each port.
+One process, one event loop and one set of services; each port has an application of its own.
 """
 
 import asyncio
@@ -15,8 +15,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from api.http.listening import bind
 
 BACKLOG = 2048
-
-
 HEAD_WITHIN_S = 20.0
 """From the first byte of a connection, or of a further request on it, to the end of its head."""
 MAX_HEAD_BYTES = 64 << 10
@@ -24,10 +22,10 @@ BODY_WITHIN_S = 30.0
 LEAST_BODY_BYTES_PER_S = 1 << 10
 """A body is waited for BODY_WITHIN_S, and a second longer for every so many bytes that have come."""
 MAX_SOCKET_MESSAGE_BYTES = 64 << 10
-"""Of what a WebSocket says; nothing that it says is needed."""
+"""Of a message from a WebSocket; nothing that clients send there is used."""
 
 
-class Unhurried(HttpToolsProtocol):
+class DisconnectTolerantProtocol(HttpToolsProtocol):
     """HTTP as uvicorn speaks it, but what a client sent whole is handed on, also when it has hung up since.
 
     Hooks of coding agents close the connection as soon as the request is out. uvicorn tells the application of the
@@ -40,10 +38,10 @@ class Unhurried(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
-        self._await_head()
+        self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._head_is_there()
+        self._head_complete()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -51,55 +49,57 @@ class Unhurried(HttpToolsProtocol):
             self._head_bytes += len(data)
         super().data_received(data)
         if self._head_timer is not None and self._head_bytes > MAX_HEAD_BYTES:
-            self._cut()
+            self._close()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._await_head()
+        self._start_head_timer()
 
     def on_headers_complete(self) -> None:
-        self._head_is_there()
+        self._head_complete()
         super().on_headers_complete()
 
-    def _await_head(self) -> None:
+    def _start_head_timer(self) -> None:
         if self._head_timer is None:
             self._head_bytes = 0
-            self._head_timer = self.loop.call_later(HEAD_WITHIN_S, self._cut)
+            self._head_timer = self.loop.call_later(HEAD_WITHIN_S, self._close)
 
-    def _head_is_there(self) -> None:
+    def _head_complete(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
-    def _cut(self) -> None:
-        self._head_is_there()
+    def _close(self) -> None:
+        self._head_complete()
         if not self.transport.is_closing():
             self.transport.close()
 
+    # private: uvicorn has no public hook between a parsed request and its application; the bound in pyproject.toml
+    # and a test keep a change of it from going unnoticed
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        super()._start_asgi_task(cycle, _handing_on(cycle, app))
+        super()._start_asgi_task(cycle, _receiving_whole_bodies(cycle, app))
 
 
-def _handing_on(cycle: RequestResponseCycle, app: ASGIApp) -> Any:
+def _receiving_whole_bodies(cycle: RequestResponseCycle, app: ASGIApp) -> Any:
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         read_whole = False
         loop = asyncio.get_running_loop()
-        patience_s = BODY_WITHIN_S
+        timeout_s = BODY_WITHIN_S
 
         async def receive_in_time() -> Message:
             """What the client says next; that it is gone, when its body does not come in time."""
-            nonlocal patience_s
+            nonlocal timeout_s
             if not cycle.more_body or cycle.disconnected:
                 return await receive()
-            asked = loop.time()
+            began = loop.time()
             try:
-                async with asyncio.timeout(patience_s):
+                async with asyncio.timeout(timeout_s):
                     message = await receive()
             except TimeoutError:
                 cycle.transport.close()
                 return {"type": "http.disconnect"}
             # only waiting counts: an application that reads slowly is no fault of the client's
-            patience_s += len(message.get("body", b"")) / LEAST_BODY_BYTES_PER_S - (loop.time() - asked)
+            timeout_s += len(message.get("body", b"")) / LEAST_BODY_BYTES_PER_S - (loop.time() - began)
             return message
 
         async def receive_whole() -> Message:
@@ -143,7 +143,7 @@ class _Starting:
             raise
 
 
-def _is_no_access(record: logging.LogRecord) -> bool:
+def _is_not_access(record: logging.LogRecord) -> bool:
     """Access is not logged. uvicorn does that for WebSockets, whose addresses may hold the secret."""
     return '"WebSocket ' not in str(record.msg)
 
@@ -153,11 +153,11 @@ def serve(app: ASGIApp, host: str, ports: Iterable[int]) -> None:
 
     Raises ServerStartFailed, and what the application raises when it starts.
     """
-    logging.getLogger("uvicorn.error").addFilter(_is_no_access)
+    logging.getLogger("uvicorn.error").addFilter(_is_not_access)
     starting = _Starting(app)
     config = uvicorn.Config(
         starting,
-        http=Unhurried,
+        http=DisconnectTolerantProtocol,
         ws="websockets-sansio",
         ws_max_size=MAX_SOCKET_MESSAGE_BYTES,
         log_config=None,

@@ -15,7 +15,7 @@ from api.access.principal import principal_of
 from api.http.endpoint import Endpoint
 from api.http.http import Json
 from api.http.openapi import TEXT
-from api.monitoring.letter_metrics import LetterMetrics
+from api.monitoring.vital_metrics import LetterMetrics
 from api.services import services
 from ingest.errors import LogUnavailable
 from ingest.log.group_commit import GroupCommit

@@ -1,12 +1,48 @@
-"""The vital signs as metrics: what the newest look found, and what was refused because of it."""
+"""Dead letters and the vital signs as metrics.
 
-from collections.abc import Iterable, Mapping
+Counts of dead letters are the log's, not this process's: they are read from Redis when the metrics are asked for, and
+are the same from every process and across restarts."""
+
+from collections.abc import Iterable, Iterator, Mapping
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from ingest.log.keys import PartitionKeys
+from ingest.platform.connections import Client
 from projections.health.pressure import CAUSES, memory_ceiling
 from projections.health.watch import Watch
+from projections.maintenance.dead_letters import OUTCOMES, letter_counts, live_keys
+
+
+class LetterMetrics(Collector):
+    """A collector for a registry; `measure` brings it up to date."""
+
+    def __init__(self) -> None:
+        self._now: dict[int, int] = {}
+        self._ever = dict.fromkeys(OUTCOMES, 0)
+
+    async def measure(self, redis: Client, partitions: int) -> None:
+        """Read the numbers of every partition."""
+        ever = dict.fromkeys(OUTCOMES, 0)
+        for partition in range(partitions):
+            keys = PartitionKeys(partition)
+            self._now[partition] = int(await redis.zcard((await live_keys(redis, keys)).dead))
+            for outcome, count in (await letter_counts(redis, keys)).items():
+                ever[outcome] += count
+        self._ever = ever
+
+    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+        """What was measured last."""
+        now = GaugeMetricFamily("mnemolog_dead_letters", "Parked events.", labels=["partition"])
+        for partition, count in self._now.items():
+            now.add_metric([str(partition)], count)
+        yield now
+        ever = CounterMetricFamily("mnemolog_dead_letter_changes", "What became of parked events.", labels=["outcome"])
+        for outcome, count in self._ever.items():
+            ever.add_metric([outcome], count)
+        yield ever
+
 
 REFUSALS = (*CAUSES, "queue", "server")
 """Every reason for which a write is refused for want of room; each is there from the start, at 0."""

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from api.http.endpoint import Endpoint
 from api.http.http import Json
-from api.native.shapes import Queued
+from api.native.common import Queued
 from api.services import services
 from ingest.roles import OPERATOR
 
@@ -34,7 +34,7 @@ class Projections(Struct, frozen=True):
 
 async def get_projections(request: Request) -> Response:
     """How far every partition is."""
-    return Json({"partitions": await services(request).queries.browse.projections()})
+    return Json({"partitions": await services(request).queries.progress()})
 
 
 async def post_snapshot(request: Request) -> Response:

@@ -8,33 +8,49 @@ from api.http.endpoint import Endpoint, Header
 from api.http.openapi import ANYTHING, About, documented
 from api.monitoring import ops
 from api.native import (
+    actions,
     admin,
-    changes,
+    commits,
     condensing,
     dead_letters,
+    documents,
     forgetting,
     keys,
-    knowledge,
+    lessons,
     live,
-    reads,
+    log,
+    memories,
+    observations,
     rebuilds,
+    recall,
     reconcile,
+    relations,
+    sessions,
+    slots,
     transfer,
     writes,
 )
-from api.native.shapes import Refusal
+from api.native.common import Refusal
 from ingest.durability import LEVELS
 from ingest.roles import ANY, WRITE, Needs
 from mcp_gateway.tools.catalog import server_version
 
 LISTS = (
     writes.ENDPOINTS,
-    knowledge.ENDPOINTS,
-    changes.ENDPOINTS,
+    recall.ENDPOINTS,
+    memories.ENDPOINTS,
+    lessons.ENDPOINTS,
+    observations.ENDPOINTS,
+    sessions.ENDPOINTS,
     condensing.ENDPOINTS,
-    forgetting.ENDPOINTS,
-    reads.ENDPOINTS,
+    commits.ENDPOINTS,
+    slots.ENDPOINTS,
+    actions.ENDPOINTS,
+    relations.ENDPOINTS,
+    documents.ENDPOINTS,
+    log.ENDPOINTS,
     live.ENDPOINTS,
+    forgetting.ENDPOINTS,
     transfer.ENDPOINTS,
     rebuilds.ENDPOINTS,
     admin.ENDPOINTS,

@@ -1,13 +1,13 @@
-"""What native routes share: a typed query string that may say what to wait for, and answers to writes."""
+"""What native routes share: typed query strings that may say what to wait for, and the shapes of failures."""
 
 from typing import Annotated, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 from starlette.requests import Request
 
 from api.http.http import query
 from api.services import services
-from ingest.commands.command import Name
+from ingest.commands.command import EventName, Name
 from ingest.log.position import Token
 
 PageLimit = Annotated[int, Meta(ge=1, le=1000)]
@@ -41,7 +41,39 @@ class AnyProjectRequest(InProject, frozen=True, kw_only=True, forbid_unknown_fie
     limit: PageLimit = 50
 
 
-async def asked(request: Request, cls: type[S]) -> S:
+class Fault(Struct, frozen=True, kw_only=True):
+    """What was wrong. `field` names what has to be corrected; the rest comes with the codes it is about."""
+
+    code: str
+    message: str
+    field: str | UnsetType = UNSET
+    size: int | UnsetType = UNSET
+    limit: int | UnsetType = UNSET
+    retry: str | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    rebuild: str | UnsetType = UNSET
+    lag: dict[int, int] | UnsetType = UNSET
+
+
+class Refusal(Struct, frozen=True, kw_only=True):
+    """The answer to every request that failed."""
+
+    error: Fault
+
+
+class Queued(Struct, frozen=True, kw_only=True):
+    """Whether the job was queued: not while the one before waits or runs."""
+
+    queued: bool
+
+
+class Repeatable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A write without a body; its event id makes a retry harmless."""
+
+    event_id: EventName = ""
+
+
+async def read_request(request: Request, cls: type[S]) -> S:
     """The query string, once everything up to its `after` is searchable; raises ProjectionBehind."""
     wanted = query(request, cls)
     if wanted.after:

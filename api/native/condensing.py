@@ -1,4 +1,4 @@
-"""Routes that make few documents of many: session summaries, crystals, consolidated memories, insights."""
+"""Making few documents of many: session summaries, crystals, consolidated memories, insights."""
 
 from typing import Annotated, TypeVar
 
@@ -8,9 +8,7 @@ from starlette.responses import Response
 
 from api.http.endpoint import Endpoint
 from api.http.http import Json, asked_for
-from api.native import shapes
-from api.native.common import InProject, ListRequest, asked
-from api.native.shapes import Page
+from api.native.common import InProject, ListRequest, read_request
 from api.services import caller, reader, services
 from ingest.commands.command import Name
 from ingest.errors import NotFound
@@ -20,7 +18,8 @@ from projections.documents.sessions import Session
 from projections.operations.condensing.consolidation import Consolidated
 from projections.operations.condensing.crystals import Crystallized
 from projections.operations.condensing.reflection import Reflected
-from projections.queries.views import view
+from projections.queries.summaries import SummaryView
+from projections.queries.views import Page, view
 
 T = TypeVar("T")
 
@@ -84,10 +83,10 @@ async def post_summary(request: Request) -> Response:
 
 async def get_summary(request: Request) -> Response:
     """The summary of a session."""
-    wanted = await asked(request, InProject)
-    browse, who = services(request).queries.browse, reader(request)
-    located = await browse.session(who, request.path_params["id"], wanted.project)
-    found = await browse.summary(who, located)
+    wanted = await read_request(request, InProject)
+    queries, who = services(request).queries, reader(request)
+    located = await queries.sessions.one(who, request.path_params["id"], wanted.project)
+    found = await queries.summaries.of_session(who, located)
     if found is None:
         raise NotFound(f"session {request.path_params['id']!r} has no summary yet; POST makes one")
     return Json(view(found))
@@ -95,9 +94,9 @@ async def get_summary(request: Request) -> Response:
 
 async def list_summaries(request: Request) -> Response:
     """A project's session summaries, newest first."""
-    wanted = await asked(request, ListRequest)
-    browse = services(request).queries.browse
-    return Json(await browse.summaries(reader(request), wanted.project, wanted.cursor, wanted.limit))
+    wanted = await read_request(request, ListRequest)
+    queries = services(request).queries
+    return Json(await queries.summaries.page(reader(request), wanted.project, wanted.cursor, wanted.limit))
 
 
 async def post_reflect_session(request: Request) -> Response:
@@ -145,11 +144,11 @@ async def _optional(request: Request, cls: type[T]) -> T:
 ENDPOINTS = [
     Endpoint(
         "GET", "/v1/summaries", READ, list_summaries, "A project's session summaries, newest first.",
-        query=ListRequest, answer=Page[shapes.Summary],
+        query=ListRequest, answer=Page[SummaryView],
     ),
     Endpoint(
         "GET", "/v1/sessions/{id:path}/summary", READ, get_summary, "The summary of a session.",
-        query=InProject, answer=shapes.Summary,
+        query=InProject, answer=SummaryView,
     ),
     Endpoint(
         "POST", "/v1/sessions/{id:path}/summary", READ_WRITE, post_summary, "Summarise a session now.",

@@ -9,9 +9,8 @@ from starlette.responses import Response
 
 from api.http.endpoint import Endpoint
 from api.http.http import Json, asked_for, query
-from api.native.common import PageLimit
-from api.native.reads import PREFIXES
-from api.native.shapes import Page, Queued
+from api.native.common import PageLimit, Queued
+from api.native.documents import PREFIXES
 from api.services import Services, caller, reader, services
 from ingest.commands.command import EventName, Name
 from ingest.commands.handler import Accepted
@@ -23,7 +22,7 @@ from ingest.secrets.clean import clean_agent
 from ingest.secrets.scrub import scrub_text
 from projections.maintenance.receipts import Receipt, all_receipts, load_receipt, save_receipt
 from projections.operations.forget import Forgotten, user_digest
-from projections.queries.browse import PageView
+from projections.queries.views import Page, Record
 
 DOCUMENTS = [name for name in PREFIXES if name != "summaries"]
 
@@ -124,7 +123,7 @@ async def list_receipts(request: Request) -> Response:
         raise CommandRejected(f"there is no receipt {wanted.cursor!r} to go on behind", "cursor")
     start = 0 if wanted.cursor is None else ids.index(wanted.cursor) + 1
     page = receipts[start : start + wanted.limit]
-    return Json(PageView([_shown(one) for one in page], page[-1].id if start + len(page) < len(receipts) else None))
+    return Json(Page[Record]([_shown(one) for one in page], page[-1].id if start + len(page) < len(receipts) else None))
 
 
 async def get_receipt(request: Request) -> Response:

@@ -55,8 +55,8 @@ class Live:
             raise Overloaded(f"{self._open} live streams are open", retry_after_s=5)
         wanted = Wanted(reader(request), asked.type, asked.session_id, asked.project, asked.agent_id)
         start = request.headers.get("last-event-id") or asked.after
-        browse = services(request).queries.browse
-        at = Token.parse(start).check(browse.partitions) if start else browse.applied()
+        queries = services(request).queries
+        at = Token.parse(start).check(queries.log.partitions) if start else queries.log.applied()
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         stream = self._stream(request, wanted, at, asked.limit)
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)

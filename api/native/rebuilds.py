@@ -12,8 +12,8 @@ from api.http.http import Json, asked_for
 from api.services import services
 from ingest.errors import CommandRejected, RebuildUnderWay
 from ingest.roles import OPERATOR
-from projections.embedding.choice import choice_of, chosen
-from projections.embedding.errors import EmbeddingError
+from projections.embedding.embedder import EmbeddingError
+from projections.embedding.live import choice_of, chosen
 from projections.maintenance.rebuilds import rebuild as steps
 from projections.maintenance.rebuilds.canaries import Canaries
 from projections.maintenance.rebuilds.rebuild import Part, Rebuild, State, Switch, What, estimate
@@ -199,7 +199,7 @@ async def _asked(request: Request, cls: type[T]) -> T:
 
 def _partitions(request: Request, asked: list[int] | None) -> list[int]:
     """The partitions asked for, all when none is; raises CommandRejected for one that is not there."""
-    count = services(request).queries.browse.partitions
+    count = services(request).queries.log.partitions
     wanted = range(count) if asked is None else sorted(set(asked))
     if wanted and wanted[-1] >= count:
         raise CommandRejected(f"there are partitions 0 to {count - 1}", "partition")

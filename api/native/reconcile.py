@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from api.http.endpoint import Endpoint
 from api.http.http import Json
-from api.native.shapes import Queued
+from api.native.common import Queued
 from api.services import services
 from ingest.roles import OPERATOR
 from projections.maintenance.reconciling.report import Fault, Findings, Report, load_report

@@ -1,9 +1,8 @@
 """Embeddings: texts to unit vectors. Importing this loads neither torch nor onnxruntime; building an embedder does."""
 
-from projections.embedding.cache import cache_key, pack, unpack
 from projections.embedding.chunks import MAX_CHUNKS, chunk
-from projections.embedding.embedder import Embedder
-from projections.embedding.errors import (
+from projections.embedding.embedder import (
+    Embedder,
     EmbeddingError,
     EmbeddingServiceRefused,
     EmbeddingServiceUnavailable,
@@ -12,6 +11,9 @@ from projections.embedding.errors import (
     ModelUnavailable,
     UnknownEmbedder,
     WrongVectorLength,
+    cache_key,
+    pack,
+    unpack,
 )
 from projections.embedding.factory import build_embedder
 

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projections.embedding.bert_graph import write_int8
-from projections.embedding.default_model import EXPORTER, REQUIRED_MEAN_COSINE, TOO_INACCURATE
-from projections.embedding.embedder import Embedder
-from projections.embedding.errors import ExportTooInaccurate
+from projections.embedding.embedder import Embedder, ExportTooInaccurate
+from projections.embedding.factory import EXPORTER, REQUIRED_MEAN_COSINE, TOO_INACCURATE
 from projections.embedding.model_files import (
     DEFAULT_MODEL,
     MANIFEST_FILE,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from projections.embedding.errors import ModelUnavailable
+from projections.embedding.embedder import ModelUnavailable
 
 # Change the suffix whenever the exporter's arithmetic changes: it names the vectors, in caches and in indexes.
 DEFAULT_MODEL = "all-MiniLM-L6-v2:int8"

@@ -22,8 +22,7 @@ import onnxruntime as ort  # pyright: ignore[reportMissingTypeStubs]
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from projections.embedding.embedder import encodable, unit_rows
-from projections.embedding.errors import ModelUnavailable
+from projections.embedding.embedder import ModelUnavailable, encodable, unit_rows
 from projections.embedding.model_files import MODEL_FILE, TOKENIZER_FILE, read_manifest, verify
 
 # Rows times longest row of one run: bounds what a run allocates (measured: 65 MB over an idle session).

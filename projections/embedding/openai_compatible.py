@@ -8,11 +8,12 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.embedding.embedder import encodable, unit_rows
-from projections.embedding.errors import (
+from projections.embedding.embedder import (
     EmbeddingServiceRefused,
     EmbeddingServiceUnavailable,
     InvalidEmbeddingResponse,
+    encodable,
+    unit_rows,
 )
 
 MAX_BATCH = 128

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 from transformers.utils import logging as transformers_logging
 
-from projections.embedding.embedder import encodable, unit_rows
-from projections.embedding.errors import ModelUnavailable
+from projections.embedding.embedder import ModelUnavailable, encodable, unit_rows
 
 PACKAGED = "all-MiniLM-L6-v2"
 BATCH = 32

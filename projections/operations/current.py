@@ -20,8 +20,9 @@ from projections.documents.document import Document
 from projections.documents.memories import Memory
 from projections.documents.sessions import Session
 from projections.documents.tombstones import Tombstone
-from projections.queries.browse import MAX_VERSIONS, locate_session
 from projections.queries.documents import DocumentReader, Located
+from projections.queries.memories import MAX_VERSIONS
+from projections.queries.sessions import locate_session
 
 D = TypeVar("D")
 

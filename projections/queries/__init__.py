@@ -1,52 +1,84 @@
-"""The questions that may be asked of the projections; what the doors import."""
+"""The questions that may be asked of the projections; what the APIs import."""
 
 from typing import NamedTuple
 
 from projections.documents.access import Reader, reader_of
+from projections.queries.actions import Actions
 from projections.queries.around import Around
 from projections.queries.audit import Audit
 from projections.queries.browse import Browse
+from projections.queries.commits import Commits
 from projections.queries.compile import Compile, ContextRequest
 from projections.queries.dead_letters import DeadLetters
 from projections.queries.graph import Graph
 from projections.queries.health import Diagnose
 from projections.queries.lessons import Lessons
-from projections.queries.log_events import Wanted
+from projections.queries.log_events import LogEvents, Wanted
+from projections.queries.lookup import Lookup
+from projections.queries.memories import Memories
+from projections.queries.observations import Observations
 from projections.queries.profiles import Profiles
+from projections.queries.progress import Progress
 from projections.queries.recall import Recall, RecallAnswer, RecallRequest, RecallResult
+from projections.queries.relations import Relations
+from projections.queries.sessions import Sessions
+from projections.queries.slots import Slots
+from projections.queries.summaries import Summaries
 
 __all__ = [
+    "Actions",
     "Around",
     "Audit",
     "Browse",
+    "Commits",
     "Compile",
     "ContextRequest",
     "DeadLetters",
     "Diagnose",
     "Graph",
     "Lessons",
+    "LogEvents",
+    "Lookup",
+    "Memories",
+    "Observations",
     "Profiles",
+    "Progress",
     "Queries",
     "Reader",
     "Recall",
     "RecallAnswer",
     "RecallRequest",
     "RecallResult",
+    "Relations",
+    "Sessions",
+    "Slots",
+    "Summaries",
     "Wanted",
     "reader_of",
 ]
 
 
 class Queries(NamedTuple):
-    """All questions, ready to be asked."""
+    """All questions, by what they are about."""
 
     recall: Recall
     context: Compile
     browse: Browse
+    lookup: Lookup
+    memories: Memories
     lessons: Lessons
+    observations: Observations
+    sessions: Sessions
+    summaries: Summaries
+    slots: Slots
+    actions: Actions
+    relations: Relations
+    commits: Commits
+    log: LogEvents
     graph: Graph
     profiles: Profiles
     around: Around
     audit: Audit
     diagnose: Diagnose
     letters: DeadLetters
+    progress: Progress

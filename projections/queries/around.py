@@ -19,10 +19,11 @@ from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.summaries import Summary
 from projections.queries import near
-from projections.queries.browse import Browse
 from projections.queries.documents import DocumentReader
-from projections.queries.reach import Place, reach
+from projections.queries.lookup import Lookup
+from projections.queries.near import Place, reach
 from projections.queries.recall import Recall, RecallRequest
+from projections.queries.sessions import Sessions
 from projections.search.search import Filter
 from projections.search.service import ReplicaService
 
@@ -67,12 +68,11 @@ class Around:
         self,
         replica: ReplicaService,
         documents: DocumentReader,
-        browse: Browse,
         recall: Recall,
         clock: Clock = system_clock,
     ) -> None:
-        self._replica, self._documents, self._browse, self._recall = replica, documents, browse, recall
-        self._clock = clock
+        self._replica, self._documents, self._recall, self._clock = replica, documents, recall, clock
+        self._lookup, self._sessions = Lookup(replica, documents, clock), Sessions(documents)
 
     async def timeline(
         self, reader: Reader, anchor: str, project: str | None, session_id: str = "", before: int = 5, after: int = 5
@@ -136,7 +136,7 @@ class Around:
         return Timeline(entries, len(earlier), "")
 
     async def _named(self, name: str, reader: Reader, project: str | None, session_id: str) -> Observation | None:
-        found = await self._browse.documents([name], reader)
+        found = await self._lookup.documents([name], reader)
         one = found[0].document if found else None
         if not isinstance(one, Observation):
             return None
@@ -170,13 +170,13 @@ class Around:
         if not query:
             return []
         answer = await self._recall(RecallRequest(query=query, project=project, limit=HITS), reader)
-        found = await self._browse.documents([one.id for one in answer.results], reader)
+        found = await self._lookup.documents([one.id for one in answer.results], reader)
         return [_narrative(one.document) for one in found]
 
     async def _project_of(self, reader: Reader, session_id: str) -> str | None:
         """The project of a session; None when that is not known for sure."""
         try:
-            located = await self._browse.session(reader, session_id, None)
+            located = await self._sessions.one(reader, session_id, None)
         except MnemologError:
             return None
         return getattr(located.document, "project", None)

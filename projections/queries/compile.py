@@ -16,7 +16,6 @@ from projections.documents.memories import Memory
 from projections.documents.observations import Observation, session_observations
 from projections.documents.sessions import Session, sessions
 from projections.documents.summaries import Summary, summary_id
-from projections.queries.browse import Browse
 from projections.queries.context import (
     LESSONS,
     MEMORIES,
@@ -32,12 +31,13 @@ from projections.queries.context import (
     summary_block,
 )
 from projections.queries.documents import DocumentReader, Located
+from projections.queries.lookup import Lookup
+from projections.queries.near import reach
 from projections.queries.profiles import Profiles
-from projections.queries.reach import reach
 from projections.queries.recall import Recall, RecallRequest
-from projections.search.lessons import best_lessons
+from projections.queries.slots import Slots
+from projections.search.importance import best_lessons, notable_memories
 from projections.search.matching import Filter
-from projections.search.memories import notable_memories
 from projections.search.service import ReplicaService
 
 PAST_SESSIONS = 10
@@ -68,12 +68,11 @@ class Compile:
         replica: ReplicaService,
         documents: DocumentReader,
         recall: Recall,
-        browse: Browse,
         profiles: Profiles,
         clock: Clock = system_clock,
     ) -> None:
         self._replica, self._documents, self._recall = replica, documents, recall
-        self._browse, self._profiles, self._clock = browse, profiles, clock
+        self._slots_of, self._profiles, self._clock = Slots(documents, Lookup(replica, documents)), profiles, clock
 
     async def __call__(self, request: ContextRequest, reader: Reader) -> Context:
         """The context for a request; raises ProjectionBehind when `after` is not projected in time."""
@@ -91,7 +90,7 @@ class Compile:
         return compile_context(request.project, parts, request.token_budget)
 
     async def _slots(self, request: ContextRequest, reader: Reader) -> list[Part | None]:
-        return [slot_block(slot) for slot in await self._browse.slots(reader, request.project) if slot.pinned]
+        return [slot_block(slot) for slot in await self._slots_of.of_project(reader, request.project) if slot.pinned]
 
     async def _profile(self, request: ContextRequest, reader: Reader) -> Part | None:
         profile, _ = await self._profiles.of(reader, request.project, request.user_id)

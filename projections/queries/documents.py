@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ingest.errors import CommandRejected
 from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys, PartitionKeys
+from ingest.log.partitions import partition_of, project_route
 from ingest.platform.connections import Client
 from projections.documents.document import Document, decode, row_type
 
@@ -22,7 +23,7 @@ class Located(NamedTuple):
     document: Document
 
 
-class Page(NamedTuple):
+class DocumentPage(NamedTuple):
     """Part of a listing, and the cursor of the next part; None at the end."""
 
     documents: list[Located]
@@ -127,7 +128,7 @@ class DocumentReader:
 
     async def page(
         self, listing: str, partitions: Sequence[int], *, cursor: str | None, limit: int, newest_first: bool
-    ) -> Page:
+    ) -> DocumentPage:
         """A page of a listing that is spread over `partitions`, merged in the order of its members.
 
         `cursor` is what the page before answered as `next`; members added meanwhile do not shift the pages.
@@ -150,7 +151,18 @@ class DocumentReader:
             for (partition, _), document in zip(wanted, documents, strict=True)
             if document is not None
         ]
-        return Page(located, _encode_cursor(taken[limit - 1][0]) if len(taken) > limit else None)
+        return DocumentPage(located, _encode_cursor(taken[limit - 1][0]) if len(taken) > limit else None)
+
+    async def newest(self, listing: str, cursor: str | None, limit: int) -> DocumentPage:
+        """A page of a listing that is spread over all partitions, newest first."""
+        return await self.page(listing, range(self.partitions), cursor=cursor, limit=limit, newest_first=True)
+
+    async def of_project(
+        self, listing: str, tenant: str, project: str, cursor: str | None, limit: int, *, newest_first: bool = True
+    ) -> DocumentPage:
+        """A page of a listing that is in the project's partition."""
+        partition = partition_of(project_route(tenant, project), self.partitions)
+        return await self.page(listing, [partition], cursor=cursor, limit=limit, newest_first=newest_first)
 
     @staticmethod
     def cursor_at(member: str) -> str:

@@ -16,7 +16,6 @@ from projections.documents.document import Document
 from projections.documents.memories import Memory
 from projections.documents.relation_rules import DEFAULT_HOPS, Edge, Related, Walk
 from projections.documents.tombstones import Mark
-from projections.queries.browse import Browse
 from projections.queries.documents import DocumentReader
 from projections.queries.graph_parts import (
     Link,
@@ -29,7 +28,9 @@ from projections.queries.graph_parts import (
     seen,
     surroundings,
 )
-from projections.queries.reach import Place, reach
+from projections.queries.lookup import Lookup
+from projections.queries.near import Place, reach
+from projections.queries.relations import Relations
 from projections.search.service import ReplicaService
 
 MAX_NODES = 500
@@ -68,10 +69,10 @@ class RelatedDocument(Struct, frozen=True):
 class Graph:
     """Answers questions about the graph."""
 
-    def __init__(
-        self, replica: ReplicaService, documents: DocumentReader, browse: Browse, clock: Clock = system_clock
-    ) -> None:
-        self._replica, self._documents, self._browse, self._clock = replica, documents, browse, clock
+    def __init__(self, replica: ReplicaService, documents: DocumentReader, clock: Clock = system_clock) -> None:
+        self._replica, self._documents, self._clock = replica, documents, clock
+        self._lookup = Lookup(replica, documents, clock)
+        self._relations = Relations(documents, self._lookup)
 
     async def query(
         self, reader: Reader, project: str | None, start: str | None = None, depth: int = 1, limit: int = MAX_NODES
@@ -120,7 +121,7 @@ class Graph:
                 nodes[node] += 1
                 edges[edge] += found
         if project is not None:
-            page = await self._browse.relations(reader, project, None, RELATIONS)
+            page = await self._relations.page(reader, project, None, RELATIONS)
             edges.update(one["relation"] for one in page.items)
             more = more or page.next is not None
         return Totals(dict(+nodes), dict(+edges), more)
@@ -132,12 +133,12 @@ class Graph:
 
         Walks along relations, and from version to version of a memory; not through what the reader may not see.
         """
-        await self._browse.document(name, reader)
+        await self._lookup.document(name, reader)
         walk = Walk.start(name, max_hops)
         while walk.frontier:
             stated = [
                 Edge(one.source, one.target, one.relation, one.confidence)
-                for one in await self._browse.edges(walk.frontier, reader)
+                for one in await self._relations.of_documents(walk.frontier, reader)
             ]
             walk = walk.step([*stated, *await self._versions(walk.frontier, reader)])
         related = walk.related(min_confidence)
@@ -163,7 +164,7 @@ class Graph:
         ends = [one.id for one in memories]
         if around is not None:
             ends = [name for name in around if is_memory(name) or named_node(name)]
-        relations = await self._browse.edges(ends, reader)
+        relations = await self._relations.of_documents(ends, reader)
         links = [Link(one.source, one.target, one.relation) for one in relations if project in (None, one.project)]
         links += [Link(one.source, one.target, one.relation) for one in await self._versions(ends, reader)]
         others = {end for link in links for end in (link.source, link.target) if is_memory(end)} - sketch.nodes.keys()
@@ -179,7 +180,7 @@ class Graph:
         return [Edge(newer, older, "supersedes") for newer, older in pairs if newer in known and older in known]
 
     async def _readable(self, names: Sequence[str], reader: Reader) -> dict[str, Document]:
-        found = await self._browse.documents(list(dict.fromkeys(names)), reader)
+        found = await self._lookup.documents(list(dict.fromkeys(names)), reader)
         return {one.document.id: one.document for one in found if not isinstance(one.document, Mark)}
 
     async def _at(self, wanted: Sequence[Place], reader: Reader) -> list[Document]:

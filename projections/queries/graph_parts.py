@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ingest.ids import MEMORY
 from projections.documents.memories import Memory
-from projections.queries.reach import Place, newest, places
+from projections.queries.near import Place, newest, places
 from projections.search.filters import BitMap, facet, ordinals
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, matches

@@ -28,7 +28,7 @@ from projections.health.diagnosis import Diagnosis, Findings, diagnose
 from projections.health.watch import Watch
 from projections.maintenance.backup.state import load_status, trouble
 from projections.queries.documents import DocumentReader
-from projections.queries.reach import Place, newest, places, reach
+from projections.queries.near import Place, newest, places, reach
 from projections.search.filters import BitMap, facet, ordinals
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, matches

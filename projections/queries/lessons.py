@@ -6,17 +6,20 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import datetime
 
+from msgspec import Struct
+
 from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route
 from ingest.platform.clock import from_ms, to_ms
 from projections.documents.access import Reader, may_read
 from projections.documents.document import searchable_text
 from projections.documents.lesson_rules import matches, recall_score
-from projections.documents.lessons import Lesson, rules
+from projections.documents.lessons import Lesson, lessons, rules
 from projections.queries.documents import DocumentReader
-from projections.queries.reach import Place, reach
+from projections.queries.near import Place, reach
 from projections.queries.vectors import QueryVectors
-from projections.search.lessons import best_lessons
+from projections.queries.views import Page, Record, page_view, view_of
+from projections.search.importance import best_lessons
 from projections.search.ranking import terms
 from projections.search.search import Question
 from projections.search.service import ReplicaService
@@ -38,11 +41,47 @@ NO_PROJECT = "\0"
 """Not a project's name, so none weighs more than another."""
 
 
+@view_of(Lesson, tags="tag_list", derived_from="sources")
+class LessonView(Struct, frozen=True, kw_only=True):
+    """Something learned. `confidence` is as of `reinforced_at`."""
+
+    id: str
+    project: str
+    agent_id: str
+    user_id: str
+    title: str
+    content: str
+    context: str
+    tags: list[str]
+    confidence: float
+    reinforcements: int
+    origin: str
+    severity: str
+    trigger_tool: str
+    trigger_pattern: str
+    trigger_count: int
+    triggered_at: datetime | None
+    active: bool
+    derived_from: list[str]
+    occurred_at: datetime
+    recorded_at: datetime
+    reinforced_at: datetime
+    updated_at: datetime
+    retired_at: datetime | None
+    position: str
+
+
 class Lessons:
     """Answers questions about lessons."""
 
     def __init__(self, replica: ReplicaService, documents: DocumentReader, vectors: QueryVectors) -> None:
         self._replica, self._documents, self._vectors = replica, documents, vectors
+
+    async def page(
+        self, reader: Reader, project: str, cursor: str | None, limit: int, *, retired: bool = False
+    ) -> Page[Record]:
+        """A project's lessons, newest first; retired ones only on request."""
+        return await lessons_page(self._documents, reader, project, cursor, limit, retired=retired)
 
     async def match(
         self, reader: Reader, tool_name: str, preview: str, project: str | None, limit: int = 5
@@ -151,6 +190,14 @@ class Lessons:
         found = await self._documents.get(wanted)
         lessons = [one for one in found if isinstance(one, Lesson) and may_read(one, reader)]
         return [one for one in lessons if one.active and not one.retired_ms]
+
+
+async def lessons_page(
+    documents: DocumentReader, reader: Reader, project: str, cursor: str | None, limit: int, *, retired: bool = False
+) -> Page[Record]:
+    """A project's lessons, newest first; retired ones only on request."""
+    page = await documents.of_project(lessons(reader.tenant, project), reader.tenant, project, cursor, limit)
+    return page_view(page, reader, lambda found: retired or (isinstance(found, Lesson) and not found.retired_ms))
 
 
 def _places(project: str | None) -> list[str]:

@@ -21,7 +21,7 @@ from projections.documents.observations import Observation
 from projections.documents.sessions import Session, sessions
 from projections.documents.summaries import Summary, summary_id
 from projections.queries.documents import DocumentReader
-from projections.queries.reach import Place, places, reach
+from projections.queries.near import Place, places, reach
 from projections.search.filters import BitMap, facet, ordinals
 from projections.search.matching import lexical_groups
 from projections.search.replica import IndexReplica

@@ -1,21 +1,36 @@
 """Events of the log as readers see them: what an event is about decides who may see what it says."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
+from msgspec import Struct
+
+from ingest.errors import CommandRejected
 from ingest.events.envelope import as_json_object
 from ingest.events.memory import MemoryCondensed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
 from ingest.ids import MEMORY, DocumentId, document_id
-from ingest.log.event_log import Stored
+from ingest.log.event_log import EventLog, Stored
 from ingest.log.partitions import project_route
+from ingest.log.position import START, Token
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.memories import Memory
+from projections.queries.documents import DocumentReader
+from projections.search.service import ReplicaService
 
+MAX_SCANNED = 20_000
+"""Entries one filtered request may pass over; it then answers what it has and where to go on."""
 _OWN = frozenset(one.TYPE for one in (MemoryRecorded, MemoryRevised, MemoryCondensed))
 """Events that create a memory."""
 _SAID = frozenset({"data", "metadata", "trace"})
 """What of an event its caller said, beside who it was, where and when."""
+
+
+class EventsPage(Struct, frozen=True):
+    """A page of the log. `next` is what to pass as `after` to go on; at the head the next page is empty."""
+
+    events: list[dict[str, Any]]
+    next: str | None
 
 
 class Wanted(NamedTuple):
@@ -92,3 +107,88 @@ class Seen(NamedTuple):
         if self._visibility == "shared" and isinstance(shared_with := data.get("shared_with"), list):
             readers += cast("list[Any]", shared_with)
         return self._visibility == "public" or reader.operator or (reader.agent_id != "" and reader.agent_id in readers)
+
+
+class LogEvents:
+    """Reads the log for readers. Of what a reader may not see the content is withheld."""
+
+    def __init__(self, log: EventLog, replica: ReplicaService, documents: DocumentReader) -> None:
+        self._log, self._replica, self._documents = log, replica, documents
+
+    async def caught_up(self, after: str) -> None:
+        """Wait until a position is searchable, before reading what follows it; raises ProjectionBehind."""
+        await self._replica.wait_for(Token.parse(after))
+
+    async def page(self, wanted: Wanted, after: str, limit: int, partition: int | None) -> EventsPage:
+        """The log from behind `after`, partition by partition, as far as it is wanted.
+
+        Of what the reader may not see the content is withheld.
+        """
+        at = Token.parse(after).check(self._log.partitions) if after else Token()
+        partitions: Sequence[int] = range(self._log.partitions) if partition is None else [self._checked(partition)]
+        events: list[Seen] = []
+        for number in partitions:
+            more = await self._read_partition(number, at, limit - len(events), wanted, events)
+            if more:
+                break
+        return EventsPage(await self._shown(events, wanted.reader), str(at) or None)
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions the log has."""
+        return self._log.partitions
+
+    def applied(self) -> Token:
+        """The position up to which events are projected and searchable here."""
+        return Token(self._replica.applied)
+
+    async def newly_applied(self, wanted: Wanted, at: Token, limit: int) -> list[dict[str, Any]]:
+        """Up to `limit` of the wanted events behind `at` that are projected; moves `at` on past those looked at.
+
+        Each event's `after` is the token that goes on behind it.
+        """
+        found: list[tuple[Seen, str]] = []
+        for partition, until in sorted(self._replica.applied.items()):
+            if at.get(partition, START) >= until or len(found) >= limit:
+                continue
+            for row in await self._log.read(partition, at.get(partition, START), limit):
+                if row.position > until or len(found) >= limit:
+                    break
+                at.include(partition, row.position)
+                event = Seen.of(partition, row)
+                if wanted.matches(event.event):
+                    found.append((event, str(at)))
+        shown = await self._shown([event for event, _ in found], wanted.reader)
+        return [{**event, "after": after} for event, (_, after) in zip(shown, found, strict=True)]
+
+    async def _shown(self, events: Sequence[Seen], reader: Reader) -> list[dict[str, Any]]:
+        """The events as the reader may see them; what they are about decides, as it stands now."""
+        about = {name for one in events for name in one.about()}
+        found = await self._documents.find_all(sorted(about))
+        known = {DocumentId(one.document.id): one.document for one in found}
+        return [one.shown(reader, known) for one in events]
+
+    async def _read_partition(self, number: int, at: Token, room: int, wanted: Wanted, events: list[Seen]) -> bool:
+        """Read on in one partition until `room` events are found (then true) or its head is reached."""
+        position, scanned = at.get(number, START), 0
+        while room > 0:
+            rows = await self._log.read(number, position, min(1000, max(100, room)))
+            for row in rows:
+                position, scanned = row.position, scanned + 1
+                at.include(number, position)
+                event = Seen.of(number, row)
+                if wanted.matches(event.event):
+                    events.append(event)
+                    room -= 1
+                    if room == 0:
+                        return True
+            if not rows:
+                return False
+            if scanned >= MAX_SCANNED:
+                return True
+        return True
+
+    def _checked(self, partition: int) -> int:
+        if not 0 <= partition < self._log.partitions:
+            raise CommandRejected(f"there are partitions 0 to {self._log.partitions - 1}", "partition")
+        return partition

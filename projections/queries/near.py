@@ -1,22 +1,58 @@
-"""What the index finds around a moment, a word or a file. Every function runs in the index thread."""
+"""What the index finds for a reader, around a moment, a word or a file. Functions of an index run in its thread."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ingest.ids import DocumentId
 from projections.condensing.enrichment import same_file
-from projections.queries.reach import Place, newest, places
-from projections.search.candidates import by_words
+from projections.documents.access import Reader
 from projections.search.filters import bitmap, facet, ordinals
+from projections.search.matching import best_first, by_words
 from projections.search.ranking import terms
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, matches
 
+Place: TypeAlias = tuple[int, DocumentId]
+"""Where a document is: its partition and its id."""
 LOOKED_AT = 2_000
 """The newest documents: among them every word is found, and files whose path is longer than the one asked for."""
 SAID = 200
 """Of all documents, those that say a word best."""
+
+
+def reach(reader: Reader, project: str | None = None, **narrowing: Any) -> Filter:
+    """The filter for what a reader may find, narrowed as a Filter can be."""
+    return Filter(
+        tenant=reader.tenant,
+        reader=reader.agent_id,
+        only_agent=reader.only_agent,
+        operator=reader.operator,
+        within=reader.reach.projects,
+        project=project,
+        **narrowing,
+    )
+
+
+def newest(index: IndexReplica, documents: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """The `count` documents recorded last, newest first; of equals the smallest id. Runs in the index thread."""
+    recorded = index.recorded_ms.values[documents].astype(np.float64)
+    return documents[best_first(index, documents, recorded, count)]
+
+
+def projects(index: IndexReplica, allowed: Filter, now_ms: int) -> list[str]:
+    """The projects of the documents that a filter allows, by name. Runs in the index thread."""
+    matching = matches(index, allowed, now_ms)
+    return sorted(
+        name for name in index.facets.values("project") if matching.intersect(index.facets.of(facet("project", name)))
+    )
+
+
+def places(index: IndexReplica, documents: NDArray[np.int64] | Sequence[int]) -> list[Place]:
+    """Where these documents are, in the order given. Runs in the index thread."""
+    return [(int(index.partition[ordinal]), DocumentId(index.ids[ordinal])) for ordinal in map(int, documents)]
 
 
 def count(index: IndexReplica, allowed: Filter, now_ms: int) -> int:

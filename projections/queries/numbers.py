@@ -21,7 +21,7 @@ AT_ONCE = 2_000
 """Names in one call of the script: Lua unpacks twice as many values, and 8,000 is its limit."""
 
 
-class Numbers:
+class IntegerIds:
     """The numbers of one noun in one tenant. A name is a document id, or what the noun goes by."""
 
     def __init__(self, redis: Client, tenant: str, noun: Noun) -> None:
@@ -51,3 +51,15 @@ class Numbers:
     async def count(self) -> int:
         """How many names have a number."""
         return int(await self._redis.hlen(self._keys.by_name))
+
+
+class IntegerIdsOf:
+    """The registries of all tenants and nouns."""
+
+    def __init__(self, redis: Client) -> None:
+        self._redis = redis
+        self._registries: dict[tuple[str, Noun], IntegerIds] = {}
+
+    def __call__(self, tenant: str, noun: Noun) -> IntegerIds:
+        """The integers by which clients that know no other ids call a tenant's documents."""
+        return self._registries.setdefault((tenant, noun), IntegerIds(self._redis, tenant, noun))

@@ -20,8 +20,7 @@ from projections.documents.summaries import Summary
 from projections.queries.documents import DocumentReader
 from projections.queries.vectors import QueryVectors
 from projections.queries.views import view
-from projections.search.question import Ranking
-from projections.search.search import Filter, Hit, Question
+from projections.search.search import Filter, Hit, Question, Ranking
 from projections.search.service import ReplicaService
 
 SPARE_HITS = 4

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ingest.errors import MnemologError
-from projections.embedding.embedder import Embedder
-from projections.embedding.errors import ModelUnavailable
+from projections.embedding.embedder import Embedder, ModelUnavailable
 from projections.search.matching import Filter
-from projections.search.question import Hit, Question
+from projections.search.search import Hit, Question
 from projections.search.service import OtherModel, ReplicaService
 
 logger = logging.getLogger(__name__)

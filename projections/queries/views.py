@@ -1,165 +1,109 @@
-"""Documents as readers get them: plain mappings with stable names, times as ISO 8601, nothing internal."""
+"""Documents as readers get them: stable names, times as datetimes, nothing internal.
 
+The view of a noun is a struct in that noun's file. It is what the native API answers and what its OpenAPI document
+describes; `view` turns a document into a mapping with the struct's fields.
+"""
+
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from operator import attrgetter
+from typing import Any, Generic, TypeAlias, TypeVar, get_args
+
+from msgspec import UNSET, Struct, UnsetType, defstruct
+from msgspec.structs import fields
 
 from ingest.platform.clock import from_ms
-from projections.documents.actions import Action
-from projections.documents.commits import Commit
+from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
-from projections.documents.observations import Observation
-from projections.documents.relations import Relation
-from projections.documents.sessions import Session
-from projections.documents.slots import Slot
-from projections.documents.summaries import Summary
+from projections.queries.documents import DocumentPage
 
+T = TypeVar("T")
+S = TypeVar("S", bound=type[Struct])
+Record: TypeAlias = dict[str, Any]
+"""A document as a reader gets it."""
 INTERNAL = frozenset({"tenant", "session"})
 """What of a document no reader gets."""
+_GETTERS: dict[type, Mapping[str, Callable[[Any], Any]]] = {}
 
 
-def view(document: Document) -> dict[str, Any]:
-    """A document for a reader. Times stay datetimes: the JSON encoder of the door writes them."""
-    match document:
-        case Observation() | Memory() | Summary():
-            return {name: getattr(document, name) for name in document.__struct_fields__ if name not in INTERNAL}
-        case Lesson():
-            return _lesson(document)
-        case Slot():
-            return _slot(document)
-        case Action():
-            return _action(document)
-        case Relation():
-            return _relation(document)
-        case Commit():
-            return _commit(document)
-        case Session():
-            return _session(document)
-        case _:
-            return {"id": document.id}
+class Items(Struct, Generic[T], frozen=True):
+    """All there is."""
+
+    items: list[T]
 
 
-def _lesson(lesson: Lesson) -> dict[str, Any]:
-    return {
-        "id": lesson.id,
-        "project": lesson.project,
-        "agent_id": lesson.agent_id,
-        "user_id": lesson.user_id,
-        "title": lesson.title,
-        "content": lesson.content,
-        "context": lesson.context,
-        "tags": lesson.tag_list,
-        "confidence": lesson.confidence,
-        "reinforcements": lesson.reinforcements,
-        "origin": lesson.origin,
-        "severity": lesson.severity,
-        "trigger_tool": lesson.trigger_tool,
-        "trigger_pattern": lesson.trigger_pattern,
-        "trigger_count": lesson.trigger_count,
-        "triggered_at": _time(lesson.triggered_ms),
-        "active": lesson.active,
-        "derived_from": lesson.sources,
-        "occurred_at": from_ms(lesson.occurred_ms),
-        "recorded_at": from_ms(lesson.recorded_ms),
-        "reinforced_at": from_ms(lesson.reinforced_ms),
-        "updated_at": from_ms(lesson.updated_ms),
-        "retired_at": _time(lesson.retired_ms),
-        "position": lesson.position,
-    }
+class Page(Items[T], Generic[T], frozen=True):
+    """Part of a listing; `next` is the `cursor` of what follows, null at the end."""
+
+    next: str | None
 
 
-def _slot(slot: Slot) -> dict[str, Any]:
-    return {
-        "id": slot.id,
-        "label": slot.label,
-        "scope": slot.scope,
-        "project": slot.project,
-        "content": slot.content,
-        "size": len(slot.content),
-        "size_limit": slot.size_limit,
-        "description": slot.description,
-        "pinned": slot.pinned,
-        "read_only": slot.read_only,
-        "agent_id": slot.agent_id,
-        "created_at": _time(slot.created_ms),
-        "updated_at": _time(slot.updated_ms),
-    }
+class SomeRetired(Page[T], Generic[T], frozen=True):
+    """Part of a listing that lacks what was retired: `note` says so, and where that is.
+
+    `retired_observations` are those of the session, since `retired_at`; a timeline does not count them.
+    """
+
+    retired_observations: int | UnsetType = UNSET
+    retired_at: datetime | UnsetType = UNSET
+    note: str | UnsetType = UNSET
 
 
-def _action(action: Action) -> dict[str, Any]:
-    return {
-        "id": action.id,
-        "project": action.project,
-        "title": action.title,
-        "description": action.description,
-        "status": action.status,
-        "priority": int(action.priority) if float(action.priority).is_integer() else action.priority,
-        "tags": action.tag_list,
-        "edges": action.edge_list,
-        "parent": action.parent,
-        "session_id": action.session_id,
-        "agent_id": action.agent_id,
-        "assigned_to": action.assigned_to,
-        "result": action.result,
-        "crystallized_into": action.crystallized_into,
-        "created_at": from_ms(action.created_ms),
-        "updated_at": from_ms(action.updated_ms),
-    }
+def view_of(document: type, **sources: str | Callable[[Any], Any]) -> Callable[[S], S]:
+    """Make a struct named `...View` the view of a type of documents.
+
+    A field comes from its source (an attribute, or a function of the document), else from the attribute of its name;
+    `..._at` from milliseconds in `..._ms`, where 0 is null if the field may be null. In the OpenAPI document the struct
+    has the name of the document's type.
+    """
+
+    def register(cls: S) -> S:
+        cls.__name__ = document.__name__
+        _GETTERS[document] = {one.name: _getter(document, one.name, one.type, sources) for one in fields(cls)}
+        return cls
+
+    return register
 
 
-def _relation(relation: Relation) -> dict[str, Any]:
-    return {
-        "id": relation.id,
-        "project": relation.project,
-        "source": relation.source,
-        "target": relation.target,
-        "relation": relation.relation,
-        "confidence": relation.confidence,
-        "agent_id": relation.agent_id,
-        "created_at": from_ms(relation.created_ms),
-        "updated_at": from_ms(relation.updated_ms),
-    }
+def public_view(document: type[Struct], module: str = __name__) -> Any:
+    """The view of documents whose readers get all fields but the internal ones, also those that have their default."""
+    kept = [(one.name, one.type) for one in fields(document) if one.name not in INTERNAL]
+    return view_of(document)(defstruct(document.__name__, kept, kw_only=True, module=module))
 
 
-def _commit(commit: Commit) -> dict[str, Any]:
-    return {
-        "id": commit.id,
-        "project": commit.project,
-        "commit": commit.commit,
-        "message": commit.message,
-        "branch": commit.branch,
-        "repo": commit.repo,
-        "author": commit.author,
-        "authored_at": commit.authored_at,
-        "files": commit.files,
-        "session_ids": commit.session_ids,
-        "agent_id": commit.agent_id,
-        "linked_at": from_ms(commit.linked_ms),
-    }
+def view(document: Document) -> Record:
+    """A document for a reader. Times stay datetimes: the JSON encoder writes them."""
+    getters = _GETTERS.get(type(document))
+    if getters is None:
+        return {"id": document.id}
+    return {name: get(document) for name, get in getters.items()}
 
 
-def _session(session: Session) -> dict[str, Any]:
-    return {
-        "id": session.session_id,
-        "project": session.project,
-        "agent_id": session.agent_id,
-        "user_id": session.user_id,
-        "agent_type": session.agent_type,
-        "title": session.title,
-        "first_prompt": session.first_prompt,
-        "cwd": session.cwd,
-        "status": session.status,
-        "started_at": from_ms(session.started_ms),
-        "updated_at": from_ms(session.updated_ms),
-        "ended_at": _time(session.ended_ms),
-        "observation_count": session.observation_count,
-        "summarised": session.summarised,
-        "retired": session.retired > 0 and not session.searchable_observations,
-        "retired_observations": session.retired,
-        "retired_at": _time(session.retired_ms if session.retired else 0),
-    }
+def page_view(
+    page: DocumentPage, reader: Reader, wanted: Callable[[Any], bool] = lambda document: True
+) -> Page[Record]:
+    """Those documents of a page that are wanted and that the reader may see."""
+    readable = [one.document for one in page.documents if may_read(one.document, reader) and wanted(one.document)]
+    return Page([view(document) for document in readable], page.next)
 
 
-def _time(ms: int) -> datetime | None:
-    return from_ms(ms) if ms else None
+def _getter(
+    document: type, name: str, kind: Any, sources: Mapping[str, str | Callable[[Any], Any]]
+) -> Callable[[Any], Any]:
+    source = sources.get(name, name)
+    if callable(source):
+        return source
+    milliseconds = f"{name.removesuffix('_at')}_ms"
+    if name.endswith("_at") and milliseconds in document.__annotations__:
+        return _time(milliseconds, nullable=type(None) in get_args(kind))
+    return attrgetter(source)
+
+
+def _time(name: str, *, nullable: bool) -> Callable[[Any], datetime | None]:
+    milliseconds = attrgetter(name)
+
+    def time(document: Any) -> datetime | None:
+        ms: int = milliseconds(document)
+        return None if nullable and not ms else from_ms(ms)
+
+    return time

@@ -21,8 +21,8 @@ from ingest.platform.connections import Client
 from projections.documents.document import Document, Searched, index_entry, searchable_text
 from projections.documents.index_entry import IndexEntry
 from projections.documents.observations import Observation
-from projections.embedding.cache import BYTES_PER_DIMENSION, cache_key
 from projections.embedding.chunks import chunk
+from projections.embedding.embedder import BYTES_PER_DIMENSION, cache_key
 from projections.search.reading import (
     SLICE_S,
     InThread,

@@ -1,6 +1,10 @@
-"""Which documents a search may find: the filter, answered by bitmaps and columns."""
+"""Which documents match a filter, the candidates of a search among them, and the order they come in.
 
+Functions of an index run in its thread."""
+
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -107,3 +111,132 @@ def _drop(
     if above is not None:
         out |= values > above
     matching -= bitmap(members[out])
+
+
+def best_first(
+    index: IndexReplica, documents: NDArray[np.int64], scores: NDArray[np.floating[Any]], count: int
+) -> list[int]:
+    """The places in `documents` of the best `count`, best first; of equal scores the smallest id first."""
+    places = _kept(index, documents, scores, count) if len(documents) > count else np.arange(len(documents))
+    order: list[tuple[float, str, int]] = [
+        (-value, index.ids[ordinal], place)
+        for value, ordinal, place in zip(
+            scores[places].tolist(), documents[places].tolist(), places.tolist(), strict=True
+        )
+    ]
+    return [place for _, _, place in sorted(order)][: max(0, count)]
+
+
+def _kept(
+    index: IndexReplica, documents: NDArray[np.int64], scores: NDArray[np.floating[Any]], count: int
+) -> NDArray[np.intp]:
+    """The places of a few more than the best `count`: of those equal at the cut, the first by the packed id."""
+    if count <= 0:
+        return np.empty(0, np.intp)
+    least = np.partition(scores, len(scores) - count)[len(scores) - count]
+    above, equal = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
+    wanted = count - len(above)
+    if len(equal) > wanted:
+        keys = index.id_key.values[documents[equal]]
+        equal = equal[keys <= np.partition(keys, wanted - 1)[wanted - 1]]
+    return np.concatenate([above, equal])
+
+
+SPARE = 50
+"""Asked of tantivy beyond the count, so that equals at the cut are mostly all seen and can be taken by id."""
+DEEPEST = 64
+"""How many times the count tantivy is asked for, at most, while equals or what does not match fill the answer."""
+NAMED_ONE_BY_ONE = 2_000
+"""Up to so many matching documents are named to tantivy (4 ms), when filters it does not know leave too few."""
+
+
+def by_words(
+    index: IndexReplica,
+    terms: Sequence[str],
+    allowed: Filter,
+    matching: BitMap,
+    count: int,
+    *,
+    every: bool = False,
+) -> list[int]:
+    """The best `count` by BM25, best first, then whatever of the uncommitted tail says a word (with `every`: all)."""
+    found = dict.fromkeys(_committed(index, terms, allowed, matching, count, every=every))
+    asked = set(terms)
+    for ordinal in sorted(index.tail):
+        if ordinal in matching and asked:
+            said = asked.intersection(index.terms_of(ordinal))
+            if said == asked if every else said:
+                found[ordinal] = None
+    return list(found)
+
+
+def by_vector(
+    index: IndexReplica, vector: NDArray[np.float32] | None, matching: BitMap, count: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The nearest `count` with their cosines, best first; none without a vector."""
+    if vector is None:
+        return np.empty(0, np.int64), np.empty(0, np.float32)
+    documents, cosine = index.vectors.nearest_with_ties(vector, matching, count)
+    best = best_first(index, documents, cosine, count)
+    return documents[best], cosine[best]
+
+
+def _committed(
+    index: IndexReplica, terms: Sequence[str], allowed: Filter, matching: BitMap, count: int, *, every: bool
+) -> list[int]:
+    """Looks deeper while filters that tantivy does not know leave too few, or equals at the cut may go on."""
+    if count <= 0 or not matching:
+        return []
+    groups, asked = lexical_groups(allowed), count + SPARE
+    while True:
+        scored = index.lexical.scored(terms, groups, asked, every=every)
+        kept = [(ordinal, score) for ordinal, score in scored if ordinal in matching]
+        exhausted = len(scored) < asked
+        if exhausted or asked >= DEEPEST * count or (len(kept) > count and kept[-1][1] < kept[count - 1][1]):
+            break
+        if len(kept) < count and len(matching) <= NAMED_ONE_BY_ONE:
+            kept = index.lexical.scored(terms, [], len(matching), every=every, among=list(matching))
+            kept = [(ordinal, score) for ordinal, score in kept if ordinal in matching]
+            break
+        asked *= 4
+    documents = np.fromiter((ordinal for ordinal, _ in kept), np.int64, len(kept))
+    scores = np.fromiter((score for _, score in kept), np.float64, len(kept))
+    return documents[best_first(index, documents, scores, count)].tolist()
+
+
+MAX_OF_ONE_MOMENT = 1_000
+"""Documents of one millisecond up to which a page is given all of them, so that the asker may order them."""
+
+
+class Window(NamedTuple):
+    """The documents of a page, each as its time in ms and its ordinal; newest first, of one moment the greatest id.
+
+    Before and behind the page itself are the others of the same moments as its ends, `skipped` of them before it. A
+    moment of too many is in `crowded`, and not completed. `total` counts what matches.
+    """
+
+    found: list[tuple[int, int]]
+    skipped: int
+    crowded: frozenset[int]
+    total: int
+
+
+def window(index: IndexReplica, allowed: Filter, now_ms: int, offset: int, limit: int) -> Window:
+    """The page of `limit` documents from `offset` on; empty behind the end."""
+    documents = ordinals(matches(index, allowed, now_ms))
+    total, end = len(documents), min(offset + limit, len(documents))
+    if offset >= end:
+        return Window([], 0, frozenset(), total)
+    occurred = index.occurred_ms.values[documents]
+    places = [total - end, total - 1 - offset]
+    last, first = np.partition(occurred, places)[places].tolist()
+    newer = int(np.count_nonzero(occurred > first))
+    near = (occurred >= last) & (occurred <= first)
+    times: list[int] = occurred[near].tolist()
+    kept: list[int] = documents[near].tolist()
+    newest_first = sorted(zip(times, [index.ids[one] for one in kept], kept, strict=True), reverse=True)
+    many = Counter(at_ms for at_ms in times if at_ms in (first, last))
+    crowded = frozenset(at_ms for at_ms, count in many.items() if count > MAX_OF_ONE_MOMENT)
+    start = offset - newer if first in crowded else 0
+    found = newest_first[start : end - newer if last in crowded else None]
+    return Window([(at_ms, one) for at_ms, _, one in found], offset - newer - start, crowded, total)

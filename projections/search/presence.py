@@ -1,7 +1,11 @@
-"""Which index replicas are up, and which snapshot each started from: so that a purge can tell that all have reloaded.
+"""Which index replicas are up, the snapshot each started from, and the folder each works in.
 
-By the clock of the server, which all of them share.
-"""
+A purge waits until every replica that is up has reloaded. Times are by the clock of the server, which all share."""
+
+import os
+import shutil
+import socket
+from pathlib import Path
 
 from ingest.log.keys import REPLICAS
 from ingest.log.scripts import beat, heard_of
@@ -31,3 +35,26 @@ async def replicas(redis: Client) -> list[tuple[str, str]]:
 def _parts(member: str) -> tuple[str, str]:
     replica, _, snapshot = member.rpartition("|")
     return replica, snapshot
+
+
+def work_folder(parent: Path) -> Path:
+    """A folder below `parent` for this process alone (not made yet); removes those of dead processes of this host.
+
+    The host is part of the name: containers that share a volume have the same process ids.
+    """
+    host = socket.gethostname()
+    for path in parent.glob(f"{host}-*"):
+        pid = path.name.removeprefix(f"{host}-")
+        if pid.isdigit() and not _alive(int(pid)):
+            shutil.rmtree(path, ignore_errors=True)
+    return parent / f"{host}-{os.getpid()}"
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,13 +1,308 @@
 """One search of the index: filter, then the ranking that the question names. Runs in the index thread; never waits."""
 
-from projections.search.fused import fused
-from projections.search.matching import Filter, matches
-from projections.search.question import Hit, Question
-from projections.search.replica import IndexReplica
-from projections.search.rrf import rrf
-from projections.search.similar import similar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
-__all__ = ["Filter", "Hit", "Question", "matches", "search"]
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from projections.search.filters import BitMap, bitmap, ordinals
+from projections.search.importance import decayed_confidence
+from projections.search.matching import Filter, best_first, by_vector, by_words, matches
+from projections.search.ranking import Mode, Pool, required_terms, score, terms
+from projections.search.replica import IndexReplica
+
+Ranking = Literal["fused", "similarity", "rrf"]
+DAY_MS = 86_400_000
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """What is searched for, and how results are weighed.
+
+    `limit` bounds the hits. `shown` is how many of them the asker shows (None: all), where that decides how deep a
+    ranking looks. `ranking` says how they are ordered: `fused` is mnemolog's own; `similarity` is memex's, which
+    `alpha` and `half_life_days` tune; `rrf` is agent-memory's, with `recency_boost`. `model` made the
+    vector; an index of another refuses the question.
+    """
+
+    text: str
+    vector: NDArray[np.float32] | None
+    model: str = ""
+    mode: Mode = "hybrid"
+    limit: int = 10
+    now_ms: int = 0
+    half_life_days: float | None = None
+    alpha: float | None = None
+    ranking: Ranking = "fused"
+    shown: int | None = None
+    recency_boost: bool = True
+
+    @property
+    def depth(self) -> int:
+        """How many results are shown."""
+        return self.limit if self.shown is None else self.shown
+
+    @property
+    def query_vector(self) -> NDArray[np.float32] | None:
+        """The vector, if there is one and the mode uses it."""
+        return self.vector if self.mode != "lexical" and self.vector is not None and self.vector.size else None
+
+
+class Hit(Struct, frozen=True):
+    """One found document: where it is, its score, and how the score came about."""
+
+    id: str
+    partition: int
+    kind: Literal["observation", "memory", "lesson", "summary"]
+    score: float
+    explain: dict[str, float]
+
+
+def hits(
+    index: IndexReplica,
+    documents: NDArray[np.int64],
+    places: Iterable[int],
+    scores: NDArray[np.float64],
+    parts: Mapping[str, NDArray[Any]],
+    digits: int | None = None,
+) -> list[Hit]:
+    """The hits at these places of `documents`, in that order; `parts` explain, nan says nothing and is left out.
+
+    With `digits` all figures are rounded.
+    """
+    return [
+        Hit(
+            id=index.ids[ordinal],
+            partition=int(index.partition[ordinal]),
+            kind=_kind(index.ids[ordinal]),
+            score=_figure(scores[place], digits),
+            explain={name: _figure(part[place], digits) for name, part in parts.items() if part[place] == part[place]},
+        )
+        for place, ordinal in ((place, int(documents[place])) for place in places)
+    ]
+
+
+def age_days(index: IndexReplica, documents: NDArray[np.int64], now_ms: int) -> NDArray[np.float64]:
+    """Days since each document occurred, `(n,) float64`; 0 for one from the future."""
+    return np.maximum(0, now_ms - index.occurred_ms.values[documents]) / DAY_MS
+
+
+def _figure(value: Any, digits: int | None) -> float:
+    return float(value) if digits is None else round(float(value), digits)
+
+
+def _kind(name: str) -> Literal["observation", "memory", "lesson", "summary"]:
+    prefix = name.partition("_")[0]
+    return {"obs": "observation", "mem": "memory", "lsn": "lesson"}.get(prefix, "summary")  # type: ignore[return-value]
+
+
+Floats = NDArray[np.float64]
+
+CANDIDATES = 100
+"""From each leg; measured on LoCoMo: 30 costs 0.5 points of recall@10, more than 100 gives nothing."""
+REACH = 1
+"""Neighbours that join the pool on either side; two are no better (72.7 against 72.7 recall@5, measured on LoCoMo)."""
+HALF_LIFE_ALPHA = 0.7
+"""Weight of similarity against recency when a half-life is asked for and no weight is given."""
+IMPORTANCE_LIFT = 0.02
+"""A step of importance above or below 5 moves a memory by 2 %: among equals it decides, and nothing more. What an
+observation's rules guess does not count."""
+MAX_POOL = 2_000
+"""Bound on what one search scores exactly (about 40 ms)."""
+DIGITS = 6
+"""Scores that differ by less are equal, and equals are ordered by id."""
+
+
+def fused(index: IndexReplica, question: Question, allowed: Filter, matching: BitMap) -> list[Hit]:
+    """The best by relevance (0..1), sureness and importance; by recency too, when a half-life is given."""
+    query_terms = terms(question.text)
+    pool = _pool(index, question, query_terms, allowed, matching)
+    if not len(pool):
+        return []
+    vector = question.query_vector
+    cosine = np.full(len(pool), np.nan, np.float32) if vector is None else index.vectors.cosine(vector, pool)
+    scores = score(
+        query_terms,
+        Pool(
+            terms=[index.terms_of(ordinal) for ordinal in pool.tolist()],
+            cosine=cosine,
+            episode=index.episode.values[pool],
+            sequence=index.sequence.values[pool],
+            author=index.author_terms(pool),
+        ),
+        mode=question.mode,
+    )
+    weighed, weights = _weigh(index, question, scores.relevance, pool)
+    parts = {
+        "lexical": scores.lexical,
+        "cosine": cosine,
+        "mix": scores.mix,
+        "author": scores.author,
+        "coverage": scores.coverage,
+        "neighbours": scores.neighbours,
+        "episode": scores.episode,
+        "relevance": scores.relevance,
+        **weights,
+    }
+    best = best_first(index, pool, np.round(weighed, DIGITS), question.limit)
+    return hits(index, pool, best, weighed, parts, DIGITS)
+
+
+def _pool(
+    index: IndexReplica, question: Question, query_terms: Sequence[str], allowed: Filter, matching: BitMap
+) -> NDArray[np.int64]:
+    """The candidates and their matching neighbours, in the order of their ids: sums over the pool depend on it."""
+    found: dict[int, None] = {}
+    if question.mode != "vector":
+        found.update(dict.fromkeys(by_words(index, query_terms, allowed, matching, CANDIDATES)))
+    near, _ = by_vector(index, question.query_vector, matching, CANDIDATES)
+    found.update(dict.fromkeys(near.tolist()))
+    pool = list(_with_neighbours(index, found, matching))[:MAX_POOL]
+    return np.array(sorted(pool, key=index.ids.__getitem__), np.int64)
+
+
+def _with_neighbours(index: IndexReplica, candidates: Iterable[int], matching: BitMap) -> Iterable[int]:
+    """The candidates, then their matching neighbours; distinct."""
+    pool = dict.fromkeys(candidates)
+    for ordinal in list(pool):
+        pool.update(dict.fromkeys(other for other in index.around(ordinal, REACH) if other in matching))
+    return pool
+
+
+def _weigh(
+    index: IndexReplica, question: Question, relevance: Floats, pool: NDArray[np.int64]
+) -> tuple[Floats, dict[str, Floats]]:
+    """Relevance (0..1) times how sure a lesson still is and how important a memory was called; with recency if asked.
+
+    `alpha * relevance + (1 - alpha) * exp(-ln 2 / half_life * age)`, memex's formula; age from `occurred_at`.
+    """
+    confidence = decayed_confidence(index.confidence.values[pool], index.renewed_ms.values[pool], question.now_ms)
+    importance = index.importance.values[pool].astype(np.float64)
+    places: list[int] = pool.tolist()
+    chosen = np.array([index.ids[place].startswith("mem_") for place in places])
+    lift = np.where(chosen, 1 + IMPORTANCE_LIFT * (importance - 5), 1.0)
+    weighed = relevance * (0.5 + 0.5 * confidence) * lift
+    weights = {"confidence": confidence, "importance": importance}
+    if question.half_life_days is not None:
+        alpha = HALF_LIFE_ALPHA if question.alpha is None else question.alpha
+        weights["recency"] = np.exp(-np.log(2) / question.half_life_days * age_days(index, pool, question.now_ms))
+        weighed = alpha * weighed + (1 - alpha) * weights["recency"]
+    return weighed, weights
+
+
+ALPHA = 0.7
+HALF_LIFE_DAYS = 30.0
+CANDIDATES_PER_RESULT, MAX_CANDIDATES = 3, 150
+READ_WITHOUT_VECTOR = 500
+"""Documents without a vector whose words are looked at, newest first, besides those that the lexical index finds."""
+
+
+def similar(index: IndexReplica, question: Question, allowed: Filter, matching: BitMap) -> list[Hit]:
+    """`alpha * similarity + (1 - alpha) * exp(-ln 2 / half_life_days * age_days)`, unrounded; equals newest first.
+
+    Candidates are the `min(3 * shown, 150)` most similar by cosine, or as many as are shown. Beside them stand as many
+    of those that have no vector yet, or what was just written would be lost: theirs is the share of the query's words
+    that they say.
+    """
+    count = max(min(CANDIDATES_PER_RESULT * question.depth, MAX_CANDIDATES), question.depth)
+    near, cosine = by_vector(index, question.query_vector, matching, count)
+    unembedded, said = waiting(index, question, allowed, matching, count)
+    documents = np.concatenate([near, unembedded])
+    similarity = np.concatenate([cosine.astype(np.float64), said])
+    half_life = HALF_LIFE_DAYS if question.half_life_days is None else question.half_life_days
+    alpha = ALPHA if question.alpha is None else question.alpha
+    recency = np.exp(-np.log(2) / half_life * age_days(index, documents, question.now_ms))
+    scores = alpha * similarity + (1 - alpha) * recency
+    falling: list[float] = (-scores).tolist()
+    ageing: list[int] = (-index.occurred_ms.values[documents]).tolist()
+    places: list[int] = documents.tolist()
+    names = [index.ids[place] for place in places]
+    order = sorted(zip(falling, ageing, names, range(len(names)), strict=True))
+    best = [place for *_, place in order[: question.limit]]
+    parts = {"similarity": similarity, "recency": recency}
+    return hits(index, documents, best, scores, parts)
+
+
+def waiting(
+    index: IndexReplica, question: Question, allowed: Filter, matching: BitMap, count: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The best `count` of the matching documents without a vector, and the share of the query's words each says.
+
+    All of them when the query has none.
+    """
+    everything = ordinals(matching)
+    found = everything if question.query_vector is None else everything[index.vectors.without(everything)]
+    asked = set(terms(question.text))
+    if len(found) > READ_WITHOUT_VECTOR:
+        recorded = index.recorded_ms.values[found].astype(np.float64)
+        newest = found[best_first(index, found, recorded, READ_WITHOUT_VECTOR)]
+        saying = by_words(index, list(asked), allowed, bitmap(found), count)
+        found = np.union1d(newest, np.asarray(saying, np.int64))
+    said = [len(asked.intersection(index.terms_of(ordinal))) for ordinal in found.tolist()]
+    share = np.asarray(said, np.float64) / max(1, len(asked))
+    best = best_first(index, found, share, count)
+    return found[best], share[best]
+
+
+K = 60
+PER_RESULT = 2
+"""From each list, for each result that is shown."""
+WORDS = 10
+"""Of the query, from its beginning, that the text list looks for: a document must say them all."""
+RECENCY_DAYS = 10.0
+
+
+def rrf(index: IndexReplica, question: Question, allowed: Filter, matching: BitMap) -> list[Hit]:
+    """Sum of `1 / (60 + rank)` over the two lists, ranks from 0, times `1 + exp(-age_days / 10)`; unrounded.
+
+    Vector and lexical mode have one list only, and without `recency_boost` age does not count.
+    """
+    count = PER_RESULT * question.depth
+    said = [] if question.mode == "vector" else _by_text(index, question.text, allowed, matching, count)
+    lists = {"vector": _near(index, question, allowed, matching, count, said), "text": said}
+    documents = np.fromiter(dict.fromkeys([*lists["vector"], *lists["text"]]), np.int64)
+    parts = {name: _reciprocal_ranks(ranked, documents) for name, ranked in lists.items()}
+    scores = np.nansum(list(parts.values()), axis=0)
+    if question.recency_boost:
+        parts["recency"] = 1 + np.exp(-age_days(index, documents, question.now_ms) / RECENCY_DAYS)
+        scores = scores * parts["recency"]
+    return hits(index, documents, best_first(index, documents, scores, question.limit), scores, parts)
+
+
+def _near(
+    index: IndexReplica, question: Question, allowed: Filter, matching: BitMap, count: int, said: Sequence[int]
+) -> list[int]:
+    """The nearest `count`. What has no vector yet stands among them, or what was just written would be lost: by the
+    share of the query's words that it says, unless it says them all, for then the text list has it.
+    """
+    near, cosine = by_vector(index, question.query_vector, matching, count)
+    if question.mode == "vector" or question.query_vector is None:
+        return near.tolist()
+    unembedded, share = waiting(index, question, allowed, matching, count)
+    joins = (share > 0) & ~np.isin(unembedded, np.asarray(said, np.int64))
+    documents = np.concatenate([near, unembedded[joins]])
+    scores = np.concatenate([cosine.astype(np.float64), share[joins]])
+    return documents[best_first(index, documents, scores, count)].tolist()
+
+
+def _by_text(index: IndexReplica, text: str, allowed: Filter, matching: BitMap, count: int) -> list[int]:
+    """The best `count` that say all the words. BM25 over just these: the tail has no place in tantivy's order yet."""
+    asked = list(dict.fromkeys(required_terms(" ".join(text.split()[:WORDS]))))
+    found = np.asarray(by_words(index, asked, allowed, matching, count, every=True), np.int64)
+    found = found[best_first(index, found, np.zeros(len(found)), len(found))]
+    alone = np.full(len(found), -1, np.int32)
+    said = [index.terms_of(ordinal) for ordinal in found.tolist()]
+    pool = Pool(said, np.full(len(found), np.nan), alone, np.zeros_like(alone))
+    lexical = np.round(score(asked, pool, mode="lexical").lexical, 9)
+    return found[best_first(index, found, lexical, count)].tolist()
+
+
+def _reciprocal_ranks(ranked: Sequence[int], documents: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What a list gives each document; nan for one that is not in it."""
+    given = {document: 1 / (K + rank) for rank, document in enumerate(ranked)}
+    return np.array([given.get(document, np.nan) for document in documents.tolist()], np.float64)
+
 
 _RANKINGS = {"fused": fused, "similarity": similar, "rrf": rrf}
 

@@ -32,8 +32,7 @@ from projections.embedding.live import Embedders
 from projections.health.vitals import entries_behind
 from projections.search import presence
 from projections.search.comparing import Comparison
-from projections.search.following import Followers
-from projections.search.loading import Loaded, Loader
+from projections.search.following import Followers, Loaded, Loader
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, Hit, Question, search
 from projections.search.snapshots import FeedPosition

@@ -27,8 +27,8 @@ from projections.documents.lessons import Lesson
 from projections.documents.listings import part_of, whole_of
 from projections.documents.rows import Row, save_row
 from projections.documents.summaries import Summary
-from projections.embedding.cache import text_digest
 from projections.embedding.chunks import chunk
+from projections.embedding.embedder import text_digest
 from projections.folds.fold import Change, Changes
 from projections.store.feed import entry_fields, feed_items, to_embed
 

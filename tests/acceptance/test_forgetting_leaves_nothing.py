@@ -23,7 +23,7 @@ from waiting import wait_until
 
 from ingest.log.keys import embedding
 from ingest.platform.connections import Client, connect
-from projections.embedding.cache import cache_key
+from projections.embedding.embedder import cache_key
 from projections.search.ranking import terms
 from tests.acceptance.running import Server, running, seed_cache
 from tests.acceptance.test_visibility_matrix import READS, Planted

@@ -23,8 +23,8 @@ from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.settings import Settings
+from projections.embedding.embedder import NoEmbedder
 from projections.embedding.live import StandingEmbedder
-from projections.embedding.none import NoEmbedder
 from projections.maintenance.dead_letters import dead_letters
 from projections.search.service import ReplicaService
 from tests.chaos.ledger import Ledger, Verdict, compare

@@ -23,10 +23,8 @@ from ingest.log.position import Token
 from ingest.platform.clock import from_ms
 from ingest.platform.connections import Client, connect
 from projections.documents.access import Reader
-from projections.embedding.cache import pack
-from projections.embedding.embedder import Embedder
+from projections.embedding.embedder import Embedder, NoEmbedder, pack
 from projections.embedding.live import StandingEmbedder
-from projections.embedding.none import NoEmbedder
 from projections.queries.lessons import Lessons
 from projections.queries.recall import Recall, RecallAnswer, RecallRequest
 from projections.queries.vectors import QueryVectors

@@ -23,21 +23,20 @@ import pytest
 from numpy.typing import NDArray
 
 from ingest.platform.connections import Client
-from projections.embedding.choice import Choice, declare
 from projections.embedding.chunks import chunk
-from projections.embedding.default_model import REQUIRED_MEAN_COSINE, load_default
-from projections.embedding.embedder import Embedder, unit_rows
-from projections.embedding.errors import (
+from projections.embedding.embedder import (
+    Embedder,
     EmbedderNotNamed,
     EmbeddingServiceRefused,
     EmbeddingServiceUnavailable,
     ExportTooInaccurate,
     InvalidEmbeddingResponse,
     ModelUnavailable,
+    unit_rows,
 )
 from projections.embedding.export import export
-from projections.embedding.factory import build_embedder
-from projections.embedding.live import LiveEmbedder
+from projections.embedding.factory import REQUIRED_MEAN_COSINE, build_embedder, load_default
+from projections.embedding.live import Choice, LiveEmbedder, declare
 from projections.embedding.model_files import MODEL_FILE, read_manifest, sha256_of
 from projections.embedding.onnx import OnnxEmbedder
 from projections.embedding.openai_compatible import MAX_BATCH, OpenAICompatibleEmbedder

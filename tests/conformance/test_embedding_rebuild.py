@@ -24,12 +24,15 @@ from ingest.log.position import Token
 from ingest.platform.connections import Client, connect
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
-from projections.embedding.cache import cache_key
-from projections.embedding.choice import Choice, choice_of, chosen
-from projections.embedding.embedder import Embedder, unit_rows
-from projections.embedding.errors import EmbeddingServiceUnavailable, ModelUnavailable
-from projections.embedding.live import LiveEmbedder, StandingEmbedder, Unavailable
-from projections.embedding.none import NoEmbedder
+from projections.embedding.embedder import (
+    Embedder,
+    EmbeddingServiceUnavailable,
+    ModelUnavailable,
+    NoEmbedder,
+    cache_key,
+    unit_rows,
+)
+from projections.embedding.live import Choice, LiveEmbedder, StandingEmbedder, Unavailable, choice_of, chosen
 from projections.maintenance.rebuilds import rebuild as steps
 from projections.maintenance.rebuilds.rebuild import Rebuild, State, Switch
 from projections.queries.recall import Recall, RecallRequest

@@ -25,7 +25,7 @@ from ingest.commands.requests import SetSlot
 from ingest.log.keys import PURGE_LEASE, PURGED, PartitionKeys, embedding
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
-from projections.embedding.cache import cache_key
+from projections.embedding.embedder import cache_key
 from projections.maintenance.receipts import Removed
 from projections.operations import Forgetting
 from projections.search import snapshots as snapshots_module

@@ -14,7 +14,7 @@ from projections.queries.around import Around, Timeline
 
 @pytest.fixture
 def around(desk: Desk) -> Around:
-    return Around(desk.replica, desk.documents, desk.browse, desk.recall)
+    return Around(desk.replica, desk.documents, desk.recall)
 
 
 def told(timeline: Timeline) -> list[tuple[int, str]]:

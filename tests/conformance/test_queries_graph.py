@@ -15,7 +15,7 @@ from projections.queries.graph import Drawing, Graph
 
 @pytest.fixture
 def graph(desk: Desk) -> Graph:
-    return Graph(desk.replica, desk.documents, desk.browse)
+    return Graph(desk.replica, desk.documents)
 
 
 def names(drawn: Drawing) -> set[str]:

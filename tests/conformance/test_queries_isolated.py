@@ -13,7 +13,7 @@ ADA = Reader(ALONE.tenant, AGENT, "isolated")
 
 def compiling(desk: Desk) -> Compile:
     profiles = Profiles(desk.replica, desk.documents)
-    return Compile(desk.replica, desk.documents, desk.recall, desk.browse, profiles)
+    return Compile(desk.replica, desk.documents, desk.recall, profiles)
 
 
 async def told(desk: Desk, reader: Reader) -> str:

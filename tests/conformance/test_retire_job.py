@@ -29,8 +29,8 @@ from projections.documents.ledgers import Ledger, count_of
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session
 from projections.documents.tombstones import Mark
-from projections.embedding.cache import cache_key
 from projections.embedding.chunks import chunk
+from projections.embedding.embedder import cache_key
 from projections.maintenance.receipts import Receipt, load_receipt, save_receipt
 from projections.operations import Current, Forgetting
 from projections.operations.forget import user_digest

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from projections.documents.index_entry import IndexEntry
 from projections.search import snapshots
-from projections.search.compaction import compacted
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, Hit, Question, matches, search
+from projections.search.snapshots import compacted
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors
 
 MODEL, DIMENSIONS = "test-model", 3

@@ -26,8 +26,8 @@ from ingest.log.scripts import acquire_lease
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, connect
 from projections.documents.access import Reader
+from projections.embedding.embedder import NoEmbedder
 from projections.embedding.live import StandingEmbedder
-from projections.embedding.none import NoEmbedder
 from projections.queries.browse import Browse
 from projections.queries.documents import DocumentReader
 from projections.queries.recall import Recall

@@ -20,9 +20,8 @@ from ingest.log.scripts import finish_embedding
 from ingest.platform.connections import Client
 from ingest.platform.memory_limit import is_out_of_memory
 from projections.documents.document import Document, Searched, decode, key_of, row_type, searchable_text
-from projections.embedding.cache import cache_key, pack
 from projections.embedding.chunks import chunk
-from projections.embedding.embedder import Embedder
+from projections.embedding.embedder import Embedder, cache_key, pack
 from projections.embedding.live import Embedders
 from projections.store.feed import Vectors, encode_items
 

@@ -24,8 +24,8 @@ from projections.documents.document import Document, Searched, searchable_text
 from projections.maintenance.receipts import Receipt, all_receipts, load_receipt, save_receipt
 from projections.operations import Current, DeadLetterOperations, Forgetting
 from projections.operations.forget import Forgotten
-from projections.queries.browse import find_session
 from projections.queries.dead_letters import DeadLetters
+from projections.queries.sessions import find_session
 from workers.jobs.purge import Purge
 from workers.lease import lease
 

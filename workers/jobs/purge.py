@@ -17,15 +17,13 @@ from ingest.ids import new_event_id
 from ingest.log.keys import JOB_LEASE_TTL, PURGE_LEASE, PartitionKeys, embedding
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client, past_memory_limit
-from projections.embedding.cache import cache_key_of
-from projections.embedding.choice import models_of
-from projections.embedding.live import Embedders
+from projections.embedding.embedder import cache_key_of
+from projections.embedding.live import Embedders, models_of
 from projections.maintenance.receipts import Probe, Removed
 from projections.search import snapshots
 from projections.search.matching import Filter
 from projections.search.presence import replicas
-from projections.search.question import Question
-from projections.search.search import search
+from projections.search.search import Question, search
 from projections.search.snapshots import UnusableSnapshot
 from workers.jobs.archive import ArchiveJob
 from workers.jobs.rebuild import RebuildJob

@@ -21,7 +21,7 @@ from ingest.ids import new_event_id
 from ingest.log.keys import JOB_LEASE_TTL, REBUILD_LEASE, PartitionKeys
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
-from projections.embedding.errors import EmbeddingError, EmbeddingServiceUnavailable
+from projections.embedding.embedder import EmbeddingError, EmbeddingServiceUnavailable
 from projections.maintenance.rebuilds import rebuild as steps
 from projections.maintenance.rebuilds.canaries import Canaries
 from projections.maintenance.rebuilds.rebuild import Part, Rebuild, State, What

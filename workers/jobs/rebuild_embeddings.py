@@ -22,9 +22,8 @@ from ingest.log.keys import JOB_LEASE_TTL, SNAPSHOT_LEASE, PartitionKeys
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.documents.document import Searched, searchable_text
-from projections.embedding.choice import Choice, announce, make_live
-from projections.embedding.errors import EmbeddingError, ModelUnavailable
-from projections.embedding.live import Embedders
+from projections.embedding.embedder import EmbeddingError, ModelUnavailable
+from projections.embedding.live import Choice, Embedders, announce, make_live
 from projections.maintenance.rebuilds import rebuild as steps
 from projections.maintenance.rebuilds.canaries import Canaries, Sought, recall_verdict
 from projections.maintenance.rebuilds.rebuild import Part, Rebuild

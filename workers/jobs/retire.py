@@ -23,10 +23,9 @@ from projections.documents.ledgers import Ledger, count_of, ledger_id
 from projections.documents.observations import Observation, session_observations
 from projections.documents.sessions import RETIRABLE, Session
 from projections.documents.tombstones import entries
-from projections.embedding.cache import cache_key
-from projections.embedding.choice import models_of
 from projections.embedding.chunks import chunk
-from projections.embedding.live import Embedders
+from projections.embedding.embedder import cache_key
+from projections.embedding.live import Embedders, models_of
 from projections.operations import Current
 from projections.operations.condensing.evidence import fingerprint
 

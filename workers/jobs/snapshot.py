@@ -20,11 +20,10 @@ from ingest.platform.tasks import end
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import Embedders
 from projections.search import snapshots
-from projections.search.compaction import compacted, is_worthwhile
 from projections.search.comparing import catch_up
 from projections.search.reading import live_generation
 from projections.search.replica import IndexReplica
-from projections.search.snapshots import FeedPosition, Manifest
+from projections.search.snapshots import FeedPosition, Manifest, compacted, is_worthwhile
 from workers.lease import lease
 
 logger = logging.getLogger(__name__)

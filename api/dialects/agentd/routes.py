@@ -41,7 +41,7 @@ from ingest.roles import ANY, METRICS, READ, READ_WRITE
 from mcp_gateway.tools.tool import Door
 from projections.documents.access import Reader, may_change, reader_of
 from projections.documents.memories import Memory
-from projections.queries.memory_pages import MemoryPages
+from projections.queries.memories import MemoryPages
 from projections.queries.recall import Found as Recalled
 from projections.queries.recall import RecallRequest
 

@@ -41,8 +41,7 @@ from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import Answer, Door
 from projections.documents.access import Reader
 from projections.queries import Browse
-from projections.queries.browse import PageView
-from projections.queries.views import view
+from projections.queries.views import Page, view
 
 DEADLINE_S = 10.0
 """For sessions with their observations; clients wait 15 s for all of it."""
@@ -55,7 +54,7 @@ MAX_PER_SESSION = 5_000
 MAX_OBSERVATIONS = 20_000
 MAX_MEMORIES = 50_000
 Record = dict[str, Any]
-Turn = Callable[[str | None], Awaitable[PageView]]
+Turn = Callable[[str | None], Awaitable[Page[Record]]]
 
 
 async def get_export(request: Request, arguments: Arguments) -> Response:
@@ -118,7 +117,7 @@ async def export(door: Door, arguments: Arguments) -> Answer:
 
 
 async def _observations(browse: Browse, reader: Reader, session: Record) -> list[Record]:
-    def page(cursor: str | None) -> Awaitable[PageView]:
+    def page(cursor: str | None) -> Awaitable[Page[Record]]:
         return browse.session_observations(reader, session["id"], session["project"], cursor, PAGE)
 
     return [dialect.observation(one) async for one in _all(page, MAX_PER_SESSION)]
@@ -130,7 +129,7 @@ async def _of_project(browse: Browse, reader: Reader, project: str) -> dict[str,
     Summaries as readers get them: sessions are told with them.
     """
 
-    def turns(listing: Callable[..., Awaitable[PageView]]) -> AsyncIterator[Record]:
+    def turns(listing: Callable[..., Awaitable[Page[Record]]]) -> AsyncIterator[Record]:
         return _all(lambda cursor: listing(reader, project, cursor, PAGE), MAX_MEMORIES)
 
     actions = [one async for one in turns(browse.actions)]

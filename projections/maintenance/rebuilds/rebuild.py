@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.errors import WrongRebuildState
-from projections.embedding.choice import Choice
+from projections.embedding.live import Choice
 from projections.maintenance.rebuilds.canaries import Canaries
 
 What = Literal["documents", "embeddings"]

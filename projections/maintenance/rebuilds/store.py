@@ -11,7 +11,7 @@ from ingest.ids import new_event_id
 from ingest.log.keys import REBUILDS, PartitionKeys
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
-from projections.embedding.choice import Choice
+from projections.embedding.live import Choice
 from projections.maintenance.rebuilds.rebuild import Part, Rebuild, Switch, What, without_way_back
 
 KEPT = 10

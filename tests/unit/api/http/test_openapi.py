@@ -6,6 +6,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
+from msgspec import convert
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
@@ -22,7 +23,7 @@ from api.dialects.agentmemory import routes as agentmemory
 from api.dialects.memex import routes as memex
 from api.http.endpoint import Endpoint, routes
 from api.http.openapi import document
-from api.native import catalog, shapes
+from api.native import catalog
 from ingest.platform.settings import Settings
 from ingest.roles import ANY
 from projections.documents.actions import Action
@@ -30,6 +31,11 @@ from projections.documents.lessons import Lesson
 from projections.documents.relations import Relation
 from projections.documents.sessions import Session
 from projections.documents.slots import Slot
+from projections.queries.actions import ActionView
+from projections.queries.lessons import LessonView
+from projections.queries.relations import RelationView
+from projections.queries.sessions import SessionView
+from projections.queries.slots import SlotView
 from projections.queries.views import view
 
 PORTS = {"agentd": 1, "agent-memory": 2, "memex": 3, "memex-mcp": 4}
@@ -159,15 +165,16 @@ def test_names_of_operations_are_unique_within_a_door():
 @pytest.mark.parametrize(
     ("document", "shape"),
     [
-        (Lesson(), shapes.Lesson),
-        (Slot(), shapes.Slot),
-        (Action(), shapes.Action),
-        (Relation(), shapes.Relation),
-        (Session(), shapes.Session),
+        (Lesson(), LessonView),
+        (Slot(), SlotView),
+        (Action(), ActionView),
+        (Relation(), RelationView),
+        (Session(), SessionView),
     ],
 )
-def test_a_document_has_the_fields_that_its_shape_tells(document: Any, shape: Any):
+def test_a_document_is_answered_as_its_shape_describes_it(document: Any, shape: Any):
     assert tuple(view(document)) == shape.__struct_fields__
+    assert convert(view(document), shape)
 
 
 def past_the_gate(app: ASGIApp) -> ASGIApp:

@@ -1,6 +1,7 @@
 """What becomes of a request whose client hangs up at once."""
 
 import asyncio
+import inspect
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -8,10 +9,11 @@ from contextlib import asynccontextmanager
 import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 import api.http.serving
 from api.http.listening import bind
-from api.http.serving import Unhurried
+from api.http.serving import DisconnectTolerantProtocol
 from tests.support.waiting import wait_until
 
 
@@ -43,7 +45,9 @@ class Reads:
 async def serving(app: Reads) -> AsyncGenerator[int]:
     """The port where the application is served."""
     listening = bind("127.0.0.1", 0)
-    config = uvicorn.Config(app, http=Unhurried, lifespan="off", ws="none", log_config=None, access_log=False)
+    config = uvicorn.Config(
+        app, http=DisconnectTolerantProtocol, lifespan="off", ws="none", log_config=None, access_log=False
+    )
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve(listening))
     await wait_until(lambda: server.started)
@@ -126,3 +130,8 @@ def test_a_loopback_name_listens_on_both_loopbacks():
     assert all(one.getsockname()[0] in ("127.0.0.1", "::1") for one in taken)
     for one in taken:
         one.close()
+
+
+def test_uvicorn_still_has_the_private_method_that_is_overridden():
+    method = inspect.signature(HttpToolsProtocol._start_asgi_task)  # pyright: ignore[reportPrivateUsage]
+    assert list(method.parameters) == ["self", "cycle", "app"]

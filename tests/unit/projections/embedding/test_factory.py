@@ -2,9 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from projections.embedding.errors import ModelUnavailable, UnknownEmbedder
+from projections.embedding.embedder import ModelUnavailable, NoEmbedder, UnknownEmbedder
 from projections.embedding.factory import build_embedder
-from projections.embedding.none import NoEmbedder
 
 
 def test_none_is_built_without_any_model():

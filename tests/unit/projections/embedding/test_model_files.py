@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from projections.embedding.errors import ModelUnavailable
+from projections.embedding.embedder import ModelUnavailable
 from projections.embedding.model_files import (
     MANIFEST_FILE,
     MODEL_FILE,

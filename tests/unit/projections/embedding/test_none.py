@@ -1,7 +1,6 @@
 import pytest
 
-from projections.embedding.embedder import Embedder
-from projections.embedding.none import NoEmbedder
+from projections.embedding.embedder import Embedder, NoEmbedder
 
 
 @pytest.mark.parametrize("texts", [[], ["a"], ["a", "", "\0"]])

@@ -3,8 +3,8 @@ from random import Random
 
 import pytest
 
-from projections.search import by_time
-from projections.search.by_time import Window, window
+from projections.search import matching
+from projections.search.matching import Window, window
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter
 
@@ -38,7 +38,7 @@ def test_pages_put_together_are_the_whole_list(
     index: IndexReplica, put: Put, monkeypatch: pytest.MonkeyPatch, most: int
 ):
     """However many there are of one moment: a crowded one is not completed, and is cut where the page is."""
-    monkeypatch.setattr(by_time, "MAX_OF_ONE_MOMENT", most)
+    monkeypatch.setattr(matching, "MAX_OF_ONE_MOMENT", most)
     random = Random(7)
     documents = [(T0 + random.randrange(12), f"mem_{n:02d}") for n in range(60)]
     for at_ms, name in documents:

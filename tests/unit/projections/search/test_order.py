@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from projections.search.columns import Column
-from projections.search.order import best_first
+from projections.search.matching import best_first
 from projections.search.replica import IndexReplica
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from projections.documents.index_entry import IndexEntry
-from projections.search import fused as module
+from projections.documents.document import IndexEntry
+from projections.search import search as module
 from projections.search.ranking import Mode
 from projections.search.replica import MAX_TAIL, IndexReplica
 from projections.search.search import Filter, Hit, Question, search

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from ingest.errors import WrongRebuildState
-from projections.embedding.choice import Choice
+from projections.embedding.live import Choice
 from projections.maintenance.rebuilds import rebuild as steps
 from projections.maintenance.rebuilds.canaries import Difference, verdict
 from projections.maintenance.rebuilds.rebuild import Part, Rebuild, State, Switch, estimate

@@ -1,9 +1,7 @@
 import numpy as np
 import pytest
 
-from projections.embedding.cache import cache_key, pack, unpack
-from projections.embedding.embedder import unit_rows
-from projections.embedding.errors import WrongVectorLength
+from projections.embedding.embedder import WrongVectorLength, cache_key, pack, unit_rows, unpack
 
 UNITS = unit_rows(np.random.default_rng(7).standard_normal((200, 384)).astype(np.float32))
 

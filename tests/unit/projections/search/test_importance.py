@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from projections.documents.lesson_rules import decayed
-from projections.search.lessons import SAME_PROJECT, WEEKLY_DECAY, best_lessons, decayed_confidence
+from projections.search.importance import SAME_PROJECT, WEEKLY_DECAY, best_lessons, decayed_confidence
 from projections.search.matching import Filter
 from projections.search.replica import IndexReplica
 

@@ -1,18 +1,57 @@
-"""Memories by when they happened, newest first, in pages with an offset; and how many there are."""
+"""Memories: listed, by when they happened, and the versions of one."""
 
 from collections.abc import Callable
 
 from msgspec import Struct
 
+from ingest.errors import NotFound
+from ingest.ids import DocumentId
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.documents.access import Reader, may_read
-from projections.documents.memories import Memory
+from projections.documents.document import Document, Tombstone
+from projections.documents.memories import Memory, memories
 from projections.queries.documents import DocumentReader
-from projections.queries.reach import Place, places, reach
-from projections.search.by_time import Window, window
+from projections.queries.lookup import Lookup
+from projections.queries.near import Place, places, reach
+from projections.queries.views import Page, Record, page_view, public_view
+from projections.search.matching import Window, window
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter
 from projections.search.service import ReplicaService
+
+MAX_VERSIONS = 1_000
+"""Of one memory's history."""
+
+MemoryView = public_view(Memory)
+
+
+class Memories:
+    """Answers questions about memories."""
+
+    def __init__(self, documents: DocumentReader, lookup: Lookup) -> None:
+        self._documents, self._lookup = documents, lookup
+
+    async def page(
+        self, reader: Reader, project: str, cursor: str | None, limit: int, *, latest: bool = False
+    ) -> Page[Record]:
+        """A project's memories, newest first; superseded ones included unless `latest`."""
+        listing = memories(reader.tenant, project)
+        page = await self._documents.of_project(listing, reader.tenant, project, cursor, limit)
+        return page_view(page, reader, lambda found: not latest or (isinstance(found, Memory) and found.is_latest))
+
+    async def history(self, name: str, reader: Reader) -> list[Memory]:
+        """Every version of a memory that the reader may see, oldest first. Forgotten ones are not there."""
+        located = await self._lookup.document(name, reader)
+        if not isinstance(located.document, Memory):
+            raise NotFound(f"there is no memory {name!r}")
+        versions = [located.document]
+        for step in (_version_before, _version_after):
+            at: Document | None = located.document
+            while isinstance(at, Memory | Tombstone) and (towards := step(at)) and len(versions) < MAX_VERSIONS:
+                (at,) = await self._documents.get([(located.partition, DocumentId(towards))])
+                if isinstance(at, Memory) and may_read(at, reader):
+                    versions.append(at)
+        return sorted(versions, key=lambda one: one.version)
 
 
 class MemoryPage(Struct, frozen=True):
@@ -61,3 +100,11 @@ class MemoryPages:
 def _located(index: IndexReplica, allowed: Filter, now_ms: int, offset: int, limit: int) -> tuple[Window, list[Place]]:
     seen = window(index, allowed, now_ms, offset, limit)
     return seen, places(index, [one for _, one in seen.found])
+
+
+def _version_before(version: Memory | Tombstone) -> str:
+    return version.parent_id if isinstance(version, Memory) else ""
+
+
+def _version_after(version: Memory | Tombstone) -> str:
+    return version.superseded_by

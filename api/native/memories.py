@@ -1,0 +1,61 @@
+"""A project's memories, the versions of one, and how to change one."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api.http.endpoint import Endpoint
+from api.http.http import Json, asked_for
+from api.native.common import After, ListRequest, read_request
+from api.services import caller, reader, services
+from ingest.commands.handler import Accepted
+from ingest.roles import READ, WRITE
+from projections.operations import MemoryChanges
+from projections.queries.memories import MemoryView
+from projections.queries.views import Items, Page, view
+
+
+class MemoriesRequest(ListRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of memories; with `latest`, current versions only."""
+
+    latest: bool = False
+
+
+async def list_memories(request: Request) -> Response:
+    """A project's memories, newest first."""
+    wanted = await read_request(request, MemoriesRequest)
+    queries = services(request).queries
+    return Json(
+        await queries.memories.page(reader(request), wanted.project, wanted.cursor, wanted.limit, latest=wanted.latest)
+    )
+
+
+async def get_history(request: Request) -> Response:
+    """Every version of a memory, oldest first."""
+    await read_request(request, After)
+    versions = await services(request).queries.memories.history(request.path_params["id"], reader(request))
+    return Json({"items": [view(version) for version in versions]})
+
+
+async def patch_memory(request: Request) -> Response:
+    """Change a memory: a new version, or who may read it."""
+    changes = await asked_for(request, MemoryChanges)
+    operations = services(request).operations
+    who = reader(request, changes.agent_id)
+    return Json(await operations.memories.change(request.path_params["id"], changes, who, caller(request)), 202)
+
+
+ENDPOINTS = [
+    Endpoint(
+        "GET", "/v1/memories", READ, list_memories, "A project's memories, newest first.",
+        query=MemoriesRequest, answer=Page[MemoryView],
+    ),
+    Endpoint(
+        "GET", "/v1/memories/{id}/history", READ, get_history, "Every version of a memory, oldest first.",
+        query=After, answer=Items[MemoryView],
+    ),
+    Endpoint(
+        "PATCH", "/v1/memories/{id}", WRITE, patch_memory, "Change a memory: a new version, or who may read it.",
+        status=202, body=MemoryChanges, answer=Accepted,
+        faults={403: "It is somebody else's: its creator or its owner may do that."},
+    ),
+]  # fmt: skip

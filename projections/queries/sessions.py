@@ -1,0 +1,153 @@
+"""Sessions: found by the id that agents use, listed, and the observations recorded in one."""
+
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from ingest.errors import CommandRejected, NotFound
+from ingest.ids import DocumentId
+from ingest.log.partitions import partition_of, session_route
+from ingest.platform.clock import from_ms
+from ingest.reach import ANYWHERE, Reach
+from projections.documents.access import Reader, may_read
+from projections.documents.observations import session_observations
+from projections.documents.sessions import Session, session_document_id, session_name, sessions
+from projections.queries.documents import DocumentReader, Located
+from projections.queries.observations import RETIRED
+from projections.queries.views import Page, Record, SomeRetired, page_view, view_of
+
+MAX_NAMED = 100
+"""Sessions of one id, of different projects, in one partition."""
+
+
+def _all_retired(session: Session) -> bool:
+    return session.retired > 0 and not session.searchable_observations
+
+
+def _retired_at(session: Session) -> datetime | None:
+    return from_ms(session.retired_ms) if session.retired and session.retired_ms else None
+
+
+@view_of(Session, id="session_id", retired=_all_retired, retired_observations="retired", retired_at=_retired_at)
+class SessionView(Struct, frozen=True, kw_only=True):
+    """A session; `summarised` is how many of its observations its summary covers.
+
+    `retired_observations` of them are in the log alone, since `retired_at`; `retired` says that all of them are.
+    """
+
+    id: str
+    project: str
+    agent_id: str
+    user_id: str
+    agent_type: str
+    title: str
+    first_prompt: str
+    cwd: str
+    status: Literal["active", "ended", "failed"]
+    started_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+    observation_count: int
+    summarised: int
+    retired: bool
+    retired_observations: int
+    retired_at: datetime | None
+
+
+class Sessions:
+    """Answers questions about sessions."""
+
+    def __init__(self, documents: DocumentReader) -> None:
+        self._documents = documents
+
+    async def page(self, reader: Reader, project: str | None, cursor: str | None, limit: int) -> Page[Record]:
+        """A tenant's or a project's sessions, the most recently active first."""
+        return page_view(await self._documents.newest(sessions(reader.tenant, project), cursor, limit), reader)
+
+    async def one(self, reader: Reader, session_id: str, project: str | None) -> Located:
+        """One session; without a project, the one with that id (rejected when several projects have one)."""
+        located = await locate_session(self._documents, reader.tenant, session_id, project, reader.reach)
+        if not may_read(located.document, reader):
+            raise NotFound(f"there is no session {session_id!r}")
+        return located
+
+    async def named(self, reader: Reader, session_id: str) -> list[Located]:
+        """The sessions of that id, of whatever project, the most recently heard of first."""
+        everywhere = range(self._documents.partitions)
+        named = await self._documents.members(session_name(reader.tenant, session_id), everywhere, MAX_NAMED)
+        found = await self._documents.get([(partition, DocumentId(member)) for partition, member in named])
+        places = zip(named, found, strict=True)
+        located = [Located(place, one) for (place, _), one in places if isinstance(one, Session)]
+        readable = [one for one in located if may_read(one.document, reader)]
+        return sorted(readable, key=lambda one: getattr(one.document, "seen_ms", 0), reverse=True)
+
+    async def observations(
+        self,
+        reader: Reader,
+        session_id: str,
+        project: str | None,
+        cursor: str | None,
+        limit: int,
+        *,
+        newest_first: bool = False,
+    ) -> Page[Record]:
+        """A session's observations in the order they were recorded."""
+        located = await self.one(reader, session_id, project)
+        page = await self._documents.page(
+            session_observations(located.document.id),
+            [located.partition],
+            cursor=cursor,
+            limit=limit,
+            newest_first=newest_first,
+        )
+        found, session = page_view(page, reader), located.document
+        if not isinstance(session, Session) or not session.retired:
+            return found
+        return SomeRetired(found.items, found.next, session.retired, from_ms(session.retired_ms), RETIRED)
+
+
+async def locate_session(
+    documents: DocumentReader, tenant: str, session_id: str, project: str | None, reach: Reach = ANYWHERE
+) -> Located:
+    """A tenant's session; raises NotFound, or CommandRejected when several projects within reach have one and none is
+    named."""
+    if project is None and reach.projects:
+        return await _located_within(documents, tenant, session_id, reach)
+    if project is not None:
+        partition = partition_of(session_route(tenant, project, session_id), documents.partitions)
+        (found,) = await documents.get([(partition, session_document_id(tenant, project, session_id))])
+        if isinstance(found, Session):
+            return Located(partition, found)
+        raise NotFound(f"project {project!r} has no session {session_id!r}")
+    named = await documents.members(session_name(tenant, session_id), range(documents.partitions), 2)
+    if len(named) > 1:
+        raise CommandRejected(f"several projects have a session {session_id!r}; name the project", "project")
+    found = await documents.get([(partition, DocumentId(member)) for partition, member in named])
+    if not found or not isinstance(found[0], Session):
+        raise NotFound(f"there is no session {session_id!r}")
+    return Located(named[0][0], found[0])
+
+
+async def _located_within(documents: DocumentReader, tenant: str, session_id: str, reach: Reach) -> Located:
+    """The one session of that id in the projects of a key: what other projects have does not show."""
+    found: list[Located] = []
+    for project in reach.projects:
+        try:
+            found.append(await locate_session(documents, tenant, session_id, project))
+        except NotFound:
+            continue
+    if len(found) > 1:
+        raise CommandRejected(f"several projects have a session {session_id!r}; name the project", "project")
+    if not found:
+        raise NotFound(f"there is no session {session_id!r}")
+    return found[0]
+
+
+async def find_session(documents: DocumentReader, tenant: str, session_id: str, project: str) -> Session | None:
+    """A project's session; None when there is none."""
+    try:
+        located = await locate_session(documents, tenant, session_id, project)
+    except NotFound:
+        return None
+    return located.document if isinstance(located.document, Session) else None
