@@ -26,7 +26,7 @@ from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
 from ingest.log.archive.opening import open_log
 from ingest.log.keys import MANIFEST, PartitionKeys
 from ingest.platform.settings import Settings, from_environment
-from projections.maintenance.backup.choosing import choose
+from projections.maintenance.backup.contents import choose, no_such_backup
 from projections.maintenance.backup.manifest import BackupFailed, DamagedBackup, Manifest
 from projections.maintenance.backup.points import point_of
 from projections.maintenance.backup.restoring import Progress, is_empty, refuse_if_used, restore
@@ -208,7 +208,7 @@ async def _verify(settings: Settings, target: Target, name: str, at: str) -> Ver
         found = await asyncio.to_thread(listed, target, work)
         wanted = [one for one in found if name in ("", one.name)]
         if not wanted:
-            raise BackupFailed(f"there is no backup {name} in {target}; `mnemolog backups` lists those there are")
+            raise no_such_backup(name, target)
         one = wanted[-1]
         if one.manifest is None:
             raise DamagedBackup(one.name, one.trouble)

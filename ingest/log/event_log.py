@@ -1,13 +1,15 @@
 """The log as the rest of the code sees it: append idempotently, read in order. Back ends: Redis, memory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from ingest.durability import Durability
-from ingest.log.position import Position
+from ingest.log.position import START, Position
 
 MAX_ENTRY_BYTES = 1 << 20
 """One encoded event. Bigger ones belong in a file store; a stream node should not hold them."""
+PAGE = 100
+"""Entries that are in memory at once where a whole log is read."""
 
 
 class Entry(NamedTuple):
@@ -35,6 +37,16 @@ async def entry_at(log: "EventLog", partition: int, position: Position) -> Store
     """The entry at one position, or the stub of an erased one; None when the log has neither."""
     found = await log.read_back(partition, Position(position.ms, position.seq + 1), 1)
     return found[0] if found and found[0].position == position else None
+
+
+async def pages(
+    log: "EventLog", partition: int, up_to: Position | None = None, after: Position = START, limit: int = PAGE
+) -> AsyncGenerator[list[Stored]]:
+    """The entries of a partition behind `after` and up to a position (None: to its end), some at a time."""
+    while (up_to is None or after < up_to) and (rows := await log.read(partition, after, limit)):
+        after = rows[-1].position
+        if found := rows if up_to is None or after <= up_to else [row for row in rows if row.position <= up_to]:
+            yield found
 
 
 class EventLog(Protocol):

@@ -7,7 +7,7 @@ bytes of its entries), and nothing that grows with the log beyond them.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ingest.events.envelope import decode
-from ingest.log.event_log import EventLog, Stored
+from ingest.log.event_log import EventLog, Stored, pages
 from ingest.log.position import START, Position
 from projections.maintenance.manifests import DocumentManifest, PartitionManifest, manifest_of_store
 from projections.store.memory_store import MemoryStore
@@ -59,12 +59,7 @@ async def replay(
 ) -> Replay:
     """A partition's log, up to a position (to its end, when none is given), folded from zero."""
     made = Replay(without)
-    position = START
-    while entries := await log.read(partition, position, ENTRIES_PER_READ):
-        position = entries[-1].position
-        if up_to is not None and position > up_to:
-            await made.apply([entry for entry in entries if entry.position <= up_to])
-            break
+    async for entries in pages(log, partition, up_to, limit=ENTRIES_PER_READ):
         await made.apply(entries)
     return made
 

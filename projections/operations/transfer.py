@@ -33,8 +33,7 @@ from ingest.events.registry import EVENT_TYPES, EventData
 from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.events.upcasters import upcast
 from ingest.ids import DocumentId
-from ingest.log.event_log import EventLog, Stored
-from ingest.log.position import START, Position
+from ingest.log.event_log import EventLog, Stored, pages
 from ingest.platform.aside import INLINE_BYTES, Slices, aside
 from ingest.platform.clock import to_ms
 from ingest.secrets.clean import cleaned
@@ -48,8 +47,6 @@ MAX_LINE_BYTES = 8 << 20
 """An event has up to 1 MiB in the log; in JSON a control character, which there is one byte, takes six."""
 MAX_REJECTED = 100
 """Rejected lines that a report describes; it counts all of them."""
-ENTRIES_PER_READ = 100
-"""What an export holds in memory at once; an entry has at most 1 MiB."""
 EVENTS_PER_APPEND, BYTES_PER_APPEND = 500, 4 << 20
 """What an import gathers before it appends."""
 OVERLOADED_S = 60
@@ -143,7 +140,7 @@ async def export_events(
     wanted = Wanted(reader, project=project)
     events = unreadable = 0
     for partition, head in enumerate(heads):
-        async for rows in _pages(log, partition, head):
+        async for rows in pages(log, partition, head):
             shown, no_events = await _shown(rows, partition, documents, wanted)
             unreadable += no_events
             events += len(shown)
@@ -342,14 +339,6 @@ class _Progress:
     def report(self, *, complete: bool) -> Imported:
         ordered = sorted(self._rejected, key=lambda one: one.line)
         return Imported(self._new, self._duplicates, self._rejected_lines, ordered, complete)
-
-
-async def _pages(log: EventLog, partition: int, head: Position) -> AsyncIterator[list[Stored]]:
-    """The entries of a partition up to `head`, some at a time."""
-    position = START
-    while position < head and (rows := await log.read(partition, position, ENTRIES_PER_READ)):
-        position = rows[-1].position
-        yield [row for row in rows if row.position <= head]
 
 
 async def _shown(

@@ -15,9 +15,9 @@ import pytest
 import zstandard
 from hub_stub import REPOSITORY, TOKEN, HubStub
 
-from projections.maintenance.backup.directory import DirectoryTarget
-from projections.maintenance.backup.manifest import RECORDS, Manifest
-from projections.maintenance.backup.target import listed
+from ingest.log.archive.store import DirectoryStore
+from projections.maintenance.backup.manifest import INDEX, Manifest
+from projections.maintenance.backup.target import StoreTarget, listed
 from tests.acceptance.running import PATIENT_READ_S
 from tests.acceptance.test_up import ROOT, command_line, environment, run
 from tests.support.ports import free_port
@@ -121,7 +121,7 @@ def export(client: httpx.Client) -> bytes:
 
 def newest(place: Place) -> Manifest | None:
     """The newest backup in the directory."""
-    found = listed(DirectoryTarget(place.backups), place.backups)
+    found = listed(StoreTarget(DirectoryStore(place.backups)), place.backups)
     return found[-1].manifest if found else None
 
 
@@ -176,7 +176,7 @@ def test_a_damaged_backup_stops_the_start_and_a_person_decides(place: Place):
         good = report(place.run("backup", "--json"))["backup"]["name"]
         write(client, "/v1/memories", project="shop", content="and on Fridays")
         bad = report(place.run("backup", "--json"))["backup"]["name"]
-    (place.backups / bad / RECORDS).write_bytes(b"")
+    (place.backups / bad / INDEX).write_bytes(b"")
     shutil.rmtree(place.data)
     started = place.run("up")
     assert started.returncode == 1
@@ -234,7 +234,7 @@ def test_a_log_is_put_back_to_a_moment_and_its_replay_proves_it(place: Place):
         eventually(lambda: listed_memories(client) == moment)
         differs = place.run("backups", "verify", made["name"], "--live")
         assert (differs.returncode, "partition" in differs.stderr) == (1, True), differs.stderr
-    records = place.backups / made["name"] / RECORDS
+    records = next((place.backups / made["name"]).glob("segment-*-p00.zst"))
     content = bytearray(records.read_bytes())
     content[len(content) // 2] ^= 1
     records.write_bytes(content)

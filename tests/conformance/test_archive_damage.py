@@ -13,7 +13,7 @@ import pytest
 from workshop import PARTITIONS, Workshop
 
 from ingest.errors import DurabilityUnavailable, InvalidSetting
-from ingest.log.archive import sealing as sealing_module
+from ingest.log.archive import segments as segments_module
 from ingest.log.archive.archived_log import ArchivedLog
 from ingest.log.archive.checking import look, verify
 from ingest.log.archive.errors import (
@@ -25,15 +25,16 @@ from ingest.log.archive.errors import (
 )
 from ingest.log.archive.opening import open_log
 from ingest.log.archive.sealing import Sealing
+from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import EventLog
 from ingest.log.keys import ARCHIVE_ID, MANIFEST, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from ingest.platform.settings import from_environment
-from projections.maintenance.backup.choosing import choose
-from projections.maintenance.backup.directory import DirectoryTarget
+from projections.maintenance.backup.contents import choose
 from projections.maintenance.backup.restoring import restore
 from projections.maintenance.backup.state import count_forgotten
+from projections.maintenance.backup.target import StoreTarget
 from workers.jobs.archive import Archived, ArchiveJob
 from workers.jobs.backup import BackupJob
 
@@ -43,7 +44,7 @@ LATE = Position(10**13, 0)
 @pytest.fixture
 async def shop(redis: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
     """A log with twelve observations in each of its partitions, in segments of three."""
-    monkeypatch.setattr(sealing_module, "SEGMENT_ENTRIES", 3)
+    monkeypatch.setattr(segments_module, "SEGMENT_ENTRIES", 3)
     made = Workshop(redis, tmp_path, archived=True)
     await made.log.create_or_check()
     for n in range(12):
@@ -224,7 +225,7 @@ async def test_a_log_that_was_archived_is_backed_up_whole_and_restored_with_an_a
     await shop.project()
     before = [await shop.log.read(n, START, 1000) for n in range(PARTITIONS)]
     old = {path: path.read_bytes() for path in shop.archive.rglob("*") if path.is_file()}
-    target = DirectoryTarget(tmp_path / "backups")
+    target = StoreTarget(DirectoryStore(tmp_path / "backups"))
     job = BackupJob(shop.redis, shop.log, target, tmp_path / "work", every=timedelta(hours=1), keep=3)
     made = await job.run(force=True)
     assert made is not None

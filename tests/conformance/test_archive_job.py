@@ -19,7 +19,7 @@ from replay_compare import assert_equals_replay
 from workshop import PARTITIONS, TENANT, Workshop
 
 from ingest.commands.decide import Caller
-from ingest.log.archive import sealing as sealing_module
+from ingest.log.archive import segments as segments_module
 from ingest.log.archive.archive import Archive
 from ingest.log.archive.archived_log import ArchivedLog
 from ingest.log.archive.errors import MissingFile, Outrun
@@ -134,7 +134,7 @@ def with_one_before(step: Callable[..., Any], other: Callable[[], Awaitable[None
 async def test_what_is_old_enough_is_sealed_and_trimmed_and_the_rest_stays(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(sealing_module, "SEGMENT_ENTRIES", 3)
+    monkeypatch.setattr(segments_module, "SEGMENT_ENTRIES", 3)
     await remembered(shop, *(f"early {n}" for n in range(7)))
     before = await whole(shop)
     shop.clock.advance(timedelta(hours=1))
@@ -178,7 +178,7 @@ async def test_what_is_sealed_and_not_projected_is_not_trimmed(shop: Workshop):
 
 
 async def test_a_big_segment_ends_at_its_limit_in_bytes(shop: Workshop, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sealing_module, "SEGMENT_BYTES", 2_000)
+    monkeypatch.setattr(segments_module, "SEGMENT_BYTES", 2_000)
     await remembered(shop, *(f"{n} {'x' * 600}" for n in range(7)))
     before = await whole(shop)
     done = await shop.archive_job().run(force=True)
@@ -328,7 +328,7 @@ async def test_what_is_forgotten_is_out_of_the_log_at_once_and_out_of_the_files_
 
 async def test_a_reader_that_knows_the_old_files_reads_the_new_ones(shop: Workshop, monkeypatch: pytest.MonkeyPatch):
     """Another process has the manifest in memory and not the segment, which is replaced."""
-    monkeypatch.setattr(sealing_module, "SEGMENT_ENTRIES", 2)
+    monkeypatch.setattr(segments_module, "SEGMENT_ENTRIES", 2)
     names = await remembered(shop, "one", "two", SECRET, "four")
     await shop.archive_job().run(force=True)
     reader = shop.archived_log()
@@ -442,7 +442,7 @@ async def test_an_archive_that_is_away_keeps_the_notes_of_the_purge(shop: Worksh
 
 
 async def test_a_rebuild_reads_the_archive_and_then_the_stream(shop: Workshop, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sealing_module, "SEGMENT_ENTRIES", 4)
+    monkeypatch.setattr(segments_module, "SEGMENT_ENTRIES", 4)
     names = await remembered(shop, *(f"text number {n} of a few" for n in range(10)))
     await shop.observe("seen")
     await forget(shop, names[3])

@@ -1,6 +1,6 @@
 """What backups guarantee, against a real Valkey: made when the log changed, and put back as if nothing had happened.
 
-Left open: how records are compressed; in what order a backup's partitions are written.
+Left open: how segments are compressed; in what order a backup's partitions are written.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from workshop import PARTITIONS, TENANT, Workshop
 from ingest.commands.decide import Caller
 from ingest.commands.requests import ForgetSubject, Remember
 from ingest.errors import PartitionCountMismatch, RestoreUnfinished
+from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import Entry, Stored
 from ingest.log.keys import BACKUP_LEASE, MANIFEST, WORKERS, NumberKeys, PartitionKeys
 from ingest.log.position import START
@@ -24,12 +25,11 @@ from ingest.log.scripts import beat, number
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.maintenance.backup import restoring
-from projections.maintenance.backup.choosing import choose
-from projections.maintenance.backup.directory import DirectoryTarget
-from projections.maintenance.backup.manifest import RECORDS, BackupFailed, DamagedBackup, Manifest, RestoreRefused
-from projections.maintenance.backup.records import Record, Unreadable, read_records
+from projections.maintenance.backup.contents import choose
+from projections.maintenance.backup.manifest import INDEX, BackupFailed, DamagedBackup, Manifest, RestoreRefused
 from projections.maintenance.backup.restoring import restore
 from projections.maintenance.backup.state import load_status
+from projections.maintenance.backup.target import StoreTarget
 from projections.maintenance.receipts import Receipt, load_receipt, save_receipt
 from projections.operations import Forgetting
 from projections.operations.transfer import export_events
@@ -50,12 +50,12 @@ async def shop(redis: Client, tmp_path: Path) -> Workshop:
 
 
 @pytest.fixture
-def target(tmp_path: Path) -> DirectoryTarget:
-    return DirectoryTarget(tmp_path / "backups")
+def target(tmp_path: Path) -> StoreTarget:
+    return StoreTarget(DirectoryStore(tmp_path / "backups"))
 
 
 @pytest.fixture
-def job(shop: Workshop, target: DirectoryTarget, tmp_path: Path) -> BackupJob:
+def job(shop: Workshop, target: StoreTarget, tmp_path: Path) -> BackupJob:
     return BackupJob(shop.redis, shop.log, target, tmp_path / "work", every=HOUR, keep=3, clock=shop.clock)
 
 
@@ -74,7 +74,7 @@ async def wiped(shop: Workshop) -> Workshop:
     return Workshop(shop.redis, shop.folder)
 
 
-async def restored(redis: Client, target: DirectoryTarget, work: Path, name: str | None = None) -> Manifest:
+async def restored(redis: Client, target: StoreTarget, work: Path, name: str | None = None) -> Manifest:
     """Restore the newest backup, or one by name."""
     chosen = choose(target, name, work)
     assert chosen is not None
@@ -96,7 +96,7 @@ def held(folder: Path) -> bytes:
     """All bytes of all backups, unpacked."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     unpack = zstandard.ZstdDecompressor().decompressobj
-    return b"\n".join(unpack().decompress(f.read_bytes()) if f.name == RECORDS else f.read_bytes() for f in files)
+    return b"\n".join(unpack().decompress(f.read_bytes()) if f.suffix == ".zst" else f.read_bytes() for f in files)
 
 
 async def forget(shop: Workshop, *names: str) -> None:
@@ -123,9 +123,7 @@ async def test_a_log_that_changed_is_backed_up_once_in_the_time(shop: Workshop, 
     assert second.events == 2
 
 
-async def test_a_log_that_did_not_change_is_not_backed_up_again(
-    shop: Workshop, job: BackupJob, target: DirectoryTarget
-):
+async def test_a_log_that_did_not_change_is_not_backed_up_again(shop: Workshop, job: BackupJob, target: StoreTarget):
     await made(job, shop, KEPT)
     shop.clock.advance(HOUR)
     assert await job.run() is None
@@ -139,13 +137,13 @@ async def test_one_is_made_at_once_when_asked(shop: Workshop, job: BackupJob):
     assert await job.run(force=True) is not None
 
 
-async def test_so_many_are_kept(shop: Workshop, job: BackupJob, target: DirectoryTarget):
+async def test_so_many_are_kept(shop: Workshop, job: BackupJob, target: StoreTarget):
     names = [(await made(job, shop, f"thought {n}")).name for n in range(5)]
     assert target.names() == names[-3:]
 
 
 async def test_backups_of_another_log_in_the_same_place_are_left_alone(
-    shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path
+    shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path
 ):
     others = [(await made(job, shop, f"thought {n}")).name for n in range(3)]
     other = await wiped(shop)
@@ -156,7 +154,7 @@ async def test_backups_of_another_log_in_the_same_place_are_left_alone(
     assert target.names() == sorted([*others, own[-1]])
 
 
-async def test_of_two_workers_one_makes_it(shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path):
+async def test_of_two_workers_one_makes_it(shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path):
     await shop.remember(KEPT)
     other = BackupJob(shop.redis, shop.log, target, tmp_path / "other", every=HOUR, keep=3, clock=shop.clock)
     assert sorted(one is not None for one in await asyncio.gather(job.run(), other.run())) == [False, True]
@@ -164,7 +162,7 @@ async def test_of_two_workers_one_makes_it(shop: Workshop, job: BackupJob, targe
 
 
 async def test_a_job_whose_time_is_over_leaves_its_backup_to_the_next(
-    shop: Workshop, job: BackupJob, target: DirectoryTarget, monkeypatch: pytest.MonkeyPatch
+    shop: Workshop, job: BackupJob, target: StoreTarget, monkeypatch: pytest.MonkeyPatch
 ):
     await shop.remember(KEPT)
     monkeypatch.setattr(backup_module, "SLICE_S", 0)
@@ -178,7 +176,9 @@ async def test_a_job_whose_time_is_over_leaves_its_backup_to_the_next(
 async def test_what_failed_is_noted_until_it_works(shop: Workshop, redis: Client, tmp_path: Path):
     (tmp_path / "file").write_bytes(b"")
     where = tmp_path / "file" / "below"
-    job = BackupJob(redis, shop.log, DirectoryTarget(where), tmp_path / "work", every=HOUR, keep=3, clock=shop.clock)
+    job = BackupJob(
+        redis, shop.log, StoreTarget(DirectoryStore(where)), tmp_path / "work", every=HOUR, keep=3, clock=shop.clock
+    )
     await shop.remember(KEPT)
     with pytest.raises(BackupFailed):
         await job.run()
@@ -193,7 +193,7 @@ async def test_what_failed_is_noted_until_it_works(shop: Workshop, redis: Client
     assert (status.listed_at, status.error) == (shop.clock(), "")
 
 
-async def test_what_is_deleted_by_hand_is_made_again(shop: Workshop, job: BackupJob, target: DirectoryTarget):
+async def test_what_is_deleted_by_hand_is_made_again(shop: Workshop, job: BackupJob, target: StoreTarget):
     first = await made(job, shop, KEPT)
     target.delete([first.name])
     assert await job.run() is None
@@ -205,7 +205,7 @@ async def test_what_is_deleted_by_hand_is_made_again(shop: Workshop, job: Backup
 
 
 async def test_what_was_forgotten_is_in_no_backup_after_the_next_run(
-    shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path
+    shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path
 ):
     gone = await shop.remember(SECRET)
     await shop.project()
@@ -249,7 +249,7 @@ async def test_a_name_in_a_receipt_goes_when_the_receipt_is_done(shop: Workshop,
 
 
 async def test_a_deletion_that_failed_is_done_by_the_next_run(
-    shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     gone = await shop.remember(SECRET)
     await shop.project()
@@ -272,7 +272,7 @@ async def test_a_deletion_that_failed_is_done_by_the_next_run(
 # restoring
 
 
-async def test_a_restored_log_is_the_same_log(shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path):
+async def test_a_restored_log_is_the_same_log(shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path):
     gone = await shop.remember(SECRET)
     await shop.observe("tests are red", event_id="o1")
     await shop.learn("rebase")
@@ -288,7 +288,7 @@ async def test_a_restored_log_is_the_same_log(shop: Workshop, job: BackupJob, ta
 
 
 async def test_a_retry_after_a_restore_stores_nothing_twice(
-    shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path
+    shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path
 ):
     memory = Remember(content=KEPT, project="atlas", event_id="m1")
     first, observed = await shop.say(memory), await shop.observe("red", event_id="o1")
@@ -302,7 +302,7 @@ async def test_a_retry_after_a_restore_stores_nothing_twice(
     assert not (await again.say(Remember(content=KEPT, project="atlas", event_id="m2"))).duplicate
 
 
-async def test_receipts_and_numbers_come_back(shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path):
+async def test_receipts_and_numbers_come_back(shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path):
     keys = NumberKeys(TENANT, "memory")
     names = [f"mem_{n}" for n in range(1_200)]
     assert await number(shop.redis, keys, names) == list(range(1, 1_201))
@@ -318,7 +318,7 @@ async def test_receipts_and_numbers_come_back(shop: Workshop, job: BackupJob, ta
     assert await again.redis.get(PartitionKeys(1).enriched) == b"5-0"
 
 
-async def test_what_is_no_event_comes_back_too(shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path):
+async def test_what_is_no_event_comes_back_too(shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path):
     await shop.log.append({1: [Entry("x", b"\xc1 no event")]})
     before = await stored(shop)
     await made_now(job)
@@ -328,7 +328,7 @@ async def test_what_is_no_event_comes_back_too(shop: Workshop, job: BackupJob, t
 
 
 async def test_backups_go_on_where_they_were_after_a_restore(
-    shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path
+    shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path
 ):
     gone = await shop.remember(SECRET)
     await shop.project()
@@ -349,7 +349,7 @@ async def test_backups_go_on_where_they_were_after_a_restore(
 
 
 async def test_an_older_one_can_be_restored_and_newer_ones_stay(
-    shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path
+    shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path
 ):
     older, newer = await made(job, shop, KEPT), await made(job, shop, "more")
     again = await wiped(shop)
@@ -361,7 +361,7 @@ async def test_an_older_one_can_be_restored_and_newer_ones_stay(
 
 
 async def test_an_interrupted_restore_is_begun_again(
-    shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     for n in range(7):
         await shop.remember(f"thought {n}", project=f"p{n}")
@@ -387,7 +387,7 @@ async def test_an_interrupted_restore_is_begun_again(
 
 
 async def test_it_is_refused_where_it_would_do_harm(
-    shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path
+    shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path
 ):
     await made(job, shop, KEPT)
     with pytest.raises(RestoreRefused, match="not empty"):
@@ -425,41 +425,36 @@ def flip(file: Path) -> None:
 @pytest.mark.parametrize(
     ("harm", "file", "said"),
     [
-        (flip, RECORDS, "SHA-256 differs"),
-        (cut, RECORDS, "SHA-256 differs"),
-        (Path.unlink, RECORDS, "is missing"),
+        (flip, "segment-*-p0?.zst", "SHA-256 is not that of what was sealed"),
+        (cut, "segment-*-p0?.zst", "were sealed"),
+        (Path.unlink, "segment-*-p0?.zst", "is missing"),
+        (flip, "segment-*-kept.zst", "SHA-256 is not that of what was sealed"),
+        (cut, INDEX, "SHA-256 differs"),
+        (Path.unlink, INDEX, "is missing"),
         (cut, "manifest.json", "cannot be read"),
     ],
 )
 async def test_a_damaged_one_is_named_and_an_older_good_one_is_offered(
-    shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path,
+    shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path,
     harm: Callable[[Path], None], file: str, said: str,
 ):  # fmt: skip
+    receipt = Receipt(id="r1", tenant=TENANT, kind="project", subject="atlas", requested_at=shop.clock())
+    await save_receipt(shop.redis, receipt)
     good, harmed, newest = [await made(job, shop, f"thought {n}") for n in range(3)]
     for one in (harmed, newest):
-        harm(tmp_path / "backups" / one.name / file)
-    with pytest.raises(DamagedBackup, match=rf"{newest.name} .*{said}.*--backup {good.name}"):
+        harm(next((tmp_path / "backups" / one.name).glob(file)))
+    with pytest.raises(DamagedBackup, match=rf"{newest.name} .*({said}).*--backup {good.name}"):
         choose(target, None, tmp_path / "w")
-    harm_all = tmp_path / "backups" / good.name / RECORDS
-    flip(harm_all)
+    flip(tmp_path / "backups" / good.name / INDEX)
     with pytest.raises(DamagedBackup, match="there is no good one before it"):
         choose(target, None, tmp_path / "w")
 
 
-async def test_one_that_is_not_there_is_told(shop: Workshop, job: BackupJob, target: DirectoryTarget, tmp_path: Path):
+async def test_one_that_is_not_there_is_told(shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path):
     assert choose(target, None, tmp_path / "w") is None
     await made(job, shop, KEPT)
     with pytest.raises(BackupFailed, match="there is no backup yesterday in"):
         choose(target, "yesterday", tmp_path / "w")
-
-
-@pytest.mark.parametrize(
-    "content", [b"no frame at all", zstandard.compress(b"\0\0\0\5ab"), zstandard.compress(b"\xff" * 9)]
-)
-def test_what_is_no_file_of_records_is_told(tmp_path: Path, content: bytes):
-    (tmp_path / RECORDS).write_bytes(content)
-    with pytest.raises(Unreadable):
-        _drain(tmp_path / RECORDS)
 
 
 async def test_a_lease_that_another_keeps_is_told_to_who_asks(
@@ -478,7 +473,3 @@ async def made_now(job: BackupJob) -> Manifest:
     backup = await job.run(force=True)
     assert backup is not None
     return backup
-
-
-def _drain(path: Path) -> list[Record]:
-    return list(read_records(path))

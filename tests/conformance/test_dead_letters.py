@@ -27,15 +27,16 @@ from ingest.events.envelope import decode, encode
 from ingest.events.observation import ObservationRecorded
 from ingest.events.subject import EventErased
 from ingest.ids import EventId
+from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import Entry
 from ingest.log.position import START, Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.tasks import end
 from projections.documents.access import Reader
-from projections.maintenance.backup.choosing import choose
-from projections.maintenance.backup.directory import DirectoryTarget
+from projections.maintenance.backup.contents import choose
 from projections.maintenance.backup.restoring import restore
+from projections.maintenance.backup.target import StoreTarget
 from projections.maintenance.backup.writing import write_backup
 from projections.maintenance.dead_letters import Outcome, discarded_places, letter_counts
 from projections.maintenance.manifests import DocumentManifest, differences, manifest_of
@@ -453,7 +454,7 @@ async def test_a_restored_log_passes_over_what_was_discarded(log: Letters, fold:
     async with parked(log) as (position,):
         await log.discard(position)
     await log.log.create_or_check()
-    target = DirectoryTarget(tmp_path / "backups")
+    target = StoreTarget(DirectoryStore(tmp_path / "backups"))
     manifest = await write_backup(log.redis, log.log, tmp_path / "made", lambda: NOW)
     target.put(manifest.name, tmp_path / "made")
     await log.redis.flushall()

@@ -3,6 +3,7 @@
 Left open: how many records are replayed at once.
 """
 
+import hashlib
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,18 +13,17 @@ from workshop import PARTITIONS, TENANT, Workshop
 
 from ingest.commands.decide import Caller
 from ingest.errors import CommandRejected
+from ingest.log.archive.store import DirectoryStore
 from ingest.log.keys import MANIFEST, RESTORED
 from ingest.log.position import Position, Token
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
-from projections.maintenance.backup.choosing import choose
-from projections.maintenance.backup.directory import DirectoryTarget
+from projections.maintenance.backup.contents import choose
+from projections.maintenance.backup.manifest import INDEX, DamagedBackup, Listed, Manifest, RestoreRefused
 from projections.maintenance.backup.manifest import MANIFEST as MANIFEST_FILE
-from projections.maintenance.backup.manifest import RECORDS, DamagedBackup, Listed, Manifest, RestoreRefused
 from projections.maintenance.backup.points import point_of
-from projections.maintenance.backup.records import Writer, encode, read_records
 from projections.maintenance.backup.restoring import Restored, restore
-from projections.maintenance.backup.target import listed
+from projections.maintenance.backup.target import StoreTarget, listed
 from projections.maintenance.backup.verifying import Verified, verify
 from projections.maintenance.backup.writing import write_backup
 from projections.maintenance.manifests import DocumentManifest, differences, manifest_of
@@ -37,7 +37,7 @@ class Place:
 
     def __init__(self, redis: Client, folder: Path) -> None:
         self.redis, self.folder = redis, folder
-        self.target = DirectoryTarget(folder / "backups")
+        self.target = StoreTarget(DirectoryStore(folder / "backups"))
         self.shop = Workshop(redis, folder)
 
     async def head(self) -> str:
@@ -183,39 +183,31 @@ async def test_a_point_that_is_none_is_refused(place: Place, at: str):
 # verifying
 
 
-async def test_a_damaged_record_is_found_and_named(place: Place):
+async def test_a_damaged_segment_is_found_and_named(place: Place):
     manifest = await place.back_up()
-    path = place.folder / "backups" / manifest.name / RECORDS
-    records = list(read_records(path))
-    path.unlink()
-    with Writer(path) as writer:
-        writer.write([encode(one) for one in records[:5]])
-        writer.write([b"\xc1 no record"])
-        writer.write([encode(one) for one in records[6:]])
-        writer.finish()
-    with pytest.raises(DamagedBackup, match="record 6 cannot be read"):
-        await place.verify()
+    for path in sorted((place.folder / "backups" / manifest.name).glob("*.zst")):
+        whole = path.read_bytes()
+        for damaged in (whole[: len(whole) // 2], b"\xc1 no segment", b""):
+            path.write_bytes(damaged)
+            with pytest.raises(DamagedBackup, match=path.name):
+                await place.verify()
+        path.write_bytes(whole)
+    await place.verify()
 
 
-async def test_a_file_that_is_cut_off_or_altered_is_damaged(place: Place):
+async def test_an_index_that_was_altered_is_damaged(place: Place):
     manifest = await place.back_up()
-    path = place.folder / "backups" / manifest.name / RECORDS
-    records, whole = list(read_records(path)), path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DamagedBackup):
+    folder = place.folder / "backups" / manifest.name
+    index = msgspec.json.decode((folder / INDEX).read_bytes())
+    (chain,) = [one for one in index["partitions"] if one["partition"] == 0]
+    chain["segments"].pop()
+    altered = msgspec.json.encode(index)
+    (folder / INDEX).write_bytes(altered)
+    with pytest.raises(DamagedBackup, match="SHA-256 differs"):
         await place.verify()
-    path.unlink()
-    with Writer(path) as writer:
-        writer.write([encode(one) for one in records[:-1]])
-        writer.finish()
+    told = msgspec.structs.replace(manifest, sha256=hashlib.sha256(altered).hexdigest())
+    (folder / MANIFEST_FILE).write_bytes(msgspec.json.encode(told))
     with pytest.raises(DamagedBackup, match="does not end where the manifest says"):
-        await place.verify()
-    path.unlink()
-    with Writer(path) as writer:
-        writer.write([encode(one) for one in records])
-        writer.write([encode(records[0])])
-        writer.finish()
-    with pytest.raises(DamagedBackup):
         await place.verify()
 
 

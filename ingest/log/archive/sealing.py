@@ -7,6 +7,7 @@ Each commit is one transaction that fails with Outrun when the archive changed, 
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 
 from redis.exceptions import WatchError
 
@@ -15,16 +16,14 @@ from ingest.ids import new_event_id
 from ingest.log.archive.archived_log import ArchivedLog
 from ingest.log.archive.errors import Outrun
 from ingest.log.archive.manifest import Content, Manifest, Sealed, appended, file_of, replaced
-from ingest.log.archive.segments import SEGMENT_BYTES, SEGMENT_ENTRIES, content_of, overlaid, pack
+from ingest.log.archive.segments import content_of, filled, is_full, overlaid, pack
 from ingest.log.archive.state import CHAIN, FILE, SEALED, STUBS, TRIMMED, VERSION, Archived, load_archived
-from ingest.log.event_log import Stored
+from ingest.log.event_log import Stored, pages
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.redis_log import queue_stubs_between, read_stub
 from ingest.platform.connections import Client, Transaction
 
-ENTRIES_PER_READ = 100
-"""Each has at most 1 MiB."""
 MEMBERS_PER_COMMAND = 1_000
 REWRITTEN_PER_COMMIT = 8
 """Segments that one new manifest replaces, so that the manifest of a big archive is not written anew for each. Their
@@ -48,7 +47,7 @@ class Sealing:
         keys = PartitionKeys(partition)
         state = await load_archived(self._redis, keys)
         entries = await self._waiting(partition, state.sealed, min(until, await _projected(self._redis, keys)))
-        if not entries or not (_full(entries) or entries[0].position <= small_until):
+        if not entries or not (is_full(entries) or entries[0].position <= small_until):
             return None
         before = await self._archive.manifest(partition, state)
         data = await asyncio.to_thread(pack, partition, entries)
@@ -125,16 +124,8 @@ class Sealing:
 
     async def _waiting(self, partition: int, after: Position, until: Position) -> list[Stored]:
         """The entries of the next segment, if it were sealed now."""
-        found: list[Stored] = []
-        size = 0
-        while rows := await self._log.read(partition, after, ENTRIES_PER_READ):
-            for row in rows:
-                if row.position > until or len(found) >= SEGMENT_ENTRIES or size >= SEGMENT_BYTES:
-                    return found
-                found.append(row)
-                size += len(row.payload)
-            after = rows[-1].position
-        return found
+        async with aclosing(filled(pages(self._log, partition, until, after))) as segments:
+            return await anext(segments, [])
 
     async def _name_sealed(
         self, keys: PartitionKeys, state: Archived, manifest: Manifest, entries: Sequence[Stored]
@@ -221,11 +212,6 @@ class Sealing:
         await self._settle(keys.partition)
         await self._archive.sweep(newer)
         return state._replace(version=newer.version, file=newer.name, chain=newer.head), newer
-
-
-def _full(entries: Sequence[Stored]) -> bool:
-    """Whether a segment takes no more."""
-    return len(entries) >= SEGMENT_ENTRIES or sum(len(entry.payload) for entry in entries) >= SEGMENT_BYTES
 
 
 async def _projected(redis: Client, keys: PartitionKeys) -> Position:

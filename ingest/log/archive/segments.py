@@ -5,7 +5,7 @@ what was sealed is told by the SHA-256 that the manifest has; whatever else is w
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -32,6 +32,26 @@ class _Body(Struct, frozen=True, array_like=True):
     version: int
     partition: int
     entries: list[tuple[int, int, bytes]]
+
+
+def is_full(entries: Sequence[Stored]) -> bool:
+    """Whether a segment takes no more than these."""
+    return len(entries) >= SEGMENT_ENTRIES or sum(len(entry.payload) for entry in entries) >= SEGMENT_BYTES
+
+
+async def filled(pages: AsyncIterator[Sequence[Stored]]) -> AsyncGenerator[list[Stored]]:
+    """The entries again, as many at a time as a segment takes; the last of them may be fewer."""
+    found: list[Stored] = []
+    size = 0
+    async for page in pages:
+        for entry in page:
+            found.append(entry)
+            size += len(entry.payload)
+            if len(found) >= SEGMENT_ENTRIES or size >= SEGMENT_BYTES:
+                yield found
+                found, size = [], 0
+    if found:
+        yield found
 
 
 def pack(partition: int, entries: Sequence[Stored]) -> bytes:

@@ -1,4 +1,4 @@
-"""Where the files of archives are: a directory, or whatever fsspec reaches by a URL. The one file that imports fsspec.
+"""Where archives and backups keep their files: a directory, or a URL of fsspec. The one file that imports fsspec.
 
 A write is there whole or not at all, and on disk when it returns. Calls block; use a thread. Everything raises
 ArchiveUnavailable when the place cannot be reached or refuses; whether to try again is the caller's business.
@@ -6,7 +6,7 @@ ArchiveUnavailable when the place cannot be reached or refuses; whether to try a
 
 import os
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -67,7 +67,10 @@ class DirectoryStore:
         """Write beside and rename, so that a crash leaves the whole file or none; also its folder is on disk then."""
         with _failing(f"{self}/{path} cannot be written"):
             target = self._directory / path
-            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            folders = [target.parent, *target.parent.parents]
+            folders = folders[: folders.index(self._directory) + 1]
+            for folder in reversed(folders):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # the mode is that of the last folder alone
             beside = target.with_name(f"{_BESIDE}{target.name}")
             opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(opened, "wb") as file:
@@ -75,10 +78,8 @@ class DirectoryStore:
                 file.flush()
                 os.fsync(file.fileno())
             beside.rename(target)
-            for folder in (target.parent, *target.parent.parents):
+            for folder in folders:
                 sync(folder)
-                if folder == self._directory:
-                    break
 
     def delete(self, paths: Sequence[str]) -> None:
         with _failing(f"files in {self} cannot be deleted"):
@@ -87,6 +88,7 @@ class DirectoryStore:
             for folder in {(self._directory / path).parent for path in paths}:
                 if folder.exists():
                     sync(folder)
+                    _remove_if_empty(folder)
 
     def names(self, folder: str) -> list[str]:
         """See Store. Also what an interrupted write left, so that it can be deleted."""
@@ -104,7 +106,7 @@ class UrlStore:
         try:
             found = cast(tuple[Any, str], url_to_fs(self._url, use_listings_cache=False))
         except (ImportError, ValueError, TypeError) as error:
-            raise InvalidSetting(f"{url!r} is no place for an archive: {error}") from None
+            raise InvalidSetting(f"{url!r} is no place for files: {error}") from None
         self._files, self._root = found
 
     def __str__(self) -> str:
@@ -135,6 +137,11 @@ class UrlStore:
             except FileNotFoundError:
                 return []
             return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):  # it is not
+        folder.rmdir()
 
 
 @contextmanager

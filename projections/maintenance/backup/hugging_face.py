@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ingest.errors import InvalidSetting
-from projections.maintenance.backup.manifest import MANIFEST, RECORDS, BackupFailed, MissingFile
+from ingest.log.archive.errors import MissingFile
+from projections.maintenance.backup.manifest import MANIFEST, BackupFailed
 
 try:
     import httpx2
@@ -27,6 +28,7 @@ except ImportError as error:  # pragma: no cover - the tests have it
         f"backups to a Hugging Face Hub need huggingface_hub: pip install 'mnemolog[huggingface]' ({error})"
     ) from error
 
+SEGMENT = ".zst"
 _UNREACHABLE = (HfHubHTTPError, httpx2.HTTPError, OSError, ValueError, RuntimeError)
 """What the library raises when the Hub is away, refuses, or answers nonsense."""
 
@@ -54,8 +56,8 @@ class HuggingFaceTarget:
         with _failing(f"{self} cannot be read"):
             return sorted(path.removesuffix(f"/{MANIFEST}") for path in self._files() if _is_manifest(path))
 
-    def fetch(self, name: str, file: str, work: Path) -> Path:
-        """A copy in `work`; see Target."""
+    def read(self, name: str, file: str, work: Path) -> bytes:
+        """See Target. The copy is fetched again only where the Hub has another one."""
         with _failing(f"{file} of backup {name} cannot be read from {self}"):
             try:
                 found = self._api.hf_hub_download(
@@ -63,7 +65,7 @@ class HuggingFaceTarget:
                 )
             except EntryNotFoundError:
                 raise MissingFile(f"there is no {self}/{name}/{file}") from None
-            return Path(found)
+            return Path(found).read_bytes()
 
     def put(self, name: str, folder: Path) -> None:
         """Add the files in one commit; see Target."""
@@ -87,7 +89,7 @@ class HuggingFaceTarget:
                 self._commit([CommitOperationDelete(path) for path in content], "Delete what backups hold")
             kept = set(self._files().values())
             stored = self._api.list_lfs_files(**self._place)
-            large = [one for one in stored if one.filename.endswith(RECORDS) and one.oid not in kept]
+            large = [one for one in stored if one.filename.endswith(SEGMENT) and one.oid not in kept]
             self._api.permanently_delete_lfs_files(**self._place, lfs_files=large)
             self._api.super_squash_history(**self._place, commit_message="Backups")
             self._commit([CommitOperationDelete(f"{name}/", is_folder=True) for name in sorted(gone)], "Delete backups")

@@ -1,6 +1,7 @@
 """What a backup is, and the decisions about backups: whether a new one is due, and which ones have to go. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -10,19 +11,16 @@ from msgspec import Struct
 from ingest.errors import MnemologError
 from ingest.log.position import START, Position
 
-FORMAT, FORMAT_VERSION = "mnemolog-backup", 1
-MANIFEST, RECORDS = "manifest.json", "records.zst"
-"""The files of a backup."""
+FORMAT, FORMAT_VERSION = "mnemolog-backup", 2
+MANIFEST, INDEX = "manifest.json", "segments.json"
+"""The files of a backup besides its segments."""
+_NAME = re.compile(r"\d{8}T\d{6}\.\d{6}Z-[0-9a-f]{8}")
 
 
 class BackupFailed(MnemologError):
     """No backup was made, or none could be read; the message says where and why."""
 
     code = "backup_failed"
-
-
-class MissingFile(BackupFailed):
-    """A backup, or a file of it, is not there."""
 
 
 class DamagedBackup(MnemologError):
@@ -59,7 +57,10 @@ class State(Struct, frozen=True, kw_only=True):
 
 
 class Manifest(State, frozen=True, kw_only=True):
-    """What a backup is. `heads` are its position: the records hold each partition up to there, and nothing behind."""
+    """What a backup is. `heads` are its position: the segments hold each partition up to there, and nothing behind.
+
+    `records` counts entries and kept keys, `bytes` are those of all segments, `sha256` is that of the index.
+    """
 
     format: str = FORMAT
     version: int = FORMAT_VERSION
@@ -96,7 +97,17 @@ def read_manifest(name: str, raw: bytes) -> Manifest:
 
 def name_of(created_at: datetime, sha256: str) -> str:
     """`<UTC time>-<hash>`; names sort by time."""
-    return f"{created_at:%Y%m%dT%H%M%S.%fZ}-{sha256[:8]}"
+    return f"{stamp_of(created_at)}-{sha256[:8]}"
+
+
+def stamp_of(created_at: datetime) -> str:
+    """The time in the name of a backup."""
+    return f"{created_at:%Y%m%dT%H%M%S.%fZ}"
+
+
+def is_backup_name(name: str) -> bool:
+    """Whether a name is one that `name_of` makes."""
+    return _NAME.fullmatch(name) is not None
 
 
 def newest_of(log: str, backups: Iterable[Manifest]) -> Manifest | None:
@@ -127,8 +138,3 @@ def to_delete(newest: Manifest, backups: Iterable[Manifest], keep: int) -> list[
     stale = [one for one in own if one.forgotten < newest.forgotten]
     good = [one for one in own if one.forgotten >= newest.forgotten]
     return [one.name for one in (*stale, *good[: max(0, len(good) - keep)])]
-
-
-def behind(heads: Mapping[int, str], read: Mapping[int, Position]) -> Sequence[int]:
-    """The partitions that do not end where `heads` says."""
-    return [partition for partition, head in heads.items() if read.get(partition, START) != Position.parse(head)]

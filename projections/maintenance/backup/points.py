@@ -13,10 +13,10 @@ import msgspec
 from ingest.errors import CommandRejected
 from ingest.events.envelope import as_json_object
 from ingest.events.subject import SubjectForgotten
+from ingest.log.event_log import Stored
 from ingest.log.position import START, Position, Token
 from ingest.platform.clock import to_ms
 from projections.maintenance.backup.manifest import Manifest, RestoreRefused
-from projections.maintenance.backup.records import LogEntry
 
 _LAST_SEQ = 10**9
 """Behind every event of a millisecond."""
@@ -28,12 +28,11 @@ class Point(NamedTuple):
     limits: Mapping[int, Position]
     said: str
 
-    def takes(self, entry: LogEntry) -> bool:
+    def takes(self, partition: int, entry: Stored) -> bool:
         """Whether an entry is restored: it is not behind the point, or it is a tombstone."""
-        position = Position.parse(entry.position)
-        if position <= self.limits[entry.partition]:
+        if entry.position <= self.limits[partition]:
             return True
-        return as_json_object(entry.payload, position).get("type") == SubjectForgotten.TYPE
+        return as_json_object(entry.payload, entry.position).get("type") == SubjectForgotten.TYPE
 
 
 def point_of(text: str, manifest: Manifest) -> Point:

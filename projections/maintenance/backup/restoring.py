@@ -7,9 +7,7 @@ interrupted is begun again.
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from itertools import groupby
-from operator import itemgetter
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -20,7 +18,7 @@ from ingest.events.envelope import decode
 from ingest.events.routing import route_of
 from ingest.ids import dedup_id, imported_dedup_id
 from ingest.log.archive.state import forget_archive
-from ingest.log.event_log import Entry
+from ingest.log.event_log import Entry, Stored
 from ingest.log.keys import (
     DEDUP_IDS,
     DEDUP_WINDOW,
@@ -34,31 +32,22 @@ from ingest.log.keys import (
     WORKERS,
     PartitionKeys,
 )
-from ingest.log.position import START, Position
+from ingest.log.position import START
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of, restore_entries
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client
-from projections.maintenance.backup.choosing import Checked
-from projections.maintenance.backup.manifest import RECORDS, DamagedBackup, RestoreRefused, behind
+from projections.maintenance.backup.contents import Backup, HashField, Kept, Member, Text
+from projections.maintenance.backup.manifest import RestoreRefused
 from projections.maintenance.backup.points import Point
-from projections.maintenance.backup.records import HashField, LogEntry, Member, Record, Text, Unreadable, read_records
 from projections.maintenance.backup.state import count_forgotten
 from projections.search.presence import replicas
 
 RECORDS_PER_WRITE, BYTES_PER_WRITE = 500, 4 << 20
+_WINDOW_MS = DEDUP_WINDOW // timedelta(milliseconds=1)
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with how many of how many records are restored."""
-
-
-class Placed(NamedTuple):
-    """An entry on its way to its place in a log."""
-
-    partition: int
-    position: Position
-    entry: Entry
-    record: LogEntry
 
 
 class Restored(Struct, frozen=True, kw_only=True):
@@ -81,7 +70,7 @@ async def is_empty(redis: Client, partitions: int) -> bool:
 async def restore(
     redis: Client,
     partitions: int,
-    backup: Checked,
+    backup: Backup,
     progress: Progress = lambda done, of: None,
     at: Point | None = None,
 ) -> int:
@@ -95,20 +84,10 @@ async def restore(
     await refuse_if_used(redis, partitions)
     await redis.hset(MANIFEST, RESTORING, manifest.name)
     await _clear(redis, partitions)
-    reached: dict[int, Position] = {}
-    done = left_out = 0
-    records = read_records(backup.records)
     try:
-        while batch := await asyncio.to_thread(_batch, records):
-            left_out += await _put(redis, batch, reached, at)
-            done += len(batch)
-            progress(done, manifest.records)
-    except Unreadable as error:
-        raise DamagedBackup(manifest.name, f"{RECORDS}: {error}") from error
+        left_out = await _restore(redis, backup, progress, at)
     except ResponseError as error:
         raise RestoreRefused(f"the log's server refused what was restored: {error}") from error
-    if short := behind(manifest.heads, reached):
-        raise DamagedBackup(manifest.name, f"partition {short[0]} does not end where the manifest says")
     base = manifest.forgotten - await count_forgotten(redis, partitions)
     await redis.hset(MANIFEST, FORGOTTEN_BEFORE, str(base))
     await redis.hset(MANIFEST, "partitions", str(partitions))
@@ -140,57 +119,66 @@ async def _clear(redis: Client, partitions: int) -> None:
     await forget_archive(redis, partitions)
 
 
-def _batch(records: Iterator[Record]) -> list[Placed | HashField | Text | Member]:
-    """The next records, ready to be written; empty at the end."""
-    found: list[Placed | HashField | Text | Member] = []
+async def _restore(redis: Client, backup: Backup, progress: Progress, at: Point | None) -> int:
+    """Write the kept keys, then the log; returns how many entries were left out."""
+    done = left_out = 0
+    source = backup.kept()
+    while kept := await asyncio.to_thread(next, source, None):
+        for start in range(0, len(kept), RECORDS_PER_WRITE):
+            await _put_kept(redis, kept[start : start + RECORDS_PER_WRITE])
+        done += len(kept)
+        progress(done, backup.manifest.records)
+    for chain in backup.index.partitions:
+        segments = backup.entries(chain)
+        while entries := await asyncio.to_thread(next, segments, None):
+            for batch in _batches(entries):
+                wanted = [one for one in batch if at is None or at.takes(chain.partition, one)]
+                placed = await asyncio.to_thread(lambda: [(one.position, _entry(one)) for one in wanted])  # noqa: B023
+                if placed:
+                    await restore_entries(redis, PartitionKeys(chain.partition), _WINDOW_MS, DEDUP_IDS, placed)
+                left_out += len(batch) - len(wanted)
+                done += len(batch)
+                progress(done, backup.manifest.records)
+    return left_out
+
+
+def _batches(entries: Sequence[Stored]) -> Iterator[list[Stored]]:
+    """The entries, as many at a time as are written together."""
+    found: list[Stored] = []
     size = 0
-    for record in records:
-        found.append(_placed(record) if isinstance(record, LogEntry) else record)
-        size += len(record.payload if isinstance(record, LogEntry) else record.value)
+    for one in entries:
+        found.append(one)
+        size += len(one.payload)
         if len(found) >= RECORDS_PER_WRITE or size >= BYTES_PER_WRITE:
-            break
-    return found
+            yield found
+            found, size = [], 0
+    if found:
+        yield found
 
 
-def _placed(record: LogEntry) -> Placed:
+def _entry(stored: Stored) -> Entry:
     """An entry with the id that a repeat of it will be recognised by."""
-    position = Position.parse(record.position)
     try:
-        event = decode(record.payload, position)
+        event = decode(stored.payload, stored.position)
     except UnreadableEvent:  # kept all the same: a later release may know it
-        return Placed(record.partition, position, Entry("", record.payload), record)
+        return Entry("", stored.payload)
     route, event_id = route_of(event.envelope, event.data), event.envelope.event_id
     known_by = (
         dedup_id(route, event_id)
         if event.envelope.recorded_at is None
-        else imported_dedup_id(route, event_id, record.payload)
+        else imported_dedup_id(route, event_id, stored.payload)
     )
-    return Placed(record.partition, position, Entry(known_by, record.payload), record)
+    return Entry(known_by, stored.payload)
 
 
-async def _put(
-    redis: Client, batch: Sequence[Placed | HashField | Text | Member], reached: dict[int, Position], at: Point | None
-) -> int:
-    """Write what is wanted of a batch; notes what was read of each partition, and returns how much was not wanted."""
-    entries = [one for one in batch if isinstance(one, Placed)]
-    left_out = 0
-    for partition, group in groupby(entries, key=itemgetter(0)):
-        found = list(group)
-        placed = [(one.position, one.entry) for one in found if at is None or at.takes(one.record)]
-        left_out += len(found) - len(placed)
-        window_ms = int(DEDUP_WINDOW.total_seconds() * 1000)
-        if placed:
-            await restore_entries(redis, PartitionKeys(partition), window_ms, DEDUP_IDS, placed)
-        reached[partition] = found[-1].position
-    others = [one for one in batch if not isinstance(one, Placed)]
-    if others:
-        async with redis.pipeline(transaction=False) as pipe:
-            for one in others:
-                if isinstance(one, HashField):
+async def _put_kept(redis: Client, kept: Sequence[Kept]) -> None:
+    async with redis.pipeline(transaction=False) as pipe:
+        for one in kept:
+            match one:
+                case HashField():
                     pipe.hset(one.key, one.field, one.value)
-                elif isinstance(one, Member):
+                case Member():
                     pipe.zadd(one.key, {one.value: 0})
-                else:
+                case Text():
                     pipe.set(one.key, one.value)
-            await pipe.execute()
-    return left_out
+        await pipe.execute()

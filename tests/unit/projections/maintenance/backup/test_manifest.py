@@ -79,7 +79,7 @@ def test_names_sort_by_time():
     [
         (b"{", "manifest.json cannot be read"),
         (b"\xff", "manifest.json cannot be read"),
-        (msgspec.json.encode(msgspec.structs.replace(backup("b"), version=2)), "reads version 1, and it is 2"),
+        (msgspec.json.encode(msgspec.structs.replace(backup("b"), version=1)), "reads version 2, and it is 1"),
         (msgspec.json.encode(backup("c")), "that of c"),
     ],
 )
