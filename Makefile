@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Tests run in so many processes side by side. What starts its servers once goes on with a run of neighbours (worksteal).
 LANES ?= 2
 PYTEST := $(BIN)/python -m pytest
-BY_DAY := -m "not nightly"
+NOT_NIGHTLY := -m "not nightly"
 SIDE_BY_SIDE := --numprocesses $(LANES) --dist worksteal
 # Run by one process, after the others: hooks of the published client give up 500 ms after they send; chaos needs both cores.
 ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
@@ -23,16 +23,16 @@ run: $(STAMP)
 test: inner-tests contract-tests acceptance-tests serial-tests
 
 inner-tests: $(STAMP)
-	$(PYTEST) $(BY_DAY) $(SIDE_BY_SIDE) tests/unit tests/compat tests/docs tests/fundamentals tests/conformance tests/properties
+	$(PYTEST) $(NOT_NIGHTLY) $(SIDE_BY_SIDE) tests/unit tests/compat tests/docs tests/fundamentals tests/conformance tests/properties
 
 contract-tests: $(STAMP)
-	$(PYTEST) $(BY_DAY) $(SIDE_BY_SIDE) tests/contracts $(addprefix --ignore=,$(ALONE))
+	$(PYTEST) $(NOT_NIGHTLY) $(SIDE_BY_SIDE) tests/contracts $(addprefix --ignore=,$(ALONE))
 
 acceptance-tests: $(STAMP)
-	$(PYTEST) $(BY_DAY) $(SIDE_BY_SIDE) tests/fuzz tests/acceptance
+	$(PYTEST) $(NOT_NIGHTLY) $(SIDE_BY_SIDE) tests/fuzz tests/acceptance
 
 serial-tests: $(STAMP)
-	$(PYTEST) $(BY_DAY) $(ALONE)
+	$(PYTEST) $(NOT_NIGHTLY) $(ALONE)
 
 # The long rest: matrices, torch, failovers, and what is generated with a seed of its own every night.
 nightly: $(STAMP)

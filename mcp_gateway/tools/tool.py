@@ -3,6 +3,7 @@
 Nothing here or in the tools imports the index at load time: the stdio bridge lists the tools without it.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, cast
@@ -77,6 +78,11 @@ class Answer(NamedTuple):
     text: str
     data: Struct | Mapping[str, Any] | None = None
     is_error: bool = False
+
+
+def json_answer(fields: dict[str, Any]) -> Answer:
+    """Fields as JSON on one line."""
+    return Answer(json.dumps(fields, ensure_ascii=False))
 
 
 class Door(NamedTuple):

@@ -131,7 +131,11 @@ class StoreTargetConformance(TargetConformance):
         self, target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         names = self.store.names
-        monkeypatch.setattr(self.store, "names", lambda folder: [n for n in names(folder) if n != SEGMENT])
+
+        def without_a_segment(folder: str = "") -> list[str]:
+            return [name for name in names(folder) if name != SEGMENT]
+
+        monkeypatch.setattr(self.store, "names", without_a_segment)
         with pytest.raises(BackupFailed, match="another process deleted files of it"):
             self.put(target, tmp_path, A)
         assert target.names() == []

@@ -173,6 +173,13 @@ class EventLogConformance:
         await log.append({0: entries("later", WINDOW_IDS // 2 - 1)})
         assert (await log.append({0: [entry("a")]}))[0][0].duplicate
 
+    async def test_an_id_is_known_after_other_appends_while_it_is_within_half_the_bound(self, backend: Backend):
+        log = await backend.open(window_ids=WINDOW_IDS)
+        await log.append({0: [entry("a")]})
+        await log.append({0: entries("later", WINDOW_IDS // 2 - 1)})
+        await log.append({0: [entry("one more")]})
+        assert (await log.append({0: [entry("a")]}))[0][0].duplicate
+
     async def test_an_id_is_forgotten_when_the_bound_is_past(self, backend: Backend):
         """What a window may cost is bounded: twice the ids, one at a time, push out any older one."""
         log = await backend.open(window_ids=WINDOW_IDS)

@@ -3,7 +3,8 @@
 import asyncio
 from datetime import timedelta
 
-from ingest.log.keys import PURGE_LEASE
+from ingest.log.keys import PURGE_LEASE, PartitionKeys
+from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
 from workers.lease import lease
 
@@ -34,3 +35,13 @@ async def test_who_lost_it_leaves_it_to_the_other(redis: Client):
     async with lease(redis, PURGE_LEASE, "one", TTL):
         await redis.set(PURGE_LEASE, "other", ex=60)
     assert await redis.get(PURGE_LEASE) == b"other"
+
+
+async def test_a_partition_is_leased_to_one_worker_until_it_gives_it_up(redis: Client):
+    keys = PartitionKeys(0)
+    fence = await acquire_lease(redis, keys, "one", 60_000)
+    assert fence > 0
+    assert await acquire_lease(redis, keys, "other", 60_000) == 0
+    assert await redis.get(keys.lease) == b"one"
+    await redis.delete(keys.lease)
+    assert await acquire_lease(redis, keys, "other", 60_000) > fence

@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from api.app import create_app
 from api.cli.main import application
-from api.dialects.agentmemory.mcp.catalog import PROMPTS, RESOURCES, TEMPLATES
+from api.dialects.agentmemory.catalog import PROMPTS, RESOURCES, TEMPLATES
 from api.dialects.profiles import PROFILES
 from api.monitoring.ops import Metrics
 from api.monitoring.vital_metrics import VitalMetrics

@@ -34,7 +34,7 @@ from projections.search.ranking import Mode
 from projections.search.reading import live_generation
 from projections.search.search import Filter, Question, matches, search
 from projections.search.snapshots import UnusableSnapshot
-from workers.candidate_index import KEPT, Candidate, CandidateIndexes, embedder_of, is_live, missing, place_of
+from workers.jobs.candidate_index import KEPT, Candidate, CandidateIndexes, embedder_of, is_live, missing, place_of
 from workers.jobs.embed import BATCH, DocumentVectors, Place
 from workers.jobs.rebuild import REPORT_EVERY_S, Progress, Strategy
 from workers.jobs.snapshot import SnapshotJob

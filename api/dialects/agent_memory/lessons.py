@@ -21,7 +21,6 @@ from api.dialects.agent_memory.bodies import LessonChanges, LessonsQuery, MatchQ
 from api.dialects.agent_memory.common import context_of, listed, numbers, read_body, unprocessable
 from api.dialects.agent_memory.observations import MAX_RESULTS, observation_of, recalled
 from api.dialects.agent_memory.records import completing, graver, name_of, wanted_project
-from api.dialects.agent_memory.tools import json_line
 from api.dialects.detail import parse_query, path_value
 from api.http.http import Json
 from ingest.commands.parse import parse_object
@@ -30,7 +29,7 @@ from ingest.errors import CommandRejected, NotFound
 from ingest.ids import OBSERVATION
 from ingest.patterns import compiled
 from ingest.platform.clock import system_clock, to_ms
-from mcp_gateway.tools.tool import Answer, Door, ToolCalls
+from mcp_gateway.tools.tool import Answer, Door, ToolCalls, json_answer
 from projections.documents.lessons import Lesson
 from projections.documents.rows import joined
 from projections.queries import RecallRequest
@@ -196,7 +195,7 @@ async def create_lesson(context: Door, arguments: dict[str, Any]) -> Answer:
     stated = parse_object(fields, RecordLesson)
     name, known = await record(context, stated)
     (number,) = await numbers(context, "lesson", [name])
-    return json_line(
+    return json_answer(
         {
             "saved": True,
             "id": number,

@@ -35,7 +35,6 @@ from api.dialects.agent_memory.records import (
     types_of,
     wanted_project,
 )
-from api.dialects.agent_memory.tools import json_line
 from api.dialects.detail import parse_query, path_value
 from api.dialects.homes import homes, settled
 from api.http.http import Json
@@ -43,7 +42,7 @@ from ingest.commands.parse import parse_object
 from ingest.commands.requests import TrackSession
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
-from mcp_gateway.tools.tool import Answer, Door, ToolCalls
+from mcp_gateway.tools.tool import Answer, Door, ToolCalls, json_answer
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
@@ -220,7 +219,7 @@ async def save_memory(context: Door, arguments: dict[str, Any]) -> Answer:
     await context.write(parse_object(session, TrackSession))
     accepted = await context.write(observe(ObservationFields(title=title, narrative=text), project, MANUAL_SESSION))
     (number,) = await numbers(context, "observation", [accepted.id])
-    return json_line({"saved": True, "id": number, "title": title})
+    return json_answer({"saved": True, "id": number, "title": title})
 
 
 async def searched(context: Door, request: RecallRequest) -> tuple[list[tuple[Found, float]], list[str]]:

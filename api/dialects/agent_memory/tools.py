@@ -3,7 +3,6 @@
 What they do is in `lessons` and `observations`, which load the index; listing must not.
 """
 
-import json
 from functools import partial
 from typing import Any
 
@@ -11,7 +10,7 @@ from ingest.errors import CommandRejected, MnemologError
 from ingest.roles import READ, READ_WRITE, WRITE, Needs
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import Profile
-from mcp_gateway.tools.tool import Answer, Door, Tool, dialect_tool
+from mcp_gateway.tools.tool import Answer, Door, Tool, dialect_tool, json_answer
 
 GUIDE = """How to search memory, from little text to much:
 
@@ -33,22 +32,17 @@ async def _call(tool: str, context: Door, arguments: dict[str, Any]) -> Answer:
     return await (lessons.TOOL_CALLS | observations.TOOL_CALLS)[tool](context, arguments)
 
 
-def json_line(fields: dict[str, Any]) -> Answer:
-    """Fields as JSON on one line."""
-    return Answer(json.dumps(fields, ensure_ascii=False))
-
-
 def refused(tool: Tool, error: Exception) -> Answer:
     """How a fault is told: bad arguments as an error, whatever else as the tool's answer."""
     match error:
         case BadArgument(message=message):
             return Answer(f"Input validation error: {message}", is_error=True)
         case CommandRejected(message=message, field=field):
-            return json_line({"error": f"{field}: {message}" if field else message})
+            return json_answer({"error": f"{field}: {message}" if field else message})
         case MnemologError():
-            return json_line({"error": str(error)})
+            return json_answer({"error": str(error)})
         case _:
-            return json_line({"error": "an unexpected fault; the server's log has it"})
+            return json_answer({"error": "an unexpected fault; the server's log has it"})
 
 
 def _text(description: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.endpoints import (
     MAX_LIMIT,
     Arguments,
@@ -21,7 +22,6 @@ from api.dialects.agentmemory.endpoints import (
     success,
     written_document,
 )
-from api.dialects.agentmemory.mcp.answers import succeeded
 from api.dialects.agentmemory.records import Record, View, iso, without_empty
 from api.dialects.agentmemory.shapes import (
     ACTION,

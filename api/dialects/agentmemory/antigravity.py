@@ -7,6 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.condensing import reflected, summarised
 from api.dialects.agentmemory.endpoints import (
     Arguments,
@@ -17,7 +18,6 @@ from api.dialects.agentmemory.endpoints import (
     reply,
     session_of,
 )
-from api.dialects.agentmemory.mcp.answers import answer
 from api.dialects.agentmemory.shapes import (
     OBJECT,
     TEXT,

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from api.access.gate import Gate
 from api.dialects.agentmemory import live
+from api.dialects.agentmemory.answers import argument
 from api.dialects.agentmemory.endpoints import failure
-from api.dialects.agentmemory.mcp.answers import argument
 from api.dialects.agentmemory.routes import ENDPOINTS
 from api.dialects.faults import handlers
 from api.http.endpoint import open_paths, routes

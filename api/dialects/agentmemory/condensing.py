@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.answers import failed, succeeded
 from api.dialects.agentmemory.endpoints import (
     Arguments,
     answered_by,
@@ -22,7 +23,6 @@ from api.dialects.agentmemory.endpoints import (
     session_of,
     success,
 )
-from api.dialects.agentmemory.mcp.answers import failed, succeeded
 from api.dialects.agentmemory.shapes import (
     BOOLEAN,
     CONSOLIDATED,

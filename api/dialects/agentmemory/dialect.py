@@ -10,5 +10,5 @@ AGENTMEMORY = Dialect(
         prefixes=("/agentmemory", "/viewer", "/stream/mem-live"),
         pages=frozenset({"/", "/favicon.svg", "/agent.md", "/auth.md"}),
     ),
-    mcp_profile="api.dialects.agentmemory.mcp.catalog:AGENTMEMORY_PROFILE",
+    mcp_profile="api.dialects.agentmemory.catalog:AGENTMEMORY_PROFILE",
 )

@@ -14,9 +14,9 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.actions import action_record, edge_records
+from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.endpoints import Arguments, door_of, endpoint, failure, reply
 from api.dialects.agentmemory.lessons import lesson_record
-from api.dialects.agentmemory.mcp.answers import answer
 from api.dialects.agentmemory.relations import relation_record
 from api.dialects.agentmemory.sessions import AT_ONCE, session_records
 from api.dialects.agentmemory.shapes import (

@@ -7,6 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.condensing import crystallize, reflect
 from api.dialects.agentmemory.endpoints import (
     MAX_LIMIT,
@@ -21,7 +22,6 @@ from api.dialects.agentmemory.endpoints import (
     reply,
     success,
 )
-from api.dialects.agentmemory.mcp.answers import answer
 from api.dialects.agentmemory.records import Record, View, iso
 from api.dialects.agentmemory.searching import timeline
 from api.dialects.agentmemory.shapes import (

@@ -3,6 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.endpoints import (
     MAX_LIMIT,
     Arguments,
@@ -18,7 +19,6 @@ from api.dialects.agentmemory.endpoints import (
     success,
     written_document,
 )
-from api.dialects.agentmemory.mcp.answers import succeeded
 from api.dialects.agentmemory.records import Record, View, iso, without_empty
 from api.dialects.agentmemory.shapes import COUNT, LESSON, NAMES, NUMBER, TEXT, fields, listed, otherwise, outcome
 from ingest.commands.requests import RecordLesson

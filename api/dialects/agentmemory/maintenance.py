@@ -3,6 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory.answers import answer, succeeded
 from api.dialects.agentmemory.endpoints import (
     Arguments,
     answered_by,
@@ -15,7 +16,6 @@ from api.dialects.agentmemory.endpoints import (
     session_of,
     success,
 )
-from api.dialects.agentmemory.mcp.answers import answer, succeeded
 from api.dialects.agentmemory.shapes import (
     BOOLEAN,
     CHECK,

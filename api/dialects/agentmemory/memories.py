@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.endpoints import (
     Arguments,
     chosen,
@@ -20,7 +21,6 @@ from api.dialects.agentmemory.endpoints import (
     success,
     written_document,
 )
-from api.dialects.agentmemory.mcp.answers import succeeded
 from api.dialects.agentmemory.searching import alike
 from api.dialects.agentmemory.shapes import (
     BOOLEAN,

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.endpoints import Arguments, chosen, command, door_of, endpoint, needed, reply
-from api.dialects.agentmemory.mcp.answers import answer
 from api.dialects.agentmemory.shapes import ANYTHING, TEXT, fields, record
 from api.dialects.fitting import Fitted, fitted
 from api.dialects.homes import Home, homes, settled

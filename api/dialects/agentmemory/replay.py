@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.endpoints import (
     Arguments,
     chosen,
@@ -19,7 +20,6 @@ from api.dialects.agentmemory.endpoints import (
     session_of,
     success,
 )
-from api.dialects.agentmemory.mcp.answers import answer
 from api.dialects.agentmemory.records import Record
 from api.dialects.agentmemory.sessions import list_sessions, session_records
 from api.dialects.agentmemory.shapes import (

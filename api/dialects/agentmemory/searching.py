@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.answers import answer, succeeded
 from api.dialects.agentmemory.endpoints import (
     MAX_LIMIT,
     Arguments,
@@ -21,7 +22,6 @@ from api.dialects.agentmemory.endpoints import (
     views,
 )
 from api.dialects.agentmemory.lessons import lesson_hint
-from api.dialects.agentmemory.mcp.answers import answer, succeeded
 from api.dialects.agentmemory.shapes import (
     ANYTHING,
     BOOLEAN,

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
+from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.contexts import context_for
 from api.dialects.agentmemory.endpoints import (
     Arguments,
@@ -22,7 +23,6 @@ from api.dialects.agentmemory.endpoints import (
     settings,
     success,
 )
-from api.dialects.agentmemory.mcp.answers import answer
 from api.dialects.agentmemory.observing import AGENT_CHARS, CWD_CHARS
 from api.dialects.agentmemory.shapes import DEGRADED, NUMBER, SESSION, TEXT, fields, listed, outcome, record
 from api.dialects.homes import Home, home_of, homes, settled

@@ -5,6 +5,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.condensing import reflect
 from api.dialects.agentmemory.endpoints import (
     Arguments,
@@ -17,7 +18,6 @@ from api.dialects.agentmemory.endpoints import (
     needed,
     reply,
 )
-from api.dialects.agentmemory.mcp.answers import succeeded
 from api.dialects.agentmemory.records import Record, View, iso, without_empty
 from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, NUMBER, SLOT, TEXT, fields, listed, otherwise, outcome
 from api.dialects.homes import home_of

@@ -125,7 +125,9 @@ class Sealing:
     async def _waiting(self, partition: int, after: Position, until: Position) -> list[Stored]:
         """The entries of the next segment, if it were sealed now."""
         async with aclosing(filled(pages(self._log, partition, until, after))) as segments:
-            return await anext(segments, [])
+            async for segment in segments:
+                return segment
+        return []
 
     async def _name_sealed(
         self, keys: PartitionKeys, state: Archived, manifest: Manifest, entries: Sequence[Stored]

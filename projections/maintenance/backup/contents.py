@@ -6,7 +6,6 @@ The manifest has the SHA-256 of the index, and the index that of each segment.
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -57,7 +56,7 @@ class Index(Struct, frozen=True):
     partitions: list[Chain]
 
 
-class Backup(NamedTuple):
+class Backup(Struct, frozen=True):
     """A backup whose index is what its manifest says. Reading raises DamagedBackup or BackupFailed, and blocks."""
 
     target: Target

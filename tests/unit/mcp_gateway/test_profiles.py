@@ -3,7 +3,7 @@ from itertools import combinations
 import pytest
 from jsonschema import Draft202012Validator
 
-from api.dialects.agentmemory.tools import CALLS
+from api.dialects.agentmemory.calls import CALLS
 from api.dialects.profiles import PROFILES
 from mcp_gateway.attachments import Attachments
 from mcp_gateway.profiles import UnknownProfile

@@ -106,6 +106,18 @@ async def test_a_batch_is_accepted_or_rejected_item_by_item(handler: CommandHand
     assert len(await stored(log)) == 2
 
 
+async def test_a_secret_is_removed_from_its_item_of_a_batch_and_the_others_stay_as_they_are(
+    handler: CommandHandler, log: MemoryLog
+):
+    texts = [f"note {n}" for n in range(40)]
+    texts[20] = "token = ghp_" + "a1B2" * 9
+    outcome = await handler.handle_batch([Remember(content=text, event_id=text[:7]) for text in texts], ADA)
+    assert outcome.accepted == len(texts)
+    contents = {one.envelope.event_id: str(one.data.content) for one in await stored(log)}  # pyright: ignore
+    assert "ghp_" not in contents.pop("token =")
+    assert contents == {text: text for text in texts if text.startswith("note")}
+
+
 async def test_the_token_of_a_batch_covers_all_of_it(handler: CommandHandler, log: MemoryLog):
     commands = [Observe(session_id=f"s{n}", content="a") for n in range(20)]
     outcome = await handler.handle_batch(commands, ADA)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ingest.errors import CommandRejected
 from ingest.events.memory import MemoryRecorded
 from ingest.events.slot import SlotSet
+from ingest.reach import Reach
 from projections.documents.access import EVERYBODY, Reader, may_change, may_forget, may_read, reader_of
 from projections.documents.memories import Memory
 from projections.documents.tombstones import Mark, Tombstone
@@ -36,6 +37,14 @@ def memory(visibility: Any = "public", **changes: Any) -> Memory:
     """A memory that ada made for olga and shared with bob."""
     event = said(1, MemoryRecorded(content="tea", visibility=visibility, shared_with=["bob"], owner="olga"))
     return replace(given(event).memory(event), **changes)
+
+
+def test_a_key_limited_to_projects_reads_only_those():
+    for operator in (False, True):
+        reader = Reader("default", "ada", operator=operator, reach=Reach(projects=("shop",)))
+        assert may_read(memory(project="shop"), reader)
+        assert not may_read(memory(project="bank"), reader)
+        assert not may_read(memory(project=""), reader)
 
 
 @pytest.mark.parametrize("visibility", MAY_READ)

@@ -14,7 +14,7 @@ from ingest.events.observation import ObservationRecorded
 from ingest.ids import DocumentId
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Tool
+from mcp_gateway.tools.tool import Tool, json_answer
 from projections.documents.lessons import Lesson, evolve
 from projections.documents.observations import Observation, observation
 
@@ -148,7 +148,7 @@ def test_a_reminder_follows_the_json_behind_a_rule():
 
 def test_lists_and_lines_are_json_alone():
     assert answers.json_rows([]).text == "[]"
-    assert tools.json_line({"saved": True, "id": 1, "title": "é"}).text == '{"saved": true, "id": 1, "title": "é"}'
+    assert json_answer({"saved": True, "id": 1, "title": "é"}).text == '{"saved": true, "id": 1, "title": "é"}'
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import mcp.types as types
 
-from api.dialects.agentmemory.mcp.answers import refused
+from api.dialects.agentmemory.answers import refused
 from ingest.roles import ADMIN, OPERATOR, READ, READ_WRITE, WRITE, Needs
 from mcp_gateway.attachments import Attachments
 from mcp_gateway.profiles import Profile
@@ -96,7 +96,7 @@ def _described(schema: dict[str, Any], description: str, default: Any) -> dict[s
 
 def _called(name: str) -> Callable[[Door, dict[str, Any]], Awaitable[Answer]]:
     async def call(door: Door, arguments: dict[str, Any]) -> Answer:
-        from api.dialects.agentmemory.tools import CALLS
+        from api.dialects.agentmemory.calls import CALLS
 
         return await CALLS[name](door, arguments)
 
@@ -127,14 +127,14 @@ def _tool(
 
 async def resource_text(door: Door, uri: str) -> str:
     """The JSON text of a resource; raises BadArgument for what is no resource's address, NotFound for an unknown."""
-    from api.dialects.agentmemory.mcp.resources import read
+    from api.dialects.agentmemory.resources import read
 
     return await read(door, uri)
 
 
 async def prompt_text(door: Door, name: str, arguments: Mapping[str, str]) -> str:
     """The message of a prompt; raises BadArgument."""
-    from api.dialects.agentmemory.mcp.resources import message
+    from api.dialects.agentmemory.resources import message
 
     return await message(door, name, arguments)
 

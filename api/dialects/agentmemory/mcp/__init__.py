@@ -1,1 +1,0 @@
-"""The tools of agentmemory, as its clients know them."""
