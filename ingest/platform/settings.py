@@ -41,7 +41,7 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_ARCHIVE": "where old log entries go: a directory, or a URL of fsspec; unset: the log stays in Redis",
     "MNEMOLOG_ARCHIVE_AFTER": "seconds after which a log entry may go there; default 3600",
     "MNEMOLOG_REBUILD_KEEP": "seconds for which a rebuild can be rolled back; default 3600",
-    "MNEMOLOG_BACKUP": "where backups go: a directory, or hf://datasets/OWNER/REPO; unset: none are made",
+    "MNEMOLOG_BACKUP": "where backups go: a directory, an fsspec URL or hf://datasets/OWNER/REPO; unset: none",
     "MNEMOLOG_BACKUP_EVERY": "seconds between two backups of a log that changes; default 3600",
     "MNEMOLOG_BACKUP_KEEP": "backups of the log that are kept; default 7",
     "MNEMOLOG_RESTORE": "auto: `mnemolog up` restores the newest backup into an empty log; or never; default auto",

@@ -40,7 +40,7 @@ class Check(Struct, frozen=True, kw_only=True):
     fixable: bool = False
 
 
-class Summary(Struct, frozen=True, rename={"passed": "pass"}):
+class DiagnosisSummary(Struct, frozen=True, rename={"passed": "pass"}):
     """How many checks came out how; `passed` is `pass` on the wire."""
 
     passed: int
@@ -54,7 +54,7 @@ class Diagnosis(Struct, frozen=True):
 
     status: Health
     checks: list[Check]
-    summary: Summary
+    summary: DiagnosisSummary
 
 
 class Findings(Struct, frozen=True, kw_only=True):
@@ -100,9 +100,9 @@ def _health(checks: Sequence[Check]) -> Health:
     return "healthy" if all(check.status == "pass" for check in checks) else "degraded"
 
 
-def _summary(checks: Sequence[Check]) -> Summary:
+def _summary(checks: Sequence[Check]) -> DiagnosisSummary:
     outcomes = [check.status for check in checks]
-    return Summary(
+    return DiagnosisSummary(
         outcomes.count("pass"),
         outcomes.count("warn"),
         outcomes.count("fail"),

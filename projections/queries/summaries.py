@@ -7,7 +7,7 @@ from projections.queries.documents import DocumentReader, Located
 from projections.queries.views import Page, Record, page_view, public_view
 
 # another shape is called Summary, too: the OpenAPI document tells them apart by this name, which its clients know
-SummaryView = public_view(Summary, module="api.native.shapes")
+SummaryView = public_view(Summary)
 
 
 class Summaries:

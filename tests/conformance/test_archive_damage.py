@@ -207,7 +207,7 @@ async def test_an_archive_in_another_place_than_it_was_is_told(shop: Workshop, t
 
 async def test_an_impossible_place_is_refused(shop: Workshop, tmp_path: Path):
     nowhere = from_environment(configured(tmp_path, MNEMOLOG_ARCHIVE="nonsense://bucket/path"))
-    with pytest.raises(InvalidSetting, match="no place for an archive"):
+    with pytest.raises(InvalidSetting, match="not a directory or an fsspec URL"):
         await open_log(nowhere, shop.redis)
 
 

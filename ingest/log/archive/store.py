@@ -106,7 +106,7 @@ class UrlStore:
         try:
             found = cast(tuple[Any, str], url_to_fs(self._url, use_listings_cache=False))
         except (ImportError, ValueError, TypeError) as error:
-            raise InvalidSetting(f"{url!r} is no place for files: {error}") from None
+            raise InvalidSetting(f"{url!r} is not a directory or an fsspec URL: {error}") from None
         self._files, self._root = found
 
     def __str__(self) -> str:

@@ -16,7 +16,7 @@ def test_a_path_is_a_directory():
 @pytest.mark.parametrize(
     ("setting", "token", "said"),
     [
-        ("nowhere://bucket", "", "is no place for files"),
+        ("nowhere://bucket", "", "is not a directory or an fsspec URL"),
         ("hf://models/ada/memories", "t", "is no place for backups"),
         ("hf://datasets/memories", "t", "write OWNER/NAME"),
         ("hf://datasets/ada/memories", "", "need HF_TOKEN"),
