@@ -14,9 +14,9 @@ from api.access.rates import RateLimits
 from api.access.registry import Registry
 from api.agents import spooled
 from api.dialects.dialect import MainPort
-from api.dialects.homes import Homes
 from api.dialects.profiles import PROFILES
 from api.dialects.registry import DIALECTS, listeners_of
+from api.dialects.session_projects import SessionProjects
 from api.http.endpoint import open_paths, routes
 from api.http.errors import HANDLERS
 from api.http.listeners import Listeners
@@ -24,7 +24,7 @@ from api.http.listening import LOOPBACK
 from api.monitoring import ops
 from api.native import writes
 from api.native.catalog import endpoints
-from api.services import tool_door
+from api.services import tool_context
 from api.spooling import Spooling
 from api.wiring import wire
 from ingest.commands.decide import Caller
@@ -43,11 +43,11 @@ def create_app(settings: Settings) -> Starlette:
     return _native(settings, Gateway(PROFILES, settings.host, settings.mcp_profile))
 
 
-def create_doors(settings: Settings) -> Listeners:
+def create_listeners(settings: Settings) -> Listeners:
     """Every application that the settings ask for, on one set of services; the native API's lifespan is that of all."""
     gateway = Gateway(PROFILES, settings.host, settings.mcp_profile)
     native = _native(settings, gateway)
-    native.state.homes = Homes()
+    native.state.homes = SessionProjects()
     on_main_port: list[tuple[MainPort, Starlette]] = []
     by_port: dict[int, Starlette] = {}
     for dialect in DIALECTS.values():
@@ -76,7 +76,7 @@ def _native(settings: Settings, gateway: Gateway) -> Starlette:
             await keyring.load()
             check_binding(settings, keys=not keyring.empty)
             app.state.keyring, app.state.rates = keyring, RateLimits(wired.services.redis)
-            gateway.connect(lambda scope, agent: tool_door(scope, "mcp", agent))
+            gateway.connect(lambda scope, agent: tool_context(scope, "mcp", agent))
             await stack.enter_async_context(gateway.running())
             if spools := _spools(settings):
                 caller = Caller(settings.tenant, agent_id=writer(settings.agent_id))

@@ -18,7 +18,7 @@ from ingest.platform.connections import Client
 from ingest.reach import ANYWHERE, Reach
 from ingest.roles import READ
 from mcp_gateway.last_writes import LastWrites
-from mcp_gateway.tools.tool import Door, Tool
+from mcp_gateway.tools.tool import Tool, ToolContext
 from projections.documents.access import Reader, Scope, operator_of, reader_of
 from projections.health.watch import Watch
 from projections.operations import Operations
@@ -65,9 +65,9 @@ class Services(NamedTuple):
             self.last_writes, self.watch, self.own_agent, self.scope, self.half_life_days, principal.reach,
         )  # fmt: skip
 
-    def door(self, source: str, agent: str = "") -> Door:
+    def door(self, source: str, agent: str = "") -> ToolContext:
         """What tools and dialects reach through; `agent` is who calls, as far as the transport says it."""
-        return Door(
+        return ToolContext(
             self.commands, self.queries, self.operations, self.tenant, self.last_writes, self.own_agent, self.scope,
             stated_agent(agent, AGENT_HEADER), source, self.half_life_days, self.reach,
         )  # fmt: skip
@@ -101,7 +101,7 @@ def services_of(scope: Mapping[str, Any]) -> Services:
     return at_hand.on_behalf(principal_of(scope))
 
 
-def tool_door(scope: Mapping[str, Any], source: str, agent: str = "") -> Door:
+def tool_context(scope: Mapping[str, Any], source: str, agent: str = "") -> ToolContext:
     """The door that a request's tool calls go through; each call is asked for the roles that its tool needs."""
 
     async def admitted(tool: Tool | None) -> None:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from ingest.errors import MnemologError, NotFound
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import ToolContext
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -25,7 +25,7 @@ class Ask(Protocol):
         ...
 
 
-async def _no_text(door: Door, name: str, arguments: Mapping[str, str] | None = None) -> str:
+async def _no_text(door: ToolContext, name: str, arguments: Mapping[str, str] | None = None) -> str:
     raise BadArgument(f"there is no {name!r}")
 
 
@@ -39,10 +39,10 @@ class Attachments(NamedTuple):
     resources: Sequence[types.Resource] = ()
     templates: Sequence[types.ResourceTemplate] = ()
     prompts: Sequence[types.Prompt] = ()
-    resource_text: Callable[[Door, str], Awaitable[str]] = _no_text
-    prompt_text: Callable[[Door, str, Mapping[str, str]], Awaitable[str]] = _no_text
+    resource_text: Callable[[ToolContext, str], Awaitable[str]] = _no_text
+    prompt_text: Callable[[ToolContext, str, Mapping[str, str]], Awaitable[str]] = _no_text
 
-    def register(self, server: Server[Any], door_for: Callable[[Context], Door]) -> None:
+    def register(self, server: Server[Any], door_for: Callable[[Context], ToolContext]) -> None:
         """Answer from the projections."""
 
         async def read(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
@@ -105,7 +105,7 @@ class Attachments(NamedTuple):
 NO_ATTACHMENTS = Attachments(False)
 
 
-async def _told(door: Door, text: Callable[[Door], Awaitable[str]]) -> str:
+async def _told(door: ToolContext, text: Callable[[ToolContext], Awaitable[str]]) -> str:
     """The text; a fault of the caller or of the store as a protocol error, which is all that a reading can answer."""
     try:
         await door.admits()

@@ -37,11 +37,11 @@ from mcp_gateway.profiles import Offer, Profiles, UnknownProfile
 from mcp_gateway.surrogates import repaired_json
 from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.refusal import refusal
-from mcp_gateway.tools.tool import Answer, Door, Tool
+from mcp_gateway.tools.tool import Answer, Tool, ToolContext
 
 logger = logging.getLogger(__name__)
 
-DoorOf: TypeAlias = Callable[[Mapping[str, Any], str], Door]
+DoorOf: TypeAlias = Callable[[Mapping[str, Any], str], ToolContext]
 """What a request reaches through: its ASGI scope, and the agent that its header names."""
 AGENT_HEADER = "X-Agent-Id"
 """Names the agent where the arguments do not, as on the native routes."""
@@ -149,7 +149,7 @@ class Gateway:
         offered.attachments.register(server, self._door_for)
         return server
 
-    def _door_for(self, context: ServerRequestContext[Any]) -> Door:
+    def _door_for(self, context: ServerRequestContext[Any]) -> ToolContext:
         """The door of the HTTP request that a message came in by: in a session each has its own."""
         assert self._door_of is not None, "connect() comes before requests"
         request = context.request
@@ -217,7 +217,7 @@ def _protocol_error(body: bytes, message: str, status: int = 400) -> Response:
     return Response(msgspec.json.encode(error), status, media_type="application/json")
 
 
-async def call_tool(door: Door, tool: Tool, arguments: dict[str, Any]) -> types.CallToolResult:
+async def call_tool(door: ToolContext, tool: Tool, arguments: dict[str, Any]) -> types.CallToolResult:
     """Call a tool; every fault is a result, with `is_error` or as the dialect tells it."""
     event_id = ""
     try:

@@ -43,7 +43,7 @@ def up(
     from api.cli.client import Client
     from api.cli.demo import run_demo
     from api.cli.supervisor import Supervisor, local_url
-    from api.http.listening import DOOR_NAMES, ports_of
+    from api.http.listening import PORT_CLIENTS, ports_of
 
     console = Console(stderr=True)
     os.environ["MNEMOLOG_DROP_IN"] = drop_in
@@ -66,7 +66,7 @@ def up(
         console.print(f"[bold]mnemolog is up[/] at {url} (MCP at {url}/mcp); data and logs in {settings.data_dir}")
         for port, variable in ports_of(settings).items():
             if port != settings.port:
-                console.print(f"  {DOOR_NAMES[variable]} clients: port {port}")
+                console.print(f"  {PORT_CLIENTS[variable]} clients: port {port}")
         if with_demo:
             with Client(url, client_key(url, os.environ)) as client:
                 run_demo(client, Console(), as_json=False)
@@ -88,7 +88,7 @@ def api() -> None:
     """Serve the HTTP API and MCP (needs REDIS_URL)."""
     load_without_collecting()
     from api.access.binding import check_before_start
-    from api.app import create_doors
+    from api.app import create_listeners
     from api.http.listening import ports_of
     from api.http.serving import serve
 
@@ -96,7 +96,7 @@ def api() -> None:
     with _explained(settings):
         if notice := asyncio.run(check_before_start(settings)):
             logging.getLogger(__name__).warning("%s", notice)
-        serve(create_doors(settings), settings.host, ports_of(settings))
+        serve(create_listeners(settings), settings.host, ports_of(settings))
 
 
 def worker(

@@ -8,7 +8,7 @@ from ingest.errors import InvalidSetting, ServerStartFailed
 from ingest.platform.settings import Settings
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-DOOR_NAMES = {"MNEMOLOG_PORT": "native and agentmemory"} | {
+PORT_CLIENTS = {"MNEMOLOG_PORT": "native and agentmemory"} | {
     listener.variable: listener.clients for one in DIALECTS.values() for listener in one.listeners
 }
 """Whose clients call the port that a variable names."""

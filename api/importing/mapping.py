@@ -48,7 +48,7 @@ class Step(NamedTuple):
     `compressed`: how the system there compressed the observation that the command records.
     """
 
-    said: AnyCommand
+    command: AnyCommand
     key: str
     at: datetime
     compressed: ObservationCompressed | None = None
@@ -77,8 +77,8 @@ def events_of(mapped: Mapped, system: str, tenant: str) -> list[Event]:
 
 def _events(step: Step, system: str, tenant: str) -> list[Event]:
     recorded_at = _to_the_ms(step.at)
-    name = EventId(step.said.event_id) or event_id(system, step.key)
-    decision = decide(checked(step.said), Caller(tenant, SOURCE), name, recorded_at)
+    name = EventId(step.command.event_id) or event_id(system, step.key)
+    decision = decide(checked(step.command), Caller(tenant, SOURCE), name, recorded_at)
     envelope, data = decision.event
     events = [Event(replace(envelope, recorded_at=recorded_at), data)]
     if step.compressed is not None:

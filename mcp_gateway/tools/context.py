@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from ingest.commands.command import Name
 from ingest.roles import READ
-from mcp_gateway.tools.tool import Answer, Arguments, Door, Tool
+from mcp_gateway.tools.tool import Answer, Arguments, Tool, ToolContext
 
 if TYPE_CHECKING:
     from projections.queries.context import Context
@@ -43,7 +43,7 @@ class Compiled(Struct, frozen=True, kw_only=True):
     degraded: Annotated[list[str], Meta(description="What this answer may lack, and why. Empty: nothing.")]
 
 
-async def call(door: Door, arguments: ContextArguments) -> Answer:
+async def call(door: ToolContext, arguments: ContextArguments) -> Answer:
     """Compile the context on behalf of the agent."""
     from projections.queries import ContextRequest  # loads the index, which the stdio bridge must not
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ingest.commands.command import Name, Names
 from ingest.marking import marked
 from ingest.roles import READ
-from mcp_gateway.tools.tool import Answer, Arguments, Door, Tool, without_unset
+from mcp_gateway.tools.tool import Answer, Arguments, Tool, ToolContext, without_unset
 
 if TYPE_CHECKING:
     from projections.queries import RecallAnswer, RecallRequest, RecallResult
@@ -62,7 +62,7 @@ class Recalled(Struct, frozen=True, kw_only=True):
     degraded: Annotated[list[str], Meta(description="What this answer may lack, and why. Empty: nothing.")]
 
 
-async def call(door: Door, arguments: RecallArguments) -> Answer:
+async def call(door: ToolContext, arguments: RecallArguments) -> Answer:
     """Search on behalf of the agent."""
     question, reader = request(arguments), door.reader(arguments.agent_id)
 

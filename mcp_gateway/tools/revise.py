@@ -8,7 +8,7 @@ from ingest.commands.command import Name
 from ingest.events.memory import Visibility
 from ingest.roles import READ_WRITE
 from mcp_gateway.tools.remember import Files, Readers
-from mcp_gateway.tools.tool import Answer, Arguments, Door, EventId, Tags, Tool, Written, without_unset, written
+from mcp_gateway.tools.tool import Answer, Arguments, EventId, Tags, Tool, ToolContext, Written, without_unset, written
 
 
 class ReviseArguments(Arguments, frozen=True, kw_only=True):
@@ -24,7 +24,7 @@ class ReviseArguments(Arguments, frozen=True, kw_only=True):
     event_id: EventId = ""
 
 
-async def call(door: Door, arguments: ReviseArguments) -> Answer:
+async def call(door: ToolContext, arguments: ReviseArguments) -> Answer:
     """Revise the memory; its earlier versions stay readable."""
     from projections.operations import MemoryChanges  # loads the index, which the stdio bridge must not
 

@@ -9,7 +9,7 @@ from ingest.commands.requests import DeleteSlot, SetSlot
 from ingest.errors import CommandRejected
 from ingest.events.slot import SlotScope
 from ingest.roles import READ_WRITE
-from mcp_gateway.tools.tool import Answer, Arguments, Door, EventId, Project, Tool
+from mcp_gateway.tools.tool import Answer, Arguments, EventId, Project, Tool, ToolContext
 
 if TYPE_CHECKING:
     from projections.documents.slots import Slot
@@ -49,7 +49,7 @@ class SlotTexts(Struct, frozen=True, kw_only=True):
     slots: list[SlotText]
 
 
-async def call(door: Door, arguments: SlotsArguments) -> Answer:
+async def call(door: ToolContext, arguments: SlotsArguments) -> Answer:
     """Read or write slots."""
     reader, caller = door.reader(arguments.agent_id), door.caller(arguments.agent_id)
     if arguments.action == "list":

@@ -85,7 +85,7 @@ def json_answer(fields: dict[str, Any]) -> Answer:
     return Answer(json.dumps(fields, ensure_ascii=False))
 
 
-class Door(NamedTuple):
+class ToolContext(NamedTuple):
     """What the tools reach through: the write side, the questions, whose they are, and what callers wrote last.
 
     `agent` is who calls, as far as the transport says it; `own_agent` who is meant when nobody says it; `source` the
@@ -189,7 +189,7 @@ class Tool(NamedTuple):
     reads_only: bool
     needs: Needs
     """Who may call it: the roles of `ingest.roles`."""
-    call: Callable[[Door, Any], Awaitable[Answer]]
+    call: Callable[[ToolContext, Any], Awaitable[Answer]]
     destructive: bool = False
     schema: Mapping[str, Any] | None = None
     also: Mapping[str, Any] = {}
@@ -216,7 +216,7 @@ class Tool(NamedTuple):
         return None if self.answer is None else schema_of(self.answer)
 
 
-ToolCalls = dict[str, Callable[[Door, dict[str, Any]], Awaitable[Answer]]]
+ToolCalls = dict[str, Callable[[ToolContext, dict[str, Any]], Awaitable[Answer]]]
 """What a dialect's tools do, by name."""
 
 
@@ -224,7 +224,7 @@ def dialect_tool(
     name: str,
     needs: Needs,
     description: str,
-    call: Callable[[Door, Any], Awaitable[Answer]],
+    call: Callable[[ToolContext, Any], Awaitable[Answer]],
     *,
     properties: Mapping[str, Any],
     required: tuple[str, ...] = (),

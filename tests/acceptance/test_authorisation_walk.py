@@ -28,7 +28,7 @@ from api.access.admission import Guarded
 from api.access.key import Grant
 from api.access.registry import Registry
 from api.access.token import mint
-from api.app import create_doors
+from api.app import create_listeners
 from api.dialects.profiles import PROFILES
 from api.http.listeners import Listeners
 from ingest.platform.connections import connect
@@ -42,7 +42,7 @@ MARK = f"zqx{uuid4().hex[:10]}"
 """In every text that is planted, and nowhere else."""
 PROJECT, OTHER = "orchard", "quarry"
 SESSION, WORD, INTRUDER = "orchard-s1", "heron", "intruder"
-DOOR_NAMES = ("native", "agentmemory", "agentd", "agent_memory", "memex", "memex_mcp")
+PORT_CLIENTS = ("native", "agentmemory", "agentd", "agent_memory", "memex", "memex_mcp")
 OPEN = {
     ("native", "GET", "/livez"),
     ("agentmemory", "GET", "/agentmemory/livez"),
@@ -129,7 +129,7 @@ def doors() -> Listeners:
     """The applications, as the server has them."""
     ports = {"agentd_ports": (2,), "agent_memory_ports": (3,), "memex_ports": (4,), "memex_mcp_ports": (5,)}
     folder = Path("-")
-    return create_doors(
+    return create_listeners(
         Settings(redis_url="redis://localhost:1", data_dir=folder, cache_dir=folder, drop_in=DROP_IN, **ports)  # pyright: ignore[reportArgumentType]
     )
 
@@ -142,7 +142,7 @@ def apps() -> dict[str, Starlette]:
     made = doors()
     return dict(
         zip(
-            DOOR_NAMES,
+            PORT_CLIENTS,
             [made.native, made.on_main_port[0][1], *(made.by_port[port] for port in (2, 3, 4, 5))],
             strict=True,
         )

@@ -24,7 +24,7 @@ from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ["recall", "remember", "observe", "lesson", "context", "revise", "forget", "slots"]
-Door = Callable[[], AbstractAsyncContextManager[Client]]
+ToolContext = Callable[[], AbstractAsyncContextManager[Client]]
 
 
 class Server(Protocol):
@@ -64,7 +64,7 @@ async def over_stdio(
     params=[(over_http, "auto"), (over_http, "legacy"), (over_stdio, "auto"), (over_stdio, "legacy")],
     ids=["http", "http-legacy", "stdio", "stdio-legacy"],
 )
-def door(request: pytest.FixtureRequest, server: Server) -> Door:
+def door(request: pytest.FixtureRequest, server: Server) -> ToolContext:
     """Opens a client; each way in, with the newest protocol and the one before."""
     connect, mode = request.param
     return lambda: connect(server.url, server.secret, mode)
@@ -92,7 +92,7 @@ async def call(client: Client, name: str, **arguments: Any) -> dict[str, Any]:
     return result.structured_content
 
 
-async def test_tools_are_listed_in_order_with_valid_schemas(door: Door):
+async def test_tools_are_listed_in_order_with_valid_schemas(door: ToolContext):
     async with door() as client:
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools] == TOOLS
@@ -103,14 +103,14 @@ async def test_tools_are_listed_in_order_with_valid_schemas(door: Door):
             assert tool.annotations
 
 
-async def test_the_server_introduces_itself(door: Door):
+async def test_the_server_introduces_itself(door: ToolContext):
     async with door() as client:
         assert client.server_info is not None
         assert client.server_info.name == "mnemolog"
         assert "recall" in (client.instructions or "")
 
 
-async def test_what_was_remembered_is_recalled_at_once(door: Door, project: str):
+async def test_what_was_remembered_is_recalled_at_once(door: ToolContext, project: str):
     """No sleep and no position passed on: the read waits for its caller's own writes."""
     async with door() as client:
         for drink in ("oolong tea", "black coffee", "birch sap"):
@@ -123,7 +123,7 @@ async def test_what_was_remembered_is_recalled_at_once(door: Door, project: str)
             assert (best["kind"], best["content"], best["agent_id"]) == ("memory", said, project)
 
 
-async def test_an_observation_is_recalled_at_once(door: Door, project: str):
+async def test_an_observation_is_recalled_at_once(door: ToolContext, project: str):
     async with door() as client:
         seen = await call(
             client,
@@ -139,7 +139,7 @@ async def test_an_observation_is_recalled_at_once(door: Door, project: str):
         assert found["results"][0]["session_id"] == f"{project}-s"
 
 
-async def test_a_lesson_opens_the_context_of_its_project(door: Door, project: str):
+async def test_a_lesson_opens_the_context_of_its_project(door: ToolContext, project: str):
     async with door() as client:
         advice = f"Drain the {project} queue before a migration, because half-applied jobs corrupt it."
         first = await call(client, "lesson", content=advice, project=project, confidence=0.9)
@@ -151,7 +151,7 @@ async def test_a_lesson_opens_the_context_of_its_project(door: Door, project: st
         assert first["id"] in compiled["blocks"][0]["sources"]
 
 
-async def test_the_same_event_id_is_stored_once(door: Door, project: str):
+async def test_the_same_event_id_is_stored_once(door: ToolContext, project: str):
     async with door() as client:
         writes = [
             await call(client, "remember", content="Only once.", project=project, event_id=project) for _ in range(2)
@@ -172,7 +172,7 @@ async def test_the_same_event_id_is_stored_once(door: Door, project: str):
     ],
 )
 async def test_a_bad_argument_is_a_tool_error_that_names_it(
-    door: Door, name: str, arguments: dict[str, Any], at_fault: str
+    door: ToolContext, name: str, arguments: dict[str, Any], at_fault: str
 ):
     async with door() as client:
         result = await client.call_tool(name, arguments)
@@ -181,7 +181,7 @@ async def test_a_bad_argument_is_a_tool_error_that_names_it(
         assert "Nothing was stored" in text(result)
 
 
-async def test_text_of_any_kind_passes(door: Door, project: str):
+async def test_text_of_any_kind_passes(door: ToolContext, project: str):
     """Quotes, emoji, control characters and line breaks arrive as they were sent."""
     said = 'Grüße ☕ "quoted" \\ back\tslash\nsecond line\u2028third 漢字'
     async with door() as client:

@@ -28,7 +28,7 @@ from projections.operations import Condensing, Current
 from projections.queries.documents import DocumentReader
 from tests.acceptance.running import Server
 
-Door = Callable[[], AbstractAsyncContextManager[Client]]
+ToolContext = Callable[[], AbstractAsyncContextManager[Client]]
 STORED = re.compile(r"Stored memory (\S+) \(type=(\w+), importance=([0-9.]+)\)")
 HIT = re.compile(r"^(\d+)\. \[(\w+)\] score=(-?\d+\.\d{4})  id=(\S+)$", re.MULTILINE)
 
@@ -43,12 +43,12 @@ async def connected(server: Server, profile: str) -> AsyncGenerator[Client]:
 
 
 @pytest.fixture
-def memex(server: Server) -> Door:
+def memex(server: Server) -> ToolContext:
     return lambda: connected(server, "memex")
 
 
 @pytest.fixture
-def agent_memory(server: Server) -> Door:
+def agent_memory(server: Server) -> ToolContext:
     return lambda: connected(server, "agent-memory")
 
 
@@ -106,7 +106,7 @@ async def count(client: Client, agent: str, user: str = "grace") -> int:
     return int(said.group(1))
 
 
-async def test_memex_has_its_four_tools_and_its_name(memex: Door):
+async def test_memex_has_its_four_tools_and_its_name(memex: ToolContext):
     async with memex() as client:
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools] == ["store_memory", "search_memories", "delete_memory", "count_memories"]
@@ -116,7 +116,7 @@ async def test_memex_has_its_four_tools_and_its_name(memex: Door):
         assert client.server_info.name == "memex"
 
 
-async def test_memex_answers_its_text_twice(memex: Door, agent: str):
+async def test_memex_answers_its_text_twice(memex: ToolContext, agent: str):
     async with memex() as client:
         schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
         result = await client.call_tool("count_memories", {"agent_id": agent, "user_id": "grace"})
@@ -124,7 +124,7 @@ async def test_memex_answers_its_text_twice(memex: Door, agent: str):
         assert result.structured_content == {"result": text(result)}
 
 
-async def test_what_memex_stored_is_found_and_counted_at_once(memex: Door, agent: str):
+async def test_what_memex_stored_is_found_and_counted_at_once(memex: ToolContext, agent: str):
     async with memex() as client:
         stored = [await store(client, agent, f"Grace drinks {drink} at breakfast.") for drink in ("tea", "coffee")]
         assert all(UUID(one).version == 4 for one in stored)
@@ -138,7 +138,7 @@ async def test_what_memex_stored_is_found_and_counted_at_once(memex: Door, agent
         assert await count(client, agent) == 2
 
 
-async def test_memex_keeps_duplicates(memex: Door, agent: str):
+async def test_memex_keeps_duplicates(memex: ToolContext, agent: str):
     async with memex() as client:
         first, second = [await store(client, agent, "Grace likes tea.") for _ in range(2)]
         assert first != second
@@ -146,7 +146,7 @@ async def test_memex_keeps_duplicates(memex: Door, agent: str):
         assert await count(client, agent) == 2
 
 
-async def test_memex_finds_only_what_agent_and_user_share(memex: Door, agent: str):
+async def test_memex_finds_only_what_agent_and_user_share(memex: ToolContext, agent: str):
     async with memex() as client:
         mine = await store(client, agent, "Tea with lemon.")
         await store(client, agent, "Tea with milk.", user="ada")
@@ -157,7 +157,7 @@ async def test_memex_finds_only_what_agent_and_user_share(memex: Door, agent: st
         assert await count(client, agent, "nobody") == 0
 
 
-async def test_memex_narrows_by_type_and_clamps_its_numbers(memex: Door, agent: str):
+async def test_memex_narrows_by_type_and_clamps_its_numbers(memex: ToolContext, agent: str):
     async with memex() as client:
         fact = await store(client, agent, "Tea grows in Assam.", memory_type="semantic")
         event = await store(client, agent, "We had tea in Assam.")
@@ -172,14 +172,14 @@ async def test_memex_narrows_by_type_and_clamps_its_numbers(memex: Door, agent: 
             assert said.endswith(f"(type=episodic, importance={kept})")
 
 
-async def test_memex_orders_by_age_alone_when_alpha_is_0(memex: Door, agent: str):
+async def test_memex_orders_by_age_alone_when_alpha_is_0(memex: ToolContext, agent: str):
     async with memex() as client:
         old = await store(client, agent, "The kettle is red.")
         new = await store(client, agent, "Grace likes oolong tea.")
         assert await search(client, agent, "which colour is the kettle?", alpha=0.0) == [new, old]
 
 
-async def test_memex_deletes_for_good_by_agent_alone(memex: Door, agent: str):
+async def test_memex_deletes_for_good_by_agent_alone(memex: ToolContext, agent: str):
     async with memex() as client:
         of_grace, of_ada = await store(client, agent, "Tea."), await store(client, agent, "Coffee.", user="ada")
         theirs = await answered(client, "delete_memory", agent_id=f"{agent}-other", memory_id=of_grace)
@@ -194,7 +194,7 @@ async def test_memex_deletes_for_good_by_agent_alone(memex: Door, agent: str):
             assert "not found" in await answered(client, "delete_memory", agent_id=agent, memory_id=memory)
 
 
-async def test_deleting_a_summary_deletes_what_it_stands_for(memex: Door, server: Server, agent: str):
+async def test_deleting_a_summary_deletes_what_it_stands_for(memex: ToolContext, server: Server, agent: str):
     """Its originals are gone from search, count and delete as soon as they are condensed."""
     async with memex() as client:
         originals = [
@@ -241,7 +241,7 @@ async def condensed(server: Server, agent: str, batch: int) -> int:
 
 
 async def test_memex_does_not_touch_what_was_remembered_elsewhere(
-    memex: Door, client: httpx.AsyncClient, agent: str, project: str
+    memex: ToolContext, client: httpx.AsyncClient, agent: str, project: str
 ):
     """A UUID can be made of any memory's id; only memex's own are there for memex."""
     remembered = await client.post(
@@ -257,12 +257,12 @@ async def test_memex_does_not_touch_what_was_remembered_elsewhere(
 
 
 @pytest.mark.parametrize("memory", [str(uuid4()), str(UUID(int=0))], ids=["random", "nil"])
-async def test_memex_deletes_no_unknown_memory(memex: Door, agent: str, memory: str):
+async def test_memex_deletes_no_unknown_memory(memex: ToolContext, agent: str, memory: str):
     async with memex() as client:
         assert "was not found" in await answered(client, "delete_memory", agent_id=agent, memory_id=memory)
 
 
-async def test_memex_says_what_is_no_uuid(memex: Door, agent: str):
+async def test_memex_says_what_is_no_uuid(memex: ToolContext, agent: str):
     async with memex() as client:
         assert "not a valid UUID" in await answered(client, "delete_memory", agent_id=agent, memory_id="mem_17")
 
@@ -271,7 +271,7 @@ async def test_memex_says_what_is_no_uuid(memex: Door, agent: str):
     ("name", "arguments"), [("store_memory", {"content": "x"}), ("search_memories", {"query": "x"})]
 )
 async def test_memex_tells_of_a_bad_type_without_an_error(
-    memex: Door, agent: str, name: str, arguments: dict[str, Any]
+    memex: ToolContext, agent: str, name: str, arguments: dict[str, Any]
 ):
     async with memex() as client:
         said = await answered(client, name, agent_id=agent, user_id="grace", memory_type="poem", **arguments)
@@ -295,7 +295,7 @@ async def test_memex_tells_of_a_bad_type_without_an_error(
         ("count_memories", {"agent_id": "a"}, "user_id"),
     ],
 )
-async def test_memex_flags_a_bad_argument(memex: Door, name: str, arguments: dict[str, Any], told: str):
+async def test_memex_flags_a_bad_argument(memex: ToolContext, name: str, arguments: dict[str, Any], told: str):
     async with memex() as client:
         said = await refused(client, name, **arguments)
         assert "validation error" in said
@@ -325,7 +325,7 @@ async def find(client: Client, query: str, **more: Any) -> list[dict[str, Any]]:
     return leading(said)
 
 
-async def test_agent_memory_has_its_seven_tools_and_its_name(agent_memory: Door):
+async def test_agent_memory_has_its_seven_tools_and_its_name(agent_memory: ToolContext):
     async with agent_memory() as client:
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools] == [
@@ -337,13 +337,13 @@ async def test_agent_memory_has_its_seven_tools_and_its_name(agent_memory: Door)
         assert client.server_info.name == "agent-memory"
 
 
-async def test_the_guide_names_the_steps_in_order(agent_memory: Door):
+async def test_the_guide_names_the_steps_in_order(agent_memory: ToolContext):
     async with agent_memory() as client:
         said = await answered(client, "memory_search_guide")
         assert said.index("search(") < said.index("timeline(") < said.index("get_observations(")
 
 
-async def test_a_saved_memory_is_found_at_once_and_read_in_full(agent_memory: Door, project: str):
+async def test_a_saved_memory_is_found_at_once_and_read_in_full(agent_memory: ToolContext, project: str):
     async with agent_memory() as client:
         said = f"The {project} pool has twenty places. " + "Each of them is given back by the handler. " * 3
         number = await save(client, project, said)
@@ -372,7 +372,7 @@ async def test_a_saved_memory_is_found_at_once_and_read_in_full(agent_memory: Do
         ]
 
 
-async def test_a_memory_without_a_project_is_manual(agent_memory: Door, project: str):
+async def test_a_memory_without_a_project_is_manual(agent_memory: ToolContext, project: str):
     async with agent_memory() as client:
         saved = json.loads(await answered(client, "save_memory", text=f"No project for {project}."))
         (one,) = leading(await answered(client, "get_observations", ids=[saved["id"]]))
@@ -380,7 +380,7 @@ async def test_a_memory_without_a_project_is_manual(agent_memory: Door, project:
 
 
 async def test_manual_memories_share_a_session_of_their_own_type(
-    agent_memory: Door, client: httpx.AsyncClient, project: str
+    agent_memory: ToolContext, client: httpx.AsyncClient, project: str
 ):
     async with agent_memory() as mcp:
         for n in range(2):
@@ -391,7 +391,9 @@ async def test_manual_memories_share_a_session_of_their_own_type(
     assert (told["agent_type"], told["observation_count"]) == ("manual", 2)
 
 
-async def test_a_search_takes_type_project_and_dates(agent_memory: Door, client: httpx.AsyncClient, project: str):
+async def test_a_search_takes_type_project_and_dates(
+    agent_memory: ToolContext, client: httpx.AsyncClient, project: str
+):
     day = datetime(2025, 3, 14, 15, 0, tzinfo=UTC)
     for n, kind in enumerate(("bugfix", "file_edit", "decision")):
         await client.post(
@@ -436,7 +438,7 @@ async def until_found(client: Client, project: str, count: int, **more: Any) -> 
     await wait_until(found)
 
 
-async def test_a_search_is_capped_at_50(agent_memory: Door, client: httpx.AsyncClient, project: str):
+async def test_a_search_is_capped_at_50(agent_memory: ToolContext, client: httpx.AsyncClient, project: str):
     said = [
         {"type": "observe", "project": project, "session_id": project, "content": f"The parser met token {n}."}
         for n in range(60)
@@ -450,14 +452,14 @@ async def test_a_search_is_capped_at_50(agent_memory: Door, client: httpx.AsyncC
         assert len({one["id"] for one in found}) == 50
 
 
-async def test_ids_are_small_integers_that_stay(agent_memory: Door, project: str):
+async def test_ids_are_small_integers_that_stay(agent_memory: ToolContext, project: str):
     async with agent_memory() as client:
         first, second = await save(client, project, "One."), await save(client, project, "Two.")
         assert 0 < first < second
         assert {one["id"] for one in await find(client, "One. Two.", project=project)} == {first, second}
 
 
-async def test_observations_come_oldest_first_and_unknown_ids_are_left_out(agent_memory: Door, project: str):
+async def test_observations_come_oldest_first_and_unknown_ids_are_left_out(agent_memory: ToolContext, project: str):
     async with agent_memory() as client:
         numbers = [await save(client, project, f"Step {n}.") for n in range(3)]
         said = await answered(client, "get_observations", ids=[numbers[2], 10**9, numbers[0], -1, numbers[0]])
@@ -469,7 +471,7 @@ async def test_observations_come_oldest_first_and_unknown_ids_are_left_out(agent
 
 
 async def test_a_timeline_stays_in_the_session_of_its_anchor(
-    agent_memory: Door, client: httpx.AsyncClient, project: str
+    agent_memory: ToolContext, client: httpx.AsyncClient, project: str
 ):
     day = datetime(2025, 3, 14, 15, 0, tzinfo=UTC)
     for n in range(5):
@@ -500,7 +502,7 @@ async def test_a_timeline_stays_in_the_session_of_its_anchor(
         assert [one["id"] for one in json.loads(alone)] == [anchor]
 
 
-async def test_a_query_finds_the_anchor_of_a_timeline_in_its_project(agent_memory: Door, project: str):
+async def test_a_query_finds_the_anchor_of_a_timeline_in_its_project(agent_memory: ToolContext, project: str):
     async with agent_memory() as client:
         await save(client, project, "The kettle is red.")
         await save(client, project, "The office moved to Oslo.")
@@ -517,14 +519,16 @@ async def test_a_query_finds_the_anchor_of_a_timeline_in_its_project(agent_memor
     ("arguments", "told"),
     [({}, "anchor"), ({"anchor": 10**9}, "1000000000"), ({"query": "x", "project": "project-of-nobody"}, "x")],
 )
-async def test_a_timeline_without_an_anchor_is_a_sentence(agent_memory: Door, arguments: dict[str, Any], told: str):
+async def test_a_timeline_without_an_anchor_is_a_sentence(
+    agent_memory: ToolContext, arguments: dict[str, Any], told: str
+):
     async with agent_memory() as client:
         said = await answered(client, "timeline", **arguments)
         assert not said.startswith("[")
         assert told in said
 
 
-async def test_a_lesson_is_kept_with_its_trigger(agent_memory: Door, client: httpx.AsyncClient, project: str):
+async def test_a_lesson_is_kept_with_its_trigger(agent_memory: ToolContext, client: httpx.AsyncClient, project: str):
     rule = f"Never push to {project} with force, because others lose their work."
     async with agent_memory() as mcp:
         said = await answered(
@@ -558,7 +562,7 @@ async def test_a_lesson_is_kept_with_its_trigger(agent_memory: Door, client: htt
     assert kept["reinforcements"] == 1, "unconfirmed lessons fade, agent-memory's do not"
 
 
-async def test_lessons_of_a_project_are_found_with_global_ones(agent_memory: Door, project: str):
+async def test_lessons_of_a_project_are_found_with_global_ones(agent_memory: ToolContext, project: str):
     async with agent_memory() as client:
         word = f"zebra{uuid4().hex[:8]}"
         said = await answered(client, "create_lesson", rule=f"Feed the {word} daily.", trigger_tool=word)
@@ -578,7 +582,7 @@ async def test_lessons_of_a_project_are_found_with_global_ones(agent_memory: Doo
         assert await found() == {everywhere["id"], here["id"], there["id"]}
 
 
-async def test_the_same_rule_is_the_same_lesson_and_takes_the_graver_severity(agent_memory: Door, project: str):
+async def test_the_same_rule_is_the_same_lesson_and_takes_the_graver_severity(agent_memory: ToolContext, project: str):
     async with agent_memory() as client:
         rule = f"Check the locks of {project}."
         first = json.loads(await answered(client, "create_lesson", rule=rule, project=project, severity="info"))
@@ -611,7 +615,9 @@ async def test_the_same_rule_is_the_same_lesson_and_takes_the_graver_severity(ag
         ("search_lessons", {"query": 17}, "query"),
     ],
 )
-async def test_agent_memory_flags_a_bad_argument(agent_memory: Door, name: str, arguments: dict[str, Any], told: str):
+async def test_agent_memory_flags_a_bad_argument(
+    agent_memory: ToolContext, name: str, arguments: dict[str, Any], told: str
+):
     async with agent_memory() as client:
         said = await refused(client, name, **arguments)
         assert said.startswith("Input validation error:")
@@ -630,7 +636,7 @@ async def test_agent_memory_flags_a_bad_argument(agent_memory: Door, name: str, 
     ],
 )
 async def test_agent_memory_tells_of_other_faults_without_flagging_them(
-    agent_memory: Door, name: str, arguments: dict[str, Any], told: str
+    agent_memory: ToolContext, name: str, arguments: dict[str, Any], told: str
 ):
     async with agent_memory() as client:
         told_of = json.loads(await answered(client, name, **arguments))
@@ -638,7 +644,7 @@ async def test_agent_memory_tells_of_other_faults_without_flagging_them(
         assert told in told_of["error"]
 
 
-async def test_an_unknown_tool_is_told_with_those_that_there_are(memex: Door, agent_memory: Door):
+async def test_an_unknown_tool_is_told_with_those_that_there_are(memex: ToolContext, agent_memory: ToolContext):
     """agent-memory's server answers for it, as a tool that could not do it would."""
     async with memex() as client:
         with pytest.raises(MCPError, match="there is no tool 'recall'"):

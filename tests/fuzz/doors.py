@@ -23,7 +23,7 @@ PER_MINUTE = 1_000_000_000
 """memex's limits would answer most of what is sent with 429."""
 
 
-class Door(NamedTuple):
+class ToolContext(NamedTuple):
     """One door: where it is, and its OpenAPI document."""
 
     name: str
@@ -35,7 +35,7 @@ class Doors(NamedTuple):
     """The server, its doors, and where MCP is spoken."""
 
     server: Server
-    doors: list[Door]
+    doors: list[ToolContext]
     headers: dict[str, str]
 
 
@@ -57,9 +57,9 @@ def all_doors(cache_dir: Path, **changes: Any) -> Generator[Doors]:
     }
     with running(cache_dir, **chosen) as server:
         headers = {"Authorization": f"Bearer {SECRET}"}
-        doors: list[Door] = []
+        doors: list[ToolContext] = []
         for name, path in DESCRIBED.items():
             url = f"http://127.0.0.1:{ports[name]}" if name in ports else server.url
             told = httpx.get(url + path, headers=headers, trust_env=False, timeout=30)
-            doors.append(Door(name, url, json.loads(told.raise_for_status().content)))
+            doors.append(ToolContext(name, url, json.loads(told.raise_for_status().content)))
         yield Doors(server, doors, headers)

@@ -24,7 +24,7 @@ from schemathesis import GenerationMode, checks
 from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi import checks as conformance
 
-from tests.fuzz.doors import Door, Doors
+from tests.fuzz.doors import Doors, ToolContext
 
 Operation: TypeAlias = Any
 AnyCase: TypeAlias = Any
@@ -181,7 +181,7 @@ def fuzz(doors: Doors, examples: int, seed: int, said: Callable[[str], None] = l
     """Ask about `examples` times, split evenly over the operations of all doors; what an operation has too few
     different requests for goes to the others."""
     rng = random.Random(seed)
-    work: list[tuple[Door, Report, Operation, Names]] = []
+    work: list[tuple[ToolContext, Report, Operation, Names]] = []
     reports: list[Report] = []
     for door in doors.doors:
         reports.append(report := Report(door.name))
@@ -208,7 +208,7 @@ def fuzz(doors: Doors, examples: int, seed: int, said: Callable[[str], None] = l
     return reports
 
 
-def _operations(door: Door) -> Iterator[Operation]:
+def _operations(door: ToolContext) -> Iterator[Operation]:
     schema = schemathesis.openapi.from_dict(door.document)
     schema.config.update(base_url=door.url)
     for found in cast("Any", schema).get_all_operations():
@@ -216,7 +216,7 @@ def _operations(door: Door) -> Iterator[Operation]:
 
 
 def _ask(
-    door: Door,
+    door: ToolContext,
     report: Report,
     operation: Operation,
     names: Names,

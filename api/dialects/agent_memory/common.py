@@ -11,7 +11,7 @@ from api.dialects import detail
 from api.dialects.agent_memory.answers import Numbered
 from api.dialects.detail import Unprocessable
 from api.services import READER_HEADER, services
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import ToolContext
 from projections.queries.listed import Listed
 from projections.queries.numbers import Noun
 
@@ -23,7 +23,7 @@ HOOKS = "agent-memory's hooks"
 """Whose last writes those of the queue are. Few reads wait for them: hooks do not read what others report."""
 
 
-def context_of(request: Request) -> Door:
+def context_of(request: Request) -> ToolContext:
     """The context of a request, for the agent that its header names; agent-memory's own clients name none."""
     return services(request).door(SOURCE, request.headers.get(READER_HEADER, ""))
 
@@ -46,12 +46,12 @@ def unprocessable(message: str, *where: str, given: object = None) -> Unprocessa
     )
 
 
-async def numbers(context: Door, noun: Noun, names: Sequence[str]) -> list[int]:
+async def numbers(context: ToolContext, noun: Noun, names: Sequence[str]) -> list[int]:
     """The numbers of some things, in the order asked for."""
     return await context.queries.browse.numbers(context.tenant, noun).numbers(names)
 
 
-async def numbered(context: Door, found: Sequence[tuple[str, str, str]]) -> list[Numbered]:
+async def numbered(context: ToolContext, found: Sequence[tuple[str, str, str]]) -> list[Numbered]:
     """What observations go by, of each its id, its session and its project."""
     nouns: tuple[Noun, ...] = ("observation", "session", "project")
     columns = await asyncio.gather(

@@ -29,7 +29,7 @@ from ingest.errors import CommandRejected, NotFound
 from ingest.ids import OBSERVATION
 from ingest.patterns import compiled
 from ingest.platform.clock import system_clock, to_ms
-from mcp_gateway.tools.tool import Answer, Door, ToolCalls, json_answer
+from mcp_gateway.tools.tool import Answer, ToolCalls, ToolContext, json_answer
 from projections.documents.lessons import Lesson
 from projections.documents.rows import joined
 from projections.queries import RecallRequest
@@ -130,7 +130,7 @@ def _check(rule: str | None, pattern: str | None) -> None:
         raise HTTPException(400, f"Invalid trigger_pattern: {fault.message}") from None
 
 
-async def _source(context: Door, number: int | None) -> list[str]:
+async def _source(context: ToolContext, number: int | None) -> list[str]:
     """The observation that a lesson was learned from. Raises Unprocessable for one that there is not."""
     if number is None:
         return []
@@ -141,12 +141,12 @@ async def _source(context: Door, number: int | None) -> list[str]:
     return [found.id]
 
 
-async def _lesson(context: Door, number: int) -> Lesson | None:
+async def _lesson(context: ToolContext, number: int) -> Lesson | None:
     (name,) = await context.queries.browse.numbers(context.tenant, "lesson").ids([number])
     return None if name is None else (await lessons_of(context, [name])).get(name)
 
 
-async def _answers(context: Door, found: Sequence[Lesson]) -> list[LessonAnswer]:
+async def _answers(context: ToolContext, found: Sequence[Lesson]) -> list[LessonAnswer]:
     known_as = await numbers(context, "lesson", [one.id for one in found])
     projects = [one.project for one in found if one.project]
     project_numbers = dict(zip(projects, await numbers(context, "project", projects), strict=True))
@@ -178,7 +178,7 @@ def _unseen(name: str, stated: RecordLesson, tenant: str) -> Lesson:
     )
 
 
-async def create_lesson(context: Door, arguments: dict[str, Any]) -> Answer:
+async def create_lesson(context: ToolContext, arguments: dict[str, Any]) -> Answer:
     """State a rule. A rule that was stated before is the same lesson, with what is said of it now."""
     rule, project = arguments["rule"], arguments["project"] or GLOBAL
     if not rule.strip():
@@ -206,7 +206,7 @@ async def create_lesson(context: Door, arguments: dict[str, Any]) -> Answer:
     )
 
 
-async def record(context: Door, stated: RecordLesson) -> tuple[str, Lesson | None]:
+async def record(context: ToolContext, stated: RecordLesson) -> tuple[str, Lesson | None]:
     """State a lesson so that it is as stated, and lasts.
 
     Returns its id, and what it was once it was recorded; None where that could not be seen in time.
@@ -219,13 +219,13 @@ async def record(context: Door, stated: RecordLesson) -> tuple[str, Lesson | Non
     return accepted.id, known
 
 
-async def change(context: Door, command: ReviseLesson | ReinforceLesson | TriggerLesson) -> None:
+async def change(context: ToolContext, command: ReviseLesson | ReinforceLesson | TriggerLesson) -> None:
     """Change a lesson that exists."""
     caller = context.caller()
     context.wrote(caller.agent_id, (await context.commands.handle(command, caller)).position)
 
 
-async def search_lessons(context: Door, arguments: dict[str, Any]) -> Answer:
+async def search_lessons(context: ToolContext, arguments: dict[str, Any]) -> Answer:
     """The rules about something that are in force: of a project and global ones, or all."""
     project = arguments["project"]
     request = RecallRequest(
@@ -243,7 +243,7 @@ async def search_lessons(context: Door, arguments: dict[str, Any]) -> Answer:
     return json_rows([lesson_line(number, *one) for number, one in zip(known_as, found, strict=True)])
 
 
-async def lessons_of(context: Door, names: list[str]) -> dict[str, Lesson]:
+async def lessons_of(context: ToolContext, names: list[str]) -> dict[str, Lesson]:
     """Those that the reader may see, by id."""
     found = await context.queries.browse.documents(names, context.reader())
     return {str(one.document.id): one.document for one in found if isinstance(one.document, Lesson)}

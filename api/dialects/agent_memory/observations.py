@@ -36,13 +36,13 @@ from api.dialects.agent_memory.records import (
     wanted_project,
 )
 from api.dialects.detail import parse_query, path_value
-from api.dialects.homes import homes, settled
+from api.dialects.session_projects import homes, settled
 from api.http.http import Json
 from ingest.commands.parse import parse_object
 from ingest.commands.requests import TrackSession
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
-from mcp_gateway.tools.tool import Answer, Door, ToolCalls, json_answer
+from mcp_gateway.tools.tool import Answer, ToolCalls, ToolContext, json_answer
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
@@ -122,7 +122,7 @@ async def search(request: Request) -> Response:
 
 
 async def _answers(
-    request: Request, context: Door, found: Sequence[tuple[Found, float | None]]
+    request: Request, context: ToolContext, found: Sequence[tuple[Found, float | None]]
 ) -> list[ObservationAnswer]:
     in_order = sorted((one for one, _ in found), key=time_of)  # what is older gets lower numbers
     known_as = await numbered(context, [(one.id, session_of(one), one.project) for one in in_order])
@@ -131,7 +131,7 @@ async def _answers(
     return [stored_answer(one, by_id[one.id], embedded=one.id in embedded, score=score) for one, score in found]
 
 
-async def search_tool(context: Door, arguments: dict[str, Any]) -> Answer:
+async def search_tool(context: ToolContext, arguments: dict[str, Any]) -> Answer:
     """Titles of what matches, best first: observations, and what else is remembered, shown as such."""
     limit = max(1, min(arguments["limit"], MAX_RESULTS))
     offset = max(0, min(arguments["offset"] or 0, MAX_SEARCHED - limit))
@@ -153,7 +153,7 @@ async def search_tool(context: Door, arguments: dict[str, Any]) -> Answer:
     return rows_and_reminder(rows, lacks)
 
 
-async def timeline(context: Door, arguments: dict[str, Any]) -> Answer:
+async def timeline(context: ToolContext, arguments: dict[str, Any]) -> Answer:
     """What happened around an observation, in its session."""
     anchor, query = arguments["anchor"], (arguments["query"] or "").strip()
     if anchor is None and not query:
@@ -177,14 +177,16 @@ async def timeline(context: Door, arguments: dict[str, Any]) -> Answer:
     return json_rows([observation_placed(number, *one) for number, one in zip(known_as, placed, strict=True)])
 
 
-async def _beside(context: Door, centre: Found, before: int, after: int) -> tuple[list[Observation], list[Observation]]:
+async def _beside(
+    context: ToolContext, centre: Found, before: int, after: int
+) -> tuple[list[Observation], list[Observation]]:
     """The observations around another one in its session; what is none of a session stands alone."""
     if not isinstance(centre, Observation):
         return [], []
     return await context.queries.browse.beside(centre, context.reader(), before, after)
 
 
-async def get_observations(context: Door, arguments: dict[str, Any]) -> Answer:
+async def get_observations(context: ToolContext, arguments: dict[str, Any]) -> Answer:
     """Everything about some observations, oldest first."""
     wanted: list[int] = list(dict.fromkeys(arguments["ids"]))
     if not wanted:
@@ -203,7 +205,7 @@ async def get_observations(context: Door, arguments: dict[str, Any]) -> Answer:
     return rows_and_reminder([observation_in_full(number, one) for number, one in found], lacks)
 
 
-async def save_memory(context: Door, arguments: dict[str, Any]) -> Answer:
+async def save_memory(context: ToolContext, arguments: dict[str, Any]) -> Answer:
     """Write an observation by hand, in the session that has all of these."""
     text, project = arguments["text"], arguments["project"] or MANUAL_PROJECT
     if not text.strip():
@@ -222,14 +224,14 @@ async def save_memory(context: Door, arguments: dict[str, Any]) -> Answer:
     return json_answer({"saved": True, "id": number, "title": title})
 
 
-async def searched(context: Door, request: RecallRequest) -> tuple[list[tuple[Found, float]], list[str]]:
+async def searched(context: ToolContext, request: RecallRequest) -> tuple[list[tuple[Found, float]], list[str]]:
     """What a search finds with its scores, best first, and what it may lack."""
     answer, lacks = await recalled(context, request)
     known = await observations_of(context, [one.id for one in answer.results])
     return [(known[one.id], one.score) for one in answer.results if one.id in known], lacks
 
 
-async def recalled(context: Door, request: RecallRequest) -> tuple[RecallAnswer, list[str]]:
+async def recalled(context: ToolContext, request: RecallRequest) -> tuple[RecallAnswer, list[str]]:
     """What a search finds, having waited for the caller's own writes, and what it may lack."""
     if not request.query.strip():
         raise CommandRejected("is blank", "query")
@@ -242,7 +244,7 @@ async def recalled(context: Door, request: RecallRequest) -> tuple[RecallAnswer,
     return answer, [*lacks, *answer.degraded]
 
 
-async def _nearest(context: Door, query: str, project: str | None) -> Found | None:
+async def _nearest(context: ToolContext, query: str, project: str | None) -> Found | None:
     """The observation most like a query."""
     request = RecallRequest(
         query=query, project=project or None, kinds=["observation"], limit=1, ranking="similarity", alpha=1.0
@@ -252,13 +254,13 @@ async def _nearest(context: Door, query: str, project: str | None) -> Found | No
     return next(iter(known.values()), None)
 
 
-async def observation_of(context: Door, number: int) -> Found | None:
+async def observation_of(context: ToolContext, number: int) -> Found | None:
     """What goes by a number; None when there is nothing that the reader may see."""
     (name,) = await context.queries.browse.numbers(context.tenant, "observation").ids([number])
     return None if name is None else (await observations_of(context, [name])).get(name)
 
 
-async def observations_of(context: Door, names: list[str]) -> dict[str, Found]:
+async def observations_of(context: ToolContext, names: list[str]) -> dict[str, Found]:
     """Those that the reader may see, by id, in the order asked for."""
     located = await context.queries.browse.documents(names, context.reader())
     return {

@@ -27,7 +27,7 @@ from api.dialects.agent_memory.records import AGENT_TYPE, name_of, project_of
 from api.dialects.agent_memory.state import state
 from api.dialects.detail import Unprocessable, parse
 from api.dialects.fitting import fitted
-from api.dialects.homes import homes, settled
+from api.dialects.session_projects import homes, settled
 from api.http.http import Json, body, parsed
 from api.services import services
 from ingest.commands.requests import Observe, TrackSession, WriteCommand

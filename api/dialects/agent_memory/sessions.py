@@ -13,13 +13,13 @@ from api.dialects.agent_memory.common import HOOKS, SOURCE, context_of, listed, 
 from api.dialects.agent_memory.queued import started
 from api.dialects.agent_memory.records import name_of, wanted_project
 from api.dialects.detail import parse_query
-from api.dialects.homes import home_of, homes, settled
+from api.dialects.session_projects import home_of, homes, settled
 from api.http.http import Json
 from api.services import services
 from ingest.commands.requests import SummariseSession, TrackSession
 from ingest.errors import AlreadyThere, NotFound
 from ingest.platform.clock import from_ms, system_clock, to_ms
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import ToolContext
 
 OURS = {theirs: ours for ours, theirs in STATUSES.items()}
 """What a status is called here."""
@@ -92,7 +92,7 @@ async def listing(request: Request) -> Response:
     return Json(answers[::-1])
 
 
-async def _summarise(request: Request, context: Door, session: str, project: str, text: str) -> None:
+async def _summarise(request: Request, context: ToolContext, session: str, project: str, text: str) -> None:
     """Put a summary in the place of the one there was. It covers what was observed so far."""
     known = await services(request).operations.current.session(session, project, context.reader())
     command = SummariseSession(
@@ -109,5 +109,5 @@ async def _summarise(request: Request, context: Door, session: str, project: str
     context.wrote(caller.agent_id, accepted.position)
 
 
-async def _numbers(context: Door, sessions: list[str], projects: list[str]) -> tuple[list[int], list[int]]:
+async def _numbers(context: ToolContext, sessions: list[str], projects: list[str]) -> tuple[list[int], list[int]]:
     return await asyncio.gather(numbers(context, "session", sessions), numbers(context, "project", projects))

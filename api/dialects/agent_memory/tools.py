@@ -10,7 +10,7 @@ from ingest.errors import CommandRejected, MnemologError
 from ingest.roles import READ, READ_WRITE, WRITE, Needs
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import Profile
-from mcp_gateway.tools.tool import Answer, Door, Tool, dialect_tool, json_answer
+from mcp_gateway.tools.tool import Answer, Tool, ToolContext, dialect_tool, json_answer
 
 GUIDE = """How to search memory, from little text to much:
 
@@ -22,11 +22,11 @@ Keep what should outlive the session with save_memory, and rules learned from mi
 search_lessons finds those again."""
 
 
-async def _guide(context: Door, arguments: dict[str, Any]) -> Answer:
+async def _guide(context: ToolContext, arguments: dict[str, Any]) -> Answer:
     return Answer(GUIDE)
 
 
-async def _call(tool: str, context: Door, arguments: dict[str, Any]) -> Answer:
+async def _call(tool: str, context: ToolContext, arguments: dict[str, Any]) -> Answer:
     from api.dialects.agent_memory import lessons, observations
 
     return await (lessons.TOOL_CALLS | observations.TOOL_CALLS)[tool](context, arguments)

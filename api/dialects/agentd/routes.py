@@ -38,7 +38,7 @@ from api.services import services
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
 from ingest.roles import ANY, METRICS, READ, READ_WRITE
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import ToolContext
 from projections.documents.access import Reader, may_change, reader_of
 from projections.documents.memories import Memory
 from projections.queries.memories import MemoryPages
@@ -209,7 +209,7 @@ def _state(request: Request) -> AgentdState:
     return request.app.state.agentd
 
 
-def _context_of(request: Request) -> Door:
+def _context_of(request: Request) -> ToolContext:
     at_hand = services(request)
     return at_hand.door("agentd", EVERY_CLIENT if at_hand.reach.speaks_for(EVERY_CLIENT) else at_hand.reach.sole_agent)
 
@@ -222,7 +222,7 @@ def _reader(request: Request, actor: str | None) -> Reader:
     return at_hand.reader(actor or "")
 
 
-async def _current(context: Door, name: str, reader: Reader) -> Memory:
+async def _current(context: ToolContext, name: str, reader: Reader) -> Memory:
     """A memory as it stands after everything acknowledged; raises NotFound."""
     return _of_agentd(await context.operations.memories.find(agentd.document_of(name, context.tenant), reader))
 

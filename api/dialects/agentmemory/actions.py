@@ -40,7 +40,7 @@ from ingest.commands.requests import WriteAction
 from ingest.errors import NotFound
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, Door
+from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.access import Reader
 from projections.documents.actions import Action
 from projections.documents.frontier import Ready, WorkItem, effective_status, same_status
@@ -134,7 +134,7 @@ async def next_action(request: Request, arguments: Arguments) -> Response:
     return success(suggestion={"actionId": best["id"], **shown}, message=message, totalActions=answer["totalActions"])
 
 
-async def _listed(door: Door, reader: Reader, project: str | None) -> list[dict[str, Any]]:
+async def _listed(door: ToolContext, reader: Reader, project: str | None) -> list[dict[str, Any]]:
     """The actions of a project; without one all that are open, and those of the projects that are known."""
     browse = door.queries.browse
     if project is not None:
@@ -156,21 +156,21 @@ def _edge(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": kind, "target": target}
 
 
-async def create_action(door: Door, arguments: Arguments) -> Answer:
+async def create_action(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_action_create: a new work item, blocked while what it requires is open; `edges` say more of that."""
     needed(arguments, "title")
     fields = _command_fields(arguments, "project", "parentId", "requires")
     return await _written(door, arguments, fields | {"edges": arguments.get("edges")})
 
 
-async def update_action(door: Door, arguments: Arguments) -> Answer:
+async def update_action(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_action_update: what is given changes; `edges` are added."""
     name = needed(arguments, "actionId")
     fields = _command_fields(arguments, "result", "assignedTo") | {"edges": arguments.get("edges")}
     return await _written(door, arguments, fields | {"action": name})
 
 
-async def frontier(door: Door, arguments: Arguments) -> Answer:
+async def frontier(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_frontier: what can be worked on now, best first."""
     agent = arguments["agentId"] or ""
     await door.caught_up(agent)
@@ -182,7 +182,7 @@ async def frontier(door: Door, arguments: Arguments) -> Answer:
     return succeeded(frontier=records, total=len(records), totalActions=len(actions), totalUnblocked=len(unblocked))
 
 
-async def _written(door: Door, arguments: Arguments, fields: dict[str, object]) -> Answer:
+async def _written(door: ToolContext, arguments: Arguments, fields: dict[str, object]) -> Answer:
     agent = arguments["agentId"] or ""
     reader, caller = door.reader(agent), door.caller(agent)
     stated = command(WriteAction, agent_id=agent, **fields)

@@ -30,7 +30,7 @@ from ingest.commands.requests import TrackSession
 from ingest.errors import MnemologError, NotFound
 from ingest.roles import OPERATOR
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, Door
+from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.access import EVERYBODY
 
 MODES = ("current_session", "current_folder", "all")
@@ -38,13 +38,13 @@ MAX_OBSERVATIONS = 5_000
 REFLECTED = 50
 
 
-async def sync(door: Door, arguments: Arguments) -> Answer:
+async def sync(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_antigravity_sync: turns that are not known yet become observations."""
     record, _ = await _synced(door, arguments)
     return answer(record)
 
 
-async def sync_all(door: Door, arguments: Arguments) -> Answer:
+async def sync_all(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_antigravity_sync_all: and each session is summarised, and its slots brought up to date."""
     record, places = await _synced(door, arguments)
     summaries: dict[str, Any] = {}
@@ -61,7 +61,7 @@ async def sync_all(door: Door, arguments: Arguments) -> Answer:
     return answer({**record, "crystallizations": summaries, "reflections": reflections})
 
 
-async def _synced(door: Door, arguments: Arguments) -> tuple[dict[str, Any], dict[str, str]]:
+async def _synced(door: ToolContext, arguments: Arguments) -> tuple[dict[str, Any], dict[str, str]]:
     """What was taken over, and the project of each session."""
     mode = arguments["mode"].strip().lower() or MODES[0]
     if mode not in MODES:
@@ -91,7 +91,7 @@ async def _synced(door: Door, arguments: Arguments) -> tuple[dict[str, Any], dic
     return _record(places, added), places
 
 
-async def _take(door: Door, conversation: Conversation, project: str) -> int:
+async def _take(door: ToolContext, conversation: Conversation, project: str) -> int:
     """Observe the turns that are new; returns how many."""
     session_id = conversation.session_id
     known = await _known(door, session_id, project)
@@ -110,7 +110,7 @@ async def _take(door: Door, conversation: Conversation, project: str) -> int:
     return added
 
 
-async def _known(door: Door, session_id: str, project: str) -> set[str]:
+async def _known(door: ToolContext, session_id: str, project: str) -> set[str]:
     """The prompts that were taken over before."""
     await door.caught_up(AGENT)
     try:

@@ -21,7 +21,7 @@ from api.dialects.agentmemory.shapes import (
 from ingest.errors import ReaderUnknown
 from ingest.roles import READ
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import ToolContext
 from projections.queries.audit import AuditEntry
 
 MAX_LIMIT = 1_000
@@ -72,7 +72,7 @@ async def audit(request: Request, arguments: Arguments) -> Response:
     return success(entries=list(map(audit_record, found)))
 
 
-async def entries(door: Door, operation: str, limit: int, agent: str = "") -> list[AuditEntry]:
+async def entries(door: ToolContext, operation: str, limit: int, agent: str = "") -> list[AuditEntry]:
     """Entries of the audit log, newest first; of one operation, in agentmemory's words or ours."""
     found: list[AuditEntry] = []
     cursor: str | None = None

@@ -16,9 +16,9 @@ from api.dialects.agentmemory.replay import observations
 from api.dialects.agentmemory.searching import recall, smart_search, timeline
 from api.dialects.agentmemory.sessions import list_sessions
 from api.dialects.agentmemory.slots import append_to_slot, create_slot, delete_slot, get_slot, list_slots, replace_slot
-from mcp_gateway.tools.tool import Answer, Door
+from mcp_gateway.tools.tool import Answer, ToolContext
 
-CALLS: dict[str, Callable[[Door, dict[str, Any]], Awaitable[Answer]]] = {
+CALLS: dict[str, Callable[[ToolContext, dict[str, Any]], Awaitable[Answer]]] = {
     "memory_recall": recall,
     "memory_save": save_memory,
     "memory_sessions": list_sessions,

@@ -12,7 +12,7 @@ from api.dialects.agentmemory.answers import refused
 from ingest.roles import ADMIN, OPERATOR, READ, READ_WRITE, WRITE, Needs
 from mcp_gateway.attachments import Attachments
 from mcp_gateway.profiles import Profile
-from mcp_gateway.tools.tool import Answer, Door, Tool, dialect_tool
+from mcp_gateway.tools.tool import Answer, Tool, ToolContext, dialect_tool
 
 Properties = Mapping[str, Mapping[str, Any]]
 NUMBER: dict[str, Any] = {"type": "number"}
@@ -94,8 +94,8 @@ def _described(schema: dict[str, Any], description: str, default: Any) -> dict[s
     return {**schema, **about, **({} if default is None else {"default": default})}
 
 
-def _called(name: str) -> Callable[[Door, dict[str, Any]], Awaitable[Answer]]:
-    async def call(door: Door, arguments: dict[str, Any]) -> Answer:
+def _called(name: str) -> Callable[[ToolContext, dict[str, Any]], Awaitable[Answer]]:
+    async def call(door: ToolContext, arguments: dict[str, Any]) -> Answer:
         from api.dialects.agentmemory.calls import CALLS
 
         return await CALLS[name](door, arguments)
@@ -125,14 +125,14 @@ def _tool(
     )
 
 
-async def resource_text(door: Door, uri: str) -> str:
+async def resource_text(door: ToolContext, uri: str) -> str:
     """The JSON text of a resource; raises BadArgument for what is no resource's address, NotFound for an unknown."""
     from api.dialects.agentmemory.resources import read
 
     return await read(door, uri)
 
 
-async def prompt_text(door: Door, name: str, arguments: Mapping[str, str]) -> str:
+async def prompt_text(door: ToolContext, name: str, arguments: Mapping[str, str]) -> str:
     """The message of a prompt; raises BadArgument."""
     from api.dialects.agentmemory.resources import message
 

@@ -27,7 +27,7 @@ from ingest.ids import OBSERVATION, EventId, document_id
 from ingest.log.partitions import partition_of
 from ingest.roles import OPERATOR
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import ToolContext
 
 CLAUDE_CODE = "~/.claude/projects"
 MAX_FILES = 1_000
@@ -103,7 +103,7 @@ async def import_transcripts(request: Request, arguments: Arguments) -> Response
     )
 
 
-async def _take(door: Door, path: Path, sessions: dict[str, None]) -> int:
+async def _take(door: ToolContext, path: Path, sessions: dict[str, None]) -> int:
     """Append the events of a transcript that are not there yet; returns how many of them are observations."""
     observations = 0
     events = _events(path, door.tenant)
@@ -119,7 +119,7 @@ async def _take(door: Door, path: Path, sessions: dict[str, None]) -> int:
     return observations
 
 
-async def _not_there(door: Door, events: list[Event]) -> list[Event]:
+async def _not_there(door: ToolContext, events: list[Event]) -> list[Event]:
     """The events without the observations that have a document: the log itself forgets an id in time."""
     documents = door.operations.current.documents
     observed = [one for one in events if isinstance(one.data, ObservationRecorded)]

@@ -9,13 +9,13 @@ from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.endpoints import Arguments, chosen, command, door_of, endpoint, needed
 from api.dialects.agentmemory.sessions import session_records
 from api.dialects.agentmemory.shapes import COMMIT, NAMES, NUMBER, SESSION, TEXT, fields, listed, otherwise, record
-from api.dialects.homes import home_of
+from api.dialects.session_projects import home_of
 from api.http.http import Json
 from ingest.commands.requests import LinkCommit
 from ingest.platform.clock import system_clock
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import ToolContext
 from projections.documents.access import Reader
 from projections.queries.views import view
 
@@ -76,7 +76,7 @@ async def commits(request: Request, arguments: Arguments) -> Response:
     return Json({"commits": list(map(dialect.commit, found))})
 
 
-async def _commits(door: Door, reader: Reader, wanted: dict[str, str], limit: int) -> list[dict[str, Any]]:
+async def _commits(door: ToolContext, reader: Reader, wanted: dict[str, str], limit: int) -> list[dict[str, Any]]:
     """The newest commits in which these fields are as wanted."""
     found: list[dict[str, Any]] = []
     cursor, seen = None, 0

@@ -37,12 +37,12 @@ from api.dialects.agentmemory.shapes import (
     outcome,
     record,
 )
-from api.dialects.homes import home_of
+from api.dialects.session_projects import home_of
 from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
 from ingest.roles import READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, Door
+from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.access import Reader
 from projections.documents.frontier import is_finished
 from projections.documents.sessions import Session
@@ -113,7 +113,7 @@ async def pipeline(request: Request, arguments: Arguments) -> Response:
     return success(results=results)
 
 
-async def _actions(door: Door, reader: Reader, project: str | None) -> AsyncIterator[dict[str, Any]]:
+async def _actions(door: ToolContext, reader: Reader, project: str | None) -> AsyncIterator[dict[str, Any]]:
     """The newest actions of a project, or of every one."""
     seen = 0
     for place in [project] if project else sorted({"", *await door.queries.browse.projects(reader)}):
@@ -127,7 +127,7 @@ async def _actions(door: Door, reader: Reader, project: str | None) -> AsyncIter
                 break
 
 
-async def consolidate(door: Door, arguments: Arguments) -> Answer:
+async def consolidate(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_consolidate: for a project, or for each; all of it, or one tier.
 
     Lessons fade by themselves, so the tier `decay` does nothing, and says so.
@@ -168,7 +168,7 @@ async def consolidate(door: Door, arguments: Arguments) -> Answer:
     )
 
 
-async def reflect(door: Door, arguments: Arguments) -> Answer:
+async def reflect(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_reflect: slots from a session; without a session, insights from a project."""
     if chosen(arguments, "sessionId") is None:
         return await _insights(door, arguments)
@@ -179,7 +179,7 @@ async def reflect(door: Door, arguments: Arguments) -> Answer:
     return succeeded(**await reflected(door, session, count(arguments, "maxObservations", 200)))
 
 
-async def reflected(door: Door, session: Session, newest: int) -> dict[str, Any]:
+async def reflected(door: ToolContext, session: Session, newest: int) -> dict[str, Any]:
     """What reflecting on a session changed in the slots of its project: of no other, whose agents would see it, too."""
     caller = door.caller()
     made = await door.operations.condensing.reflect_slots(session, caller, newest, reader=door.reader())
@@ -188,7 +188,7 @@ async def reflected(door: Door, session: Session, newest: int) -> dict[str, Any]
     return {"applied": made.slots_changed, "observationsReviewed": made.observations, **reason}
 
 
-async def crystallize(door: Door, arguments: Arguments) -> Answer:
+async def crystallize(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_crystallize: a session's summary; of finished actions, a memory and lessons."""
     if names := arguments["actionIds"]:
         caller = door.caller()
@@ -218,7 +218,7 @@ async def crystallize(door: Door, arguments: Arguments) -> Answer:
         return failed("no_observations")
 
 
-async def summarised(door: Door, session: Session) -> dict[str, Any]:
+async def summarised(door: ToolContext, session: Session) -> dict[str, Any]:
     """A session's new summary; raises NotFound without observations."""
     caller = door.caller()
     made = await door.operations.condensing.summarise(session, caller, door.reader())
@@ -236,7 +236,7 @@ async def summarised(door: Door, session: Session) -> dict[str, Any]:
     }
 
 
-async def _insights(door: Door, arguments: Arguments) -> Answer:
+async def _insights(door: ToolContext, arguments: Arguments) -> Answer:
     clusters = max(1, min(20, int(arguments["maxClusters"] or 10)))
     caller = door.caller()
     project = chosen(arguments, "project") or ""

@@ -13,7 +13,7 @@ from api.http.http import Json
 from ingest.errors import ProjectionBehind
 from ingest.roles import ANY, READ
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import ToolContext
 from projections.documents.access import Reader
 from projections.queries.compile import ContextRequest
 from projections.queries.context import estimated_tokens
@@ -32,7 +32,7 @@ class RenderedContext(NamedTuple):
     tokens: int = 0
 
 
-async def context_for(door: Door, reader: Reader, session: str, project: str, budget: int) -> RenderedContext:
+async def context_for(door: ToolContext, reader: Reader, session: str, project: str, budget: int) -> RenderedContext:
     """The context of a project for a session, within a budget of tokens; raises ProjectionBehind without an index."""
     room = max(1, min(MAX_TOKENS, budget) - LONGER_TOKENS)
     wanted = ContextRequest(project=project, session_id=session, token_budget=room)

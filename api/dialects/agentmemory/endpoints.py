@@ -23,7 +23,7 @@ from ingest.roles import Needs
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.surrogates import repaired_json
-from mcp_gateway.tools.tool import Answer, Door
+from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.document import Document
 from projections.documents.sessions import Session
 from projections.queries.documents import Located
@@ -104,7 +104,7 @@ def endpoint(
 
 
 def answered_by(
-    tool: Callable[[Door, Arguments], Awaitable[Answer]], status: int = 200
+    tool: Callable[[ToolContext, Arguments], Awaitable[Answer]], status: int = 200
 ) -> Callable[[Request, Arguments], Awaitable[Response]]:
     """The handler of an endpoint that does what a tool does."""
 
@@ -114,7 +114,7 @@ def answered_by(
     return handle
 
 
-def door_of(request: Request) -> Door:
+def door_of(request: Request) -> ToolContext:
     """What the endpoints reach through, for the agent that the header names, if any."""
     return services(request).door(SOURCE, request.headers.get(READER_HEADER, ""))
 
@@ -163,7 +163,7 @@ def command(cls: type[C], **fields: Any) -> C:
     return parse_object({name: value for name, value in fields.items() if value is not None}, cls)
 
 
-async def one_session(door: Door, arguments: Arguments) -> Located:
+async def one_session(door: ToolContext, arguments: Arguments) -> Located:
     """The session that `sessionId` names, own writes included; raises NotFound."""
     agent = arguments.get("agentId") or ""
     await door.caught_up(agent)
@@ -172,7 +172,7 @@ async def one_session(door: Door, arguments: Arguments) -> Located:
     )
 
 
-async def project_of(door: Door, session: str, agent: str) -> str:
+async def project_of(door: ToolContext, session: str, agent: str) -> str:
     """The project of a session that the caller may see; empty for none, or where several have one of that id."""
     try:
         await door.caught_up(agent)
@@ -188,7 +188,7 @@ def session_of(located: Located) -> Session:
     return located.document
 
 
-async def written_document(door: Door, name: str, agent: str) -> dict[str, Any] | None:
+async def written_document(door: ToolContext, name: str, agent: str) -> dict[str, Any] | None:
     """A document that was just written, as readers get it; None when it is not projected in time, or nobody reads."""
     try:
         reader = door.reader(agent)

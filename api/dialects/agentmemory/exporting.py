@@ -38,7 +38,7 @@ from ingest.platform.clock import system_clock
 from ingest.roles import ADMIN
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
-from mcp_gateway.tools.tool import Answer, Door
+from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.access import Reader
 from projections.queries import Browse
 from projections.queries.views import Page, view
@@ -69,7 +69,7 @@ async def get_export(request: Request, arguments: Arguments) -> Response:
         return failure(f"nothing can be exported: {why}")
 
 
-async def export(door: Door, arguments: Arguments) -> Answer:
+async def export(door: ToolContext, arguments: Arguments) -> Answer:
     """The export; sessions are paged by `maxSessions` and `offset`, the rest is always there."""
     await door.caught_up()
     reader, browse, started = door.reader(), door.queries.browse, time.monotonic()

@@ -46,13 +46,13 @@ from api.dialects.agentmemory.shapes import (
     outcome,
     record,
 )
-from api.dialects.homes import home_of
+from api.dialects.session_projects import home_of
 from api.http.http import Json
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, Door
+from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.condensing import claims
 from projections.condensing.profile import Profile
 from projections.queries import near
@@ -191,7 +191,7 @@ async def post_reflect(request: Request, arguments: Arguments) -> Response:
     return reply(await reflect(door_of(request), arguments))
 
 
-async def _tagged(door: Door, arguments: Arguments, *tags: str) -> list[dict[str, Any]]:
+async def _tagged(door: ToolContext, arguments: Arguments, *tags: str) -> list[dict[str, Any]]:
     """The newest memories that have all of these tags, of the project that is named or of all."""
     await door.caught_up()
     limit, project = count(arguments, "limit", MAX_LISTED), chosen(arguments, "project")
@@ -201,11 +201,11 @@ async def _tagged(door: Door, arguments: Arguments, *tags: str) -> list[dict[str
     return list(map(view, found))
 
 
-async def _projects(door: Door) -> list[str]:
+async def _projects(door: ToolContext) -> list[str]:
     return [name for name in await door.queries.browse.projects(door.reader()) if name]
 
 
-async def profile(door: Door, arguments: Arguments) -> Answer:
+async def profile(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_profile: in an object of its own, and flat."""
     await door.caught_up()
     reader, project = door.reader(), needed(arguments, "project")

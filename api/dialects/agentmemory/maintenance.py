@@ -28,12 +28,12 @@ from api.dialects.agentmemory.shapes import (
     listed,
     outcome,
 )
-from api.dialects.homes import home_of, homes
+from api.dialects.session_projects import home_of, homes
 from ingest.errors import NotFound
 from ingest.roles import ADMIN, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
-from mcp_gateway.tools.tool import Answer, Door
+from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.observations import Observation
 from projections.operations.sweep import Sweep
 
@@ -88,7 +88,7 @@ async def heal(request: Request, arguments: Arguments) -> Response:
     )
 
 
-async def forget(door: Door, arguments: Arguments) -> Answer:
+async def forget(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_forget: a memory, some observations of a session, or the whole session."""
     memory, names = chosen(arguments, "memoryId"), arguments["observationIds"]
     if memory is None and chosen(arguments, "sessionId") is None:
@@ -114,7 +114,7 @@ async def forget(door: Door, arguments: Arguments) -> Answer:
     return succeeded(deleted=deleted)
 
 
-async def diagnose(door: Door, arguments: Arguments) -> Answer:
+async def diagnose(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_diagnose: what was looked at, and how well the server is."""
     await door.caught_up()
     found = await door.queries.diagnose(door.reader(), arguments["categories"] or ())

@@ -43,7 +43,7 @@ from ingest.errors import MnemologError, ProjectionBehind, ReaderUnknown
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, Door
+from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 
@@ -126,7 +126,7 @@ async def delete_memories(request: Request) -> Response:
     return success(deleted=forgotten.documents.get("memory", 0), total=len(arguments["memoryIds"]))
 
 
-async def _all(door: Door, reader: Reader) -> list[dict[str, Any]]:
+async def _all(door: ToolContext, reader: Reader) -> list[dict[str, Any]]:
     """The memories of every project, newest first."""
     found: list[dict[str, Any]] = []
     for project in {"", *await door.queries.browse.projects(reader)}:
@@ -139,7 +139,7 @@ async def _all(door: Door, reader: Reader) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: (one["recorded_at"], one["id"]), reverse=True)
 
 
-async def save_memory(door: Door, arguments: Arguments) -> Answer:
+async def save_memory(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_save, agent_remember: keep a memory, and say which one it resembles.
 
     One of a session is of the session's project unless another is named.
@@ -169,7 +169,7 @@ async def save_memory(door: Door, arguments: Arguments) -> Answer:
     return succeeded(**await _saved(door, remember, accepted.id, agent, kind))
 
 
-async def _saved(door: Door, remember: Remember, name: str, agent: str, kind: str) -> dict[str, Any]:
+async def _saved(door: ToolContext, remember: Remember, name: str, agent: str, kind: str) -> dict[str, Any]:
     """The memory as it is kept, and the hint; one that is not projected in time, or nobody reads, as it was said."""
     known = await written_document(door, name, agent)
     if known is None:

@@ -14,13 +14,13 @@ from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.endpoints import Arguments, chosen, command, door_of, endpoint, needed, reply
 from api.dialects.agentmemory.shapes import ANYTHING, TEXT, fields, record
 from api.dialects.fitting import Fitted, fitted
-from api.dialects.homes import Home, homes, settled
+from api.dialects.session_projects import SessionProject, homes, settled
 from api.http.http import Json
 from ingest.commands.requests import TrackSession, WriteCommand
 from ingest.errors import MnemologError
 from ingest.roles import WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, Door
+from mcp_gateway.tools.tool import Answer, ToolContext
 
 AGENT_CHARS = 128
 CWD_CHARS = 4_096
@@ -100,7 +100,7 @@ async def _fitted(request: Request, data: Mapping[str, Any]) -> Fitted:
     return await asyncio.to_thread(fitted, data)
 
 
-def _started(session: str, home: Home, cwd: str, moment: datetime | None) -> TrackSession:
+def _started(session: str, home: SessionProject, cwd: str, moment: datetime | None) -> TrackSession:
     """Says where a session works. An observation opens its session, but does not say that."""
     return TrackSession(
         status="started",
@@ -112,7 +112,7 @@ def _started(session: str, home: Home, cwd: str, moment: datetime | None) -> Tra
     )
 
 
-async def observe_text(door: Door, arguments: Arguments) -> Answer:
+async def observe_text(door: ToolContext, arguments: Arguments) -> Answer:
     """agent_observe: kept as if a tool had been used whose input and output is the text."""
     text = chosen(arguments, "text") or chosen(arguments, "content")
     if text is None:
@@ -130,7 +130,7 @@ async def observe_text(door: Door, arguments: Arguments) -> Answer:
     return answer({"observationId": accepted.id})
 
 
-async def _know_folder(door: Door, session: str, project: str, cwd: str, agent: str) -> None:
+async def _know_folder(door: ToolContext, session: str, project: str, cwd: str, agent: str) -> None:
     """Say where a session works, unless that is known."""
     try:
         located = await door.queries.browse.session(door.reader(agent), session, project)

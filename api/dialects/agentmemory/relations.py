@@ -37,7 +37,7 @@ from ingest.commands.requests import Relate
 from ingest.errors import NotFound
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import ToolContext
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.operations import MemoryChanges
@@ -134,13 +134,13 @@ async def evolve(request: Request, arguments: Arguments) -> Response:
     return success(memory=memory, previousId=previous)
 
 
-async def _with_earlier(door: Door, name: str, reader: Reader) -> dict[str, Any]:
+async def _with_earlier(door: ToolContext, name: str, reader: Reader) -> dict[str, Any]:
     """A memory that names the versions before it; raises NotFound."""
     versions = dialect.versions(list(map(view, await door.queries.browse.history(name, reader))))
     return next(one for one in versions if one["id"] == name)
 
 
-async def _related(door: Door, relation: Relate) -> dict[str, Any]:
+async def _related(door: ToolContext, relation: Relate) -> dict[str, Any]:
     """The relation, as it is kept; raises NotFound for an end that is not there."""
     caller = door.caller(relation.agent_id)
     accepted = await door.operations.work.relate(relation, door.reader(relation.agent_id), caller)

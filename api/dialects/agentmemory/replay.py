@@ -34,13 +34,13 @@ from api.dialects.agentmemory.shapes import (
     outcome,
     record,
 )
-from api.dialects.homes import home_of
+from api.dialects.session_projects import home_of
 from api.http.endpoint import Endpoint
 from ingest.errors import NotFound
 from ingest.platform.clock import to_ms
 from ingest.roles import READ
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, Door
+from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.queries.views import view
 
 MAX_OBSERVATIONS = 5_000
@@ -97,7 +97,7 @@ async def _of_session(request: Request) -> dict[str, Any]:
     return {**arguments, "project": home.project if home else None}
 
 
-async def observations(door: Door, arguments: Arguments) -> Answer:
+async def observations(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_observations: a session's observations, oldest first."""
     limit = max(1, min(MAX_OBSERVATIONS, int(arguments["limit"] or MAX_OBSERVATIONS)))
     try:

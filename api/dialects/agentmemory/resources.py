@@ -14,7 +14,7 @@ from ingest.errors import NotFound
 from ingest.marking import marked
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import ToolContext
 from projections.queries import RecallRequest
 from projections.queries.views import view
 
@@ -29,7 +29,7 @@ QUERY_CHARS = 20_000
 OBSERVATIONS = 20
 
 
-async def read(door: Door, uri: str) -> str:
+async def read(door: ToolContext, uri: str) -> str:
     """The JSON text of a resource; raises NotFound for an unknown one, BadArgument for a name that is no text."""
     await door.caught_up()
     if uri in _FIXED:
@@ -41,7 +41,7 @@ async def read(door: Door, uri: str) -> str:
     raise NotFound(f"there is no resource {uri}")
 
 
-async def _status(door: Door) -> Any:
+async def _status(door: ToolContext) -> Any:
     reader = door.reader()
     page = await door.queries.browse.sessions(reader, None, None, MANY)
     totals = await door.queries.graph.stats(reader, None)
@@ -55,7 +55,7 @@ async def _status(door: Door) -> Any:
     }
 
 
-async def _latest(door: Door) -> Any:
+async def _latest(door: ToolContext) -> Any:
     reader = door.reader()
     found: list[dict[str, Any]] = []
     for project in await door.queries.browse.projects(reader):
@@ -65,20 +65,20 @@ async def _latest(door: Door) -> Any:
     return {"memories": [dialect.memory(one) for one in newest]}
 
 
-async def _graph(door: Door) -> Any:
+async def _graph(door: ToolContext) -> Any:
     totals = await door.queries.graph.stats(door.reader(), None)
     nodes, edges = sum(totals.nodes.values()), sum(totals.edges.values())
     return {"totalNodes": nodes, "totalEdges": edges, "nodesByType": totals.nodes, "edgesByType": totals.edges}
 
 
-async def _profile(door: Door, project: str) -> Any:
+async def _profile(door: ToolContext, project: str) -> Any:
     known, cached = await door.queries.profiles.of(door.reader(), project)
     if known is None:
         return {"profile": None, "reason": "no_sessions"}
     return {"profile": profile_record(known), "cached": cached}
 
 
-async def _recent(door: Door, project: str) -> Any:
+async def _recent(door: ToolContext, project: str) -> Any:
     reader = door.reader()
     page = await door.queries.browse.sessions(reader, project, None, RECENT)
     return {"project": project, "sessions": await session_records(door, reader, page.items)}
@@ -99,13 +99,13 @@ def _json(record: Any) -> str:
     return msgspec.json.encode(record).decode()
 
 
-async def message(door: Door, name: str, arguments: Mapping[str, str]) -> str:
+async def message(door: ToolContext, name: str, arguments: Mapping[str, str]) -> str:
     """The message of a prompt; raises BadArgument."""
     await door.caught_up()
     return await _MESSAGES[name](door, arguments)
 
 
-async def _recall_context(door: Door, arguments: Mapping[str, str]) -> str:
+async def _recall_context(door: ToolContext, arguments: Mapping[str, str]) -> str:
     task = needed({"task_description": None, **arguments}, "task_description")
     found = await door.queries.recall(RecallRequest(query=task[:QUERY_CHARS], limit=RECALLED), door.reader())
     known = [f"- [{one.kind}] {one.title}: {_shown(one.content)}" for one in found.results]
@@ -113,7 +113,7 @@ async def _recall_context(door: Door, arguments: Mapping[str, str]) -> str:
     return "\n".join([f"Task: {task}", "", "What is known from earlier work:", *shown])
 
 
-async def _session_handoff(door: Door, arguments: Mapping[str, str]) -> str:
+async def _session_handoff(door: ToolContext, arguments: Mapping[str, str]) -> str:
     name = needed({"session_id": None, **arguments}, "session_id")
     reader, browse = door.reader(), door.queries.browse
     located = await browse.session(reader, name, None)
@@ -132,7 +132,7 @@ async def _session_handoff(door: Door, arguments: Mapping[str, str]) -> str:
     return "\n".join([*lines, *(f"- {one.title} ({one.status})" for one in open_ones[:PATTERNS])])
 
 
-async def _detect_patterns(door: Door, arguments: Mapping[str, str]) -> str:
+async def _detect_patterns(door: ToolContext, arguments: Mapping[str, str]) -> str:
     reader, project = door.reader(), arguments.get("project") or ""
     names = [project] if project else await door.queries.browse.projects(reader)
     lines = [f"Find what recurs in the work on {project or 'all projects'}, and what to do about it."]
@@ -152,13 +152,13 @@ def _shown(text: str) -> str:
     return line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 1] + "…"
 
 
-_FIXED: dict[str, Callable[[Door], Awaitable[Any]]] = {
+_FIXED: dict[str, Callable[[ToolContext], Awaitable[Any]]] = {
     f"{SCHEME}status": _status,
     f"{SCHEME}memories/latest": _latest,
     f"{SCHEME}graph/stats": _graph,
 }
-_OF_PROJECT: dict[str, Callable[[Door, str], Awaitable[Any]]] = {"/profile": _profile, "/recent": _recent}
-_MESSAGES: dict[str, Callable[[Door, Mapping[str, str]], Awaitable[str]]] = {
+_OF_PROJECT: dict[str, Callable[[ToolContext, str], Awaitable[Any]]] = {"/profile": _profile, "/recent": _recent}
+_MESSAGES: dict[str, Callable[[ToolContext, Mapping[str, str]], Awaitable[str]]] = {
     "recall_context": _recall_context,
     "session_handoff": _session_handoff,
     "detect_patterns": _detect_patterns,

@@ -43,7 +43,7 @@ from ingest.errors import ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock
 from ingest.roles import METRICS, READ
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, Door
+from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.queries import RecallRequest
@@ -150,7 +150,7 @@ def _followups(request: Request) -> Followups:
     return request.app.state.agentmemory.followups
 
 
-async def recall(door: Door, arguments: Arguments) -> Answer:
+async def recall(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_recall: search results, as many as fit the budget."""
     form = _format(arguments["format"])
     results, lacks = await _search(door, arguments)
@@ -166,7 +166,7 @@ async def recall(door: Door, arguments: Arguments) -> Answer:
     return answer({**record, "text": text}, text)
 
 
-async def smart_search(door: Door, arguments: Arguments) -> Answer:
+async def smart_search(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_smart_search: titles first; what is named by id in full."""
     given: list[Any] = arguments["expandIds"] or []
     if wanted := [name for name in map(_named, given) if name]:
@@ -184,7 +184,7 @@ async def smart_search(door: Door, arguments: Arguments) -> Answer:
     return answer(record | ({"degraded": lacks} if lacks else {}))
 
 
-async def timeline(door: Door, arguments: Arguments) -> Answer:
+async def timeline(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_timeline: what was observed around an anchor."""
     agent = arguments["agentId"] or ""
     await door.caught_up(agent)
@@ -208,7 +208,7 @@ async def timeline(door: Door, arguments: Arguments) -> Answer:
 
 
 async def alike(
-    door: Door, reader: Reader, content: str, project: str, besides: frozenset[str]
+    door: ToolContext, reader: Reader, content: str, project: str, besides: frozenset[str]
 ) -> dict[str, Any] | None:
     """The hint that a memory like a new one is there already, yet not so like it that it was superseded."""
     words = RecallRequest(query=content[:ALIKE_CHARS], kinds=["memory"], mode="lexical", limit=ALIKE_LOOKED_AT)
@@ -227,7 +227,7 @@ async def alike(
     return {"id": best[1].id, "title": best[1].title, "similarity": round(best[0], 3)}
 
 
-async def _search(door: Door, arguments: Arguments) -> tuple[list[tuple[dict[str, Any], float]], list[str]]:
+async def _search(door: ToolContext, arguments: Arguments) -> tuple[list[tuple[dict[str, Any], float]], list[str]]:
     """Observations and memories with their scores, best first, and what may be missing."""
     agent = arguments["agentId"] or ""
     reader = door.reader(agent)
@@ -245,7 +245,7 @@ async def _search(door: Door, arguments: Arguments) -> tuple[list[tuple[dict[str
     return [(known[one.id], one.score) for one in found.results if one.id in known], missing + found.degraded
 
 
-async def _expanded(door: Door, arguments: Arguments, wanted: list[str]) -> Answer:
+async def _expanded(door: ToolContext, arguments: Arguments, wanted: list[str]) -> Answer:
     agent = arguments["agentId"] or ""
     await door.caught_up(agent)
     known = views(await door.queries.browse.documents(wanted[:MAX_EXPANDED], door.reader(agent)))

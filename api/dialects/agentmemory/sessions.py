@@ -25,14 +25,14 @@ from api.dialects.agentmemory.endpoints import (
 )
 from api.dialects.agentmemory.observing import AGENT_CHARS, CWD_CHARS
 from api.dialects.agentmemory.shapes import DEGRADED, NUMBER, SESSION, TEXT, fields, listed, outcome, record
-from api.dialects.homes import Home, home_of, homes, settled
+from api.dialects.session_projects import SessionProject, home_of, homes, settled
 from api.http.http import Json
 from ingest.commands.requests import TrackSession
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock, to_ms
 from ingest.roles import READ, READ_WRITE, WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, Door
+from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.access import Reader
 from projections.documents.sessions import Session
 from projections.queries.views import view
@@ -101,7 +101,7 @@ async def get_sessions(request: Request, arguments: Arguments) -> Response:
         return Json({"sessions": [], "degraded": [str(why)]})
 
 
-def _begun(door: Door, home: Home, started: TrackSession, now_ms: int) -> Session:
+def _begun(door: ToolContext, home: SessionProject, started: TrackSession, now_ms: int) -> Session:
     """The session as it will be when it was not there before."""
     return Session(
         tenant=door.tenant,
@@ -115,7 +115,7 @@ def _begun(door: Door, home: Home, started: TrackSession, now_ms: int) -> Sessio
     )
 
 
-async def _known(door: Door, home: Home, session: str) -> Session | None:
+async def _known(door: ToolContext, home: SessionProject, session: str) -> Session | None:
     """The session as it is, with what was written to it here a moment ago, if that can be had in time."""
     try:
         async with asyncio.timeout(KNOWN_S):
@@ -130,7 +130,7 @@ async def _known(door: Door, home: Home, session: str) -> Session | None:
     return session_of(located)
 
 
-async def _context(door: Door, session: str, home: Home, budget: int) -> str:
+async def _context(door: ToolContext, session: str, home: SessionProject, budget: int) -> str:
     """What there is to say to a session; empty when that cannot be said in time, or not to this agent."""
     try:
         reader = door.reader(home.agent)
@@ -141,7 +141,7 @@ async def _context(door: Door, session: str, home: Home, budget: int) -> str:
         return ""
 
 
-async def list_sessions(door: Door, arguments: Arguments) -> Answer:
+async def list_sessions(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_sessions, memory_sessions_list: the newest sessions."""
     agent = arguments["agentId"] or ""
     await door.caught_up(agent)
@@ -152,7 +152,7 @@ async def list_sessions(door: Door, arguments: Arguments) -> Answer:
 
 
 async def session_records(
-    door: Door,
+    door: ToolContext,
     reader: Reader,
     known: Sequence[Mapping[str, Any]],
     summaries: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,

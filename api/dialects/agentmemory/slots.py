@@ -20,12 +20,12 @@ from api.dialects.agentmemory.endpoints import (
 )
 from api.dialects.agentmemory.records import Record, View, iso, without_empty
 from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, NUMBER, SLOT, TEXT, fields, listed, otherwise, outcome
-from api.dialects.homes import home_of
+from api.dialects.session_projects import home_of
 from ingest.commands.requests import DeleteSlot, SetSlot
 from ingest.errors import CommandRejected, MnemologError
 from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, Door
+from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.queries.views import view
 
 IN_PROJECT = {"project": TEXT}
@@ -61,7 +61,7 @@ async def reflect_session(request: Request, arguments: Arguments) -> Response:
     return reply(await reflect(door_of(request), {**arguments, "project": home.project if home else None}))
 
 
-async def list_slots(door: Door, arguments: Arguments) -> Answer:
+async def list_slots(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_slot_list: a project's, by label; without a project named, what every project holds, each saying whose."""
     await door.caught_up()
     browse, project = door.queries.browse, chosen(arguments, "project")
@@ -69,13 +69,13 @@ async def list_slots(door: Door, arguments: Arguments) -> Answer:
     return succeeded(slots=[slot_record(view(one)) for one in found])
 
 
-async def get_slot(door: Door, arguments: Arguments) -> Answer:
+async def get_slot(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_slot_get: one, and which scope it is of."""
     held = await _current(door, arguments)
     return succeeded(slot=held, scope=held["scope"])
 
 
-async def create_slot(door: Door, arguments: Arguments) -> Answer:
+async def create_slot(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_slot_create: a new one, or another text for one that is there."""
     limit = arguments["sizeLimit"]
     if not 1 <= limit <= 20_000 or limit != int(limit):
@@ -95,19 +95,19 @@ async def create_slot(door: Door, arguments: Arguments) -> Answer:
     return succeeded(slot=await _current(door, arguments))
 
 
-async def append_to_slot(door: Door, arguments: Arguments) -> Answer:
+async def append_to_slot(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_slot_append: a line more; refused where it would not fit."""
     await _write(door, arguments, content=needed(arguments, "text"), append=True)
     return await _sized(door, arguments)
 
 
-async def replace_slot(door: Door, arguments: Arguments) -> Answer:
+async def replace_slot(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_slot_replace: another text, which may be empty."""
     await _write(door, arguments, content=arguments["content"])
     return await _sized(door, arguments)
 
 
-async def delete_slot(door: Door, arguments: Arguments) -> Answer:
+async def delete_slot(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_slot_delete."""
     held = await _current(door, arguments)
     remove = command(DeleteSlot, label=held["label"], scope=held["scope"], project=held.get("project", ""))
@@ -117,7 +117,7 @@ async def delete_slot(door: Door, arguments: Arguments) -> Answer:
     return succeeded()
 
 
-async def _write(door: Door, arguments: Arguments, *, overwrite: bool = True, **fields: Any) -> None:
+async def _write(door: ToolContext, arguments: Arguments, *, overwrite: bool = True, **fields: Any) -> None:
     label = needed(arguments, "label")
     if "scope" not in fields:
         held = await _current(door, arguments)  # raises NotFound: only create_slot makes a new one
@@ -129,12 +129,12 @@ async def _write(door: Door, arguments: Arguments, *, overwrite: bool = True, **
     door.wrote(caller.agent_id, accepted.position)
 
 
-async def _sized(door: Door, arguments: Arguments) -> Answer:
+async def _sized(door: ToolContext, arguments: Arguments) -> Answer:
     held = await _current(door, arguments)
     return succeeded(slot=held, size=held["size"])
 
 
-async def _current(door: Door, arguments: Arguments) -> dict[str, Any]:
+async def _current(door: ToolContext, arguments: Arguments) -> dict[str, Any]:
     """The slot as it is after all that was acknowledged; raises NotFound."""
     project = chosen(arguments, "project") or ""
     return slot_record(view(await door.operations.slots.get(door.reader(), project, needed(arguments, "label"))))

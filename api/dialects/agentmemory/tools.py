@@ -15,7 +15,7 @@ from api.dialects.agentmemory.endpoints import SOURCE, read_body
 from api.dialects.agentmemory.shapes import CALLED, TEXT, TOOL, fields, listed, record
 from api.http.endpoint import Endpoint
 from api.http.http import Json
-from api.services import AGENT_HEADER, READER_HEADER, tool_door
+from api.services import AGENT_HEADER, READER_HEADER, tool_context
 from ingest.commands.decide import stated_agent
 from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound, TooManyRequests
 from ingest.roles import ANY
@@ -71,7 +71,7 @@ async def _tool_and_arguments(request: Request) -> tuple[Tool, dict[str, Any]]:
 
 
 async def _call_tool(request: Request, tool: Tool, arguments: dict[str, Any]) -> Answer:
-    door = tool_door(request.scope, SOURCE, request.headers.get(READER_HEADER, ""))
+    door = tool_context(request.scope, SOURCE, request.headers.get(READER_HEADER, ""))
     await door.admits(tool)
     return await tool.call(door, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
 

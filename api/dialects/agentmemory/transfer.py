@@ -42,7 +42,7 @@ from ingest.roles import ADMIN
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import ToolContext
 from projections.documents.access import Reader, may_forget, may_read
 from projections.documents.actions import Action
 from projections.documents.document import Document, Tombstone
@@ -89,7 +89,7 @@ async def import_export(request: Request) -> Response:
         return await _taken_over(door_of(request), export, strategy)
 
 
-async def _taken_over(door: Door, export: dict[str, Any], strategy: Strategy) -> Response:
+async def _taken_over(door: ToolContext, export: dict[str, Any], strategy: Strategy) -> Response:
     reader, caller, operations = door.reader(), door.caller(), door.operations
     clear = Clear(operations.current, operations.forgetting, door.queries.browse)
     try:
@@ -199,7 +199,7 @@ class TakeOver:
         self, document: Document, row: Row, step: Step, done: "_Progress", reader: Reader, caller: Caller
     ) -> None:
         """Change a document that is here to what its row says."""
-        command, position = step.said, ""
+        command, position = step.command, ""
         try:
             match document:
                 case Memory() if row.value.get("isLatest") is not False and (document.is_latest or done.replaces):
@@ -300,7 +300,7 @@ def _mapped(
 
 def _place(step: Step, tenant: str, partitions: int) -> tuple[int, DocumentId]:
     """Where the document of a row is, or will be."""
-    command = step.said
+    command = step.command
     if isinstance(command, TrackSession | SummariseSession):
         name = session_document_id(tenant, command.project, command.session_id)
         home = partition_of(session_route(tenant, command.project, command.session_id), partitions)
@@ -315,7 +315,7 @@ def _may_write(document: Document, reader: Reader) -> bool:
 
 def _goes_with(mapped: Mapped, opened: set[str]) -> bool:
     """Whether a row that is not here can be: a summary counts only in a session that the same import opened."""
-    first = mapped.steps[0].said
+    first = mapped.steps[0].command
     return not isinstance(first, SummariseSession) or first.session_id in opened
 
 

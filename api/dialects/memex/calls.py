@@ -7,7 +7,7 @@ from uuid import UUID
 from api.dialects.memex import memories
 from api.dialects.memex.records import MAX_IMPORTANCE, TYPES, Shown, type_of
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, Door
+from mcp_gateway.tools.tool import Answer, ToolContext
 
 MAX_NAME = 128
 MAX_CONTENT = 8_000
@@ -15,7 +15,7 @@ MAX_QUERY = 2_000
 MAX_RESULTS = 50
 
 
-async def store(context: Door, arguments: dict[str, Any]) -> Answer:
+async def store(context: ToolContext, arguments: dict[str, Any]) -> Answer:
     """Store a memory; the same text again is another one."""
     agent, user = _pair(arguments)
     content = length_checked(arguments["content"], "content", MAX_CONTENT)
@@ -27,7 +27,7 @@ async def store(context: Door, arguments: dict[str, Any]) -> Answer:
     return answer(f"Stored memory {kept.id} (type={kind}, importance={float(importance)})")
 
 
-async def search(context: Door, arguments: dict[str, Any]) -> Answer:
+async def search(context: ToolContext, arguments: dict[str, Any]) -> Answer:
     """Find what an agent remembers of a user."""
     agent, user = _pair(arguments)
     query = length_checked(arguments["query"], "query", MAX_QUERY)
@@ -44,7 +44,7 @@ async def search(context: Door, arguments: dict[str, Any]) -> Answer:
     return answer(listed(query, found), [*lacks, *degraded])
 
 
-async def delete(context: Door, arguments: dict[str, Any]) -> Answer:
+async def delete(context: ToolContext, arguments: dict[str, Any]) -> Answer:
     """Forget a memory of the agent's, and what it stands for."""
     agent = _agent(arguments)
     given = str(arguments["memory_id"])
@@ -58,7 +58,7 @@ async def delete(context: Door, arguments: dict[str, Any]) -> Answer:
     return answer(f"Memory {given} was not found, or does not belong to this agent.")
 
 
-async def count(context: Door, arguments: dict[str, Any]) -> Answer:
+async def count(context: ToolContext, arguments: dict[str, Any]) -> Answer:
     """Count what an agent remembers of a user."""
     agent, user = _pair(arguments)
     lacks = await context.caught_up(agent)
@@ -75,7 +75,7 @@ def _agent(arguments: dict[str, Any]) -> str:
     return length_checked(arguments["agent_id"], "agent_id", MAX_NAME)
 
 
-CALLS: dict[str, Callable[[Door, dict[str, Any]], Awaitable[Answer]]] = {
+CALLS: dict[str, Callable[[ToolContext, dict[str, Any]], Awaitable[Answer]]] = {
     "store_memory": store,
     "search_memories": search,
     "delete_memory": delete,

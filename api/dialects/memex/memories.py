@@ -20,7 +20,7 @@ from ingest.commands.decision import EVERYBODY
 from ingest.errors import CommandRejected, NotFound
 from ingest.events.memory import MemoryType
 from ingest.platform.clock import system_clock
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import ToolContext
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.queries import RecallRequest
@@ -40,7 +40,9 @@ class Search(NamedTuple):
     memory_type: MemoryType | None = None
 
 
-async def keep(context: Door, agent: str, user: str, content: str, memory_type: MemoryType, importance: float) -> Shown:
+async def keep(
+    context: ToolContext, agent: str, user: str, content: str, memory_type: MemoryType, importance: float
+) -> Shown:
     """Store a memory, the same text again as another one; returns it as it is kept. Raises what writing raises."""
     if agent == EVERYBODY:
         raise CommandRejected(f"{EVERYBODY} stands for every agent here; take another name", "agent_id")
@@ -49,7 +51,7 @@ async def keep(context: Door, agent: str, user: str, content: str, memory_type: 
     return shown_at_once(command, (await context.write(command)).id, now)
 
 
-async def search(context: Door, wanted: Search, after: str = "") -> tuple[list[Shown], list[str]]:
+async def search(context: ToolContext, wanted: Search, after: str = "") -> tuple[list[Shown], list[str]]:
     """What an agent remembers of a user, best first, and what the answer may lack.
 
     Raises ProjectionBehind when `after` is not searchable in time.
@@ -72,7 +74,7 @@ async def search(context: Door, wanted: Search, after: str = "") -> tuple[list[S
     return [shown(one, hit.score) for hit, one in current], found.degraded
 
 
-async def delete(context: Door, agent: str, uuid: UUID) -> bool:
+async def delete(context: ToolContext, agent: str, uuid: UUID) -> bool:
     """Forget a memory of the agent's, and what it stands for; false when there is no such memory of its own."""
     name, reader = memory_id_of(uuid), _reader(context, agent)
     try:
@@ -87,7 +89,7 @@ async def delete(context: Door, agent: str, uuid: UUID) -> bool:
     return True
 
 
-async def count(context: Door, agent: str, user: str) -> int:
+async def count(context: ToolContext, agent: str, user: str) -> int:
     """How much an agent remembers of a user."""
     if not agent or not user:
         return 0  # nobody stores under an empty name, and one would not narrow the count
@@ -95,5 +97,5 @@ async def count(context: Door, agent: str, user: str) -> int:
     return await context.queries.browse.count(reader, PROJECT, kinds=["memory"], agent_id=agent, user_id=user)
 
 
-def _reader(context: Door, agent: str) -> Reader:
+def _reader(context: ToolContext, agent: str) -> Reader:
     return Reader(context.tenant, agent, context.scope, reach=context.reach)

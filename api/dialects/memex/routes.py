@@ -36,7 +36,7 @@ from ingest.log.position import Token
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import pool_size
 from ingest.roles import ANY, METRICS, READ, READ_WRITE, WRITE
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import ToolContext
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -170,5 +170,5 @@ def _watch_embedding(request: Request) -> None:
     services(request).queries.recall.vectors.watch = state(request).metrics.embedded
 
 
-def _context_of(request: Request) -> Door:
+def _context_of(request: Request) -> ToolContext:
     return services(request).door(SOURCE)

@@ -8,7 +8,7 @@ from ingest.roles import READ, READ_WRITE, WRITE, Needs
 from mcp_gateway.attachments import Attachments
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import Profile
-from mcp_gateway.tools.tool import Answer, Door, Tool, dialect_tool
+from mcp_gateway.tools.tool import Answer, Tool, ToolContext, dialect_tool
 
 
 def property_(name: str, kind: str, description: str, **more: Any) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def _failed(tool: Tool, text: str) -> Answer:
     return Answer(f"Error executing tool {tool.name}: {text}", is_error=True)
 
 
-async def _call(tool: str, context: Door, arguments: dict[str, Any]) -> Answer:
+async def _call(tool: str, context: ToolContext, arguments: dict[str, Any]) -> Answer:
     from api.dialects.memex.calls import CALLS
 
     return await CALLS[tool](context, arguments)

@@ -12,7 +12,7 @@ from ingest.errors import ProjectionBehind
 from ingest.log.group_commit import GroupCommit
 from ingest.log.memory_log import MemoryLog
 from mcp_gateway.last_writes import LastWrites
-from mcp_gateway.tools.tool import Door
+from mcp_gateway.tools.tool import ToolContext
 from projections.documents.slots import Slot, default_slots
 from projections.operations import Operations
 from projections.operations.forget import Forgotten
@@ -113,8 +113,8 @@ def operations(commands: CommandHandler) -> ScriptedOperations:
 
 
 @pytest.fixture
-def door(commands: CommandHandler, queries: ScriptedQueries, operations: ScriptedOperations) -> Door:
-    return Door(commands, queries.as_queries(), operations.as_operations(), "default", LastWrites())
+def door(commands: CommandHandler, queries: ScriptedQueries, operations: ScriptedOperations) -> ToolContext:
+    return ToolContext(commands, queries.as_queries(), operations.as_operations(), "default", LastWrites())
 
 
 @pytest.fixture

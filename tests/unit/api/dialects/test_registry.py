@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from api.dialects.registry import DIALECTS
-from api.http.listening import DOOR_NAMES, ports_of
+from api.http.listening import PORT_CLIENTS, ports_of
 from ingest.errors import InvalidSetting
 from ingest.platform.settings import DROP_INS, VARIABLES, Settings
 
@@ -16,7 +16,7 @@ def test_the_setting_names_every_dialect_with_ports_of_its_own():
 
 def test_every_port_has_a_documented_variable_and_clients():
     variables = set(ports_of(EVERY_PORT).values())
-    assert variables == set(DOOR_NAMES)
+    assert variables == set(PORT_CLIENTS)
     assert variables <= set(VARIABLES)
 
 

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.access.admission import Guarded
 from api.access.principal import SCOPE_KEY, nobody
-from api.app import create_doors
+from api.app import create_listeners
 from api.dialects.agent_memory import routes as agent_memory
 from api.dialects.agentd import routes as agentd
 from api.dialects.agentmemory import routes as agentmemory
@@ -43,7 +43,7 @@ PORTS = {"agentd": 1, "agent-memory": 2, "memex": 3, "memex-mcp": 4}
 
 def applications() -> dict[str, Starlette]:
     """The application of every door, built and never started."""
-    doors = create_doors(
+    doors = create_listeners(
         Settings(
             redis_url="redis://127.0.0.1:1",
             data_dir=Path("/nowhere"),

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from projections.health.diagnosis import CATEGORIES, Diagnosis, Findings, Summary, diagnose
+from projections.health.diagnosis import CATEGORIES, Diagnosis, Findings, DiagnosisSummary, diagnose
 from projections.health.vitals import Sample
 
 LISTS = (
@@ -45,7 +45,7 @@ def test_a_clean_memory_passes_one_check_in_every_category():
     diagnosis = diagnose(found())
     assert diagnosis.status == "healthy"
     assert [check.category for check in diagnosis.checks] == list(CATEGORIES)
-    assert diagnosis.summary == Summary(len(CATEGORIES), 0, 0, 0)
+    assert diagnosis.summary == DiagnosisSummary(len(CATEGORIES), 0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_category_with_several_troubles_has_a_check_for_each_and_none_that_pas
     diagnosis = diagnose(found(unscoped_memories=1, latest_but_superseded=["m1"], memories_with_missing_parent=["m2"]))
     of_memories = [check.name for check in diagnosis.checks if check.category == "memories"]
     assert of_memories == ["unscoped", "missing-parent", "latest-but-superseded"]
-    assert diagnosis.summary == Summary(len(CATEGORIES) - 1, 2, 1, 1)
+    assert diagnosis.summary == DiagnosisSummary(len(CATEGORIES) - 1, 2, 1, 1)
 
 
 def test_trouble_with_backups_is_a_warning_beside_what_the_memory_takes():

@@ -18,7 +18,7 @@ from projections.documents.sessions import Session
 MAX_HOMES = 10_000
 
 
-class Home(NamedTuple):
+class SessionProject(NamedTuple):
     """A session's project and agent, and up to where it was written through this process (empty: it was not)."""
 
     project: str
@@ -33,14 +33,14 @@ class Whose(NamedTuple):
     projects: tuple[str, ...] = ()
 
 
-class Homes:
+class SessionProjects:
     """The homes of the sessions that were asked about last."""
 
     def __init__(self, limit: int = MAX_HOMES) -> None:
         self._limit, self._whose = limit, Whose()
-        self._homes: OrderedDict[tuple[Whose, str], Home] = OrderedDict()
+        self._homes: OrderedDict[tuple[Whose, str], SessionProject] = OrderedDict()
 
-    def of(self, tenant: str, projects: tuple[str, ...]) -> "Homes":
+    def of(self, tenant: str, projects: tuple[str, ...]) -> "SessionProjects":
         """The same homes, as far as they are of one tenant, and of those who may see the same projects of it."""
         theirs = copy(self)
         theirs._whose = Whose(tenant, projects)
@@ -49,15 +49,15 @@ class Homes:
     def __len__(self) -> int:
         return len(self._homes)
 
-    def known(self, session_id: str) -> Home | None:
+    def known(self, session_id: str) -> SessionProject | None:
         """The home of a session, if it is known."""
         if (name := (self._whose, session_id)) in self._homes:
             self._homes.move_to_end(name)
         return self._homes.get(name)
 
-    def settle(self, session_id: str, project: str, agent: str) -> Home:
+    def settle(self, session_id: str, project: str, agent: str) -> SessionProject:
         """Take note of a session's home, unless it has one; returns the one it has, with an agent once one is named."""
-        home = self.known(session_id) or Home(project, agent, Token())
+        home = self.known(session_id) or SessionProject(project, agent, Token())
         home = self._homes[self._whose, session_id] = home._replace(agent=home.agent or agent)
         if len(self._homes) > self._limit:
             self._homes.popitem(last=False)
@@ -73,14 +73,14 @@ class Homes:
         self._homes.pop((self._whose, session_id), None)
 
 
-def homes(request: Request) -> Homes:
+def homes(request: Request) -> SessionProjects:
     """The homes that this process knows, as far as whoever asks may know them."""
     at_hand = services(request)
-    known: Homes = request.app.state.homes
+    known: SessionProjects = request.app.state.homes
     return known.of(at_hand.tenant, at_hand.reach.projects)
 
 
-async def home_of(request: Request, session_id: str) -> Home | None:
+async def home_of(request: Request, session_id: str) -> SessionProject | None:
     """The home of a session that exists; None for one that was never heard of."""
     known = homes(request)
     if home := known.known(session_id):
@@ -92,7 +92,7 @@ async def home_of(request: Request, session_id: str) -> Home | None:
     return known.settle(session_id, session.project, session.agent_id)
 
 
-async def settled(request: Request, session_id: str, project: str, agent: str) -> tuple[Home, bool]:
+async def settled(request: Request, session_id: str, project: str, agent: str) -> tuple[SessionProject, bool]:
     """The home of a session that is written to, and whether it is new; a blank project is `unknown`."""
     if await home_of(request, session_id) is None:
         return homes(request).settle(session_id, project if project.strip() else UNKNOWN_PROJECT, agent), True
