@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from projections.health.diagnosis import CATEGORIES, Diagnosis, Findings, DiagnosisSummary, diagnose
+from projections.health.diagnosis import CATEGORIES, Diagnosis, DiagnosisSummary, Findings, diagnose
 from projections.health.vitals import Sample
 
 LISTS = (
