@@ -12,7 +12,7 @@ from tests.fuzz.doors import Doors, all_doors
 from tests.fuzz.fuzzing import Report, fuzz
 from tests.fuzz.tools import fuzz_tools
 
-EXAMPLES = 150
+EXAMPLES = 300
 CALLS = 40
 SEED = 1
 pytestmark = pytest.mark.timeout(900)
