@@ -42,7 +42,7 @@ nightly: $(STAMP)
 	$(MAKE) chaos SEED=$(NIGHT)
 
 unit: $(STAMP)
-	$(PYTEST) -q $(SIDE_BY_SIDE) --hypothesis-profile=quick tests/unit
+	$(PYTEST) -q -p no:schemathesis $(SIDE_BY_SIDE) --hypothesis-profile=quick tests/unit
 
 EXAMPLES ?= 10000
 SEED ?= 1

@@ -80,9 +80,9 @@ MUTANTS = (
     ),
     Mutant(
         "visibility: a private memory is read by those it was once shared with",
-        "projections/documents/access.py",
-        '*(memory.shared_with if memory.visibility == "shared" else ())',
-        "*memory.shared_with",
+        "projections/documents/memories.py",
+        '*(self.shared_with if self.visibility == "shared" else ())',
+        "*self.shared_with",
         "tests/unit/projections/documents/test_access.py",
     ),
     Mutant(
