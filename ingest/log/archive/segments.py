@@ -55,9 +55,15 @@ async def filled(pages: AsyncIterator[Sequence[Stored]]) -> AsyncGenerator[list[
 
 
 def pack(partition: int, entries: Sequence[Stored]) -> bytes:
-    """The bytes of a segment. The same entries always give the same bytes with one release of zstd."""
+    """The bytes of a segment. The same entries always give the same bytes with one release of zstd.
+
+    Raises ValueError for more than `unpack` takes: no entry of the log is as big as that.
+    """
     rows = [(position.ms, position.seq, payload) for position, payload in entries]
-    return zstandard.ZstdCompressor().compress(_encode(_Body(FORMAT, FORMAT_VERSION, partition, rows)))
+    body = _encode(_Body(FORMAT, FORMAT_VERSION, partition, rows))
+    if len(body) > MAX_UNPACKED_BYTES:
+        raise ValueError(f"a segment of {len(body):,} bytes could not be unpacked; the limit is {MAX_UNPACKED_BYTES:,}")
+    return zstandard.ZstdCompressor().compress(body)
 
 
 def content_of(data: bytes, entries: Sequence[Stored]) -> Content:

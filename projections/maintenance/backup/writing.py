@@ -68,7 +68,10 @@ async def _sealed(folder: Path, chain: Chain, entries: AsyncIterator[Sequence[St
     """Write entries as segments; returns the chain of them."""
     writer = "kept" if chain.partition == KEPT else f"p{chain.partition:02d}"
     async for segment in filled(entries):
-        data = await asyncio.to_thread(pack, chain.partition, segment)
+        try:
+            data = await asyncio.to_thread(pack, chain.partition, segment)
+        except ValueError as error:  # a kept value of many megabytes: better no backup than one that cannot be read
+            raise BackupFailed(f"{writer}: {error}") from None
         chain = appended(chain, content_of(data, segment), writer)
         await asyncio.to_thread((folder / chain.segments[-1].name).write_bytes, data)
     return chain

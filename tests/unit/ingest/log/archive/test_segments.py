@@ -128,6 +128,14 @@ def test_a_small_file_that_unpacks_to_more_than_a_segment_can_hold_is_not_unpack
     assert "claims" in trouble(data, sealed(data, [Stored(Position(1, 0), b"x")]))
 
 
+def test_more_than_can_be_unpacked_is_not_packed():
+    biggest = [Stored(Position(1, 0), bytes(MAX_UNPACKED_BYTES - 100))]
+    data = pack(0, biggest)
+    assert unpack(data, 0, sealed(data, biggest)) == biggest
+    with pytest.raises(ValueError, match="could not be unpacked"):
+        pack(0, [Stored(Position(1, 0), bytes(MAX_UNPACKED_BYTES))])
+
+
 @given(entries=ENTRIES, data=st.data())
 def test_stubs_take_the_place_of_what_was_erased_and_of_nothing_else(entries: list[Stored], data: st.DataObject):
     erased = data.draw(st.sets(st.sampled_from([one.position for one in entries])))
