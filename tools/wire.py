@@ -64,6 +64,8 @@ VARYING = (
     (re.compile(r"\{p\d\d\}"), "{pNN}"),
     (re.compile(r"(?<=[\"/:\s])/tmp/[^\s\"']+"), "FOLDER"),
 )
+QUEUED = ("arq:job:embed:ULID", "mnemolog:arq")
+"""Keys of a job that happens to be queued when the keys are listed."""
 NUMBER = 0
 """Stands for every number of an answer: lags, sizes and scores differ from run to run."""
 
@@ -152,7 +154,7 @@ def _keys(folder: Path) -> list[str]:
     socket_file = next(folder.rglob("valkey.sock"))
     with redis.Redis(unix_socket_path=str(socket_file), decode_responses=True) as client:
         counted = Counter(f"{client.type(key)} {_replaced(str(key), {})}" for key in client.scan_iter(count=1_000))
-    return sorted(key for key in counted if "arq:in-progress" not in key)
+    return sorted(key for key in counted if not key.endswith(QUEUED) and "arq:in-progress" not in key)
 
 
 def _help(command: list[str], environment: dict[str, str]) -> dict[str, str]:
