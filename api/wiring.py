@@ -22,8 +22,7 @@ from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, once_reachable
 from ingest.platform.settings import Settings
 from mcp_gateway.last_writes import LastWrites
-from projections.condensing.llm.assistant import Assistant
-from projections.condensing.llm.config import build_assistant, parse_daily_tokens
+from projections.condensing.llm.assistant import Assistant, build_assistant, parse_daily_tokens
 from projections.embedding.embedder import Embedder
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder

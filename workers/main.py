@@ -27,8 +27,8 @@ from ingest.platform.connections import Client, connect, once_reachable
 from ingest.platform.settings import Settings
 from ingest.platform.tasks import end
 from ingest.platform.tuning import tune_interpreter
-from projections.condensing.llm.config import build_assistant, parse_daily_tokens
-from projections.condensing.llm.config import check as check_llm
+from projections.condensing.llm.assistant import build_assistant, parse_daily_tokens
+from projections.condensing.llm.assistant import check as check_llm
 from projections.embedding.embedder import Embedder
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder

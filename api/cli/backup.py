@@ -28,13 +28,18 @@ from ingest.log.keys import MANIFEST, PartitionKeys
 from ingest.platform.settings import Settings, from_environment
 from projections.maintenance.backup.contents import choose, no_such_backup
 from projections.maintenance.backup.manifest import BackupFailed, DamagedBackup, Manifest
-from projections.maintenance.backup.points import point_of
-from projections.maintenance.backup.restoring import Progress, is_empty, refuse_if_used, restore
+from projections.maintenance.backup.restoring import (
+    Progress,
+    Verified,
+    is_empty,
+    point_of,
+    refuse_if_used,
+    restore,
+    verify,
+)
 from projections.maintenance.backup.target import Target, listed, target_of
-from projections.maintenance.backup.verifying import Verified, verify
 from projections.maintenance.dead_letters import discarded_places
-from projections.maintenance.manifests import differences, manifest_of
-from projections.maintenance.replaying import replay_manifest
+from projections.maintenance.manifests import differences, manifest_of, replay_manifest
 from projections.search.presence import work_folder
 from workers.jobs.backup import BackupJob
 

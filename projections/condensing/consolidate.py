@@ -13,8 +13,16 @@ from msgspec import Struct
 
 from ingest.log.position import Position
 from projections.condensing.accounts import account, in_time
-from projections.condensing.claims import claim_groups, is_claim, is_plan, is_sentence, is_topic, mentions, names_of
-from projections.condensing.provenance import says
+from projections.condensing.claims import (
+    claim_groups,
+    is_claim,
+    is_plan,
+    is_sentence,
+    is_topic,
+    mentions,
+    names_of,
+    says,
+)
 from projections.condensing.sentences import (
     ALIKE,
     alike_groups,

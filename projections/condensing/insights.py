@@ -20,7 +20,7 @@ from projections.condensing.sentences import (
     statements,
     term_set,
 )
-from projections.documents.lesson_rules import strengthened
+from projections.documents.lessons import strengthened
 from projections.search.similarity import SIMILAR_ABOVE
 
 MIN_ITEMS = 3

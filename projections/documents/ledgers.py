@@ -13,7 +13,7 @@ from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.events.session import SessionEnded, SessionStarted, SessionSummarised
 from ingest.ids import OBSERVATION, DocumentId
 from ingest.log.position import Position
-from projections.documents.listings import of_user
+from projections.documents.rows import of_user
 
 LEDGER = "led"
 MARK = "evt"

@@ -24,7 +24,7 @@ from ingest.platform.clock import to_ms
 from projections.compression.data_urls import named
 from projections.condensing.memex import without_prefix
 from projections.documents.index_entry import IndexEntry, index_terms, searchable
-from projections.documents.listings import by_position, by_time, derived, in_user_listing, part_of
+from projections.documents.rows import by_position, by_time, derived, in_user_listing, part_of
 from projections.search.similarity import SUPERSEDE_ABOVE, jaccard, keys_of, signature
 
 TITLE_CHARS = 80

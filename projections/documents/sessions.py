@@ -9,8 +9,7 @@ from ingest.ids import DocumentId, document_id
 from ingest.log.partitions import session_route
 from ingest.log.position import Position
 from ingest.platform.clock import to_ms
-from projections.documents.listings import by_time, in_user_listing, of_tenant
-from projections.documents.rows import Row
+from projections.documents.rows import Row, by_time, in_user_listing, of_tenant
 
 SESSION = "ses"
 FIRST_PROMPT_CHARS = 200

@@ -13,8 +13,8 @@ from ingest.ids import DocumentId, document_id
 from ingest.log.position import Position
 from projections.documents import sessions
 from projections.documents.document import Document, listings
-from projections.documents.listings import part_of
 from projections.documents.memories import Memory
+from projections.documents.rows import part_of
 from projections.documents.sessions import Session
 from projections.documents.tombstones import Mark, Tombstone, entries
 from projections.folds.ledgers import Ledgers, erased_envelope

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId
 from projections.documents.document import Document
-from projections.folds import erased, forgetting, lessons, memories, observations, registries, sessions
+from projections.folds import forgetting, memories, registries, sessions
 from projections.folds.batch import RULES, Batch, Change, Changes
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
 
 NAME, VERSION = "documents", 4
 """A change to what the fold makes of an event raises the version; a rebuild then brings old logs up to it."""
-NOUNS = (erased, forgetting, lessons, memories, observations, registries, sessions)
+NOUNS = (forgetting, memories, registries, sessions)
 """The modules whose import registers how their events are folded."""
 
 

@@ -1,17 +1,47 @@
-"""Slots, actions and relations: flat documents that their events set, change and remove."""
+"""Lessons, slots, actions and relations: flat documents that their events set, change and remove."""
 
 from typing import cast
 
 from ingest.events.action import ActionCreated, ActionUpdated
 from ingest.events.envelope import Recorded
+from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
 from ingest.events.relation import RelationLinked, RelationUnlinked
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.ids import DocumentId
-from projections.documents import actions, relations, slots
+from projections.documents import actions, lessons, relations, slots
 from projections.documents.actions import Action
+from projections.documents.lessons import Lesson, LessonEvent
 from projections.documents.relations import Relation
 from projections.documents.slots import Slot
 from projections.folds.batch import Batch, folds, mark_of, reading
+
+
+def _lesson_subject(event: Recorded) -> str:
+    match cast(LessonEvent, event.data):
+        case LessonRecorded() as data:
+            return lessons.lesson_id(event, data)
+        case data:
+            return data.lesson
+
+
+@folds(
+    LessonRecorded,
+    LessonReinforced,
+    LessonRevised,
+    LessonTriggered,
+    LessonRetired,
+    reads=reading(mark_of, _lesson_subject),
+)
+def _lesson(batch: Batch, event: Recorded) -> None:
+    name = _lesson_subject(event)
+    if batch.mark(event, name):
+        known = batch.get(name)
+        lesson = lessons.evolve(known if isinstance(known, Lesson) else None, event, cast(LessonEvent, event.data))
+        if lesson is None:
+            batch.void(event)
+        else:
+            batch.put(lesson)
+
 
 SlotEvent = SlotSet | SlotAppended | SlotDeleted
 RelationEvent = RelationLinked | RelationUnlinked

@@ -1,19 +1,61 @@
-"""Sessions: started, ended, summarised, retired; and the commits made in them."""
+"""Sessions: started, ended, summarised, retired; the observations recorded and the commits made in them."""
 
 from typing import cast
 
 from ingest.events.envelope import Recorded
+from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.events.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
 from ingest.ids import OBSERVATION
-from projections.documents import commits, sessions
+from projections.documents import commits, observations, sessions
 from projections.documents.commits import Commit
-from projections.documents.ledgers import ledger_id
+from projections.documents.ledgers import Entry, ledger_id
 from projections.documents.observations import Observation
 from projections.documents.summaries import summary, summary_id
+from projections.documents.tombstones import Tombstone
 from projections.folds.batch import Batch, folds, mark_of, reading, session_of
 from projections.folds.ledgers import entry_of, first_part, further_parts
 
-_ledger, _further = first_part(session_of), further_parts(session_of)
+_further = further_parts(session_of)
+
+
+def _observed_reads(event: Recorded) -> set[str]:
+    session = session_of(event)
+    return {observations.observation_id(event), session, ledger_id(session)}
+
+
+@folds(ObservationRecorded, reads=_observed_reads, follows=_further)
+def _observed(batch: Batch, event: Recorded) -> None:
+    data = cast(ObservationRecorded, event.data)
+    name = observations.observation_id(event)
+    session = session_of(event)
+    match batch.get(name) or batch.ledgers.find(session, name):
+        case None:
+            batch.put(observations.observation(event, data, session))
+            batch.put(sessions.observed(batch.session(event), event))
+        case Observation(position=first) | Tombstone(position=first) | Entry(position=first):
+            batch.erase_repeat(event, str(first), name)
+        case _:
+            pass
+
+
+def _compressed_subject(event: Recorded) -> str:
+    return cast(ObservationCompressed, event.data).observation
+
+
+@folds(ObservationCompressed, reads=reading(_compressed_subject, mark_of, first_part(session_of)), follows=_further)
+def _compressed(batch: Batch, event: Recorded) -> None:
+    """What a model made of an observation that is forgotten is forgotten, too; of a retired one it comes too late."""
+    data = cast(ObservationCompressed, event.data)
+    if not batch.mark(event, data.observation):
+        return
+    match batch.get(data.observation):
+        case Observation() as known:
+            batch.put(observations.compressed(known, data))
+        case _:
+            batch.void(event)
+
+
+_ledger = first_part(session_of)
 
 
 @folds(SessionStarted, SessionEnded, reads=reading(mark_of, session_of, _ledger), follows=_further)

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from ingest.platform.sizes import mib
-from projections.health.readiness import NO_WORKER, not_applied, outdated, refused, waiting_for_vectors
+from projections.health.pressure import NO_WORKER, not_applied, outdated, refused, waiting_for_vectors
 from projections.health.vitals import PENDING_WARN_S, Sample
 
 CheckStatus = Literal["pass", "warn", "fail"]

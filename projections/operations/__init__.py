@@ -8,8 +8,7 @@ from projections.operations.dead_letters import DeadLetterOperations
 from projections.operations.forget import Forgetting
 from projections.operations.memories import MemoryChanges, MemoryOperations
 from projections.operations.session_cap import SessionCap
-from projections.operations.slots import SlotOperations
-from projections.operations.work import WorkOperations
+from projections.operations.work import SlotOperations, WorkOperations
 
 __all__ = [
     "Condensing",

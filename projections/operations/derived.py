@@ -12,9 +12,19 @@ from msgspec import Struct
 from ingest.ids import DocumentId
 from projections.condensing import consolidate
 from projections.condensing.accounts import account
-from projections.condensing.claims import CRYSTAL, FACT, PROCEDURE, SERVER_TAGS
+from projections.condensing.claims import (
+    CRYSTAL,
+    FACT,
+    PROCEDURE,
+    SERVER_TAGS,
+    Left,
+    confirmed,
+    cut,
+    reworded,
+    sayers,
+    says,
+)
 from projections.condensing.crystal import told
-from projections.condensing.provenance import Left, confirmed, cut, reworded, sayers, says
 from projections.documents.actions import Action
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson

@@ -27,10 +27,10 @@ from projections.documents.commits import Commit, commits, session_commits
 from projections.documents.document import Document
 from projections.documents.ledgers import Ledger, unpacked
 from projections.documents.lessons import lessons
-from projections.documents.listings import derived, of_user
 from projections.documents.memories import Memory, memories
 from projections.documents.observations import session_observations
 from projections.documents.relations import relations
+from projections.documents.rows import derived, of_user
 from projections.documents.sessions import SESSION, Session, sessions
 from projections.documents.slots import Slot, slot_id, slots
 from projections.documents.summaries import summary_id

@@ -15,7 +15,7 @@ from ingest.events.subject import SubjectKind
 from ingest.ids import MEMORY, DocumentId, document_id, new_event_id
 from ingest.log.partitions import partition_of, project_route, session_route
 from ingest.log.position import START, Position, Token
-from projections.condensing.provenance import Left
+from projections.condensing.claims import Left
 from projections.condensing.slots import contributed
 from projections.documents.actions import Action
 from projections.documents.commits import Commit

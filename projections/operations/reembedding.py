@@ -19,7 +19,7 @@ from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.queries.listed import Listed
-from projections.queries.near import Place
+from projections.queries.lookup import Place
 
 logger = logging.getLogger(__name__)
 

@@ -11,12 +11,12 @@ from ingest.commands.decide import Caller
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.documents.access import Reader
-from projections.documents.listings import derived
 from projections.documents.observations import Observation
+from projections.documents.rows import derived
 from projections.documents.summaries import summary_id
 from projections.operations.current import Current
 from projections.operations.forget import Forgetting
-from projections.queries import near
+from projections.queries import lookup
 from projections.queries.browse import Browse
 
 KEPT = timedelta(days=180)
@@ -45,10 +45,10 @@ class Sweep:
 
         An observation stays of which something was made that a forgetting would take along.
         """
-        memories = await self._browse.found(near.expired, reader, None, MOST, kinds=["memory"])
+        memories = await self._browse.found(lookup.expired, reader, None, MOST, kinds=["memory"])
         until_ms = to_ms(self._clock() - KEPT)
         old = await self._browse.found(
-            near.unimportant, reader, None, MOST, UNIMPORTANT, kinds=["observation"], to_ms=until_ms
+            lookup.unimportant, reader, None, MOST, UNIMPORTANT, kinds=["observation"], to_ms=until_ms
         )
         expired: list[str] = [one.id for one in memories]
         unimportant: list[str] = [

@@ -7,23 +7,20 @@ from projections.queries.actions import Actions
 from projections.queries.around import Around
 from projections.queries.audit import Audit
 from projections.queries.browse import Browse
-from projections.queries.commits import Commits
 from projections.queries.compile import Compile, ContextRequest
 from projections.queries.dead_letters import DeadLetters
 from projections.queries.graph import Graph
-from projections.queries.health import Diagnose
+from projections.queries.health import Diagnose, Progress
 from projections.queries.lessons import Lessons
 from projections.queries.log_events import LogEvents, Wanted
 from projections.queries.lookup import Lookup
 from projections.queries.memories import Memories
 from projections.queries.observations import Observations
 from projections.queries.profiles import Profiles
-from projections.queries.progress import Progress
 from projections.queries.recall import Recall, RecallAnswer, RecallRequest, RecallResult
 from projections.queries.relations import Relations
-from projections.queries.sessions import Sessions
+from projections.queries.sessions import Commits, Sessions, Summaries
 from projections.queries.slots import Slots
-from projections.queries.summaries import Summaries
 
 __all__ = [
     "Actions",

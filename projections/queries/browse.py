@@ -6,19 +6,17 @@ from ingest.log.event_log import EventLog
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client
 from projections.queries.actions import Actions
-from projections.queries.commits import Commits
 from projections.queries.documents import DocumentReader
+from projections.queries.health import Progress
 from projections.queries.lessons import lessons_page
 from projections.queries.log_events import LogEvents
 from projections.queries.lookup import Lookup
 from projections.queries.memories import Memories
 from projections.queries.numbers import IntegerIdsOf
 from projections.queries.observations import Observations
-from projections.queries.progress import Progress
 from projections.queries.relations import Relations
-from projections.queries.sessions import Sessions
+from projections.queries.sessions import Commits, Sessions, Summaries
 from projections.queries.slots import Slots
-from projections.queries.summaries import Summaries
 from projections.search.service import ReplicaService
 
 

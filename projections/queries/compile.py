@@ -31,8 +31,7 @@ from projections.queries.context import (
     summary_block,
 )
 from projections.queries.documents import DocumentReader, Located
-from projections.queries.lookup import Lookup
-from projections.queries.near import reach
+from projections.queries.lookup import Lookup, reach
 from projections.queries.profiles import Profiles
 from projections.queries.recall import Recall, RecallRequest
 from projections.queries.slots import Slots

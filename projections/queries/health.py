@@ -1,4 +1,4 @@
-"""What is wrong, if anything: gathers the findings that `diagnosis` judges, in bounded work.
+"""What is wrong, if anything: gathers the findings that `diagnosis` judges, in bounded work; how far projections are.
 
 Looked at are the newest NEWEST memories, lessons and summaries, as many relations and slots of the PROJECTS that were
 written to last, and as many of the oldest open actions and sessions: a fault elsewhere goes unseen. What the reader may
@@ -7,17 +7,20 @@ not see is not named.
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 from ingest.errors import ProjectionBehind
 from ingest.ids import DocumentId
+from ingest.log.event_log import EventLog
+from ingest.log.keys import PartitionKeys
 from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import START, Position
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.condensing.claims import MADE_TAGS
 from projections.documents.access import Reader, may_read
-from projections.documents.actions import Action, open_actions, work_item
+from projections.documents.actions import Action, cycles, open_actions, work_item
 from projections.documents.document import Document
-from projections.documents.frontier import cycles
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.relations import Relation, relations
@@ -26,9 +29,9 @@ from projections.documents.slots import Slot, slots
 from projections.documents.summaries import Summary
 from projections.health.diagnosis import Diagnosis, Findings, diagnose
 from projections.health.watch import Watch
-from projections.maintenance.backup.state import load_status, trouble
+from projections.maintenance.backup.manifest import backup_trouble, load_status
 from projections.queries.documents import DocumentReader
-from projections.queries.near import Place, newest, places, reach
+from projections.queries.lookup import Place, newest, places, reach
 from projections.search.filters import BitMap, facet, ordinals
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, matches
@@ -137,7 +140,7 @@ class Diagnose:
     async def _backup_trouble(self) -> str:
         if self._backup_every is None:
             return ""
-        return trouble(await load_status(self._redis), self._clock(), self._backup_every)
+        return backup_trouble(await load_status(self._redis), self._clock(), self._backup_every)
 
 
 def _newest_of_each(index: IndexReplica, allowed: Filter, now_ms: int) -> tuple[list[Place], int]:
@@ -154,3 +157,45 @@ def _ends(memories: Sequence[Memory], work: Sequence[Action], stated: Sequence[R
     named += [name for one in work for name in work_item(one).requires]
     named += [end for one in stated for end in (one.source, one.target) if ":" not in end]
     return list(dict.fromkeys(name for name in named if name))
+
+
+class Progress:
+    """Answers how far every partition is."""
+
+    def __init__(self, redis: Client, log: EventLog, replica: ReplicaService) -> None:
+        self._redis, self._log, self._replica = redis, log, replica
+
+    async def __call__(self) -> list[dict[str, Any]]:
+        """For every partition: head of the log, checkpoint, what is searchable, how many entries wait, dead letters."""
+        applied, behind = self._replica.applied, await self._replica.measure_lag()
+        rows: list[dict[str, Any]] = []
+        for partition in range(self._log.partitions):
+            keys = PartitionKeys(partition)
+            head = await self._log.head(partition)
+            async with self._redis.pipeline(transaction=False) as pipe:
+                pipe.get(keys.generation)
+                pipe.get(keys.lease)
+                generation, lease = await pipe.execute()
+            live = keys.of_generation(int(generation or 1))
+            async with self._redis.pipeline(transaction=False) as pipe:
+                pipe.get(live.checkpoint)
+                pipe.zcard(live.embed_queue)
+                pipe.xlen(live.changes)
+                pipe.zcard(live.dead)
+                stored, waiting, feed, dead = await pipe.execute()
+            checkpoint = Position.parse(stored) if stored else START
+            rows.append(
+                {
+                    "partition": partition,
+                    "generation": live.generation,
+                    "head": str(head),
+                    "checkpoint": str(checkpoint),
+                    "searchable": str(applied.get(partition, START)),
+                    "lag": behind.get(partition, 0),
+                    "to_embed": waiting,
+                    "feed": feed,
+                    "dead_letters": dead,
+                    "worker": lease.decode() if lease else None,
+                }
+            )
+        return rows

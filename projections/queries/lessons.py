@@ -13,11 +13,10 @@ from ingest.log.partitions import partition_of, project_route
 from ingest.platform.clock import from_ms, to_ms
 from projections.documents.access import Reader, may_read
 from projections.documents.document import searchable_text
-from projections.documents.lesson_rules import matches, recall_score
-from projections.documents.lessons import Lesson, lessons, rules
+from projections.documents.lessons import Lesson, lessons, matches, recall_score, rules
 from projections.queries.documents import DocumentReader
-from projections.queries.near import Place, reach
-from projections.queries.vectors import QueryVectors
+from projections.queries.lookup import Place, reach
+from projections.queries.recall import QueryVectors
 from projections.queries.views import Page, Record, page_view, view_of
 from projections.search.importance import best_lessons
 from projections.search.ranking import terms

@@ -14,14 +14,13 @@ from ingest.ids import DocumentId
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
-from projections.documents.lesson_rules import SEVERITIES
-from projections.documents.lessons import Lesson
+from projections.documents.lessons import SEVERITIES, Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session, sessions
 from projections.documents.summaries import Summary, summary_id
 from projections.queries.documents import DocumentReader
-from projections.queries.near import Place, places, reach
+from projections.queries.lookup import Place, places, reach
 from projections.search.filters import BitMap, facet, ordinals
 from projections.search.matching import lexical_groups
 from projections.search.replica import IndexReplica

@@ -12,7 +12,7 @@ from projections.documents.memories import Memory
 from projections.documents.observations import Observation, session_observations
 from projections.documents.sessions import Session, sessions
 from projections.queries.documents import DocumentReader, Located
-from projections.queries.near import Place, newest, places, reach
+from projections.queries.lookup import Place, newest, places, reach
 from projections.search.filters import facet, ordinals
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, matches

@@ -24,8 +24,7 @@ from projections.documents.document import (
     searchable_text,
 )
 from projections.documents.lessons import Lesson
-from projections.documents.listings import part_of, whole_of
-from projections.documents.rows import Row, save_row
+from projections.documents.rows import Row, part_of, save_row, whole_of
 from projections.documents.summaries import Summary
 from projections.embedding.chunks import chunk
 from projections.embedding.embedder import text_digest

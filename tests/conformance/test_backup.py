@@ -26,9 +26,15 @@ from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.maintenance.backup import restoring
 from projections.maintenance.backup.contents import choose
-from projections.maintenance.backup.manifest import INDEX, BackupFailed, DamagedBackup, Manifest, RestoreRefused
+from projections.maintenance.backup.manifest import (
+    INDEX,
+    BackupFailed,
+    DamagedBackup,
+    Manifest,
+    RestoreRefused,
+    load_status,
+)
 from projections.maintenance.backup.restoring import restore
-from projections.maintenance.backup.state import load_status
 from projections.maintenance.backup.target import StoreTarget
 from projections.maintenance.receipts import Receipt, load_receipt, save_receipt
 from projections.operations import Forgetting

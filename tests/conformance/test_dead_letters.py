@@ -34,14 +34,12 @@ from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.tasks import end
 from projections.documents.access import Reader
-from projections.maintenance.backup.contents import choose
+from projections.maintenance.backup.contents import choose, write_backup
 from projections.maintenance.backup.restoring import restore
 from projections.maintenance.backup.target import StoreTarget
-from projections.maintenance.backup.writing import write_backup
 from projections.maintenance.dead_letters import Outcome, discarded_places, letter_counts
-from projections.maintenance.manifests import DocumentManifest, differences, manifest_of
+from projections.maintenance.manifests import DocumentManifest, differences, manifest_of, replay
 from projections.maintenance.rebuilds.store import Rebuilds
-from projections.maintenance.replaying import replay
 from projections.operations import DeadLetterOperations
 from projections.queries.dead_letters import DeadLetters, Place, Selection
 from projections.queries.documents import DocumentReader

@@ -19,9 +19,7 @@ from ingest.log.memory_log import MemoryLog
 from ingest.log.partitions import session_route
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.condensing.llm.assistant import Assistant, Reason
-from projections.condensing.llm.breaker import PAUSE
-from projections.condensing.llm.budget import DailyBudget
+from projections.condensing.llm.assistant import PAUSE, Assistant, DailyBudget, Reason
 from projections.condensing.llm.client import LlmClient
 from projections.documents.observations import observation_id
 from workers.jobs.enrich import MAX_RUNS, MIN_CHARS, READ, EnrichJob

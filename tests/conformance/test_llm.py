@@ -20,11 +20,17 @@ from ingest.ids import DocumentId
 from ingest.log.keys import llm_budget
 from ingest.platform.connections import Client
 from projections.condensing.llm.answers import Compression, Graph, Relation, Summary
-from projections.condensing.llm.assistant import Assistant, Reason, Skipped
-from projections.condensing.llm.breaker import PAUSE, State
-from projections.condensing.llm.budget import BUDGET_TTL, DailyBudget
+from projections.condensing.llm.assistant import (
+    BUDGET_TTL,
+    PAUSE,
+    Assistant,
+    BreakerState,
+    DailyBudget,
+    Reason,
+    Skipped,
+    build_assistant,
+)
 from projections.condensing.llm.client import LlmClient
-from projections.condensing.llm.config import build_assistant
 from projections.condensing.llm.prompts import compress_prompt
 from projections.documents.observations import Observation, observation
 
@@ -175,7 +181,7 @@ async def test_an_unusable_answer_is_paid_for_and_is_no_outage(bench: Bench):
     assistant = bench.assistant()
     for _ in range(5):
         await assistant.compress(TENANT, said())
-    assert assistant.breaker.state is State.CLOSED
+    assert assistant.breaker.state is BreakerState.CLOSED
     assert await bench.spent() == 10 * 150
 
 
@@ -209,7 +215,7 @@ async def test_after_the_pause_one_caller_tries_for_all(bench: Bench):
     assert len(bench.stub.requests) == 4
     bench.stub.delay_s = 0
     assert isinstance(await assistant.compress(TENANT, said()), Compression)
-    assert assistant.breaker.state is State.CLOSED
+    assert assistant.breaker.state is BreakerState.CLOSED
 
 
 async def test_a_trial_that_fails_keeps_the_others_away(bench: Bench):
@@ -271,7 +277,7 @@ async def test_a_refusal_is_not_tried_again_and_is_no_outage(bench: Bench, statu
     assert isinstance(answer, Skipped)
     assert answer.reason is reason
     assert len(bench.stub.requests) == (3 if status == 400 else 1)  # each time with fewer options
-    assert assistant.breaker.state is State.CLOSED
+    assert assistant.breaker.state is BreakerState.CLOSED
     assert await bench.spent() == 0
 
 

@@ -8,7 +8,7 @@ from desk import ADA, ALONE, BOB, NOBODY, STRANGER, Desk
 from factories import NOW, minute
 
 from projections.documents.access import Reader
-from projections.queries import near
+from projections.queries import lookup
 from projections.queries.around import Around, Timeline
 
 
@@ -60,7 +60,7 @@ async def test_what_happened_in_the_same_millisecond_is_in_the_order_of_ids(desk
 async def test_around_words_is_the_newest_that_contains_them(
     desk: Desk, around: Around, looked_at: int, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(near, "LOOKED_AT", looked_at)
+    monkeypatch.setattr(lookup, "LOOKED_AT", looked_at)
     await desk.observe("the kettle leaks", minute(1))
     await desk.observe("the kettle was replaced", minute(3))
     await desk.observe("the pot, not that kettle leaks", minute(2))

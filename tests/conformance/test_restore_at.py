@@ -18,14 +18,11 @@ from ingest.log.keys import MANIFEST, RESTORED
 from ingest.log.position import Position, Token
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
-from projections.maintenance.backup.contents import choose
+from projections.maintenance.backup.contents import choose, write_backup
 from projections.maintenance.backup.manifest import INDEX, DamagedBackup, Listed, Manifest, RestoreRefused
 from projections.maintenance.backup.manifest import MANIFEST as MANIFEST_FILE
-from projections.maintenance.backup.points import point_of
-from projections.maintenance.backup.restoring import Restored, restore
+from projections.maintenance.backup.restoring import Restored, Verified, point_of, restore, verify
 from projections.maintenance.backup.target import StoreTarget, listed
-from projections.maintenance.backup.verifying import Verified, verify
-from projections.maintenance.backup.writing import write_backup
 from projections.maintenance.manifests import DocumentManifest, differences, manifest_of
 from projections.operations import Forgetting
 

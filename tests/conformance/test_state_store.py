@@ -38,8 +38,7 @@ from projections.documents.slots import Slot
 from projections.documents.tombstones import Mark, Tombstone
 from projections.folds.fold import Change, Changes
 from projections.store.feed import Put, Remove, read_entry
-from projections.store.memory_store import MemoryStore
-from projections.store.protocol import StateStore, project
+from projections.store.protocol import MemoryStore, StateStore, project
 from projections.store.redis_store import RedisStore
 
 TEA = "ada likes green tea in the morning with lemon and honey"

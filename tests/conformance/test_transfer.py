@@ -57,8 +57,7 @@ from projections.documents.sessions import session_document_id
 from projections.documents.summaries import Summary
 from projections.operations import transfer
 from projections.operations.transfer import MAX_LINE_BYTES, MAX_REJECTED, Imported, Importer, export_events, read_event
-from projections.store.memory_store import MemoryStore
-from projections.store.protocol import project
+from projections.store.protocol import MemoryStore, project
 from tests.compat.test_stored_samples import SAMPLES, sample_id
 from tests.compat.test_stored_samples import stored as stored_sample
 

@@ -20,10 +20,21 @@ from ingest.log.keys import BACKUP_LEASE, JOB_LEASE_TTL
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
-from projections.maintenance.backup.manifest import BackupFailed, Manifest, State, changed, due, newest_of, to_delete
-from projections.maintenance.backup.state import Status, load_status, measure, save_status
+from projections.maintenance.backup.contents import write_backup
+from projections.maintenance.backup.manifest import (
+    BackupFailed,
+    Manifest,
+    State,
+    Status,
+    changed,
+    due,
+    load_status,
+    measure,
+    newest_of,
+    save_status,
+    to_delete,
+)
 from projections.maintenance.backup.target import Target, listed
-from projections.maintenance.backup.writing import write_backup
 from workers.lease import lease
 
 logger = logging.getLogger(__name__)

@@ -8,11 +8,10 @@ from ingest.log.event_log import EventLog
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
 from projections.maintenance.rebuilds import rebuild as steps
-from projections.maintenance.rebuilds.asking import Asked, ask
-from projections.maintenance.rebuilds.canaries import Canaries, Difference, verdict
+from projections.maintenance.rebuilds.canaries import Asked, Canaries, Difference, ask, verdict
 from projections.maintenance.rebuilds.rebuild import Part, Rebuild, unread
-from projections.maintenance.rebuilds.refeed import refeed, stale
 from projections.search.reading import live_generation
+from projections.store.stored import refeed, stale
 from workers.generations import clean_up, entries_of, fill, switch
 from workers.jobs.rebuild import REPORT_EVERY_S, Progress, Strategy, partition_lease
 

@@ -33,8 +33,7 @@ from ingest.commands.requests import Observe, RecordLesson, ReinforceLesson, Rev
 from ingest.platform.clock import from_ms
 from projections.compression.compression import TITLE_CHARS, VALID_TYPES
 from projections.compression.data_urls import named
-from projections.documents.lesson_rules import SEVERITIES, severity_rank
-from projections.documents.lessons import Lesson
+from projections.documents.lessons import SEVERITIES, Lesson, severity_rank
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.summaries import Summary

@@ -42,8 +42,7 @@ from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.access import Reader
-from projections.documents.actions import Action
-from projections.documents.frontier import Ready, WorkItem, effective_status, same_status
+from projections.documents.actions import Action, Ready, WorkItem, effective_status, same_status
 from projections.queries.views import view
 
 MAX_ACTIONS = 1_000

@@ -44,7 +44,7 @@ from ingest.roles import READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.access import Reader
-from projections.documents.frontier import is_finished
+from projections.documents.actions import is_finished
 from projections.documents.sessions import Session
 from projections.operations.condensing.consolidation import PARTS, Part
 

@@ -55,8 +55,8 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.condensing import claims
 from projections.condensing.profile import Profile
-from projections.queries import near
-from projections.queries.graph_parts import Link, Node
+from projections.queries import lookup
+from projections.queries.graph import Link, Node
 from projections.queries.views import view
 
 MAX_LISTED = 500
@@ -196,7 +196,7 @@ async def _tagged(door: ToolContext, arguments: Arguments, *tags: str) -> list[d
     await door.caught_up()
     limit, project = count(arguments, "limit", MAX_LISTED), chosen(arguments, "project")
     found = await door.queries.browse.found(
-        near.latest, door.reader(), project, limit, kinds=["memory"], tags=list(tags)
+        lookup.latest, door.reader(), project, limit, kinds=["memory"], tags=list(tags)
     )
     return list(map(view, found))
 

@@ -2,11 +2,9 @@
 
 from ingest.platform.clock import Clock, system_clock
 from projections.condensing.llm.assistant import Assistant
-from projections.operations.condensing.consolidation import Consolidation
+from projections.operations.condensing.consolidation import Consolidation, Pairs
 from projections.operations.condensing.crystals import Crystals
-from projections.operations.condensing.pairs import Pairs
-from projections.operations.condensing.reflection import Reflection
-from projections.operations.condensing.slots import SlotReflection
+from projections.operations.condensing.reflection import Reflection, SlotReflection
 from projections.operations.condensing.summaries import Summaries
 from projections.operations.current import Current
 

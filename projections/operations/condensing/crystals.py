@@ -10,8 +10,7 @@ from ingest.commands.requests import RecordLesson, Remember, WriteAction
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import Clock
 from projections.condensing import crystal as rules
-from projections.condensing.claims import CRYSTAL
-from projections.condensing.provenance import says
+from projections.condensing.claims import CRYSTAL, says
 from projections.documents.access import Reader
 from projections.documents.actions import Action
 from projections.operations.condensing.evidence import fingerprint

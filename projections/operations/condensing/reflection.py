@@ -1,20 +1,32 @@
-"""Reflecting on a project: insights from what its memories and lessons have in common."""
+"""Reflecting: insights from what a project's memories and lessons have in common; slots that follow a session."""
 
 import asyncio
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from ingest.commands.decide import Caller
-from ingest.commands.requests import RecordLesson
+from ingest.commands.requests import RecordLesson, SetSlot
+from ingest.log.partitions import project_route
 from ingest.platform.clock import Clock
+from projections.condensing import slots as slot_rules
 from projections.condensing.claims import Claim
 from projections.condensing.insights import Insight, Item, insights
 from projections.condensing.sentences import ALIKE
 from projections.documents.access import Reader
 from projections.documents.lessons import Lesson, lessons
 from projections.documents.memories import Memory, memories
-from projections.operations.condensing.evidence import PROJECT_MEMORIES, fingerprint, is_made, newest
+from projections.documents.sessions import Session
+from projections.documents.slots import Slot, default_slots, slot_id
+from projections.operations.condensing.evidence import (
+    PROJECT_MEMORIES,
+    fingerprint,
+    is_made,
+    newest,
+    observations_of,
+    readable,
+)
 from projections.operations.current import Current, Writing
 
 REFLECTION = "reflection"
@@ -87,3 +99,52 @@ def _known(insight: Insight, claims: Sequence[tuple[Claim, Lesson]]) -> Lesson |
         if said.is_said_by(claim, ALIKE) or (overview and one.origin == REFLECTION and one.content.startswith(heading)):
             return one
     return None
+
+
+REFLECTED = {"pending_items", "session_patterns", "project_context"}
+
+
+class SlotsReflected(NamedTuple):
+    """How many slots were changed, and of how many observations that was made."""
+
+    slots_changed: int
+    observations: int
+    position: str
+
+
+class SlotReflection:
+    """Writes what sessions come to into the slots that follow the work."""
+
+    def __init__(self, current: Current, clock: Clock) -> None:
+        self._current, self._clock = current, clock
+
+    async def reflect_slots(
+        self,
+        session: Session,
+        caller: Caller,
+        newest: int = 50,
+        *,
+        reader: Reader | None = None,
+    ) -> SlotsReflected:
+        """Bring the slots of its project that follow the work up to date with a session.
+
+        A reader's are made of what it may see.
+        """
+        place = session.project
+        seen = readable(await observations_of(self._current.documents, session), reader)[-newest:]
+        route = project_route(caller.tenant, place)
+        known: dict[str, Slot] = default_slots(caller.tenant, place)
+        for label in REFLECTED:
+            found = await self._current.get(route, slot_id(caller.tenant, place, label))
+            if isinstance(found, Slot):
+                known[label] = found
+        texts = {
+            label: slot_rules.SlotText(known[label].content, known[label].size_limit)
+            for label in REFLECTED
+            if label in known and not known[label].read_only
+        }
+        changed = slot_rules.reflect(seen, texts, self._clock())
+        writing = Writing(self._current, caller)
+        for label, content in changed.items():
+            await writing.give(SetSlot(label=label, content=content, project=place, session_id=session.session_id))
+        return SlotsReflected(len(changed), len(seen), writing.position)

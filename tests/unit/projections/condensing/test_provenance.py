@@ -2,7 +2,7 @@
 
 import pytest
 
-from projections.condensing.provenance import Left, confirmed, cut, reworded, says
+from projections.condensing.claims import Left, confirmed, cut, reworded, says
 
 TOPIC = "About redis\n- Redis lost a node.\n- Redis runs with appendfsync always."
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from projections.documents.relation_rules import Edge, Related, Walk, confidence
+from projections.documents.relations import Edge, Related, Walk, confidence
 
 MIDDLING = (30.0, 30.0)
 
