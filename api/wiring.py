@@ -44,7 +44,6 @@ from projections.queries import (
     Actions,
     Around,
     Audit,
-    Browse,
     Commits,
     Compile,
     DeadLetters,
@@ -65,6 +64,7 @@ from projections.queries import (
     Summaries,
 )
 from projections.queries.documents import DocumentReader
+from projections.queries.numbers import IntegerIdsOf
 from projections.search.presence import work_folder
 from projections.search.service import ReplicaService
 from workers.queue import JobQueue
@@ -195,7 +195,7 @@ async def _queries(
     return Queries(
         recall,
         Compile(replica, documents, recall, profiles),
-        Browse(redis, log, replica, documents),
+        IntegerIdsOf(redis),
         lookup,
         Memories(documents, lookup),
         Lessons(replica, documents, recall.vectors),

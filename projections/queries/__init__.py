@@ -6,7 +6,6 @@ from projections.documents.access import Reader, reader_of
 from projections.queries.actions import Actions
 from projections.queries.around import Around
 from projections.queries.audit import Audit
-from projections.queries.browse import Browse
 from projections.queries.compile import Compile, ContextRequest
 from projections.queries.dead_letters import DeadLetters
 from projections.queries.graph import Graph
@@ -15,6 +14,7 @@ from projections.queries.lessons import Lessons
 from projections.queries.log_events import LogEvents, Wanted
 from projections.queries.lookup import Lookup
 from projections.queries.memories import Memories
+from projections.queries.numbers import IntegerIdsOf
 from projections.queries.observations import Observations
 from projections.queries.profiles import Profiles
 from projections.queries.recall import Recall, RecallAnswer, RecallRequest, RecallResult
@@ -26,7 +26,6 @@ __all__ = [
     "Actions",
     "Around",
     "Audit",
-    "Browse",
     "Commits",
     "Compile",
     "ContextRequest",
@@ -60,7 +59,7 @@ class Queries(NamedTuple):
 
     recall: Recall
     context: Compile
-    browse: Browse
+    numbers: IntegerIdsOf
     lookup: Lookup
     memories: Memories
     lessons: Lessons

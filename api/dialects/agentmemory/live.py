@@ -144,10 +144,10 @@ class Audience:
             await asyncio.sleep(1)
 
     async def _show(self, services: Services, reader: Reader) -> None:
-        browse = services.queries.browse
-        at = browse.applied()
+        queries = services.queries
+        at = queries.log.applied()
         async for page in followed(services, Wanted(reader, ObservationRecorded.TYPE), at, AT_ONCE):
-            seen = await browse.observed(page, reader)
+            seen = await queries.observations.recorded_by(page, reader)
             sent_chars = 0
             for one in sorted(seen, key=lambda one: one.recorded_at):
                 for frame in frames(one):
@@ -159,7 +159,7 @@ class Audience:
                     await asyncio.sleep(SLICE_S)
             if len(page) == AT_ONCE:
                 await asyncio.sleep(PAUSE_S)
-                at.include_all(browse.applied())
+                at.include_all(queries.log.applied())
 
 
 async def _send(socket: WebSocket, viewer: Viewer) -> None:
