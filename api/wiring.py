@@ -42,7 +42,7 @@ from projections.operations import (
 )
 from projections.queries import (
     Actions,
-    Around,
+    AroundQueries,
     Audit,
     Commits,
     Compile,
@@ -54,8 +54,8 @@ from projections.queries import (
     Lookup,
     Memories,
     Observations,
-    Profiles,
-    Progress,
+    ProjectionProgress,
+    ProjectProfiles,
     Queries,
     Recall,
     Relations,
@@ -183,7 +183,7 @@ async def _queries(
     await recall.warm_up()
     stack.callback(recall.close)
     lookup = Lookup(replica, documents)
-    profiles = Profiles(replica, documents)
+    profiles = ProjectProfiles(replica, documents)
     diagnose = Diagnose(
         redis,
         watch,
@@ -209,11 +209,11 @@ async def _queries(
         LogEvents(log, replica, documents),
         Graph(replica, documents),
         profiles,
-        Around(replica, documents, recall),
+        AroundQueries(replica, documents, recall),
         Audit(log),
         diagnose,
         DeadLetters(redis, log, documents),
-        Progress(redis, log, replica),
+        ProjectionProgress(redis, log, replica),
     )
 
 

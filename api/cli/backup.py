@@ -27,7 +27,7 @@ from ingest.log.archive.opening import open_log
 from ingest.log.keys import MANIFEST, PartitionKeys
 from ingest.platform.settings import Settings, from_environment
 from projections.maintenance.backup.contents import choose, no_such_backup
-from projections.maintenance.backup.manifest import BackupFailed, DamagedBackup, Manifest
+from projections.maintenance.backup.manifest import BackupFailed, BackupManifest, DamagedBackup
 from projections.maintenance.backup.restoring import (
     Progress,
     Verified,
@@ -182,7 +182,7 @@ def restore_at_start(settings: Settings, on_wait: Callable[[str], None]) -> bool
     return True
 
 
-async def _back_up(settings: Settings, url: str, target: Target) -> Manifest | None:
+async def _back_up(settings: Settings, url: str, target: Target) -> BackupManifest | None:
     async with connected(url) as redis:
         partitions = await redis.hget(MANIFEST, "partitions")
         if partitions is None:
@@ -197,7 +197,7 @@ async def _back_up(settings: Settings, url: str, target: Target) -> Manifest | N
 class _Outcome(NamedTuple):
     """The backup that was restored, and how many of its events were left out."""
 
-    manifest: Manifest
+    manifest: BackupManifest
     left_out: int
 
 
@@ -273,7 +273,7 @@ def _at_hand(named: str) -> tuple[Settings, Target]:
     return settings, target_of(where, settings.hf_token or "")
 
 
-def _told(manifest: Manifest) -> str:
+def _told(manifest: BackupManifest) -> str:
     return f"backup {manifest.name}: {manifest.events:,} events, {-(-manifest.bytes // KIB):,} KiB"
 
 

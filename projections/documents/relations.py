@@ -44,7 +44,7 @@ class Edge(Struct, frozen=True):
     confidence: float | None = None
 
 
-class Related(Struct, frozen=True):
+class RelatedMemory(Struct, frozen=True):
     """A memory that was reached: the confidence is that of the last relation on the path."""
 
     id: str
@@ -62,7 +62,7 @@ class Walk(Struct, frozen=True):
 
     origin: str
     frontier: tuple[str, ...]
-    found: dict[str, Related]
+    found: dict[str, RelatedMemory]
     hops: int
     max_hops: int
     max_visited: int
@@ -78,7 +78,7 @@ class Walk(Struct, frozen=True):
 
         Where several lead to one memory, the surest counts; the surest memories are visited while there is room.
         """
-        reached: dict[str, Related] = {}
+        reached: dict[str, RelatedMemory] = {}
         here = set(self.frontier)
         for edge in edges:
             for near, far in ((edge.source, edge.target), (edge.target, edge.source)):
@@ -95,17 +95,17 @@ class Walk(Struct, frozen=True):
             hops=hops,
         )
 
-    def related(self, min_confidence: float = 0.0) -> list[Related]:
+    def related(self, min_confidence: float = 0.0) -> list[RelatedMemory]:
         """What was reached with at least this confidence: the surest first, then the nearest, then by id.
 
         What lies behind a weak relation is judged by its own: only the result is filtered, not the way there.
         """
         return sorted((one for one in self.found.values() if one.confidence >= min_confidence), key=_order)
 
-    def _candidate(self, near: str, far: str, edge: Edge) -> Related:
+    def _candidate(self, near: str, far: str, edge: Edge) -> RelatedMemory:
         way = () if near == self.origin else self.found[near].path
         sure = UNKNOWN_CONFIDENCE if edge.confidence is None else _clamped(edge.confidence)
-        return Related(far, self.hops + 1, sure, (*way, edge.relation))
+        return RelatedMemory(far, self.hops + 1, sure, (*way, edge.relation))
 
 
 def confidence(given: float | None, relation: str, shared_sessions: int, ages_days: tuple[float, float]) -> float:
@@ -127,7 +127,7 @@ def _clamped(value: float) -> float:
     return max(0.0, min(1.0, value))
 
 
-def _order(one: Related) -> tuple[float, int, str, tuple[str, ...]]:
+def _order(one: RelatedMemory) -> tuple[float, int, str, tuple[str, ...]]:
     return -one.confidence, one.hops, one.id, one.path
 
 

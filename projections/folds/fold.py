@@ -10,13 +10,13 @@ from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId
 from projections.documents.document import Document
 from projections.folds import forgetting, memories, registries, sessions
-from projections.folds.batch import RULES, Batch, Change, Changes
+from projections.folds.batch import RULES, Changes, DocumentChange, FoldBatch
 
 __all__ = [
     "NAME",
     "VERSION",
-    "Change",
     "Changes",
+    "DocumentChange",
     "candidate_listings",
     "candidate_members",
     "documents_of",
@@ -76,7 +76,7 @@ def fold(
     `further_listings(events, loaded)`; `loaded` holds what exists of `documents_of(events)`, of what those members
     name, and of `further_documents(events, loaded)`.
     """
-    batch = Batch(loaded, candidates)
+    batch = FoldBatch(loaded, candidates)
     for event in events:
         batch.tenant = event.envelope.tenant
         RULES[type(event.data)].apply(batch, event)

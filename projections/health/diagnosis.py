@@ -57,7 +57,7 @@ class Diagnosis(Struct, frozen=True):
     summary: DiagnosisSummary
 
 
-class Findings(Struct, frozen=True, kw_only=True):
+class Measured(Struct, frozen=True, kw_only=True):
     """What was measured and found. Lists hold the ids of offenders; none has a default, so none is taken for clean.
 
     `pressure` says why writes are refused, empty while they are not. `llm` and `embedder` name what is configured,
@@ -82,7 +82,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     llm: str
 
 
-def diagnose(findings: Findings, categories: Sequence[str] = (), *, operator: bool = True) -> Diagnosis:
+def diagnose(findings: Measured, categories: Sequence[str] = (), *, operator: bool = True) -> Diagnosis:
     """The checks of the given categories, of all when none is given; unknown categories are ignored.
 
     Critical when a vital category fails, degraded when anything else is not as it should be. Who is no `operator` is
@@ -110,7 +110,7 @@ def _summary(checks: Sequence[Check]) -> DiagnosisSummary:
     )
 
 
-def _log(findings: Findings) -> Iterator[Check]:
+def _log(findings: Measured) -> Iterator[Check]:
     vitals = findings.vitals
     late = vitals.oldest_pending_s if vitals.lag else 0.0
     troubled = False
@@ -123,7 +123,7 @@ def _log(findings: Findings) -> Iterator[Check]:
         yield _check("log", "lag", graded, told if vitals.lag else "every event is applied")
 
 
-def _log_troubles(findings: Findings, late_s: float) -> Iterator[tuple[str, CheckStatus, str]]:
+def _log_troubles(findings: Measured, late_s: float) -> Iterator[tuple[str, CheckStatus, str]]:
     """What keeps events from being written or applied; `late_s` is how long the first of them waits."""
     if findings.vitals.log_file_ok is False:
         yield "log-file", "fail", "the log's server cannot write its append-only file"
@@ -136,13 +136,13 @@ def _log_troubles(findings: Findings, late_s: float) -> Iterator[tuple[str, Chec
         yield "workers", status, NO_WORKER
 
 
-def _dead_letters(findings: Findings) -> Iterator[Check]:
+def _dead_letters(findings: Measured) -> Iterator[Check]:
     count = findings.vitals.dead_letters
     told = not_applied(findings.vitals) if count else "no event was refused by a projection"
     yield _check("dead_letters", "dead-letters", _graded(count, 1, DEAD_LETTERS_FAIL), told)
 
 
-def _index(findings: Findings) -> Iterator[Check]:
+def _index(findings: Measured) -> Iterator[Check]:
     trouble = findings.vitals.index_trouble
     if findings.vitals.index_is_missing:
         yield _check("index", "index-ready", "fail", f"the search index does not answer: {trouble or 'not built yet'}")
@@ -154,7 +154,7 @@ def _index(findings: Findings) -> Iterator[Check]:
         yield _check("index", "index-ready", "pass", "the search index answers")
 
 
-def _embedding(findings: Findings) -> Iterator[Check]:
+def _embedding(findings: Measured) -> Iterator[Check]:
     waiting = findings.vitals.to_embed
     if not findings.embedder:
         yield _check("embedding", "embedder", "pass", "no embedder is configured: search goes by keywords alone")
@@ -165,7 +165,7 @@ def _embedding(findings: Findings) -> Iterator[Check]:
         yield _check("embedding", "embedder", "pass", f"{findings.embedder} embeds; {waiting:,} texts wait")
 
 
-def _storage(findings: Findings) -> Iterator[Check]:
+def _storage(findings: Measured) -> Iterator[Check]:
     if findings.backup_trouble:
         yield _check("storage", "backup", "warn", findings.backup_trouble)
     used, limit, free = findings.vitals.memory_used, findings.vitals.memory_limit, findings.vitals.disk_free
@@ -179,19 +179,19 @@ def _storage(findings: Findings) -> Iterator[Check]:
         yield _check("storage", "memory", _graded(used / limit, STORAGE_WARN, STORAGE_FAIL), told)
 
 
-def _llm(findings: Findings) -> Iterator[Check]:
+def _llm(findings: Measured) -> Iterator[Check]:
     told = f"{findings.llm} writes summaries" if findings.llm else "no language model is configured; none is needed"
     yield _check("llm", "llm", "pass", told)
 
 
-def _sessions(findings: Findings) -> Iterator[Check]:
+def _sessions(findings: Measured) -> Iterator[Check]:
     yield from _offenders(
         "sessions",
         [("active-over-a-day", "warn", "sessions are active for over 24 hours", findings.active_sessions_over_a_day)],
     )
 
 
-def _memories(findings: Findings) -> Iterator[Check]:
+def _memories(findings: Measured) -> Iterator[Check]:
     """A memory without a project is legitimate here, so however many there are, they are a warning."""
     unscoped = findings.unscoped_memories
     if unscoped:
@@ -205,18 +205,18 @@ def _memories(findings: Findings) -> Iterator[Check]:
         yield from _offenders("memories", kinds, fixable=("latest-but-superseded",))
 
 
-def _lessons(findings: Findings) -> Iterator[Check]:
+def _lessons(findings: Measured) -> Iterator[Check]:
     yield from _offenders(
         "lessons",
         [("confidence", "warn", "lessons have a confidence outside 0 to 1", findings.lessons_out_of_range)],
     )
 
 
-def _summaries(findings: Findings) -> Iterator[Check]:
+def _summaries(findings: Measured) -> Iterator[Check]:
     yield from _offenders("summaries", [("title", "warn", "summaries have no title", findings.summaries_without_title)])
 
 
-def _actions(findings: Findings) -> Iterator[Check]:
+def _actions(findings: Measured) -> Iterator[Check]:
     yield from _offenders(
         "actions",
         [
@@ -226,19 +226,19 @@ def _actions(findings: Findings) -> Iterator[Check]:
     )
 
 
-def _relations(findings: Findings) -> Iterator[Check]:
+def _relations(findings: Measured) -> Iterator[Check]:
     yield from _offenders(
         "relations", [("dangling", "warn", "relations lead to a memory that is gone", findings.dangling_relations)]
     )
 
 
-def _slots(findings: Findings) -> Iterator[Check]:
+def _slots(findings: Measured) -> Iterator[Check]:
     yield from _offenders(
         "slots", [("over-limit", "warn", "slots hold more than their limit", findings.slots_over_limit)]
     )
 
 
-CATEGORIES: dict[str, Callable[[Findings], Iterator[Check]]] = {
+CATEGORIES: dict[str, Callable[[Measured], Iterator[Check]]] = {
     "log": _log,
     "dead_letters": _dead_letters,
     "index": _index,

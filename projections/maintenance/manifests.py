@@ -97,7 +97,7 @@ class DocumentManifest(NamedTuple):
         return {partition: self.partitions[partition].summary for partition in sorted(self.partitions)}
 
 
-class Difference(Struct, frozen=True, kw_only=True):
+class ManifestDifference(Struct, frozen=True, kw_only=True):
     """What differs between two manifests of a partition: counts, and the first NAMED documents and listings by name."""
 
     partition: int
@@ -113,15 +113,15 @@ class Difference(Struct, frozen=True, kw_only=True):
         )
 
 
-def differences(mine: DocumentManifest, other: DocumentManifest) -> list[Difference]:
+def differences(mine: DocumentManifest, other: DocumentManifest) -> list[ManifestDifference]:
     """Where two manifests differ, by partition; none when they are equal. A partition that one lacks is empty there."""
-    found: list[Difference] = []
+    found: list[ManifestDifference] = []
     for partition in sorted(mine.partitions.keys() | other.partitions.keys()):
         one, two = mine.partitions.get(partition, _EMPTY), other.partitions.get(partition, _EMPTY)
         documents, listings = _differing(one.documents, two.documents), _differing(one.listings, two.listings)
         if documents or listings:
             found.append(
-                Difference(
+                ManifestDifference(
                     partition=partition,
                     documents=len(documents),
                     first_documents=documents[:NAMED],

@@ -40,7 +40,7 @@ from ingest.secrets.clean import cleaned
 from projections.documents.access import Reader
 from projections.documents.document import Document
 from projections.operations.known_events import KnownEvents
-from projections.queries.log_events import Seen, Wanted
+from projections.queries.log_events import SeenEvent, WantedEvents
 
 FORMAT, FORMAT_VERSION = "mnemolog-export", 1
 MAX_LINE_BYTES = 8 << 20
@@ -64,7 +64,7 @@ class Documents(Protocol):
         ...
 
 
-class Header(Struct, frozen=True, kw_only=True):
+class ExportHeader(Struct, frozen=True, kw_only=True):
     """The first line. `project` null: all of the tenant."""
 
     format: str
@@ -81,7 +81,7 @@ class End(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_
     unreadable: int = 0
 
 
-class Line(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class ExportLine(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One event: envelope and data. `recorded_at` is when a log first recorded it, to the millisecond."""
 
     event_id: str
@@ -101,7 +101,7 @@ class Line(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
     data: Any
 
 
-class _Read(Line, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _ImportLine(ExportLine, frozen=True, kw_only=True, forbid_unknown_fields=True):
     recorded_at: Aware
     data: Raw
 
@@ -136,8 +136,8 @@ async def export_events(
     the tenant.
     """
     heads = [await log.head(partition) for partition in range(log.partitions)]
-    yield _encoded(Header(format=FORMAT, version=FORMAT_VERSION, tenant=reader.tenant, project=project))
-    wanted = Wanted(reader, project=project)
+    yield _encoded(ExportHeader(format=FORMAT, version=FORMAT_VERSION, tenant=reader.tenant, project=project))
+    wanted = WantedEvents(reader, project=project)
     events = unreadable = 0
     for partition, head in enumerate(heads):
         async for rows in pages(log, partition, head):
@@ -166,7 +166,7 @@ class Importer:
         Raises CommandRejected when the header is missing, or of another version or tenant: nothing is stored then.
         Raises Overloaded or LogUnavailable on the way: repeating the whole import is safe.
         """
-        progress = _Progress()
+        progress = _ImportProgress()
         lines = _lines(body)
         first = await anext(lines, None)
         read_header((first.text if first else None) or b"", self._tenant)
@@ -202,7 +202,7 @@ class Importer:
                 if waited == OVERLOADED_S:
                     raise
 
-    async def _append(self, progress: "_Progress") -> None:
+    async def _append(self, progress: "_ImportProgress") -> None:
         if self._known is not None:
             progress.pass_over(await self._known.known(progress.events))
         events = progress.events
@@ -210,7 +210,7 @@ class Importer:
         if self._known is not None:
             await self._known.note(events)
 
-    async def _append_events(self, progress: "_Progress") -> None:
+    async def _append_events(self, progress: "_ImportProgress") -> None:
         for waited in range(OVERLOADED_S + 1):
             try:
                 progress.stored(await self._commands.append_events(progress.events))
@@ -221,14 +221,14 @@ class Importer:
             await asyncio.sleep(1)
 
 
-def read_header(text: bytes, tenant: str | None = None) -> Header:
+def read_header(text: bytes, tenant: str | None = None) -> ExportHeader:
     """The header of an export; raises CommandRejected for anything else, and for another tenant's.
 
     Ids of documents are made from the tenant's name, and events name documents: under another name a forgotten memory
     would not be forgotten, and a condensed one would be void.
     """
     try:
-        header = msgspec.json.decode(text, type=Header)
+        header = msgspec.json.decode(text, type=ExportHeader)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         header = None
     if header is None or header.format != FORMAT:
@@ -287,14 +287,14 @@ def read_event(text: bytes, tenant: str) -> Event:
     return Event(cleaned(envelope, names), cleaned(data, names))
 
 
-class _Text(NamedTuple):
+class _NumberedLine(NamedTuple):
     """One line; `text` None when it is longer than a line may be."""
 
     number: int
     text: bytes | None
 
 
-class _Progress:
+class _ImportProgress:
     """What an import has gathered and what it has done so far."""
 
     def __init__(self) -> None:
@@ -342,10 +342,10 @@ class _Progress:
 
 
 async def _shown(
-    rows: Iterable[Stored], partition: int, documents: Documents, wanted: Wanted
+    rows: Iterable[Stored], partition: int, documents: Documents, wanted: WantedEvents
 ) -> tuple[list[bytes], int]:
     """The lines of those of the entries that the reader may see, and how many are no events at all."""
-    found = [(row, seen) for row in rows if wanted.matches((seen := Seen.of(partition, row)).event)]
+    found = [(row, seen) for row in rows if wanted.matches((seen := SeenEvent.of(partition, row)).event)]
     events = [(row, seen) for row, seen in found if seen.event.get("tenant") is not None]
     no_events = len(found) - len(events)
     if not wanted.reader.operator:
@@ -372,7 +372,7 @@ def _line(row: Stored, stored: dict[str, Any]) -> bytes:
 def line_of(event: Recorded) -> bytes:
     """The line of an event, in the newest version of its type."""
     envelope = event.envelope
-    line = Line(
+    line = ExportLine(
         event_id=envelope.event_id,
         type=envelope.type,
         version=event.data.VERSION,
@@ -413,7 +413,7 @@ def _iso(ms: int) -> str:
     return _at(ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-async def _lines(body: AsyncIterable[bytes]) -> AsyncIterator[_Text]:
+async def _lines(body: AsyncIterable[bytes]) -> AsyncIterator[_NumberedLine]:
     """The lines that are not blank, without holding more than one of them in memory."""
     number, parts, size = 1, list[bytes](), 0
     async for chunk in body:
@@ -431,12 +431,12 @@ async def _lines(body: AsyncIterable[bytes]) -> AsyncIterator[_Text]:
         yield line
 
 
-def _joined(number: int, parts: Sequence[bytes], size: int, last: bytes) -> _Text | None:
+def _joined(number: int, parts: Sequence[bytes], size: int, last: bytes) -> _NumberedLine | None:
     """A line made of its parts; None for a blank one."""
     if size + len(last) > MAX_LINE_BYTES:
-        return _Text(number, None)
+        return _NumberedLine(number, None)
     text = b"".join((*parts, last)).strip()
-    return _Text(number, text) if text else None
+    return _NumberedLine(number, text) if text else None
 
 
 def _end(text: bytes) -> End | None:
@@ -449,7 +449,7 @@ def _end(text: bytes) -> End | None:
         return None
 
 
-def _check(line: _Read, tenant: str) -> None:
+def _check(line: _ImportLine, tenant: str) -> None:
     if line.tenant != tenant:
         raise CommandRejected(f"the event is of tenant {line.tenant!r} and the export of {tenant!r}", "tenant")
     if not line.event_id:
@@ -461,7 +461,7 @@ def _check(line: _Read, tenant: str) -> None:
         raise CommandRejected("no log recorded anything before 1970", "recorded_at")
 
 
-def _data(line: _Read) -> EventData:
+def _data(line: _ImportLine) -> EventData:
     cls = EVENT_TYPES.get(line.type)
     if cls is None:
         raise UnknownEventType(line.type, sorted(EVENT_TYPES))
@@ -498,5 +498,5 @@ def _unknown_field(said: Any, typed: Any) -> str:
     return ""
 
 
-_decode_line = msgspec.json.Decoder(_Read).decode
-_STORED_FIELDS = {*Line.__struct_fields__, "position"}
+_decode_line = msgspec.json.Decoder(_ImportLine).decode
+_STORED_FIELDS = {*ExportLine.__struct_fields__, "position"}

@@ -4,19 +4,19 @@ from typing import NamedTuple
 
 from projections.documents.access import Reader, reader_of
 from projections.queries.actions import Actions
-from projections.queries.around import Around
+from projections.queries.around import AroundQueries
 from projections.queries.audit import Audit
 from projections.queries.compile import Compile, ContextRequest
 from projections.queries.dead_letters import DeadLetters
 from projections.queries.graph import Graph
-from projections.queries.health import Diagnose, Progress
+from projections.queries.health import Diagnose, ProjectionProgress
 from projections.queries.lessons import Lessons
-from projections.queries.log_events import LogEvents, Wanted
+from projections.queries.log_events import LogEvents, WantedEvents
 from projections.queries.lookup import Lookup
 from projections.queries.memories import Memories
 from projections.queries.numbers import IntegerIdsOf
 from projections.queries.observations import Observations
-from projections.queries.profiles import Profiles
+from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import Recall, RecallAnswer, RecallRequest, RecallResult
 from projections.queries.relations import Relations
 from projections.queries.sessions import Commits, Sessions, Summaries
@@ -24,7 +24,7 @@ from projections.queries.slots import Slots
 
 __all__ = [
     "Actions",
-    "Around",
+    "AroundQueries",
     "Audit",
     "Commits",
     "Compile",
@@ -37,8 +37,8 @@ __all__ = [
     "Lookup",
     "Memories",
     "Observations",
-    "Profiles",
-    "Progress",
+    "ProjectProfiles",
+    "ProjectionProgress",
     "Queries",
     "Reader",
     "Recall",
@@ -49,7 +49,7 @@ __all__ = [
     "Sessions",
     "Slots",
     "Summaries",
-    "Wanted",
+    "WantedEvents",
     "reader_of",
 ]
 
@@ -72,9 +72,9 @@ class Queries(NamedTuple):
     commits: Commits
     log: LogEvents
     graph: Graph
-    profiles: Profiles
-    around: Around
+    profiles: ProjectProfiles
+    around: AroundQueries
     audit: Audit
     diagnose: Diagnose
     letters: DeadLetters
-    progress: Progress
+    progress: ProjectionProgress

@@ -45,7 +45,7 @@ BUG = "bug"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-class Entry(Struct, frozen=True):
+class TimelineEntry(Struct, frozen=True):
     """An observation and its place: 0 is the anchor, negative is before it."""
 
     observation: Observation
@@ -55,12 +55,12 @@ class Entry(Struct, frozen=True):
 class Timeline(Struct, frozen=True):
     """What happened, in the order of time; empty for a `reason`, and then there is no anchor (`anchor_index` -1)."""
 
-    entries: list[Entry]
+    entries: list[TimelineEntry]
     anchor_index: int
     reason: Reason
 
 
-class Around:
+class AroundQueries:
     """Answers what surrounds something."""
 
     def __init__(
@@ -128,9 +128,9 @@ class Around:
         )
         earlier, later = [await self._observations(side, reader) for side in sides]
         entries = [
-            *(Entry(one, place - len(earlier)) for place, one in enumerate(earlier)),
-            Entry(anchor, 0),
-            *(Entry(one, place + 1) for place, one in enumerate(later)),
+            *(TimelineEntry(one, place - len(earlier)) for place, one in enumerate(earlier)),
+            TimelineEntry(anchor, 0),
+            *(TimelineEntry(one, place + 1) for place, one in enumerate(later)),
         ]
         return Timeline(entries, len(earlier), "")
 

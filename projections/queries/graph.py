@@ -17,7 +17,7 @@ from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.memories import Memory
-from projections.documents.relations import DEFAULT_HOPS, Edge, Related, Walk
+from projections.documents.relations import DEFAULT_HOPS, Edge, RelatedMemory, Walk
 from projections.documents.tombstones import Mark
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup, Place, newest, places, reach
@@ -142,17 +142,17 @@ def surroundings(
     return Surroundings(places(index, newest(index, memories, count)), list(sessions), list(links), more)
 
 
-class Seen(NamedTuple):
+class CountedDocuments(NamedTuple):
     """The documents that are counted."""
 
     memories: BitMap
     observations: BitMap
 
 
-def seen(index: IndexReplica, allowed: Filter, now_ms: int) -> Seen:
+def seen(index: IndexReplica, allowed: Filter, now_ms: int) -> CountedDocuments:
     """The documents that a filter allows, as far as the graph is made of them."""
     matching = matches(index, allowed, now_ms)
-    return Seen(
+    return CountedDocuments(
         matching & index.facets.of(facet("kind", "memory")), matching & index.facets.of(facet("kind", "observation"))
     )
 
@@ -166,7 +166,7 @@ def facet_values(index: IndexReplica) -> tuple[list[str], bool]:
     return found[:COUNTED], len(found) > COUNTED
 
 
-def count(index: IndexReplica, documents: Seen, values: Sequence[str]) -> list[tuple[str, str, int]]:
+def count(index: IndexReplica, documents: CountedDocuments, values: Sequence[str]) -> list[tuple[str, str, int]]:
     """For these facet values that are nodes: the node's type, the type of the edges it ends, how many there are."""
     found: list[tuple[str, str, int]] = []
     for value in values:
@@ -236,7 +236,7 @@ class Totals(Struct, frozen=True):
 class RelatedDocument(Struct, frozen=True):
     """A related document, and how it is related."""
 
-    related: Related
+    related: RelatedMemory
     document: Document
 
 

@@ -27,7 +27,7 @@ from projections.documents.relations import Relation, relations
 from projections.documents.sessions import OPEN_SESSIONS, Session
 from projections.documents.slots import Slot, slots
 from projections.documents.summaries import Summary
-from projections.health.diagnosis import Diagnosis, Findings, diagnose
+from projections.health.diagnosis import Diagnosis, Measured, diagnose
 from projections.health.watch import Watch
 from projections.maintenance.backup.manifest import backup_trouble, load_status
 from projections.queries.documents import DocumentReader
@@ -65,7 +65,7 @@ class Diagnose:
         """The checks of these categories, of all without any; for a reader who is no operator, of its tenant's."""
         return diagnose(await self._findings(reader), categories, operator=not reader.reach.within_tenant)
 
-    async def _findings(self, reader: Reader) -> Findings:
+    async def _findings(self, reader: Reader) -> Measured:
         vitals, embedder = await self._watch.look(), self._replica.embedder
         written, unscoped = await self._written(reader)
         found = [one for one in await self._documents.get(written) if one is not None and may_read(one, reader)]
@@ -75,7 +75,7 @@ class Diagnose:
         held = [one for one in await self._listed(reader, slots, projects) if isinstance(one, Slot)]
         work = [one for one in await self._everywhere(open_actions(reader.tenant), reader) if isinstance(one, Action)]
         gone = await self._gone(_ends(memories, work, stated))
-        return Findings(
+        return Measured(
             vitals=vitals,
             pressure=self._watch.pressure.reason if self._watch.pressure is not None else "",
             embedder=embedder.model if embedder.dimensions else "",
@@ -159,7 +159,7 @@ def _ends(memories: Sequence[Memory], work: Sequence[Action], stated: Sequence[R
     return list(dict.fromkeys(name for name in named if name))
 
 
-class Progress:
+class ProjectionProgress:
     """Answers how far every partition is."""
 
     def __init__(self, redis: Client, log: EventLog, replica: ReplicaService) -> None:

@@ -33,7 +33,7 @@ NOTHING_KEPT_S = 2.0
 Key: TypeAlias = tuple[str, str, str, str, tuple[str, ...]]
 
 
-class _Kept(NamedTuple):
+class _KeptProfile(NamedTuple):
     profile: Profile | None
     until_s: float
     made_of: tuple[str, int]
@@ -42,12 +42,12 @@ class _Kept(NamedTuple):
     """The memories it tells of, all of them public then."""
 
 
-class Profiles:
+class ProjectProfiles:
     """Makes profiles and keeps the newest used of them."""
 
     def __init__(self, replica: ReplicaService, documents: DocumentReader, clock: Clock = system_clock) -> None:
         self._replica, self._documents, self._clock = replica, documents, clock
-        self._kept: OrderedDict[Key, _Kept] = OrderedDict()
+        self._kept: OrderedDict[Key, _KeptProfile] = OrderedDict()
 
     async def of(
         self, reader: Reader, project: str, user_id: str = "", *, refresh: bool = False
@@ -72,7 +72,7 @@ class Profiles:
         if seen or any(one.project == project for one in memories):
             made = profile(project, user_id, len(seen), observations, memories, self._clock())
         told = [(partition, DocumentId(one.id)) for partition, one in public] if made else []
-        self._kept[key] = _Kept(made, time.monotonic() + (KEEP_S if made else NOTHING_KEPT_S), index, told)
+        self._kept[key] = _KeptProfile(made, time.monotonic() + (KEEP_S if made else NOTHING_KEPT_S), index, told)
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
         return made, False
@@ -81,7 +81,7 @@ class Profiles:
     def _index(self) -> tuple[str, int]:
         return self._replica.snapshot, self._replica.removed
 
-    async def _holds(self, kept: _Kept) -> bool:
+    async def _holds(self, kept: _KeptProfile) -> bool:
         if time.monotonic() >= kept.until_s or kept.made_of != self._index:
             return False
         return not kept.public or all(_is_public(one) for one in await self._documents.get(kept.public))

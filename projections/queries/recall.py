@@ -99,7 +99,7 @@ class RecallAnswer(Struct, frozen=True, kw_only=True):
     degraded: list[str]
 
 
-class Found(NamedTuple):
+class RecalledDocuments(NamedTuple):
     """What was found, best first, with the documents; and what was left out."""
 
     hits: list[tuple[Hit, Document]]
@@ -135,7 +135,7 @@ class Recall:
             degraded=degraded,
         )
 
-    async def found(self, request: RecallRequest, reader: Reader) -> Found:
+    async def found(self, request: RecallRequest, reader: Reader) -> RecalledDocuments:
         """What a recall finds, as documents: for a dialect that shows them in its own way. Raises the same."""
         if not request.query.strip():
             raise CommandRejected("query is blank", "query")
@@ -162,7 +162,7 @@ class Recall:
             for hit, document in zip(hits, documents, strict=True)
             if document is not None and may_read(document, reader)
         ]
-        return Found(readable[: request.limit], degraded)
+        return RecalledDocuments(readable[: request.limit], degraded)
 
 
 def _filter(request: RecallRequest, reader: Reader) -> Filter:

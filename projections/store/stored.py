@@ -24,16 +24,16 @@ BATCH = 256
 SORTED_AT_ONCE = 10_000
 
 
-class Place(NamedTuple):
+class StoredPlace(NamedTuple):
     """Where a searchable document is in the log; some 200 bytes each are in memory at once."""
 
     position: Position
     id: DocumentId
 
 
-async def places(redis: Client, keys: GenerationKeys) -> list[Place]:
+async def places(redis: Client, keys: GenerationKeys) -> list[StoredPlace]:
     """All searchable documents, in the order of the log. What is written meanwhile may be among them or not."""
-    found: list[Place] = []
+    found: list[StoredPlace] = []
     for prefix in (keys.doc(""), keys.row("")):
         batch: list[DocumentId] = []
         async for raw in redis.scan_iter(match=f"{prefix}*", count=1000):
@@ -56,15 +56,15 @@ async def load(redis: Client, keys: GenerationKeys, names: list[DocumentId]) -> 
     return [decode(name, raw) for name, raw in zip(names, stored, strict=True)]
 
 
-def _in_order(found: list[Place]) -> list[Place]:
+def _in_order(found: list[StoredPlace]) -> list[StoredPlace]:
     """Sorted, each once, though a scan may name a key twice. By parts: sorting lets no other thread run meanwhile."""
     runs = [sorted(found[start : start + SORTED_AT_ONCE]) for start in range(0, len(found), SORTED_AT_ONCE)]
     return [place for place, _ in groupby(merge(*runs))]
 
 
-def _searched(documents: list[Document | None]) -> list[Place]:
+def _searched(documents: list[Document | None]) -> list[StoredPlace]:
     return [
-        Place(Position.parse(document.position or str(START)), DocumentId(document.id))
+        StoredPlace(Position.parse(document.position or str(START)), DocumentId(document.id))
         for document in documents
         if isinstance(document, Searched)
     ]
@@ -101,7 +101,7 @@ async def refeed(redis: Client, keys: GenerationKeys) -> int:
     return len(found)
 
 
-async def _write(redis: Client, keys: GenerationKeys, batch: list[Place]) -> None:
+async def _write(redis: Client, keys: GenerationKeys, batch: list[StoredPlace]) -> None:
     documents = await load(redis, keys, [place.id for place in batch])
     entries = [entry for document in documents if (entry := index_entry(document)) is not None]
     wanted = {

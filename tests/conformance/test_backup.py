@@ -29,8 +29,8 @@ from projections.maintenance.backup.contents import choose
 from projections.maintenance.backup.manifest import (
     INDEX,
     BackupFailed,
+    BackupManifest,
     DamagedBackup,
-    Manifest,
     RestoreRefused,
     load_status,
 )
@@ -65,7 +65,7 @@ def job(shop: Workshop, target: StoreTarget, tmp_path: Path) -> BackupJob:
     return BackupJob(shop.redis, shop.log, target, tmp_path / "work", every=HOUR, keep=3, clock=shop.clock)
 
 
-async def made(job: BackupJob, shop: Workshop, content: str) -> Manifest:
+async def made(job: BackupJob, shop: Workshop, content: str) -> BackupManifest:
     """Say something, and back it up an hour later."""
     await shop.remember(content)
     shop.clock.advance(HOUR)
@@ -80,7 +80,7 @@ async def wiped(shop: Workshop) -> Workshop:
     return Workshop(shop.redis, shop.folder)
 
 
-async def restored(redis: Client, target: StoreTarget, work: Path, name: str | None = None) -> Manifest:
+async def restored(redis: Client, target: StoreTarget, work: Path, name: str | None = None) -> BackupManifest:
     """Restore the newest backup, or one by name."""
     chosen = choose(target, name, work)
     assert chosen is not None
@@ -474,7 +474,7 @@ async def test_a_lease_that_another_keeps_is_told_to_who_asks(
     await shop.redis.delete(BACKUP_LEASE)
 
 
-async def made_now(job: BackupJob) -> Manifest:
+async def made_now(job: BackupJob) -> BackupManifest:
     """A backup of what there is."""
     backup = await job.run(force=True)
     assert backup is not None

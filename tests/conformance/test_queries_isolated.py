@@ -6,13 +6,13 @@ from factories import AGENT, PROJECT
 from ingest.commands.requests import SummariseSession, WriteAction
 from ingest.events.action import ActionEdge
 from projections.documents.access import Reader
-from projections.queries import Actions, Compile, ContextRequest, Profiles, Sessions
+from projections.queries import Actions, Compile, ContextRequest, ProjectProfiles, Sessions
 
 ADA = Reader(ALONE.tenant, AGENT, "isolated")
 
 
 def compiling(desk: Desk) -> Compile:
-    profiles = Profiles(desk.replica, desk.documents)
+    profiles = ProjectProfiles(desk.replica, desk.documents)
     return Compile(desk.replica, desk.documents, desk.recall, profiles)
 
 

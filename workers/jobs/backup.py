@@ -23,8 +23,8 @@ from ingest.platform.tasks import end
 from projections.maintenance.backup.contents import write_backup
 from projections.maintenance.backup.manifest import (
     BackupFailed,
-    Manifest,
-    State,
+    BackupManifest,
+    LogState,
     Status,
     changed,
     due,
@@ -85,7 +85,7 @@ class BackupJob:
         except Exception:
             logger.exception("no backup was made")
 
-    async def run(self, *, force: bool = False) -> Manifest | None:
+    async def run(self, *, force: bool = False) -> BackupManifest | None:
         """Back up if it is time, or (`force`) whenever the log has changed; returns the manifest, None without.
 
         Of all workers one does it at a time; while another does it, nothing is done. Raises BackupFailed when the
@@ -116,7 +116,7 @@ class BackupJob:
             await save_status(self._redis, done)
             return newest if made else None
 
-    async def _renew(self, state: State) -> tuple[Manifest | None, bool]:
+    async def _renew(self, state: LogState) -> tuple[BackupManifest | None, bool]:
         """The newest backup of the log, and whether it was made just now."""
         there = await asyncio.to_thread(listed, self._target, self._work / "there")
         for one in there:

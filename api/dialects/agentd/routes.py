@@ -42,7 +42,7 @@ from mcp_gateway.tools.tool import ToolContext
 from projections.documents.access import Reader, may_change, reader_of
 from projections.documents.memories import Memory
 from projections.queries.memories import MemoryPages
-from projections.queries.recall import Found as Recalled
+from projections.queries.recall import RecalledDocuments as Recalled
 from projections.queries.recall import RecallRequest
 
 SERVICE = "agentd-memory"

@@ -27,7 +27,7 @@ from ingest.platform.tasks import end
 from ingest.roles import READ
 from projections.documents.access import Reader
 from projections.documents.observations import Observation
-from projections.queries import Wanted
+from projections.queries import WantedEvents
 from projections.queries.views import view
 
 logger = logging.getLogger(__name__)
@@ -146,7 +146,7 @@ class Audience:
     async def _show(self, services: Services, reader: Reader) -> None:
         queries = services.queries
         at = queries.log.applied()
-        async for page in followed(services, Wanted(reader, ObservationRecorded.TYPE), at, AT_ONCE):
+        async for page in followed(services, WantedEvents(reader, ObservationRecorded.TYPE), at, AT_ONCE):
             seen = await queries.observations.recorded_by(page, reader)
             sent_chars = 0
             for one in sorted(seen, key=lambda one: one.recorded_at):

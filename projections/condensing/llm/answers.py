@@ -66,7 +66,7 @@ class Compression(Struct, frozen=True, kw_only=True):
     prompt_version: str
 
 
-class Summary(Struct, frozen=True, kw_only=True):
+class ModelSummary(Struct, frozen=True, kw_only=True):
     """What a session was about; title and narrative are not empty."""
 
     title: str
@@ -78,7 +78,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     prompt_version: str
 
 
-class Relation(Struct, frozen=True):
+class ExtractedRelation(Struct, frozen=True):
     """An edge between two named things; `relation` is in snake_case."""
 
     source: str
@@ -86,10 +86,10 @@ class Relation(Struct, frozen=True):
     target: str
 
 
-class Graph(Struct, frozen=True, kw_only=True):
+class ExtractedGraph(Struct, frozen=True, kw_only=True):
     """Distinct relations, none of a thing to itself, however it is written; there may be none."""
 
-    relations: tuple[Relation, ...] = ()
+    relations: tuple[ExtractedRelation, ...] = ()
     model: str
     prompt_version: str
 
@@ -112,12 +112,12 @@ def compression(reply: CompressionReply, model: str, prompt_version: str) -> Com
     )
 
 
-def summary(reply: SummaryReply, model: str, prompt_version: str) -> Summary | None:
+def summary(reply: SummaryReply, model: str, prompt_version: str) -> ModelSummary | None:
     """What is kept of a reply; None when it says nothing."""
     title, narrative = line(reply.title, TITLE_CHARS), text(reply.narrative, NARRATIVE_CHARS)
     if not title or not narrative:
         return None
-    return Summary(
+    return ModelSummary(
         title=title,
         narrative=narrative,
         decisions=lines(reply.decisions, STATEMENT_CHARS, MAX_STATEMENTS),
@@ -128,22 +128,22 @@ def summary(reply: SummaryReply, model: str, prompt_version: str) -> Summary | N
     )
 
 
-def graph(reply: GraphReply, model: str, prompt_version: str) -> Graph:
+def graph(reply: GraphReply, model: str, prompt_version: str) -> ExtractedGraph:
     """What is kept of a reply."""
     edges = (
-        Relation(
+        ExtractedRelation(
             line(edge.source, NAME_CHARS),
             line(edge.relation, RELATION_CHARS).lower().replace(" ", "_"),
             line(edge.target, NAME_CHARS),
         )
         for edge in reply.relations
     )
-    told: dict[tuple[str, str, str], Relation] = {}
+    told: dict[tuple[str, str, str], ExtractedRelation] = {}
     for edge in edges:
         source, target = edge.source.lower(), edge.target.lower()
         if source and edge.relation and target and source != target:
             told.setdefault((source, edge.relation, target), edge)
-    return Graph(relations=tuple(told.values())[:MAX_RELATIONS], model=model, prompt_version=prompt_version)
+    return ExtractedGraph(relations=tuple(told.values())[:MAX_RELATIONS], model=model, prompt_version=prompt_version)
 
 
 def text(said: str, limit: int) -> str:

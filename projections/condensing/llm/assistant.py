@@ -27,7 +27,14 @@ from ingest.log.scripts import Script
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client
 from projections.condensing.llm import answers
-from projections.condensing.llm.answers import Compression, CompressionReply, Graph, GraphReply, Summary, SummaryReply
+from projections.condensing.llm.answers import (
+    Compression,
+    CompressionReply,
+    ExtractedGraph,
+    GraphReply,
+    ModelSummary,
+    SummaryReply,
+)
 from projections.condensing.llm.client import LlmClient, LlmRefused, LlmUnavailable, LlmUnusable
 from projections.condensing.llm.prompts import Prompt, compress_prompt, extract_prompt, summarise_prompt
 from projections.documents.observations import Observation
@@ -136,7 +143,7 @@ MAX_ATTEMPTS = 2
 """A second try mends most broken replies; more would spend a budget on a model that cannot do it."""
 
 
-class Reason(Enum):
+class SkipReason(Enum):
     """Why a model was not asked or its answer not used."""
 
     OVER_BUDGET = "over budget"
@@ -149,18 +156,18 @@ class Reason(Enum):
     @property
     def of_the_input(self) -> bool:
         """Whether another text might fare better now: this one was refused or led to nothing usable."""
-        return self in (Reason.INPUT_REFUSED, Reason.UNUSABLE)
+        return self in (SkipReason.INPUT_REFUSED, SkipReason.UNUSABLE)
 
     @property
     def of_the_tenant(self) -> bool:
         """Whether another tenant might fare better now."""
-        return self is Reason.OVER_BUDGET
+        return self is SkipReason.OVER_BUDGET
 
 
 class Skipped(Struct, frozen=True):
     """There is no answer of a model: take the local way, and say so with `str()` of this."""
 
-    reason: Reason
+    reason: SkipReason
     detail: str = ""
 
     def __str__(self) -> str:
@@ -198,11 +205,11 @@ class Assistant:
         """The short form of one observation."""
         return await self._ask(tenant, compress_prompt(observation), CompressionReply, answers.compression)
 
-    async def summarise(self, tenant: str, observations: Sequence[Observation]) -> Summary | Skipped:
+    async def summarise(self, tenant: str, observations: Sequence[Observation]) -> ModelSummary | Skipped:
         """What a session was about, from its observations in order."""
         return await self._ask(tenant, summarise_prompt(observations), SummaryReply, answers.summary)
 
-    async def extract(self, tenant: str, texts: Sequence[str]) -> Graph | Skipped:
+    async def extract(self, tenant: str, texts: Sequence[str]) -> ExtractedGraph | Skipped:
         """The things that texts name and how they are related."""
         return await self._ask(tenant, extract_prompt(texts), GraphReply, answers.graph)
 
@@ -213,13 +220,13 @@ class Assistant:
     async def _ask(
         self, tenant: str, prompt: Prompt, reply: type[R], keep: Callable[[R, str, str], T | None]
     ) -> T | Skipped:
-        skipped = Skipped(Reason.UNAVAILABLE, "never asked")
+        skipped = Skipped(SkipReason.UNAVAILABLE, "never asked")
         for _ in range(self._max_attempts):
             kept = await self._attempt(tenant, prompt, reply, keep)
             if not isinstance(kept, Skipped):
                 return kept
             skipped = kept
-            if skipped.reason not in (Reason.UNAVAILABLE, Reason.UNUSABLE):
+            if skipped.reason not in (SkipReason.UNAVAILABLE, SkipReason.UNUSABLE):
                 break
         return skipped
 
@@ -229,11 +236,13 @@ class Assistant:
         """One request. A caller that is cancelled leaves its estimate in the budget: the server may have worked."""
         reserved = await self._budget.reserve(tenant, prompt.tokens)
         if reserved is None:
-            return Skipped(Reason.OVER_BUDGET, f"{self._budget.tokens} tokens a day, and {prompt.tokens} more needed")
+            return Skipped(
+                SkipReason.OVER_BUDGET, f"{self._budget.tokens} tokens a day, and {prompt.tokens} more needed"
+            )
         entered = enter(self._breaker, self._clock())
         if entered is None:
             await self._budget.settle(reserved, 0)
-            return Skipped(Reason.BREAKER_OPEN, "the server failed just before and is left alone")
+            return Skipped(SkipReason.BREAKER_OPEN, "the server failed just before and is left alone")
         self._breaker = entered
         used = 0
         try:
@@ -245,14 +254,14 @@ class Assistant:
         except LlmUnavailable as error:
             used = reserved.tokens if error.maybe_billed else 0
             self._fail(error)
-            kept = Skipped(Reason.UNAVAILABLE, str(error))
+            kept = Skipped(SkipReason.UNAVAILABLE, str(error))
         except LlmRefused as error:
             self._breaker = succeeded(self._breaker)
-            kept = Skipped(Reason.INPUT_REFUSED if error.blames_input else Reason.REFUSED, str(error))
+            kept = Skipped(SkipReason.INPUT_REFUSED if error.blames_input else SkipReason.REFUSED, str(error))
         except LlmUnusable as error:
             used = error.tokens
             self._breaker = succeeded(self._breaker)
-            kept = Skipped(Reason.UNUSABLE, str(error))
+            kept = Skipped(SkipReason.UNUSABLE, str(error))
         else:
             self._breaker = succeeded(self._breaker)
         await self._budget.settle(reserved, used)

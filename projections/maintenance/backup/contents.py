@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from ingest.log.archive.errors import DamagedArchive, MissingFile
-from ingest.log.archive.manifest import Manifest as Chain
+from ingest.log.archive.manifest import BackupManifest as Chain
 from ingest.log.archive.manifest import Sealed, appended
 from ingest.log.archive.segments import content_of, filled, pack, unpack
 from ingest.log.event_log import EventLog, Stored, pages
@@ -25,9 +25,9 @@ from projections.maintenance.backup.manifest import (
     INDEX,
     MANIFEST,
     BackupFailed,
+    BackupManifest,
     DamagedBackup,
-    Listed,
-    Manifest,
+    ListedBackup,
     measure,
     name_of,
     stamp_of,
@@ -65,7 +65,7 @@ encode_kept = msgspec.msgpack.Encoder().encode
 _decode_kept = msgspec.msgpack.Decoder(Kept).decode
 
 
-class Index(Struct, frozen=True):
+class BackupIndex(Struct, frozen=True):
     """The segments of the kept keys, and those of each partition."""
 
     kept: Chain
@@ -77,8 +77,8 @@ class Backup(Struct, frozen=True):
 
     target: Target
     work: Path
-    manifest: Manifest
-    index: Index
+    manifest: BackupManifest
+    index: BackupIndex
 
     def entries(self, chain: Chain) -> Iterator[list[Stored]]:
         """The entries of a partition, a segment at a time."""
@@ -110,7 +110,7 @@ class Backup(Struct, frozen=True):
             raise DamagedBackup(self.manifest.name, f"{sealed.name}: {error.trouble}") from error
 
 
-def opened(target: Target, one: Listed, work: Path) -> Backup:
+def opened(target: Target, one: ListedBackup, work: Path) -> Backup:
     """A backup, with its index; raises DamagedBackup or BackupFailed."""
     if one.manifest is None:
         raise DamagedBackup(one.name, one.trouble)
@@ -120,7 +120,7 @@ def opened(target: Target, one: Listed, work: Path) -> Backup:
         raise DamagedBackup(one.name, f"{INDEX} is missing") from None
     if hashlib.sha256(raw).hexdigest() != one.manifest.sha256:
         raise DamagedBackup(one.name, f"{INDEX} is not the file that was written (its SHA-256 differs)")
-    index = msgspec.json.decode(raw, type=Index)
+    index = msgspec.json.decode(raw, type=BackupIndex)
     for chain in index.partitions:
         if str(chain.sealed) != one.manifest.heads.get(chain.partition):
             raise DamagedBackup(one.name, f"partition {chain.partition} does not end where the manifest says")
@@ -152,13 +152,13 @@ def no_such_backup(name: str, target: Target) -> BackupFailed:
     return BackupFailed(f"there is no backup {name} in {target}; `mnemolog backups` lists those there are")
 
 
-def _checked(target: Target, one: Listed, work: Path) -> Backup:
+def _checked(target: Target, one: ListedBackup, work: Path) -> Backup:
     backup = opened(target, one, work)
     backup.check()
     return backup
 
 
-def _instead(target: Target, older: list[Listed], work: Path) -> str:
+def _instead(target: Target, older: list[ListedBackup], work: Path) -> str:
     for one in reversed(older):
         try:
             _checked(target, one, work)
@@ -171,7 +171,7 @@ def _instead(target: Target, older: list[Listed], work: Path) -> str:
 FIELDS_PER_PAGE = 500
 
 
-async def write_backup(redis: Client, log: EventLog, folder: Path, clock: Clock) -> Manifest:
+async def write_backup(redis: Client, log: EventLog, folder: Path, clock: Clock) -> BackupManifest:
     """Write the log, up to where it is now, into the new folder `folder`; returns the manifest that is there.
 
     Raises BackupFailed when the log cannot be read up to its head.
@@ -191,11 +191,11 @@ async def write_backup(redis: Client, log: EventLog, folder: Path, clock: Clock)
         if str(made.sealed) != head:
             raise BackupFailed(f"partition {partition} was read up to {made.sealed}, which is not its end")
         partitions.append(made)
-    index = msgspec.json.encode(Index(kept, partitions))
+    index = msgspec.json.encode(BackupIndex(kept, partitions))
     await asyncio.to_thread((folder / INDEX).write_bytes, index)
     events = sum(one.content.entries for chain in partitions for one in chain.segments)
     sha256 = hashlib.sha256(index).hexdigest()
-    manifest = Manifest(
+    manifest = BackupManifest(
         log=state.log,
         heads=state.heads,
         forgotten=state.forgotten,

@@ -48,7 +48,7 @@ from ingest.log.scripts import heard_of, restore_entries
 from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.maintenance.backup.contents import Backup, HashField, Kept, Member, Text, opened
-from projections.maintenance.backup.manifest import Listed, Manifest, RestoreRefused, count_forgotten
+from projections.maintenance.backup.manifest import BackupManifest, ListedBackup, RestoreRefused, count_forgotten
 from projections.maintenance.backup.target import Target
 from projections.maintenance.dead_letters import place_of
 from projections.maintenance.manifests import ENTRIES_PER_READ, DocumentManifest, PartitionManifest, Replay
@@ -71,7 +71,7 @@ class Point(NamedTuple):
         return as_json_object(entry.payload, entry.position).get("type") == SubjectForgotten.TYPE
 
 
-def point_of(text: str, manifest: Manifest) -> Point:
+def point_of(text: str, manifest: BackupManifest) -> Point:
     """The point that a token, or a time (ISO 8601 with a zone), names in a backup.
 
     Raises CommandRejected for what is neither; RestoreRefused when the backup does not reach so far.
@@ -89,7 +89,7 @@ def point_of(text: str, manifest: Manifest) -> Point:
     return Point(dict.fromkeys(range(manifest.partitions), Position(to_ms(when), _LAST_SEQ)), text)
 
 
-def _at_token(text: str, manifest: Manifest) -> Point:
+def _at_token(text: str, manifest: BackupManifest) -> Point:
     try:
         token = Token.parse(text).check(manifest.partitions)
     except CommandRejected as error:
@@ -248,12 +248,12 @@ async def _put_kept(redis: Client, kept: Sequence[Kept]) -> None:
 class Verified(NamedTuple):
     """A backup whose every segment was read: what it is, the manifest of its documents, what could not be applied."""
 
-    manifest: Manifest
+    manifest: BackupManifest
     documents: DocumentManifest
     parked: dict[int, list[Position]]
 
 
-async def verify(target: Target, one: Listed, work: Path, at: Point | None = None) -> Verified:
+async def verify(target: Target, one: ListedBackup, work: Path, at: Point | None = None) -> Verified:
     """Read and replay a backup, up to a point if one is given.
 
     Raises DamagedBackup, which names the first file that is not what was written.

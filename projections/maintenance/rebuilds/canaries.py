@@ -47,7 +47,7 @@ class Canaries(Struct, frozen=True, kw_only=True):
     said: str
 
 
-class Listing(Struct, frozen=True):
+class ListingAnswer(Struct, frozen=True):
     """What a page of a listing would show: how many there are and the newest members."""
 
     count: int
@@ -58,7 +58,7 @@ class Answers(Struct, frozen=True):
     """What one side answered: a partition's sampled documents and listings, None for what is not there."""
 
     documents: Mapping[str, Document | None]
-    listings: Mapping[str, Listing]
+    listings: Mapping[str, ListingAnswer]
 
 
 def differences(partition: int, live: Answers, candidate: Answers) -> list[Difference]:
@@ -69,7 +69,7 @@ def differences(partition: int, live: Answers, candidate: Answers) -> list[Diffe
         if (said := _differing(document, candidate.documents.get(name)))
     ]
     for name, listing in live.listings.items():
-        other = candidate.listings.get(name, Listing(0, ()))
+        other = candidate.listings.get(name, ListingAnswer(0, ()))
         if listing.count != other.count:
             said = f"{listing.count} members, {other.count} in what was rebuilt"
         elif listing.newest != other.newest:
@@ -159,14 +159,14 @@ AT_A_PLACE = 8
 PAGE = 10
 
 
-class Asked(NamedTuple):
+class PartitionCanaries(NamedTuple):
     """How many canaries a partition was asked, and what differed."""
 
     canaries: int
     differing: list[Difference]
 
 
-async def ask(redis: Client, log: EventLog, partition: int, live: int, candidate: int) -> Asked | None:
+async def ask(redis: Client, log: EventLog, partition: int, live: int, candidate: int) -> PartitionCanaries | None:
     """Compare two generations of a partition; None when they do not stand at the same position at this moment."""
     keys = PartitionKeys(partition)
     sides = keys.of_generation(live), keys.of_generation(candidate)
@@ -182,7 +182,7 @@ async def ask(redis: Client, log: EventLog, partition: int, live: int, candidate
     if answers[0] != answers[half]:
         return None
     mine, other = (_answers(rows, names, pages) for rows in (answers[1:half], answers[half + 1 :]))
-    return Asked(len(names) + len(pages), differences(partition, mine, other))
+    return PartitionCanaries(len(names) + len(pages), differences(partition, mine, other))
 
 
 async def _sample(log: EventLog, partition: int) -> list[Stored]:
@@ -250,6 +250,7 @@ def _answers(rows: list[Any], names: Collection[DocumentId], pages: Collection[s
     counts, members = rows[len(names) :: 2], rows[len(names) + 1 :: 2]
     documents = {str(name): decode_document(name, raw) for name, raw in zip(names, rows, strict=False)}
     found = {
-        page: Listing(int(count), tuple(newest)) for page, count, newest in zip(pages, counts, members, strict=True)
+        page: ListingAnswer(int(count), tuple(newest))
+        for page, count, newest in zip(pages, counts, members, strict=True)
     }
     return Answers(documents, found)

@@ -30,11 +30,11 @@ from projections.maintenance.dead_letters import dead_letter, discarded_letter
 from projections.maintenance.reconciling.repairs import Findings, Repairs
 from projections.search.reading import Unfollowable, live_generation, read_feed
 from projections.search.snapshots import FeedPosition, names_of, newest
-from projections.store.feed import Put, Remove, Vectors, read_entry
+from projections.store.feed import Put, Remove, VectorRows, read_entry
 from projections.store.redis_store import RedisStore
 
 
-class Known(NamedTuple):
+class IndexedNames(NamedTuple):
     """Ids of documents that an index has, and of those that have vectors in it."""
 
     names: set[str]
@@ -45,7 +45,7 @@ class SnapshotNames(NamedTuple):
     """A snapshot's ids by partition, and where it stands in the feeds. About 100 bytes of memory a document."""
 
     at: dict[int, FeedPosition]
-    by_partition: dict[int, Known]
+    by_partition: dict[int, IndexedNames]
 
 
 def snapshot_names(folder: Path, model: str) -> SnapshotNames:
@@ -54,7 +54,7 @@ def snapshot_names(folder: Path, model: str) -> SnapshotNames:
     if found is None:
         return SnapshotNames({}, {})
     path, manifest = found
-    by_partition: dict[int, Known] = {}
+    by_partition: dict[int, IndexedNames] = {}
     try:
         ids = names_of(path)
         partitions, counts = np.load(path / "partition.npy"), np.load(path / "vector-count.npy")
@@ -62,14 +62,14 @@ def snapshot_names(folder: Path, model: str) -> SnapshotNames:
         return SnapshotNames({}, {})
     for ordinal, name in enumerate(ids):
         if name:
-            known = by_partition.setdefault(int(partitions[ordinal]), Known(set(), set()))
+            known = by_partition.setdefault(int(partitions[ordinal]), IndexedNames(set(), set()))
             known.names.add(name)
             if ordinal < len(counts) and counts[ordinal]:
                 known.embedded.add(name)
     return SnapshotNames(dict(manifest.partitions), by_partition)
 
 
-class Newest:
+class NewestSnapshot:
     """The ids of the newest snapshot, read when they are first asked for."""
 
     def __init__(self, folder: Path, model: str) -> None:
@@ -87,13 +87,13 @@ class Newest:
         self._names = None
 
 
-async def known_to_index(redis: Client, partition: int, snapshot: SnapshotNames, model: str) -> Known:
+async def known_to_index(redis: Client, partition: int, snapshot: SnapshotNames, model: str) -> IndexedNames:
     """What the newest snapshot and the live generation's feed amount to. Raises Unfollowable where that has a gap."""
     live = await live_generation(redis, partition)
     at = snapshot.at.get(partition, FeedPosition())
-    known = snapshot.by_partition.get(partition, Known(set(), set()))
+    known = snapshot.by_partition.get(partition, IndexedNames(set(), set()))
     if at.generation != live:
-        at, known = FeedPosition(generation=live), Known(set(), set())
+        at, known = FeedPosition(generation=live), IndexedNames(set(), set())
     names, embedded = set(known.names), set(known.embedded)
     while (read := await read_feed(redis, partition, at, None)).entries:
         at = read.then
@@ -105,11 +105,11 @@ async def known_to_index(redis: Client, partition: int, snapshot: SnapshotNames,
                     case Remove(id=name):
                         names.discard(name)
                         embedded.discard(name)
-                    case Vectors(id=name, model=used) if used == model:
+                    case VectorRows(id=name, model=used) if used == model:
                         embedded.add(name)
                     case _:
                         pass
-    return Known(names, embedded)
+    return IndexedNames(names, embedded)
 
 
 DOCUMENTS_PER_READ = 200
@@ -132,7 +132,7 @@ class PartitionCheck:
     """Looks at one partition's live generation."""
 
     def __init__(
-        self, redis: Client, log: EventLog, partition: int, model: str, dimensions: int, snapshot: Newest
+        self, redis: Client, log: EventLog, partition: int, model: str, dimensions: int, snapshot: NewestSnapshot
     ) -> None:
         self._redis, self._log, self._newest = redis, log, snapshot
         self._model, self._dimensions = model, dimensions
@@ -227,7 +227,7 @@ class PartitionCheck:
                 if await self._repairs.embed(DocumentId(name), now_ms):
                     found.note("vector_missing", name)
 
-    async def _known(self) -> Known:
+    async def _known(self) -> IndexedNames:
         """What the newest snapshot and the feed amount to; a snapshot that is written meanwhile is read instead.
 
         Raises Unfollowable where feed and snapshots do not meet for longer than it takes to put one in place.

@@ -162,7 +162,7 @@ class Findings(Struct, kw_only=True):
         return ""
 
 
-class Report(Struct, kw_only=True):
+class ReconcileReport(Struct, kw_only=True):
     """A reconciliation, finished or under way: `next` is the partition it goes on with, None when it is over."""
 
     started_at: datetime
@@ -181,12 +181,12 @@ class Report(Struct, kw_only=True):
         return [one.advice for one in self.partitions if one.advice]
 
 
-async def load_report(redis: Client) -> Report | None:
+async def load_report(redis: Client) -> ReconcileReport | None:
     """The newest reconciliation; None when there was none."""
     raw = await redis.get(RECONCILED)
-    return msgspec.json.decode(raw, type=Report) if raw else None
+    return msgspec.json.decode(raw, type=ReconcileReport) if raw else None
 
 
-async def save_report(redis: Client, report: Report) -> None:
+async def save_report(redis: Client, report: ReconcileReport) -> None:
     """Write it down: a run that is interrupted goes on with the partition that it had not finished."""
     await redis.set(RECONCILED, msgspec.json.encode(report))

@@ -5,7 +5,7 @@ from projections.condensing.llm.assistant import Assistant
 from projections.operations.condensing.consolidation import Consolidation, Pairs
 from projections.operations.condensing.crystals import Crystals
 from projections.operations.condensing.reflection import Reflection, SlotReflection
-from projections.operations.condensing.summaries import Summaries
+from projections.operations.condensing.summaries import SessionSummaries
 from projections.operations.current import Current
 
 
@@ -14,7 +14,7 @@ class Condensing:
 
     def __init__(self, current: Current, assistant: Assistant | None = None, clock: Clock = system_clock) -> None:
         """`assistant` is the model that summaries are made by; without one, the rules make them."""
-        self.summarise = Summaries(current, assistant).summarise
+        self.summarise = SessionSummaries(current, assistant).summarise
         self.reflect_slots = SlotReflection(current, clock).reflect_slots
         self.crystallize = Crystals(current, clock).crystallize
         self.consolidate = Consolidation(current).consolidate

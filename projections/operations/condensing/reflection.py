@@ -139,7 +139,7 @@ class SlotReflection:
             if isinstance(found, Slot):
                 known[label] = found
         texts = {
-            label: slot_rules.SlotText(known[label].content, known[label].size_limit)
+            label: slot_rules.SlotContent(known[label].content, known[label].size_limit)
             for label in REFLECTED
             if label in known and not known[label].read_only
         }

@@ -29,7 +29,7 @@ EXTRACTED_CONFIDENCE = 0.6
 """Of a relation that a model read out of a summary."""
 
 
-class Relations:
+class RelationExtraction:
     """Has a model name how the things that sessions were about are related."""
 
     def __init__(self, current: Current, assistant: Assistant) -> None:
@@ -106,12 +106,12 @@ class Summarised(NamedTuple):
     position: str
 
 
-class Summaries:
+class SessionSummaries:
     """Makes a session's summary, and has the model read relations out of its own."""
 
     def __init__(self, current: Current, assistant: Assistant | None) -> None:
         self._current, self._assistant = current, assistant
-        self._relations = Relations(current, assistant) if assistant is not None else None
+        self._relations = RelationExtraction(current, assistant) if assistant is not None else None
 
     async def summarise(self, session: Session, caller: Caller, reader: Reader | None = None) -> Summarised:
         """Summarise a session, by the model if there is one that answers; raises NotFound without observations.
