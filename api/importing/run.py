@@ -16,7 +16,8 @@ from api.importing.state import State
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Recorded
 from ingest.log.position import START
-from projections.operations.transfer import FORMAT, FORMAT_VERSION, End, ExportHeader, Imported, RejectedLine, line_of
+from projections.operations.exporting import FORMAT, FORMAT_VERSION, End, ExportHeader, line_of
+from projections.operations.importing import Imported, RejectedLine
 
 BATCH, MAX_BATCH = 500, 5_000
 """Events of a chunk: what the server appends at once; and the most that can be asked for."""

@@ -15,8 +15,8 @@ from projections.search.columns import Column
 from projections.search.filters import BitMap, Facets, entry_facets, facet, lexical_facets
 from projections.search.lexical import Lexical
 from projections.search.ranking import terms
-from projections.search.vectors import VectorRows as VectorIndex
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, VectorRows
+from projections.store.feed import VectorRows as VectorIndex
 
 MAX_TAIL = 256
 """Documents not committed to tantivy yet; a search looks at each of them, so they are few."""

@@ -38,7 +38,7 @@ from projections.maintenance.backup.restoring import restore
 from projections.maintenance.backup.target import StoreTarget
 from projections.maintenance.receipts import Receipt, load_receipt, save_receipt
 from projections.operations import Forgetting
-from projections.operations.transfer import export_events
+from projections.operations.exporting import export_events
 from workers.jobs import backup as backup_module
 from workers.jobs.backup import BackupJob
 
