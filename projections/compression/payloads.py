@@ -5,12 +5,15 @@ One scan reads all of it; it never fails, and its work is linear in the text. Wh
 a value, and what stands in quotes otherwise is one. (A parser ends at the first fault, and a cut text has one.)
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from itertools import repeat
 from typing import Any, cast
 
-from projections.compression.data_urls import removed
+import msgspec
+
+from projections.compression.data_urls import has_any, named, removed
 
 MAX_NODES = 256
 """JSON nodes visited in search of text, the end of each container counted as one."""
@@ -180,3 +183,41 @@ def _unescaped(found: re.Match[str]) -> str:
         return "\N{REPLACEMENT CHARACTER}" if 0xD800 <= one <= 0xDFFF or not one else chr(one)
     sign = found["sign"] or ""
     return _SIGNS.get(sign, sign)
+
+
+def as_text(value: Any, limit: int) -> str:
+    """Returns at least the first `limit` + 1 characters of a string or of a value's JSON text; "" for nothing.
+
+    Data URLs are named.
+    """
+    if value is None or value == {} or value == []:
+        return ""
+    if isinstance(value, str):
+        return named(value.strip())[: limit + 1]
+    try:
+        encoded = msgspec.json.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return named(_as_text_slowly(value, limit))
+    if has_any(encoded):
+        return named(encoded.decode("utf-8", "ignore"))[: limit + 1]
+    return encoded[: 4 * (limit + 1)].decode("utf-8", "ignore")[: limit + 1]
+
+
+def _as_text_slowly(value: Any, limit: int) -> str:
+    """For what msgspec refuses (lone surrogates, huge integers, deep nesting): stops as soon as it has enough."""
+    encoder = json.JSONEncoder(
+        ensure_ascii=False, check_circular=False, skipkeys=True, separators=(",", ":"), default=_nothing
+    )
+    text = ""
+    try:
+        for piece in encoder.iterencode(value):
+            text += piece
+            if len(text) > limit:
+                break
+    except (ValueError, RecursionError):  # an integer too long to print
+        pass
+    return text[: limit + 1]
+
+
+def _nothing(_: Any) -> None:
+    """Stands in for what has no JSON form."""

@@ -17,14 +17,14 @@ from msgspec import Struct, msgpack
 
 from ingest.errors import MnemologError
 from ingest.events.envelope import decode as decode_event
-from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored, pages
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.documents.document import Document, decode, encode
+from projections.documents.document import Document, encode
 from projections.documents.rows import Row
 from projections.store.protocol import MemoryStore, project
+from projections.store.stored import load, scanned
 
 DOCUMENTS_PER_READ = 500
 MEMBERS_PER_READ = 5_000
@@ -216,35 +216,14 @@ async def _still(redis: Client, keys: PartitionKeys, of: GenerationKeys, generat
 
 async def _gathered(redis: Client, keys: GenerationKeys) -> _Gathering:
     found = _Gathering()
-    await _documents(redis, keys.doc(""), found)
-    await _documents(redis, keys.row(""), found)
+    async for names in scanned(redis, keys, DOCUMENTS_PER_READ):
+        for name, document in zip(names, await load(redis, keys, names), strict=True):
+            if document is not None:  # else it went meanwhile
+                found.document(name, document)
     prefix = keys.listing("")
     async for key in redis.scan_iter(match=f"{prefix}*", count=1000):
         await _listing(redis, key.decode(), prefix, found)
     return found
-
-
-async def _documents(redis: Client, prefix: str, found: _Gathering) -> None:
-    """Every document whose key begins like this."""
-    waiting: list[str] = []
-    async for key in redis.scan_iter(match=f"{prefix}*", count=1000):
-        waiting.append(key.decode().removeprefix(prefix))
-        if len(waiting) >= DOCUMENTS_PER_READ:
-            await _read(redis, prefix, waiting, found)
-            waiting.clear()
-    await _read(redis, prefix, waiting, found)
-
-
-async def _read(redis: Client, prefix: str, names: Sequence[str], found: _Gathering) -> None:
-    are_rows = ":row:" in prefix
-    async with redis.pipeline(transaction=False) as pipe:
-        for name in names:
-            pipe.hgetall(prefix + name) if are_rows else pipe.get(prefix + name)
-        stored = await pipe.execute()
-    for name, raw in zip(names, stored, strict=True):
-        document = decode(DocumentId(name), raw)
-        if document is not None:  # else it went meanwhile
-            found.document(name, document)
 
 
 async def _listing(redis: Client, key: str, prefix: str, found: _Gathering) -> None:

@@ -46,12 +46,8 @@ class Clear:
         token, everywhere = Token(), range(self._documents.partitions)
         projects = {"", *await self._queries.lookup.projects(reader)}
         projects |= {one.project for one in (await self._queries.actions.open_work(reader, None)).actions.values()}
-        cursor: str | None = None
-        while True:
-            page = await self._documents.page(
-                sessions(reader.tenant), everywhere, cursor=cursor, limit=PAGE, newest_first=False
-            )
-            for partition, session in page.documents:
+        async for page in self._documents.located(sessions(reader.tenant), everywhere, PAGE):
+            for partition, session in page:
                 if not isinstance(session, Session) or not may_read(session, reader):
                     continue
                 projects.add(session.project)
@@ -64,8 +60,6 @@ class Clear:
                 else:
                     gone = await self._forgetting.session(session, caller, reason=REASON)
                     token.include_all(Token.parse(gone.position))
-            if (cursor := page.next) is None:
-                break
         for project in sorted(projects):
             for listing in (memories, lessons, slots, actions, relations):
                 await self._forget(listing(reader.tenant, project), everywhere, kept, reader, caller, token)
@@ -75,13 +69,9 @@ class Clear:
         self, listing: str, partitions: Collection[int], kept: Collection[str], reader: Reader, caller: Caller,
         token: Token,
     ) -> None:  # fmt: skip
-        cursor: str | None = None
-        while True:
-            page = await self._documents.page(listing, list(partitions), cursor=cursor, limit=PAGE, newest_first=False)
-            names = [one.document.id for one in page.documents if one.document.id not in kept]
+        async for page in self._documents.pages(listing, list(partitions), PAGE):
+            names = [one.id for one in page if one.id not in kept]
             await self._forget_names(names, kept, reader, caller, token)
-            if (cursor := page.next) is None:
-                return
 
     async def _forget_names(
         self, names: Sequence[str], kept: Collection[str], reader: Reader, caller: Caller, token: Token

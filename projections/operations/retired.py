@@ -53,19 +53,16 @@ class Retired:
         """Those of these observations that are retired. Looks through all of a tenant's ledgers."""
         missing = {name for name in names if name.partition("_")[0] == OBSERVATION}
         found: list[Observation] = []
-        cursor: str | None = None
-        while missing:
-            everywhere = range(self._documents.partitions)
-            page = await self._documents.page(
-                ledgers(tenant), everywhere, cursor=cursor, limit=PAGE, newest_first=False
-            )
-            for ledger in (one.document for one in page.documents):
+        if not missing:
+            return found
+        async for page in self._documents.pages(ledgers(tenant), range(self._documents.partitions), PAGE):
+            for ledger in page:
                 held = {name for name in missing if isinstance(ledger, Ledger) and holds(ledger, name)}
                 if held and isinstance(ledger, Ledger):
                     async for some in self.of_ledger(ledger, lambda entry, held=held: entry.name in held):
                         found += some
                     missing -= held
-            if (cursor := page.next) is None:
+            if not missing:
                 break
         return found
 

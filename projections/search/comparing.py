@@ -35,9 +35,10 @@ from projections.search.reading import (
 )
 from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition
-from projections.store.feed import VectorRows
+from projections.store.feed import Vectors
 from projections.store.redis_store import PRIORITY_STEP
-from projections.store.stored import StoredPlace, load, places
+from projections.store.stored import StoredPlace as Place
+from projections.store.stored import load, places
 
 logger = logging.getLogger(__name__)
 
@@ -176,7 +177,7 @@ class _Work(NamedTuple):
     in_thread: InThread
     queue: bool
 
-    async def put(self, batch: Sequence[StoredPlace]) -> list[str]:
+    async def put(self, batch: Sequence[Place]) -> list[str]:
         """Put documents as they are now, with vectors as far as they are cached; returns the ids of new ones."""
         documents = await load(self.redis, self.keys, [place.id for place in batch])
         entries = await asyncio.to_thread(_entries, documents)
@@ -197,7 +198,7 @@ class _Work(NamedTuple):
             gone = [name for name, one in zip(names, documents, strict=True) if index_entry(one) is None]
             await self.in_thread(self.replica.remove_unless, gone, self.comparison.changed)
             missed = [one for one in documents if isinstance(one, Searched)]
-            at = [StoredPlace(Position.parse(one.position or str(START)), DocumentId(one.id)) for one in missed]
+            at = [Place(Position.parse(one.position or str(START)), DocumentId(one.id)) for one in missed]
             inserted += await self.put([place for place in at if place.position <= self.comparison.up_to])
         return inserted
 
@@ -210,7 +211,7 @@ class _Work(NamedTuple):
 
     async def _give_vectors(
         self,
-        batch: Sequence[StoredPlace],
+        batch: Sequence[Place],
         documents: Sequence[Document | None],
         entries: Mapping[str, IndexEntry],
         missing: Sequence[str],
@@ -223,12 +224,12 @@ class _Work(NamedTuple):
                 pipe.get(key)
             rows = iter(await pipe.execute() if keys else [])
         size = self.replica.vectors.dimensions * BYTES_PER_DIMENSION
-        items: deque[tuple[str, VectorRows]] = deque()
+        items: deque[tuple[str, Vectors]] = deque()
         to_embed: list[str] = []
         for name, parts in texts.items():
             cached: list[bytes] = [row for _ in parts if len(row := next(rows) or b"") == size]
             if len(cached) == len(parts):
-                item = VectorRows(name, self.replica.model, self.replica.vectors.dimensions, b"".join(cached))
+                item = Vectors(name, self.replica.model, self.replica.vectors.dimensions, b"".join(cached))
                 items.append((entries[name].terms, item))
             else:
                 to_embed.append(name)
@@ -237,7 +238,7 @@ class _Work(NamedTuple):
         if to_embed and self.queue:
             await self._queue(batch, documents, set(to_embed))
 
-    async def _queue(self, batch: Sequence[StoredPlace], documents: Sequence[Document | None], names: set[str]) -> None:
+    async def _queue(self, batch: Sequence[Place], documents: Sequence[Document | None], names: set[str]) -> None:
         """Queue texts to be embedded, where they are not: then their vectors come by the feed, behind this moment."""
         scores = {
             place.id: (1 if isinstance(document, Observation) else 0) * PRIORITY_STEP + place.position.ms
@@ -248,14 +249,14 @@ class _Work(NamedTuple):
             await self.redis.zadd(self.keys.embed_queue, scores, nx=True)
 
 
-def _give_some(index: IndexReplica, items: deque[tuple[str, VectorRows]]) -> None:
+def _give_some(index: IndexReplica, items: deque[tuple[str, Vectors]]) -> None:
     """Give vectors to documents and take them off, for SLICE_S: then searches have their turn."""
     until = time.monotonic() + SLICE_S
     while items and time.monotonic() < until:
         index.give_vectors(*items.popleft())
 
 
-def _plan(found: Sequence[StoredPlace], up_to: Position) -> tuple[set[str], list[StoredPlace], dict[str, int]]:
+def _plan(found: Sequence[Place], up_to: Position) -> tuple[set[str], list[Place], dict[str, int]]:
     """The ids of all that was found; what of it is up to a position; the order of that, by id."""
     wanted = [place for place in found if place.position <= up_to]
     return {place.id for place in found}, wanted, {place.id: rank for rank, place in enumerate(wanted)}

@@ -37,7 +37,7 @@ from projections.search.reading import (
 )
 from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition
-from projections.store.feed import Switched, VectorRows
+from projections.store.feed import Switched, Vectors
 
 
 @dataclass
@@ -260,7 +260,7 @@ class Followers:
         steps, switched = await self._in_thread(apply_entries, self._live.index, partition, read.entries, changed)
         while steps:
             changed = None if comparison is None else comparison.changed
-            in_thread = self._in_background if isinstance(steps[0][0], VectorRows) else self._in_thread
+            in_thread = self._in_background if isinstance(steps[0][0], Vectors) else self._in_thread
             switched = await in_thread(apply_steps, self._live.index, partition, steps, changed)
         if switched is not None:
             await self._go_on_in(partition, switched, read.then)

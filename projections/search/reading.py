@@ -12,7 +12,7 @@ from ingest.log.scripts import look_back
 from ingest.platform.connections import Client, Transaction
 from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition
-from projections.store.feed import FeedItem, Put, Remove, Switched, VectorRows, read_entry
+from projections.store.feed import FeedItem, Put, Remove, Switched, Vectors, read_entry
 
 ENTRIES_A_READ = 32
 SLICE_S = 0.02
@@ -92,7 +92,7 @@ def steps_of(entries: Iterable[dict[bytes, bytes]]) -> deque[list[FeedItem]]:
     steps: deque[list[FeedItem]] = deque()
     for fields in entries:
         items, _ = read_entry(fields)
-        vectors: list[FeedItem] = [item for item in items if isinstance(item, VectorRows)]
+        vectors: list[FeedItem] = [item for item in items if isinstance(item, Vectors)]
         if len(vectors) == len(items):
             steps.extend([item] for item in vectors)
         else:
@@ -108,7 +108,7 @@ def apply_entries(
     Decoding them in the same turn of the thread spares the event loop a hand-over, which costs more than most entries.
     """
     steps = steps_of(entries)
-    if not steps or isinstance(steps[0][0], VectorRows):
+    if not steps or isinstance(steps[0][0], Vectors):
         return steps, None
     return steps, apply_steps(index, partition, steps, changed)
 

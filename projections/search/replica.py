@@ -15,8 +15,8 @@ from projections.search.columns import Column
 from projections.search.filters import BitMap, Facets, entry_facets, facet, lexical_facets
 from projections.search.lexical import Lexical
 from projections.search.ranking import terms
-from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, VectorRows
-from projections.store.feed import VectorRows as VectorIndex
+from projections.search.vectors import Vectors as VectorIndex
+from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors
 
 MAX_TAIL = 256
 """Documents not committed to tantivy yet; a search looks at each of them, so they are few."""
@@ -81,7 +81,7 @@ class IndexReplica:
                     self._put(partition, entry)
                 case Remove(name):
                     self._remove(name)
-                case VectorRows():
+                case Vectors():
                     self._set_vectors(item)
                 case Switched() | Cleared():
                     pass  # the follower's business: nothing of a document changes by itself
@@ -119,7 +119,7 @@ class IndexReplica:
         self._settle()
         return Compared(inserted, without)
 
-    def give_vectors(self, terms_then: str, item: VectorRows) -> None:
+    def give_vectors(self, terms_then: str, item: Vectors) -> None:
         """Set the vectors of a document that has none, if its terms are still those that they were made of."""
         ordinal = self.ordinal_of.get(item.id)
         if ordinal is not None and self.terms[ordinal] == terms_then.encode() and not self.vectors.has(ordinal):
@@ -243,7 +243,7 @@ class IndexReplica:
         self.lexical.remove(ordinal)
         self._uncommitted = True
 
-    def _set_vectors(self, item: VectorRows) -> None:
+    def _set_vectors(self, item: Vectors) -> None:
         """A document's vectors, unless it is gone or another model made them.
 
         The same ones again cost no insert: after a rebuild, all of them come again.

@@ -28,7 +28,7 @@ class Remove(Struct, frozen=True, tag=2, array_like=True):
     id: str
 
 
-class VectorRows(Struct, frozen=True, tag=3, array_like=True):
+class Vectors(Struct, frozen=True, tag=3, array_like=True):
     """A document's vectors, one a chunk: unit length, float16 little endian, `2 * dimensions` bytes a row."""
 
     id: str
@@ -51,7 +51,7 @@ class Cleared(Struct, frozen=True, tag=5, array_like=True):
     """The feed was written anew, while its generation was not live: all there is follows."""
 
 
-FeedItem: TypeAlias = Put | Remove | VectorRows | Switched | Cleared
+FeedItem: TypeAlias = Put | Remove | Vectors | Switched | Cleared
 
 _encoder = msgpack.Encoder()
 _decoder = msgpack.Decoder(list[FeedItem])

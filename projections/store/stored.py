@@ -7,6 +7,7 @@ ends (another generation was live since). A follower takes the first entry for w
 
 import asyncio
 import logging
+from collections.abc import AsyncGenerator
 from heapq import merge
 from itertools import groupby
 from typing import NamedTuple
@@ -34,15 +35,22 @@ class StoredPlace(NamedTuple):
 async def places(redis: Client, keys: GenerationKeys) -> list[StoredPlace]:
     """All searchable documents, in the order of the log. What is written meanwhile may be among them or not."""
     found: list[StoredPlace] = []
-    for prefix in (keys.doc(""), keys.row("")):
-        batch: list[DocumentId] = []
-        async for raw in redis.scan_iter(match=f"{prefix}*", count=1000):
-            batch.append(DocumentId(raw.decode().removeprefix(prefix)))
-            if len(batch) == BATCH:
-                found += _searched(await load(redis, keys, batch))
-                batch = []
+    async for batch in scanned(redis, keys, BATCH):
         found += _searched(await load(redis, keys, batch))
     return await asyncio.to_thread(_in_order, found)
+
+
+async def scanned(redis: Client, keys: GenerationKeys, batch: int) -> AsyncGenerator[list[DocumentId]]:
+    """The ids of all documents, some at a time; a scan may name one twice."""
+    for prefix in (keys.doc(""), keys.row("")):
+        names: list[DocumentId] = []
+        async for raw in redis.scan_iter(match=f"{prefix}*", count=1000):
+            names.append(DocumentId(raw.decode().removeprefix(prefix)))
+            if len(names) == batch:
+                yield names
+                names = []
+        if names:
+            yield names
 
 
 async def load(redis: Client, keys: GenerationKeys, names: list[DocumentId]) -> list[Document | None]:

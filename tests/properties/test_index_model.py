@@ -18,7 +18,7 @@ from projections.search import snapshots
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, Hit, Question, matches, search
 from projections.search.snapshots import compacted
-from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, VectorRows
+from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors
 
 MODEL, DIMENSIONS = "test-model", 3
 WORDS = ["tea", "milk", "lemon", "build", "fail"]
@@ -92,10 +92,10 @@ def of_its_kind(entry: IndexEntry) -> IndexEntry:
 
 
 @st.composite
-def vectors(draw: st.DrawFn) -> VectorRows:
+def vectors(draw: st.DrawFn) -> Vectors:
     rows = draw(st.lists(st.sampled_from(np.eye(DIMENSIONS).tolist()), min_size=1, max_size=3))
     model = draw(st.sampled_from([MODEL, MODEL, MODEL, "other"]))
-    return VectorRows(draw(ids), model, DIMENSIONS, np.asarray(rows, "<f2").tobytes())
+    return Vectors(draw(ids), model, DIMENSIONS, np.asarray(rows, "<f2").tobytes())
 
 
 @st.composite
@@ -144,7 +144,7 @@ class Model:
                 self.entries[entry.id] = entry
             case Remove(name):
                 self._remove(name)
-            case VectorRows(id=name, model=model, rows=rows):
+            case Vectors(id=name, model=model, rows=rows):
                 if name in self.entries and model == MODEL:
                     self.rows[name] = rows
             case Switched() | Cleared():
@@ -342,7 +342,7 @@ def test_two_replicas_of_the_same_documents_answer_alike(steps: list[Step], allo
         )
         late = applied(folder / "late", [(partition_of(name), Put(model.entries[name])) for name in order])
         for name, rows in model.rows.items():
-            late.apply(partition_of(name), [VectorRows(name, MODEL, DIMENSIONS, rows)])
+            late.apply(partition_of(name), [Vectors(name, MODEL, DIMENSIONS, rows)])
         for one in (straight, late):
             one.commit()
         assert answers(late, allowed, now_ms) == answers(straight, allowed, now_ms)

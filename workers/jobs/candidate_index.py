@@ -21,7 +21,7 @@ from projections.search.comparing import catch_up
 from projections.search.filters import ordinals
 from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition, UnusableSnapshot, compacted
-from projections.store.feed import VectorRows
+from projections.store.feed import Vectors
 from workers.jobs.embed import BATCH, DocumentVectors, Place
 from workers.jobs.snapshot import SnapshotJob
 
@@ -136,10 +136,10 @@ class CandidateIndexes:
         index, embedder = candidate.index, candidate.embedder
         places = [place_of(candidate, ordinal) for ordinal in batch]
         vectors = await self._vectors.of(embedder, places, KEPT)
-        items: dict[int, list[VectorRows]] = {}
+        items: dict[int, list[Vectors]] = {}
         for ordinal, place, rows in zip(batch, places, vectors, strict=True):
             if rows:
-                item = VectorRows(place.id, embedder.model, embedder.dimensions, rows)
+                item = Vectors(place.id, embedder.model, embedder.dimensions, rows)
                 items.setdefault(place.partition, []).append(item)
             else:  # without text, or changed: the feed tells of that
                 candidate.without_text.add(ordinal)

@@ -23,7 +23,7 @@ from projections.documents.document import Document, Searched, decode, key_of, r
 from projections.embedding.chunks import chunk
 from projections.embedding.embedder import Embedder, cache_key, pack
 from projections.embedding.live import Embedders
-from projections.store.feed import VectorRows, encode_items
+from projections.store.feed import Vectors, encode_items
 
 logger = logging.getLogger(__name__)
 
@@ -154,13 +154,13 @@ class EmbeddingQueue:
             return 0
         embedder = await self._embedders.refresh()  # behind the look at the queue: see EmbeddingRebuild.change_over
         vectors = await self._vectors.of(embedder, [entry.place for entry in queued])
-        items = dict[tuple[int, int], list[VectorRows]]()
+        items = dict[tuple[int, int], list[Vectors]]()
         done = dict[tuple[int, int], list[tuple[DocumentId, float]]]()
         for (place, score), rows in zip(queued, vectors, strict=True):
             where = place.partition, place.generation
             done.setdefault(where, []).append((place.id, score))
             if rows:
-                items.setdefault(where, []).append(VectorRows(place.id, embedder.model, embedder.dimensions, rows))
+                items.setdefault(where, []).append(Vectors(place.id, embedder.model, embedder.dimensions, rows))
         for where, taken in done.items():
             keys = PartitionKeys(where[0]).of_generation(where[1])
             await finish_embedding(self._redis, keys, encode_items(items[where]) if where in items else b"", taken)

@@ -30,8 +30,9 @@ from projections.maintenance.dead_letters import dead_letter, discarded_letter
 from projections.maintenance.reconciling.repairs import Findings, Repairs
 from projections.search.reading import Unfollowable, live_generation, read_feed
 from projections.search.snapshots import FeedPosition, names_of, newest
-from projections.store.feed import Put, Remove, VectorRows, read_entry
+from projections.store.feed import Put, Remove, Vectors, read_entry
 from projections.store.redis_store import RedisStore
+from projections.store.stored import scanned
 
 
 class IndexedNames(NamedTuple):
@@ -105,7 +106,7 @@ async def known_to_index(redis: Client, partition: int, snapshot: SnapshotNames,
                     case Remove(id=name):
                         names.discard(name)
                         embedded.discard(name)
-                    case VectorRows(id=name, model=used) if used == model:
+                    case Vectors(id=name, model=used) if used == model:
                         embedded.add(name)
                     case _:
                         pass
@@ -157,14 +158,8 @@ class PartitionCheck:
     async def _documents(self, found: Findings) -> Searchable:
         """Each document is in every listing that it should be in; returns the ids of the searchable ones."""
         searchable = Searchable(set(), set())
-        for prefix in (self._keys.doc(""), self._keys.row("")):
-            waiting: list[DocumentId] = []
-            async for key in self._redis.scan_iter(match=f"{prefix}*", count=1000):
-                waiting.append(DocumentId(key.decode().removeprefix(prefix)))
-                if len(waiting) >= DOCUMENTS_PER_READ:
-                    await self._listed(found, waiting, searchable)
-                    waiting = []
-            await self._listed(found, waiting, searchable)
+        async for names in scanned(self._redis, self._keys, DOCUMENTS_PER_READ):
+            await self._listed(found, names, searchable)
         return searchable
 
     async def _listed(self, found: Findings, names: Sequence[DocumentId], searchable: Searchable) -> None:

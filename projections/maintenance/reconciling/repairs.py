@@ -7,7 +7,7 @@ document with all that follows from it in one transaction, so what is repaired f
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 from msgspec import Struct
@@ -121,16 +121,7 @@ Fault = Literal[
     "pending_behind_checkpoint",
     "document_missing",
 ]
-FAULTS: tuple[Fault, ...] = (
-    "missing_from_listing",
-    "stale_in_listing",
-    "missing_from_index",
-    "stale_in_index",
-    "vector_missing",
-    "stale_in_embed_queue",
-    "pending_behind_checkpoint",
-    "document_missing",
-)
+FAULTS: tuple[Fault, ...] = get_args(Fault)
 EXAMPLES = 20
 
 

@@ -44,59 +44,58 @@ class Consolidated(Struct, frozen=True, kw_only=True):
     position: str
 
 
-class Consolidation:
-    """Consolidates projects."""
+async def consolidate(
+    current: Current,
+    reader: Reader,
+    project: str,
+    caller: Caller,
+    *,
+    fewest_observations: int = 10,
+    parts: Collection[Part] = PARTS,
+) -> Consolidated:
+    """Memories about what a project's observations have in common, facts of its summaries, its procedures."""
+    await current.settle()
+    documents, tenant = current.documents, reader.tenant
+    seen = await newest(documents, timeline(tenant, project), Observation, PROJECT_OBSERVATIONS, reader)
+    told = await newest(documents, summaries(tenant, project), Summary, SUMMARIES_READ, reader)
+    kept = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
+    public = [one for one in kept if one.visibility == "public"]
+    important = [one for one in seen if one.importance >= rules.MIN_IMPORTANCE]
+    known = _Known(await _made(current, public, [*important, *told], reader, project))
+    writing, made = Writing(current, caller), 0
+    if "memories" in parts and len(important) >= fewest_observations:
+        groups = await asyncio.to_thread(rules.groups, important)
+        made = await _write_groups(groups, known, project, writing)
+    facts = await _write_facts(told, known, project, writing) if "facts" in parts else 0
+    procedures = await _write_procedures(public, known, project, writing) if "procedures" in parts else 0
+    return Consolidated(
+        memories=made,
+        facts=facts,
+        procedures=procedures,
+        observations=len(important),
+        summaries=len(told),
+        position=writing.position,
+    )
 
-    def __init__(self, current: Current) -> None:
-        self._current = current
 
-    async def consolidate(
-        self,
-        reader: Reader,
-        project: str,
-        caller: Caller,
-        *,
-        fewest_observations: int = 10,
-        parts: Collection[Part] = PARTS,
-    ) -> Consolidated:
-        """Memories about what a project's observations have in common, facts of its summaries, its procedures."""
-        await self._current.settle()
-        documents, tenant = self._current.documents, reader.tenant
-        seen = await newest(documents, timeline(tenant, project), Observation, PROJECT_OBSERVATIONS, reader)
-        told = await newest(documents, summaries(tenant, project), Summary, SUMMARIES_READ, reader)
-        kept = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
-        public = [one for one in kept if one.visibility == "public"]
-        important = [one for one in seen if one.importance >= rules.MIN_IMPORTANCE]
-        known = _Known(await self._made(public, [*important, *told], reader, project))
-        writing, made = Writing(self._current, caller), 0
-        if "memories" in parts and len(important) >= fewest_observations:
-            groups = await asyncio.to_thread(rules.groups, important)
-            made = await _write_groups(groups, known, project, writing)
-        facts = await _write_facts(told, known, project, writing) if "facts" in parts else 0
-        procedures = await _write_procedures(public, known, project, writing) if "procedures" in parts else 0
-        return Consolidated(
-            memories=made,
-            facts=facts,
-            procedures=procedures,
-            observations=len(important),
-            summaries=len(told),
-            position=writing.position,
-        )
-
-    async def _made(
-        self, newest_kept: Sequence[Memory], sources: Sequence[Observation | Summary], reader: Reader, project: str
-    ) -> list[Memory]:
-        """The project's consolidated memories that this may revise: the newest, and those made of these sources."""
-        documents = self._current.documents
-        home = [partition_of(project_route(reader.tenant, project), documents.partitions)]
-        names = await documents.members_of([derived(one.id) for one in sources], home)
-        found = [one.document for one in await documents.find_all(list(dict.fromkeys(names)))]
-        by_id = {one.id: one for one in (*newest_kept, *found) if isinstance(one, Memory) and may_read(one, reader)}
-        return [
-            one
-            for one in by_id.values()
-            if one.is_latest and one.visibility == "public" and one.project == project and is_made(one)
-        ]
+async def _made(
+    current: Current,
+    newest_kept: Sequence[Memory],
+    sources: Sequence[Observation | Summary],
+    reader: Reader,
+    project: str,
+) -> list[Memory]:
+    """The project's consolidated memories that this may revise: the newest, and those made of these sources."""
+    documents = current.documents
+    home = [partition_of(project_route(reader.tenant, project), documents.partitions)]
+    names = await documents.members_of([derived(one.id) for one in sources], home)
+    found = [one.document for one in await documents.find_all(list(dict.fromkeys(names)))]
+    by_id = {one.id: one for one in (*newest_kept, *found) if isinstance(one, Memory) and may_read(one, reader)}
+    return [
+        one
+        for one in by_id.values()
+        if one.is_latest and one.visibility == "public" and one.project == project and is_made(one)
+    ]
 
 
 async def _write_groups(groups: Sequence[rules.Group], known: "_Known", project: str, writing: Writing) -> int:
@@ -205,54 +204,48 @@ Audience: TypeAlias = tuple[str, str, str, tuple[str, ...]]
 """Project, visibility, owner and whom a memory is shared with."""
 
 
-class Pairs:
-    """Keeps the episodic memories about an agent and a user few."""
+async def condense_pair(
+    current: Current,
+    partition: int,
+    tenant: str,
+    agent: str,
+    user: str,
+    *,
+    threshold: int = memex.THRESHOLD,
+    batch: int = memex.BATCH,
+) -> int:
+    """Condense the oldest episodic memories about one agent and user, when there are more than `threshold`.
 
-    def __init__(self, current: Current) -> None:
-        self._current = current
-
-    async def condense_pair(
-        self,
-        partition: int,
-        tenant: str,
-        agent: str,
-        user: str,
-        *,
-        threshold: int = memex.THRESHOLD,
-        batch: int = memex.BATCH,
-    ) -> int:
-        """Condense the oldest episodic memories about one agent and user, when there are more than `threshold`.
-
-        Returns how many were condensed. Two that do this at once make one summary: the event id comes from the
-        originals, and the fold passes over a summary whose originals are not current any more.
-        """
-        documents = self._current.documents
-        prefix = episodic_pair(tenant, agent, user).encode()
-        low, high = b"[" + prefix, b"(" + prefix + b"\xff"
-        # counted and read at once: a summary of another worker may be folded at any moment
-        count, oldest = await documents.first(EPISODIC, partition, low, high, batch)
-        if count <= threshold:
-            return 0
-        names = [DocumentId(member.rpartition("|")[2]) for member in oldest]
-        found = [one for one in await documents.get([(partition, name) for name in names]) if isinstance(one, Memory)]
-        alike = _largest([one for one in found if one.is_latest])
-        if len(alike) < 2:
-            return 0
-        summary = await asyncio.to_thread(memex.summarise, [one.content for one in alike])
-        first, originals = alike[0], [one.id for one in alike]
-        command = CondenseMemories(
-            event_id=f"condense:{fingerprint(*originals)}",
-            project=first.project,
-            agent_id=agent,
-            user_id=user,
-            originals=list(originals),
-            content=memex.summary_text(len(alike), summary),
-            visibility=first.visibility,
-            shared_with=first.shared_with,
-            owner=first.owner,
-        )
-        await self._current.give(command, Caller(tenant, "condense", agent))
-        return len(alike)
+    Returns how many were condensed. Two that do this at once make one summary: the event id comes from the
+    originals, and the fold passes over a summary whose originals are not current any more.
+    """
+    documents = current.documents
+    prefix = episodic_pair(tenant, agent, user).encode()
+    low, high = b"[" + prefix, b"(" + prefix + b"\xff"
+    # counted and read at once: a summary of another worker may be folded at any moment
+    count, oldest = await documents.first(EPISODIC, partition, low, high, batch)
+    if count <= threshold:
+        return 0
+    names = [DocumentId(member.rpartition("|")[2]) for member in oldest]
+    found = [one for one in await documents.get([(partition, name) for name in names]) if isinstance(one, Memory)]
+    alike = _largest([one for one in found if one.is_latest])
+    if len(alike) < 2:
+        return 0
+    summary = await asyncio.to_thread(memex.summarise, [one.content for one in alike])
+    first, originals = alike[0], [one.id for one in alike]
+    command = CondenseMemories(
+        event_id=f"condense:{fingerprint(*originals)}",
+        project=first.project,
+        agent_id=agent,
+        user_id=user,
+        originals=list(originals),
+        content=memex.summary_text(len(alike), summary),
+        visibility=first.visibility,
+        shared_with=first.shared_with,
+        owner=first.owner,
+    )
+    await current.give(command, Caller(tenant, "condense", agent))
+    return len(alike)
 
 
 def _audience(memory: Memory) -> Audience:

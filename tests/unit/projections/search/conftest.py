@@ -10,7 +10,7 @@ import pytest
 from projections.documents.index_entry import IndexEntry
 from projections.search.ranking import terms
 from projections.search.replica import IndexReplica
-from projections.store.feed import Put, VectorRows
+from projections.store.feed import Put, Vectors
 
 MODEL, DIMENSIONS = "test-model", 4
 T0 = 1_769_860_800_000
@@ -69,6 +69,6 @@ def embed(index: IndexReplica) -> Callable[..., None]:
     def embed(name: str, *rows: Sequence[float], model: str = MODEL) -> None:
         matrix = np.asarray(rows, np.float32)
         matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
-        index.apply(0, [VectorRows(name, model, matrix.shape[1], matrix.astype("<f2").tobytes())])
+        index.apply(0, [Vectors(name, model, matrix.shape[1], matrix.astype("<f2").tobytes())])
 
     return embed
