@@ -16,8 +16,7 @@ from typing import Any, cast
 
 import msgspec
 
-from projections.compression.data_urls import is_base64, named
-from projections.compression.payloads import Reading, as_text
+from projections.compression.payloads import Reading, as_text, is_base64, named
 
 TITLE_CHARS = 80
 SUBTITLE_CHARS = 120

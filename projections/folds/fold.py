@@ -10,20 +10,8 @@ from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId
 from projections.documents.document import Document
 from projections.folds import forgetting, memories, registries, sessions
-from projections.folds.batch import RULES, Changes, DocumentChange, FoldBatch
-
-__all__ = [
-    "NAME",
-    "VERSION",
-    "Changes",
-    "DocumentChange",
-    "candidate_listings",
-    "candidate_members",
-    "documents_of",
-    "fold",
-    "further_documents",
-    "further_listings",
-]
+from projections.folds.batch import RULES, Changes, FoldBatch
+from projections.folds.batch import DocumentChange as DocumentChange
 
 NAME, VERSION = "documents", 4
 """A change to what the fold makes of an event raises the version; a rebuild then brings old logs up to it."""
