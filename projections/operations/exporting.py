@@ -123,7 +123,7 @@ def _line(row: Stored, stored: dict[str, Any]) -> bytes:
 
 def line_of(event: Recorded) -> bytes:
     """The line of an event, in the newest version of its type."""
-    stated = {"version": event.data.VERSION, "recorded_at": _iso(event.recorded_ms), "data": event.data}
+    stated: dict[str, Any] = {"version": event.data.VERSION, "recorded_at": _iso(event.recorded_ms), "data": event.data}
     line = ExportLine(**{**msgspec.structs.asdict(event.envelope), **stated})
     return _encoded(line)
 

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from ingest.log.archive.errors import DamagedArchive, MissingFile
+from ingest.log.archive.manifest import Manifest as Chain
 from ingest.log.archive.manifest import Sealed, appended
 from ingest.log.archive.segments import content_of, filled, pack, unpack
 from ingest.log.event_log import EventLog, Stored, pages
@@ -31,7 +32,6 @@ from projections.maintenance.backup.manifest import (
     name_of,
     stamp_of,
 )
-from projections.maintenance.backup.manifest import BackupManifest as Chain
 from projections.maintenance.backup.target import Target, listed
 
 KEPT = -1

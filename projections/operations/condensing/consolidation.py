@@ -15,7 +15,7 @@ from ingest.commands.requests import CondenseMemories, Remember, ReviseMemory
 from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route
 from projections.condensing import consolidate as rules
-from projections.condensing import memex as memex
+from projections.condensing import memex
 from projections.condensing.claims import CONSOLIDATED, FACT, PROCEDURE, Claim
 from projections.condensing.sentences import ALIKE
 from projections.documents.access import Reader, may_read
