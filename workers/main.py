@@ -35,7 +35,7 @@ from projections.embedding.live import LiveEmbedder
 from projections.folds.fold import Changes
 from projections.health.vitals import wait_projected
 from projections.maintenance.backup.target import target_of
-from projections.maintenance.rebuilds.store import Rebuilds
+from projections.maintenance.rebuilds import Rebuilds
 from projections.operations import Condensing, Current, Forgetting
 from projections.queries.documents import DocumentReader
 from projections.search.presence import work_folder

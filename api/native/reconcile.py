@@ -11,7 +11,7 @@ from api.http.http import Json
 from api.native.common import Queued
 from api.services import services
 from ingest.roles import OPERATOR
-from projections.maintenance.reconciling.repairs import Fault, Findings, ReconcileReport, load_report
+from projections.maintenance.repairs import Fault, Findings, ReconcileReport, load_report
 
 
 class ReportView(Struct, frozen=True, kw_only=True):

@@ -33,7 +33,7 @@ from projections.maintenance.dead_letters import (
     queue_discarded,
     queue_removal,
 )
-from projections.maintenance.rebuilds.store import Rebuilds
+from projections.maintenance.rebuilds import Rebuilds
 from projections.queries.dead_letters import DeadLetters, LogPlace, Selection, State
 
 MAX_SELECTED = 1_000

@@ -39,7 +39,7 @@ from projections.maintenance.backup.restoring import restore
 from projections.maintenance.backup.target import StoreTarget
 from projections.maintenance.dead_letters import Outcome, discarded_places, letter_counts
 from projections.maintenance.manifests import DocumentManifest, differences, manifest_of, replay
-from projections.maintenance.rebuilds.store import Rebuilds
+from projections.maintenance.rebuilds import Rebuilds
 from projections.operations import DeadLetterOperations
 from projections.queries.dead_letters import DeadLetters, LogPlace, Selection
 from projections.queries.documents import DocumentReader

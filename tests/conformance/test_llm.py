@@ -19,7 +19,13 @@ from ingest.events.observation import ObservationRecorded
 from ingest.ids import DocumentId
 from ingest.log.keys import llm_budget
 from ingest.platform.connections import Client
-from projections.condensing.llm.answers import Compression, ExtractedGraph, ExtractedRelation, ModelSummary
+from projections.condensing.llm.answers import (
+    Compression,
+    ExtractedGraph,
+    ExtractedRelation,
+    ModelSummary,
+    compress_prompt,
+)
 from projections.condensing.llm.assistant import (
     BUDGET_TTL,
     PAUSE,
@@ -31,7 +37,6 @@ from projections.condensing.llm.assistant import (
     build_assistant,
 )
 from projections.condensing.llm.client import LlmClient
-from projections.condensing.llm.prompts import compress_prompt
 from projections.documents.observations import Observation, observation
 
 KEY = "sk-s3cret"

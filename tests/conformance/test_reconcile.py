@@ -21,7 +21,7 @@ from projections.documents.document import listings
 from projections.documents.observations import Observation
 from projections.embedding.live import StandingEmbedder
 from projections.maintenance.manifests import manifest_of
-from projections.maintenance.reconciling.repairs import Fault, ReconcileReport, load_report
+from projections.maintenance.repairs import Fault, ReconcileReport, load_report
 from projections.operations import Forgetting
 from projections.store.feed import Put, Remove, entry_fields, read_entry
 from projections.store.redis_store import PRIORITY_STEP

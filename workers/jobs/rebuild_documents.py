@@ -7,9 +7,9 @@ from datetime import datetime
 from ingest.log.event_log import EventLog
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
-from projections.maintenance.rebuilds import rebuild as steps
-from projections.maintenance.rebuilds.canaries import Canaries, Difference, PartitionCanaries, ask, verdict
-from projections.maintenance.rebuilds.rebuild import Part, Rebuild, unread
+from projections.maintenance import rebuild_steps as steps
+from projections.maintenance.canaries import Canaries, Difference, PartitionCanaries, ask, verdict
+from projections.maintenance.rebuild_steps import Part, Rebuild, unread
 from projections.search.reading import live_generation
 from projections.store.stored import refeed, stale
 from workers.generations import clean_up, entries_of, fill, switch

@@ -15,8 +15,8 @@ from ingest.log.keys import JOB_LEASE_TTL, MANIFEST, RECONCILE_LEASE
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.embedding.live import Embedders
-from projections.maintenance.reconciling.checks import NewestSnapshot, PartitionCheck
-from projections.maintenance.reconciling.repairs import ReconcileReport, load_report, save_report
+from projections.maintenance.reconciling import NewestSnapshot, PartitionCheck
+from projections.maintenance.repairs import ReconcileReport, load_report, save_report
 from workers.lease import lease
 
 logger = logging.getLogger(__name__)

@@ -33,10 +33,13 @@ from projections.condensing.llm.answers import (
     ExtractedGraph,
     GraphReply,
     ModelSummary,
+    Prompt,
     SummaryReply,
+    compress_prompt,
+    extract_prompt,
+    summarise_prompt,
 )
 from projections.condensing.llm.client import LlmClient, LlmRefused, LlmUnavailable, LlmUnusable
-from projections.condensing.llm.prompts import Prompt, compress_prompt, extract_prompt, summarise_prompt
 from projections.documents.observations import Observation
 
 BUDGET_TTL = timedelta(days=2)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ingest.errors import MnemologError
-from projections.condensing.llm.prompts import Prompt, estimated_tokens
+from projections.condensing.llm.answers import Prompt, estimated_tokens
 
 
 class LlmError(MnemologError):

@@ -5,7 +5,7 @@ import pytest
 from ingest.ids import DocumentId
 from projections.documents.document import Document
 from projections.documents.tombstones import Tombstone
-from projections.maintenance.rebuilds.canaries import (
+from projections.maintenance.canaries import (
     LISTED,
     Answers,
     Difference,

@@ -27,7 +27,7 @@ from ingest.platform.connections import Client
 from projections.documents.document import Searched, index_entry, listings, searchable_text
 from projections.folds.fold import documents_of
 from projections.maintenance.dead_letters import dead_letter, discarded_letter
-from projections.maintenance.reconciling.repairs import Findings, Repairs
+from projections.maintenance.repairs import Findings, Repairs
 from projections.search.reading import Unfollowable, live_generation, read_feed
 from projections.search.snapshots import FeedPosition, names_of, newest
 from projections.store.feed import Put, Remove, Vectors, read_entry
