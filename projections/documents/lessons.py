@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
+from msgspec.structs import asdict
+
 from ingest.events.envelope import Recorded
 from ingest.events.lesson import (
     LessonRecorded,
@@ -271,15 +273,6 @@ def _reinforced(lesson: Lesson, recorded: Recorded) -> Lesson:
 
 
 def _revised(lesson: Lesson, recorded: Recorded, data: LessonRevised) -> Lesson:
-    stated = {
-        "content": data.content,
-        "context": data.context,
-        "title": data.title,
-        "tags": None if data.tags is None else joined(data.tags),
-        "severity": data.severity,
-        "trigger_tool": data.trigger_tool,
-        "trigger_pattern": data.trigger_pattern,
-        "active": data.active,
-    }
+    stated = {**asdict(data), "lesson": None, "tags": None if data.tags is None else joined(data.tags)}
     changes: dict[str, object] = {name: value for name, value in stated.items() if value is not None}
     return lesson.model_copy(update={**changes, "updated_ms": recorded.recorded_ms})

@@ -21,8 +21,10 @@ from projections.store.feed import FeedItem, Put, Remove, entry_fields
 from projections.store.redis_store import PRIORITY_STEP
 
 TRIES = 10
-Repair = Callable[[Transaction, Document | None], bool]
-"""Queues a repair for a document as it is now; false when there is nothing to repair."""
+Needed = Callable[[Document | None], bool]
+"""Whether a document as it is now needs the repair."""
+Queue = Callable[[Transaction, Document | None], object]
+"""Queues the repair."""
 
 
 class Repairs:
@@ -34,25 +36,19 @@ class Repairs:
 
     async def list_document(self, name: DocumentId, listing: str, member: str) -> bool:
         """Put a document into a listing that it belongs to; whether it lacked there."""
-
-        def repair(pipe: Transaction, document: Document | None) -> bool:
-            if (listing, member) not in listings(document):
-                return False
-            pipe.zadd(self._keys.listing(listing), {member: 0})
-            return True
-
-        return await self._repair(name, repair)
+        return await self._repair(
+            name,
+            lambda document: (listing, member) in listings(document),
+            lambda pipe, _: pipe.zadd(self._keys.listing(listing), {member: 0}),
+        )
 
     async def unlist(self, name: DocumentId, listing: str, member: str) -> bool:
         """Take a member out of a listing that its document does not belong to; whether it was wrong there."""
-
-        def repair(pipe: Transaction, document: Document | None) -> bool:
-            if (listing, member) in listings(document):
-                return False
-            pipe.zrem(self._keys.listing(listing), member)
-            return True
-
-        return await self._repair(name, repair)
+        return await self._repair(
+            name,
+            lambda document: (listing, member) not in listings(document),
+            lambda pipe, _: pipe.zrem(self._keys.listing(listing), member),
+        )
 
     async def announce(self, name: DocumentId, *, missing: bool) -> bool:
         """Tell the index what a document is, or that it is gone; whether that is news, as far as can be told.
@@ -60,39 +56,30 @@ class Repairs:
         It covers no position of the log. What replicas had right is not changed by it.
         """
 
-        def repair(pipe: Transaction, document: Document | None) -> bool:
+        def announce(pipe: Transaction, document: Document | None) -> None:
             entry = index_entry(document)
-            if (entry is not None) != missing:
-                return False
             item: FeedItem = Put(entry) if entry is not None else Remove(name)
             pipe.xadd(self._keys.changes, entry_fields([item], None))
-            return True
 
-        return await self._repair(name, repair)
+        return await self._repair(name, lambda document: (index_entry(document) is not None) == missing, announce)
 
     async def embed(self, name: DocumentId, at_ms: float) -> bool:
         """Queue a searchable document for its vector, behind what was said lately."""
-
-        def repair(pipe: Transaction, document: Document | None) -> bool:
-            if index_entry(document) is None:
-                return False
-            pipe.zadd(self._keys.embed_queue, {name: PRIORITY_STEP + at_ms})
-            return True
-
-        return await self._repair(name, repair)
+        return await self._repair(
+            name,
+            lambda document: index_entry(document) is not None,
+            lambda pipe, _: pipe.zadd(self._keys.embed_queue, {name: PRIORITY_STEP + at_ms}),
+        )
 
     async def do_not_embed(self, name: DocumentId) -> bool:
         """Take an id off the embedding queue that has nothing to embed; whether it was wrong there."""
+        return await self._repair(
+            name,
+            lambda document: index_entry(document) is None,
+            lambda pipe, _: pipe.zrem(self._keys.embed_queue, name),
+        )
 
-        def repair(pipe: Transaction, document: Document | None) -> bool:
-            if index_entry(document) is not None:
-                return False
-            pipe.zrem(self._keys.embed_queue, name)
-            return True
-
-        return await self._repair(name, repair)
-
-    async def _repair(self, name: DocumentId, repair: Repair) -> bool:
+    async def _repair(self, name: DocumentId, needed: Needed, queue: Queue) -> bool:
         key = key_of(self._keys, name)
         for _ in range(TRIES):
             async with self._redis.pipeline(transaction=True) as pipe:
@@ -101,8 +88,9 @@ class Repairs:
                     return False
                 document = decode(name, await (pipe.hgetall(key) if row_type(name) else pipe.get(key)))
                 pipe.multi()
-                if not repair(pipe, document):
+                if not needed(document):
                     return False
+                queue(pipe, document)
                 try:
                     await pipe.execute()
                     return True

@@ -83,9 +83,7 @@ class DeadLetterOperations:
         Raises NotFound; CommandRejected while it is asked to be redriven; BeingRebuilt.
         """
         found = await self._letters.find(place, reader)
-        said = _Discarding(
-            reason=scrub_text(reason), agent_id=clean_agent(agent_id, "replace"), at=self._clock(), erase=erase
-        )
+        said = self._discarding(reason, agent_id, erase)
         if found.discarded is not None and (found.discarded.erased or not erase):
             return Done(positions=[str(place)])
         await self._discard(place, said, found.discarded)
@@ -96,9 +94,7 @@ class DeadLetterOperations:
     ) -> Done:
         """Discard all that are selected, MAX_SELECTED at a time."""
         found = await self._letters.select(replace(wanted, state="parked"), reader, MAX_SELECTED)
-        said = _Discarding(
-            reason=scrub_text(reason), agent_id=clean_agent(agent_id, "replace"), at=self._clock(), erase=erase
-        )
+        said = self._discarding(reason, agent_id, erase)
         for one in found.letters:
             await self._discard(one.place, said, None)
         return Done(positions=[str(one.place) for one in found.letters], next=found.next)
@@ -123,6 +119,10 @@ class DeadLetterOperations:
                     break
                 cursor = found.next
         return erased
+
+    def _discarding(self, reason: str, agent_id: str, erase: bool) -> "_Discarding":
+        agent = clean_agent(agent_id, "replace")
+        return _Discarding(reason=scrub_text(reason), agent_id=agent, at=self._clock(), erase=erase)
 
     async def _request(self, place: LogPlace) -> None:
         # the runner takes away a request whose letter has gone meanwhile
