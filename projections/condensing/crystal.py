@@ -11,14 +11,7 @@ from msgspec import Struct
 
 from projections.condensing.accounts import MODIFYING
 from projections.condensing.claims import claim_groups, is_claim
-from projections.condensing.sentences import (
-    ALIKE,
-    closed,
-    fitting,
-    pieces,
-    shortened,
-    statements,
-)
+from projections.condensing.sentences import ALIKE, closed, fitting, pieces, shortened, statements
 from projections.condensing.sessions import digest
 from projections.documents.actions import is_finished
 from projections.documents.observations import Observation

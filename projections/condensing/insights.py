@@ -11,15 +11,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from projections.condensing.claims import claim_groups, is_claim, is_topic
-from projections.condensing.sentences import (
-    ALIKE,
-    best,
-    closed,
-    distinct,
-    leading,
-    statements,
-    term_set,
-)
+from projections.condensing.sentences import ALIKE, best, closed, distinct, leading, statements, term_set
 from projections.documents.lessons import strengthened
 from projections.search.similarity import SIMILAR_ABOVE
 

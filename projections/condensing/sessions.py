@@ -10,16 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from projections.condensing.accounts import MODIFYING, account, in_time, prose, user_prompt
-from projections.condensing.sentences import (
-    best,
-    closed,
-    distinct,
-    fitting,
-    leading,
-    shortened,
-    statements,
-    term_set,
-)
+from projections.condensing.sentences import best, closed, distinct, fitting, leading, shortened, statements, term_set
 from projections.documents.observations import Observation
 
 TITLE_CHARS = 80

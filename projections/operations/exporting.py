@@ -11,9 +11,7 @@ from typing import Annotated, Any, Literal, Protocol, TypeAlias, cast
 import msgspec
 from msgspec import Meta, Struct
 
-from ingest.errors import (
-    UnreadableEvent,
-)
+from ingest.errors import UnreadableEvent
 from ingest.events.envelope import UNCLAIMED, Recorded, decode
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored, pages

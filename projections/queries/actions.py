@@ -76,10 +76,6 @@ class Actions:
     async def _open(self, tenant: str, project: str | None) -> list[Action]:
         """The MAX_OPEN_ACTIONS oldest, whoever wrote them."""
         page = await self._documents.page(
-            open_actions(tenant, project),
-            range(self._documents.partitions),
-            cursor=None,
-            limit=MAX_OPEN_ACTIONS,
-            newest_first=False,
+            open_actions(tenant, project), range(self._documents.partitions), limit=MAX_OPEN_ACTIONS, newest_first=False
         )
         return [one.document for one in page.documents if isinstance(one.document, Action)]

@@ -125,11 +125,7 @@ class Compile:
 
     async def _sessions(self, request: ContextRequest, reader: Reader) -> list[ContextPart | None]:
         page = await self._documents.page(
-            sessions(reader.tenant, request.project),
-            range(self._documents.partitions),
-            cursor=None,
-            limit=PAST_SESSIONS + 1,
-            newest_first=True,
+            sessions(reader.tenant, request.project), range(self._documents.partitions), limit=PAST_SESSIONS + 1
         )
         past = [
             one

@@ -129,7 +129,13 @@ class DocumentReader:
         return [(partition, member) for partition, row in zip(partitions, rows, strict=True) for member in row]
 
     async def page(
-        self, listing: str, partitions: Sequence[int], *, cursor: str | None, limit: int, newest_first: bool
+        self,
+        listing: str,
+        partitions: Sequence[int],
+        *,
+        limit: int,
+        cursor: str | None = None,
+        newest_first: bool = True,
     ) -> DocumentPage:
         """A page of a listing that is spread over `partitions`, merged in the order of its members.
 
@@ -174,7 +180,7 @@ class DocumentReader:
 
     async def newest(self, listing: str, cursor: str | None, limit: int) -> DocumentPage:
         """A page of a listing that is spread over all partitions, newest first."""
-        return await self.page(listing, range(self.partitions), cursor=cursor, limit=limit, newest_first=True)
+        return await self.page(listing, range(self.partitions), cursor=cursor, limit=limit)
 
     async def of_project(
         self, listing: str, tenant: str, project: str, cursor: str | None, limit: int, *, newest_first: bool = True

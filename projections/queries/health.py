@@ -112,18 +112,14 @@ class Diagnose:
         found: list[Document] = []
         for project in projects:
             partition = partition_of(project_route(reader.tenant, project), self._documents.partitions)
-            page = await self._documents.page(
-                listing(reader.tenant, project), [partition], cursor=None, limit=NEWEST - len(found), newest_first=True
-            )
+            page = await self._documents.page(listing(reader.tenant, project), [partition], limit=NEWEST - len(found))
             found += [one.document for one in page.documents if may_read(one.document, reader)]
             if len(found) >= NEWEST:
                 break
         return found
 
     async def _everywhere(self, listing: str, reader: Reader) -> list[Document]:
-        page = await self._documents.page(
-            listing, range(self._documents.partitions), cursor=None, limit=NEWEST, newest_first=False
-        )
+        page = await self._documents.page(listing, range(self._documents.partitions), limit=NEWEST, newest_first=False)
         return [one.document for one in page.documents if may_read(one.document, reader)]
 
     async def _old_sessions(self, reader: Reader) -> list[str]:

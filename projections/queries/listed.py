@@ -94,7 +94,7 @@ class Listed:
         everywhere = range(self._documents.partitions)
         while True:
             page = await self._documents.page(
-                sessions(reader.tenant, project), everywhere, cursor=cursor, limit=SESSIONS_AT_ONCE, newest_first=True
+                sessions(reader.tenant, project), everywhere, cursor=cursor, limit=SESSIONS_AT_ONCE
             )
             active_ms = 0
             for partition, one in page.documents:

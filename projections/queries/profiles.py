@@ -90,9 +90,7 @@ class ProjectProfiles:
         page = await self._documents.page(
             sessions(reader.tenant, project),
             range(self._documents.partitions),
-            cursor=None,
             limit=SESSIONS_LOOKED_AT if reader.only_agent else SESSIONS,
-            newest_first=True,
         )
         found = [one for one in page.documents if isinstance(one.document, Session)]
         return [one for one in found if may_read(one.document, reader)][:SESSIONS]
@@ -101,11 +99,7 @@ class ProjectProfiles:
         found: list[Observation] = []
         for partition, session in seen:
             page = await self._documents.page(
-                session_observations(session.id),
-                [partition],
-                cursor=None,
-                limit=OBSERVATIONS // len(seen),
-                newest_first=True,
+                session_observations(session.id), [partition], limit=OBSERVATIONS // len(seen)
             )
             observations = [one.document for one in page.documents if isinstance(one.document, Observation)]
             found += [one for one in observations if may_read(one, reader)]
