@@ -54,9 +54,7 @@ def further_listings(events: Iterable[Recorded], loaded: Mapping[DocumentId, Doc
 
 
 def fold(
-    events: Iterable[Recorded],
-    loaded: Mapping[DocumentId, Document],
-    candidates: Mapping[str, Sequence[str]],
+    events: Iterable[Recorded], loaded: Mapping[DocumentId, Document], candidates: Mapping[str, Sequence[str]]
 ) -> Changes:
     """The changes that `events`, in log order, make to the `loaded` documents.
 

@@ -259,11 +259,7 @@ OF_THE_SERVER = frozenset({"log", "dead_letters", "index", "embedding", "storage
 """
 
 
-def _offenders(
-    category: str,
-    kinds: Sequence[Kind],
-    fixable: Sequence[str] = (),
-) -> Iterator[Check]:
+def _offenders(category: str, kinds: Sequence[Kind], fixable: Sequence[str] = ()) -> Iterator[Check]:
     """One check for each kind that has offenders; a passing one if none has."""
     troubled = [kind for kind in kinds if kind[3]]
     for name, status, what, ids in troubled:

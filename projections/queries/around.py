@@ -64,11 +64,7 @@ class AroundQueries:
     """Answers what surrounds something."""
 
     def __init__(
-        self,
-        replica: ReplicaService,
-        documents: DocumentReader,
-        recall: Recall,
-        clock: Clock = system_clock,
+        self, replica: ReplicaService, documents: DocumentReader, recall: Recall, clock: Clock = system_clock
     ) -> None:
         self._replica, self._documents, self._recall, self._clock = replica, documents, recall, clock
         self._lookup, self._sessions = Lookup(replica, documents, clock), Sessions(documents)

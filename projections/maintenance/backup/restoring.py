@@ -129,11 +129,7 @@ async def is_empty(redis: Client, partitions: int) -> bool:
 
 
 async def restore(
-    redis: Client,
-    partitions: int,
-    backup: Backup,
-    progress: Progress = lambda done, of: None,
-    at: Point | None = None,
+    redis: Client, partitions: int, backup: Backup, progress: Progress = lambda done, of: None, at: Point | None = None
 ) -> int:
     """Put a backup into an empty log, or of its entries those up to a point; returns how many were left out.
 

@@ -109,13 +109,7 @@ class SlotsReflected(NamedTuple):
 
 
 async def reflect_slots(
-    current: Current,
-    clock: Clock,
-    session: Session,
-    caller: Caller,
-    newest: int = 50,
-    *,
-    reader: Reader | None = None,
+    current: Current, clock: Clock, session: Session, caller: Caller, newest: int = 50, *, reader: Reader | None = None
 ) -> SlotsReflected:
     """Bring the slots of its project that follow the work up to date with a session.
 
