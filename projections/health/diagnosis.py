@@ -4,6 +4,7 @@ Every category yields at least one check: a single passing one while it is clean
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -14,8 +15,8 @@ from projections.health.vitals import PENDING_WARN_S, Sample
 
 CheckStatus = Literal["pass", "warn", "fail"]
 Health = Literal["healthy", "degraded", "critical"]
-Kind: TypeAlias = tuple[str, CheckStatus, str, list[str]]
-"""A kind of trouble: its name, how bad it is, what the offenders do, their ids."""
+Offence: TypeAlias = tuple[str, CheckStatus, str, str]
+"""A kind of trouble: its name, how bad it is, what the offenders do, the field of `Measured` with their ids."""
 
 PENDING_FAIL_S = 300.0
 """By then every worker's lease has run out several times over: nobody is working."""
@@ -184,58 +185,45 @@ def _llm(findings: Measured) -> Iterator[Check]:
     yield _check("llm", "llm", "pass", told)
 
 
-def _sessions(findings: Measured) -> Iterator[Check]:
-    yield from _offenders(
-        "sessions",
-        [("active-over-a-day", "warn", "sessions are active for over 24 hours", findings.active_sessions_over_a_day)],
-    )
-
-
 def _memories(findings: Measured) -> Iterator[Check]:
     """A memory without a project is legitimate here, so however many there are, they are a warning."""
-    unscoped = findings.unscoped_memories
-    if unscoped:
-        told = f"{unscoped:,} memories belong to no project"
-        yield _check("memories", "unscoped", "warn", told)
-    kinds: list[Kind] = [
-        ("missing-parent", "warn", "memories follow one that is gone", findings.memories_with_missing_parent),
-        ("latest-but-superseded", "fail", "memories are latest and superseded", findings.latest_but_superseded),
-    ]
-    if not unscoped or any(kind[3] for kind in kinds):
-        yield from _offenders("memories", kinds, fixable=("latest-but-superseded",))
+    if findings.unscoped_memories:
+        yield _check("memories", "unscoped", "warn", f"{findings.unscoped_memories:,} memories belong to no project")
+    offended = list(_offenders("memories", findings))
+    if not findings.unscoped_memories or any(one.status != "pass" for one in offended):
+        yield from offended
 
 
-def _lessons(findings: Measured) -> Iterator[Check]:
-    yield from _offenders(
-        "lessons",
-        [("confidence", "warn", "lessons have a confidence outside 0 to 1", findings.lessons_out_of_range)],
-    )
+OFFENCES: dict[str, tuple[Offence, ...]] = {
+    "sessions": (("active-over-a-day", "warn", "sessions are active for over 24 hours", "active_sessions_over_a_day"),),
+    "memories": (
+        ("missing-parent", "warn", "memories follow one that is gone", "memories_with_missing_parent"),
+        ("latest-but-superseded", "fail", "memories are latest and superseded", "latest_but_superseded"),
+    ),
+    "lessons": (("confidence", "warn", "lessons have a confidence outside 0 to 1", "lessons_out_of_range"),),
+    "summaries": (("title", "warn", "summaries have no title", "summaries_without_title"),),
+    "actions": (
+        ("missing-requirement", "warn", "actions require one that is gone", "actions_waiting_for_nothing"),
+        ("cycle", "fail", "circles of actions wait for themselves", "action_cycles"),
+    ),
+    "relations": (("dangling", "warn", "relations lead to a memory that is gone", "dangling_relations"),),
+    "slots": (("over-limit", "warn", "slots hold more than their limit", "slots_over_limit"),),
+}
+"""What may be wrong with a tenant's documents, by category."""
+FIXABLE = frozenset({"latest-but-superseded"})
 
 
-def _summaries(findings: Measured) -> Iterator[Check]:
-    yield from _offenders("summaries", [("title", "warn", "summaries have no title", findings.summaries_without_title)])
-
-
-def _actions(findings: Measured) -> Iterator[Check]:
-    yield from _offenders(
-        "actions",
-        [
-            ("missing-requirement", "warn", "actions require one that is gone", findings.actions_waiting_for_nothing),
-            ("cycle", "fail", "circles of actions wait for themselves", findings.action_cycles),
-        ],
-    )
-
-
-def _relations(findings: Measured) -> Iterator[Check]:
-    yield from _offenders(
-        "relations", [("dangling", "warn", "relations lead to a memory that is gone", findings.dangling_relations)]
-    )
-
-
-def _slots(findings: Measured) -> Iterator[Check]:
-    yield from _offenders(
-        "slots", [("over-limit", "warn", "slots hold more than their limit", findings.slots_over_limit)]
-    )
+def _offenders(category: str, findings: Measured) -> Iterator[Check]:
+    """One check for each kind that has offenders; a passing one if none has."""
+    troubled = False
+    for name, status, what, field in OFFENCES[category]:
+        ids: list[str] = getattr(findings, field)
+        if ids:
+            troubled = True
+            told = f"{len(ids):,} {what}: {', '.join(ids[:NAMED])}{', …' if len(ids) > NAMED else ''}"
+            yield _check(category, name, status, told, fixable=name in FIXABLE)
+    if not troubled:
+        yield _check(category, category, "pass", f"nothing is wrong with {category}")
 
 
 CATEGORIES: dict[str, Callable[[Measured], Iterator[Check]]] = {
@@ -245,29 +233,13 @@ CATEGORIES: dict[str, Callable[[Measured], Iterator[Check]]] = {
     "embedding": _embedding,
     "storage": _storage,
     "llm": _llm,
-    "sessions": _sessions,
+    **{category: partial(_offenders, category) for category in OFFENCES},
     "memories": _memories,
-    "lessons": _lessons,
-    "summaries": _summaries,
-    "actions": _actions,
-    "relations": _relations,
-    "slots": _slots,
 }
 """In the order they are reported: what everything rests on first."""
 OF_THE_SERVER = frozenset({"log", "dead_letters", "index", "embedding", "storage", "llm"})
 """Categories about the server as a whole, which is its operator's business; the others are about a tenant's documents.
 """
-
-
-def _offenders(category: str, kinds: Sequence[Kind], fixable: Sequence[str] = ()) -> Iterator[Check]:
-    """One check for each kind that has offenders; a passing one if none has."""
-    troubled = [kind for kind in kinds if kind[3]]
-    for name, status, what, ids in troubled:
-        more = ", …" if len(ids) > NAMED else ""
-        told = f"{len(ids):,} {what}: {', '.join(ids[:NAMED])}{more}"
-        yield _check(category, name, status, told, fixable=name in fixable)
-    if not troubled:
-        yield _check(category, category, "pass", f"nothing is wrong with {category}")
 
 
 def _check(category: str, name: str, status: CheckStatus, message: str, *, fixable: bool = False) -> Check:
