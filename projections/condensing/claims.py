@@ -237,7 +237,7 @@ _MARKER = re.compile(r"\A(?:[-*+•]|\d{1,3}[.)])\s+")
 _END = " .!?…,;:"
 
 
-class Left(Struct, frozen=True):
+class Remainder(Struct, frozen=True):
     """What is left of a text, and the sources that say it."""
 
     content: str
@@ -257,7 +257,7 @@ def sayers(said: str, texts: Mapping[str, str]) -> list[str]:
     return [source for source, text in texts.items() if says(text, said)]
 
 
-def confirmed(content: str, texts: Mapping[str, str]) -> Left | None:
+def confirmed(content: str, texts: Mapping[str, str]) -> Remainder | None:
     """Returns the content with the sources that say some of it; None unless all of it is said by some of them."""
     found: dict[str, None] = {}
     for piece in _pieces(content.splitlines()):
@@ -265,10 +265,10 @@ def confirmed(content: str, texts: Mapping[str, str]) -> Left | None:
         if not said_by:
             return None
         found.update(dict.fromkeys(said_by))
-    return Left(content, list(found)) if found else None
+    return Remainder(content, list(found)) if found else None
 
 
-def cut(content: str, texts: Mapping[str, str], *, heading: bool) -> Left | None:
+def cut(content: str, texts: Mapping[str, str], *, heading: bool) -> Remainder | None:
     """Returns the content without what no source says, with the sources of the rest; None if nothing is left.
 
     The first line of a text with a `heading` stays, if a source says what it names behind its first word.
@@ -288,16 +288,16 @@ def cut(content: str, texts: Mapping[str, str], *, heading: bool) -> Left | None
             kept.append(marker + " ".join(left))
     if not kept or (heading and not head):
         return None
-    return Left("\n".join(head + kept), list(found))
+    return Remainder("\n".join(head + kept), list(found))
 
 
-def reworded(content: str, texts: Mapping[str, str], threshold: float) -> Left | None:
+def reworded(content: str, texts: Mapping[str, str], threshold: float) -> Remainder | None:
     """Returns what the first source that states nearly the same says instead, with those that say that."""
     claim = Claim.of(content)
     for text in texts.values():
         for stated in statements(text):
             if claim.is_said_by(Claim.of(stated), threshold):
-                return Left(stated, sayers(stated, texts))
+                return Remainder(stated, sayers(stated, texts))
     return None
 
 

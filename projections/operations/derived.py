@@ -17,7 +17,7 @@ from projections.condensing.claims import (
     FACT,
     PROCEDURE,
     SERVER_TAGS,
-    Left,
+    Remainder,
     confirmed,
     cut,
     reworded,
@@ -46,7 +46,7 @@ class Verdict(Struct, frozen=True):
     """What is left of a derived document; None for nothing."""
 
     document: Derived
-    left: Left | None
+    left: Remainder | None
 
     @property
     def is_whole(self) -> bool:
@@ -77,14 +77,14 @@ def is_derived_by_server(document: Document) -> bool:
     return isinstance(document, Memory) and is_made(document)
 
 
-class Said(Struct, frozen=True):
+class SourceTexts(Struct, frozen=True):
     """What sources say; `reduced` are those that do not say all that they did."""
 
     texts: dict[str, str]
     reduced: frozenset[str]
 
 
-def verdict(document: Derived, said: Said) -> Verdict:
+def verdict(document: Derived, said: SourceTexts) -> Verdict:
     """What is left of a document, given what those of its sources say that are there."""
     texts = {one: said.texts[one] for one in sources_of(document) if one in said.texts}
     if isinstance(document, Relation):  # a model read it out of all that a source said
@@ -92,14 +92,14 @@ def verdict(document: Derived, said: Said) -> Verdict:
     return Verdict(document, _left(document, texts))
 
 
-def _left_of_relation(relation: Relation, texts: Mapping[str, str]) -> Left | None:
+def _left_of_relation(relation: Relation, texts: Mapping[str, str]) -> Remainder | None:
     """A relation stays with the sources that name both of its ends."""
     ends = [end.partition(":")[2] for end in (relation.source, relation.target)]
     both = [one for one in relation.sources if one in texts and all(says(texts[one], end) for end in ends)]
-    return Left("", both) if both else None
+    return Remainder("", both) if both else None
 
 
-def _left(document: Memory | Lesson, texts: Mapping[str, str]) -> Left | None:
+def _left(document: Memory | Lesson, texts: Mapping[str, str]) -> Remainder | None:
     if not all(sayers(label, texts) for label in _labels(document)):
         return None
     if whole := confirmed(document.content, texts):
@@ -134,7 +134,7 @@ class Sources:
         """`find` also finds what is retired."""
         self._documents, self._find = documents, find
 
-    async def said(self, names: Sequence[str], is_gone: Callable[[Document], bool]) -> Said:
+    async def said(self, names: Sequence[str], is_gone: Callable[[Document], bool]) -> SourceTexts:
         """What the documents of these names say; nothing of those that are not there, or are gone.
 
         A summary that tells of something that is gone says what is left of its session.
@@ -148,7 +148,7 @@ class Sources:
         for name in summaries:
             found[name], whole = await self._of_session(name, is_gone)
             reduced |= {name} if not whole else set()
-        return Said({name: said for name, said in found.items() if said}, frozenset(reduced))
+        return SourceTexts({name: said for name, said in found.items() if said}, frozenset(reduced))
 
     async def _of_session(self, name: str, is_gone: Callable[[Document], bool]) -> tuple[str, bool]:
         """What a session's summary says, or else what is left of the session; and whether it is the summary."""

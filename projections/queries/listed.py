@@ -36,7 +36,7 @@ MAX_INACTIVE = 1_000
 """Lessons out of use that are looked at: some of them faded, and are not shown."""
 
 
-class Told(NamedTuple):
+class ListedSession(NamedTuple):
     """A session and what it came to, empty while nobody said."""
 
     session: Session
@@ -84,7 +84,9 @@ class Listed:
         lessons = [one for one in found if isinstance(one, Lesson) and may_read(one, reader)]
         return [one for one in lessons if one.active == active and not one.retired_ms][:limit]
 
-    async def sessions(self, reader: Reader, project: str | None, statuses: Sequence[str], limit: int) -> list[Told]:
+    async def sessions(
+        self, reader: Reader, project: str | None, statuses: Sequence[str], limit: int
+    ) -> list[ListedSession]:
         """Sessions of some statuses by when they started, newest first; of several of one id the one begun first.
 
         Looks at the MAX_SESSIONS most recently active ones: one that started later was active later, too.
@@ -141,14 +143,14 @@ class Listed:
 
         return await self._in_index(found)
 
-    async def _told(self, found: Sequence[tuple[int, Session]], reader: Reader) -> list[Told]:
+    async def _told(self, found: Sequence[tuple[int, Session]], reader: Reader) -> list[ListedSession]:
         wanted = [(partition, summary_id(DocumentId(one.id))) for partition, one in found]
         summaries = await self._documents.get(wanted)
         texts = [
             one.narrative or one.title if isinstance(one, Summary) and may_read(one, reader) else ""
             for one in summaries
         ]
-        return [Told(session, text) for (_, session), text in zip(found, texts, strict=True)]
+        return [ListedSession(session, text) for (_, session), text in zip(found, texts, strict=True)]
 
     async def _get(self, find: Callable[[IndexReplica, int], list[Place]]) -> list[Document]:
         """The documents in places that the index finds, those of them that are still there."""
