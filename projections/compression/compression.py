@@ -327,12 +327,9 @@ def _concepts(text: str, tokens: Iterable[str], unsaid: Collection[str]) -> tupl
     unusual = [token.strip(_TRIM) for token in tokens if not (token.islower() and token.isalpha())]
     found += [word.removeprefix("#") for word in unusual if _is_term(word)]
     words = dict.fromkeys(word.strip().lower() for word in found)
-    told = (word for word in words if len(word) > 2 and word not in _STOPWORDS and not _is_unsaid(word, unsaid))
+    said = (word for word in words if word not in unsaid and not word.startswith("mcp__"))
+    told = (word for word in said if len(word) > 2 and word not in _STOPWORDS)
     return tuple(islice(told, MAX_CONCEPTS))
-
-
-def _is_unsaid(word: str, unsaid: Collection[str]) -> bool:
-    return word in unsaid or word.startswith("mcp__")
 
 
 def _is_term(word: str) -> bool:

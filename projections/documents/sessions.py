@@ -154,11 +154,6 @@ def observed(session: Session | None, recorded: Recorded) -> Session:
     return seen.model_copy(update=changes)
 
 
-def without_summary(session: Session) -> Session:
-    """The session after its summary was forgotten."""
-    return session.model_copy(update={"summarised": 0})
-
-
 def without_observation(session: Session, recorded: Recorded, *, retired: bool = False) -> Session:
     """The session after one of its observations was forgotten: nothing it took from observations stays."""
     return session.model_copy(

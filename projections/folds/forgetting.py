@@ -208,7 +208,7 @@ def _forget_summary(batch: FoldBatch, event: Recorded, known: Summary) -> None:
         return
     session = batch.get(known.session)
     if isinstance(session, Session):
-        batch.put(sessions.without_summary(session))
+        batch.put(session.model_copy(update={"summarised": 0}))
     _drop_summary(batch, event, known.session)
 
 

@@ -204,14 +204,10 @@ async def _steady(redis: Client, keys: PartitionKeys, generation: int | None) ->
         of = keys.of_generation(generation or int(await redis.get(keys.generation) or 1))
         before = await redis.get(of.checkpoint)
         found = await _gathered(redis, of)
-        if await redis.get(of.checkpoint) == before and await _still(redis, keys, of, generation):
+        steady = await redis.get(of.checkpoint) == before
+        if steady and (generation is not None or int(await redis.get(keys.generation) or 1) == of.generation):
             return found.manifest(Position.parse(before) if before else START)
     raise ManifestUnsteady(f"partition {keys.partition} is written to; stop the writers, or ask again later")
-
-
-async def _still(redis: Client, keys: PartitionKeys, of: GenerationKeys, generation: int | None) -> bool:
-    """Whether the generation that was read is still the one that was asked for."""
-    return generation is not None or int(await redis.get(keys.generation) or 1) == of.generation
 
 
 async def _gathered(redis: Client, keys: GenerationKeys) -> _Gathering:

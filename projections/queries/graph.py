@@ -128,7 +128,9 @@ def surroundings(
     """What the index knows to be next to some nodes, without any everything: of memories the newest `count`."""
     matching = matches(index, allowed, now_ms)
     if around is not None:
-        matching &= index.facets.any_of(_facet_of(node) for node in map(named_node, around) if node is not None)
+        matching &= index.facets.any_of(
+            facet(node.type, node.label) for node in map(named_node, around) if node is not None
+        )
     memories, observations = (
         ordinals(matching & index.facets.of(facet("kind", kind))) for kind in ("memory", "observation")
     )
@@ -193,10 +195,6 @@ def _sessions(index: IndexReplica, observations: BitMap) -> int:
     if len(observations) <= 1:
         return len(observations)
     return len(set(index.episode.values[ordinals(observations)].tolist()))
-
-
-def _facet_of(node: Node) -> str:
-    return facet(node.type, node.label)
 
 
 def _sighted(keys: Sequence[str]) -> tuple[str, list[Link]]:

@@ -56,18 +56,20 @@ async def crystallize(
     if not project and (session := session_id or chosen[0].session_id):
         project = await _project_of(current, session, reader)
     ids = [one.id for one in chosen]
+    content = "\n".join([made.narrative, *(f"- {one}" for one in made.key_outcomes)])
+    told = [one.id for one in done if any(says(content, line) for line in rules.told(one))]  # not all find room
     writing = Writing(current, caller)
     remembered = await writing.give(
         Remember(
             event_id=f"crystal:{fingerprint(*sorted(ids))}",
             project=project,
             session_id=session_id,
-            content=(content := "\n".join([made.narrative, *(f"- {one}" for one in made.key_outcomes)])),
+            content=content,
             memory_type="procedural",
             tags=[CRYSTAL],
             files=made.files_affected,
             references=ids,
-            derived_from=_told_in(content, done) or ids,
+            derived_from=told or ids,
             keep_duplicates=True,
         )
     )
@@ -123,11 +125,6 @@ async def _project_of(current: Current, session_id: str, reader: Reader) -> str:
         return (await current.session(session_id, None, reader)).project
     except (CommandRejected, NotFound):
         return ""
-
-
-def _told_in(content: str, done: Sequence[rules.DoneAction]) -> list[str]:
-    """The actions that a crystal's text tells of: of a long chain not all find room."""
-    return [one.id for one in done if any(says(content, line) for line in rules.told(one))]
 
 
 def done_action(action: Action) -> rules.DoneAction:
