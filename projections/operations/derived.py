@@ -127,41 +127,37 @@ def _content(document: Derived) -> str:
     return "" if isinstance(document, Relation) else document.content
 
 
-class Sources:
-    """Reads what sources say."""
+async def read_sources(
+    documents: DocumentReader, find: Find, names: Sequence[str], is_gone: Callable[[Document], bool]
+) -> SourceTexts:
+    """What the documents of these names say; nothing of those that are not there, or are gone.
 
-    def __init__(self, documents: DocumentReader, find: Find) -> None:
-        """`find` also finds what is retired."""
-        self._documents, self._find = documents, find
+    A summary that tells of something that is gone says what is left of its session. `find` also finds what is retired.
+    """
+    found: dict[str, str] = {}
+    summaries = [name for name in names if name.partition("_")[0] == SUMMARY]
+    for one in await find([name for name in names if name not in summaries]):
+        if not is_gone(one) and (said := _said_by(one)):
+            found[one.id] = said
+    reduced: set[str] = set()
+    for name in summaries:
+        found[name], whole = await _of_session(documents, name, is_gone)
+        reduced |= {name} if not whole else set()
+    return SourceTexts({name: said for name, said in found.items() if said}, frozenset(reduced))
 
-    async def said(self, names: Sequence[str], is_gone: Callable[[Document], bool]) -> SourceTexts:
-        """What the documents of these names say; nothing of those that are not there, or are gone.
 
-        A summary that tells of something that is gone says what is left of its session.
-        """
-        found: dict[str, str] = {}
-        summaries = [name for name in names if name.partition("_")[0] == SUMMARY]
-        for one in await self._find([name for name in names if name not in summaries]):
-            if not is_gone(one) and (said := _said_by(one)):
-                found[one.id] = said
-        reduced: set[str] = set()
-        for name in summaries:
-            found[name], whole = await self._of_session(name, is_gone)
-            reduced |= {name} if not whole else set()
-        return SourceTexts({name: said for name, said in found.items() if said}, frozenset(reduced))
-
-    async def _of_session(self, name: str, is_gone: Callable[[Document], bool]) -> tuple[str, bool]:
-        """What a session's summary says, or else what is left of the session; and whether it is the summary."""
-        session_name = DocumentId(f"{SESSION}_{name.partition('_')[2]}")
-        located = await self._documents.find_all([session_name, DocumentId(name)])
-        session = next((one.document for one in located if isinstance(one.document, Session)), None)
-        summary = next((one.document for one in located if isinstance(one.document, Summary)), None)
-        if session is None or is_gone(session):
-            return "", False
-        if summary is not None and not is_gone(summary):
-            return _said_by(summary), True
-        left = [one for one in await observations_of(self._documents, session) if not is_gone(one)]
-        return "\n".join(_said_by(one) for one in left), False
+async def _of_session(documents: DocumentReader, name: str, is_gone: Callable[[Document], bool]) -> tuple[str, bool]:
+    """What a session's summary says, or else what is left of the session; and whether it is the summary."""
+    session_name = DocumentId(f"{SESSION}_{name.partition('_')[2]}")
+    located = await documents.find_all([session_name, DocumentId(name)])
+    session = next((one.document for one in located if isinstance(one.document, Session)), None)
+    summary = next((one.document for one in located if isinstance(one.document, Summary)), None)
+    if session is None or is_gone(session):
+        return "", False
+    if summary is not None and not is_gone(summary):
+        return _said_by(summary), True
+    left = [one for one in await observations_of(documents, session) if not is_gone(one)]
+    return "\n".join(_said_by(one) for one in left), False
 
 
 def _said_by(document: Document) -> str:

@@ -36,7 +36,7 @@ from projections.documents.slots import Slot, slot_id, slots
 from projections.documents.summaries import summary_id
 from projections.documents.tombstones import Mark, marks
 from projections.operations.current import Current
-from projections.operations.derived import Derived, Sources, is_derived_by_server, sources_of, verdict
+from projections.operations.derived import Derived, is_derived_by_server, read_sources, sources_of, verdict
 from projections.operations.forgetting_run import KINDS as KINDS
 from projections.operations.forgetting_run import ForgettingRun, Stream, Watch, session_of, stream_of
 from projections.operations.forgetting_run import Forgotten as Forgotten
@@ -289,7 +289,7 @@ class Forgetting:
         if not candidates:
             return []
         names = list(dict.fromkeys(name for one in candidates for name in sources_of(one) if name not in run.gone))
-        said = await Sources(self._reader, lambda names: self._found(names, tenant)).said(names, run.is_gone)
+        said = await read_sources(self._reader, lambda names: self._found(names, tenant), names, run.is_gone)
         going: list[Document] = []
         for judged in await asyncio.to_thread(lambda: [verdict(one, said) for one in candidates]):
             if judged.left is None:
