@@ -200,7 +200,8 @@ def read_event(text: bytes, tenant: str) -> Event:
         claimed = line.occurred_at if line.occurred_at is UNCLAIMED else line.occurred_at.astimezone(UTC)
         times: dict[str, Any] = {"occurred_at": claimed, "recorded_at": instant(to_ms(line.recorded_at))}
         fields: dict[str, Any] = {name: getattr(line, name) for name in ExportLine.__struct_fields__ if name != "data"}
-        envelope = Envelope(**{**fields, "version": data.VERSION, "tenant": tenant, **times})
+        fields |= {"version": data.VERSION, "tenant": tenant, **times}
+        envelope = Envelope(**fields)
     except OverflowError:
         raise CommandRejected("the time is outside the years 1 to 9999", "occurred_at") from None
     names = "keep" if isinstance(data, SubjectForgotten | EventErased) else "refuse"
