@@ -35,7 +35,7 @@ from ingest.platform.settings import Settings
 from ingest.platform.tuning import tune_interpreter
 from ingest.roles import ANY
 from mcp_gateway.server import Gateway
-from projections.condensing.llm.config import check as check_llm
+from projections.condensing.llm.assistant import check as check_llm
 
 
 def create_app(settings: Settings) -> Starlette:

@@ -22,8 +22,7 @@ from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, once_reachable
 from ingest.platform.settings import Settings
 from mcp_gateway.last_writes import LastWrites
-from projections.condensing.llm.assistant import Assistant
-from projections.condensing.llm.config import build_assistant, parse_daily_tokens
+from projections.condensing.llm.assistant import Assistant, build_assistant, parse_daily_tokens
 from projections.embedding.embedder import Embedder
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
@@ -43,9 +42,8 @@ from projections.operations import (
 )
 from projections.queries import (
     Actions,
-    Around,
+    AroundQueries,
     Audit,
-    Browse,
     Commits,
     Compile,
     DeadLetters,
@@ -56,8 +54,8 @@ from projections.queries import (
     Lookup,
     Memories,
     Observations,
-    Profiles,
-    Progress,
+    ProjectionProgress,
+    ProjectProfiles,
     Queries,
     Recall,
     Relations,
@@ -66,6 +64,7 @@ from projections.queries import (
     Summaries,
 )
 from projections.queries.documents import DocumentReader
+from projections.queries.numbers import IntegerIdsOf
 from projections.search.presence import work_folder
 from projections.search.service import ReplicaService
 from workers.queue import JobQueue
@@ -184,7 +183,7 @@ async def _queries(
     await recall.warm_up()
     stack.callback(recall.close)
     lookup = Lookup(replica, documents)
-    profiles = Profiles(replica, documents)
+    profiles = ProjectProfiles(replica, documents)
     diagnose = Diagnose(
         redis,
         watch,
@@ -196,7 +195,7 @@ async def _queries(
     return Queries(
         recall,
         Compile(replica, documents, recall, profiles),
-        Browse(redis, log, replica, documents),
+        IntegerIdsOf(redis),
         lookup,
         Memories(documents, lookup),
         Lessons(replica, documents, recall.vectors),
@@ -210,11 +209,11 @@ async def _queries(
         LogEvents(log, replica, documents),
         Graph(replica, documents),
         profiles,
-        Around(replica, documents, recall),
+        AroundQueries(replica, documents, recall),
         Audit(log),
         diagnose,
         DeadLetters(redis, log, documents),
-        Progress(redis, log, replica),
+        ProjectionProgress(redis, log, replica),
     )
 
 

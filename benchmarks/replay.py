@@ -48,9 +48,9 @@ from ingest.platform.connections import Client, connect
 from projections.documents.access import Reader
 from projections.health.vitals import wait_projected
 from projections.maintenance.manifests import differences, manifest_of
-from projections.maintenance.rebuilds.refeed import refeed
 from projections.operations import Current, Forgetting
 from projections.queries.documents import DocumentReader
+from projections.store.stored import refeed
 from workers.generations import fill, switch
 from workers.host import RunnerHost
 

@@ -122,14 +122,14 @@ MUTANTS = (
     ),
     Mutant(
         "decay: lessons do not fade in their second week",
-        "projections/documents/lesson_rules.py",
+        "projections/documents/lessons.py",
         "if weeks < 1:",
         "if weeks < 2:",
         "tests/unit/projections/documents/test_lesson_rules.py",
     ),
     Mutant(
         "decay: a confirmed lesson is dropped",
-        "projections/documents/lesson_rules.py",
+        "projections/documents/lessons.py",
         "return reinforcements == 0 and confidence <= RETIRE_AT",
         "return confidence <= RETIRE_AT",
         "tests/unit/projections/documents/test_lesson_rules.py",

@@ -27,15 +27,15 @@ from ingest.platform.connections import Client, connect, once_reachable
 from ingest.platform.settings import Settings
 from ingest.platform.tasks import end
 from ingest.platform.tuning import tune_interpreter
-from projections.condensing.llm.config import build_assistant, parse_daily_tokens
-from projections.condensing.llm.config import check as check_llm
+from projections.condensing.llm.assistant import build_assistant, parse_daily_tokens
+from projections.condensing.llm.assistant import check as check_llm
 from projections.embedding.embedder import Embedder
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
 from projections.folds.fold import Changes
 from projections.health.vitals import wait_projected
 from projections.maintenance.backup.target import target_of
-from projections.maintenance.rebuilds.store import Rebuilds
+from projections.maintenance.rebuilds import Rebuilds
 from projections.operations import Condensing, Current, Forgetting
 from projections.queries.documents import DocumentReader
 from projections.search.presence import work_folder

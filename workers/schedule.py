@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from projections.maintenance.rebuilds.store import Rebuilds
+from projections.maintenance.rebuilds import Rebuilds
 from workers.host import RunnerHost
 from workers.jobs.embed import LOOK_AGAIN_S
 from workers.jobs.rebuild import RebuildJob

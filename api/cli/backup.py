@@ -27,14 +27,19 @@ from ingest.log.archive.opening import open_log
 from ingest.log.keys import MANIFEST, PartitionKeys
 from ingest.platform.settings import Settings, from_environment
 from projections.maintenance.backup.contents import choose, no_such_backup
-from projections.maintenance.backup.manifest import BackupFailed, DamagedBackup, Manifest
-from projections.maintenance.backup.points import point_of
-from projections.maintenance.backup.restoring import Progress, is_empty, refuse_if_used, restore
+from projections.maintenance.backup.manifest import BackupFailed, BackupManifest, DamagedBackup
+from projections.maintenance.backup.restoring import (
+    Progress,
+    Verified,
+    is_empty,
+    point_of,
+    refuse_if_used,
+    restore,
+    verify,
+)
 from projections.maintenance.backup.target import Target, listed, target_of
-from projections.maintenance.backup.verifying import Verified, verify
 from projections.maintenance.dead_letters import discarded_places
-from projections.maintenance.manifests import differences, manifest_of
-from projections.maintenance.replaying import replay_manifest
+from projections.maintenance.manifests import differences, manifest_of, replay_manifest
 from projections.search.presence import work_folder
 from workers.jobs.backup import BackupJob
 
@@ -177,7 +182,7 @@ def restore_at_start(settings: Settings, on_wait: Callable[[str], None]) -> bool
     return True
 
 
-async def _back_up(settings: Settings, url: str, target: Target) -> Manifest | None:
+async def _back_up(settings: Settings, url: str, target: Target) -> BackupManifest | None:
     async with connected(url) as redis:
         partitions = await redis.hget(MANIFEST, "partitions")
         if partitions is None:
@@ -192,7 +197,7 @@ async def _back_up(settings: Settings, url: str, target: Target) -> Manifest | N
 class _Outcome(NamedTuple):
     """The backup that was restored, and how many of its events were left out."""
 
-    manifest: Manifest
+    manifest: BackupManifest
     left_out: int
 
 
@@ -268,7 +273,7 @@ def _at_hand(named: str) -> tuple[Settings, Target]:
     return settings, target_of(where, settings.hf_token or "")
 
 
-def _told(manifest: Manifest) -> str:
+def _told(manifest: BackupManifest) -> str:
     return f"backup {manifest.name}: {manifest.events:,} events, {-(-manifest.bytes // KIB):,} KiB"
 
 

@@ -19,7 +19,7 @@ from api.importing.systems import Wanted, opened, shown
 from api.importing.transcripts import Format
 from ingest.platform.clock import system_clock
 from ingest.platform.settings import from_environment
-from projections.operations.transfer import read_header
+from projections.operations.importing import read_header
 
 INTERRUPTED = 130
 """What a shell says of a command that SIGINT ended."""

@@ -22,7 +22,8 @@ from api.cli.output import FAILED, USAGE, Output, answering, one_line
 from api.importing.run import BATCH, MAX_BATCH
 from api.importing.systems import SYSTEMS
 from api.importing.transcripts import Format
-from projections.operations.transfer import End, read_header
+from projections.operations.exporting import End
+from projections.operations.importing import read_header
 
 BLOCK_BYTES = 1 << 16
 KIB = 1 << 10

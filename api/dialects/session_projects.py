@@ -86,7 +86,7 @@ async def home_of(request: Request, session_id: str) -> SessionProject | None:
     if home := known.known(session_id):
         return home
     at_hand = services(request)
-    found = await at_hand.queries.browse.sessions_named(at_hand.operator(), session_id)
+    found = await at_hand.queries.sessions.named(at_hand.operator(), session_id)
     if not found or not isinstance(session := found[0].document, Session):
         return known.known(session_id)  # a request that came meanwhile may have settled it
     return known.settle(session_id, session.project, session.agent_id)

@@ -7,13 +7,15 @@ from typing import Any
 from api.services import Services
 from ingest.errors import MnemologError
 from ingest.log.position import Token
-from projections.queries import Wanted
+from projections.queries import WantedEvents
 
 KEEP_ALIVE_S = 15.0
 """Silence after which a reader is told that there is nothing."""
 
 
-async def followed(at_hand: Services, wanted: Wanted, at: Token, at_once: int) -> AsyncIterator[list[dict[str, Any]]]:
+async def followed(
+    at_hand: Services, wanted: WantedEvents, at: Token, at_once: int
+) -> AsyncIterator[list[dict[str, Any]]]:
     """The wanted events behind `at`, up to `at_once` at a time, for as long as somebody reads on; moves `at` along.
 
     After KEEP_ALIVE_S of silence, and as long as that lasts every so often, an empty list. Whoever moves `at` on

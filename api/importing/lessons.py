@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from projections.documents.lesson_rules import DECAY_RATE, decayed, strengthened, weeks_since
+from projections.documents.lessons import DECAY_RATE, decayed, strengthened, weeks_since
 
 MAX_REINFORCEMENTS = 200
 """How often at most a lesson is said to have been confirmed."""

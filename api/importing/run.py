@@ -16,7 +16,8 @@ from api.importing.state import State
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Recorded
 from ingest.log.position import START
-from projections.operations.transfer import FORMAT, FORMAT_VERSION, End, Header, Imported, RejectedLine, line_of
+from projections.operations.exporting import FORMAT, FORMAT_VERSION, End, ExportHeader, line_of
+from projections.operations.importing import Imported, RejectedLine
 
 BATCH, MAX_BATCH = 500, 5_000
 """Events of a chunk: what the server appends at once; and the most that can be asked for."""
@@ -46,7 +47,7 @@ class Server:
 
     def __init__(self, post: Callable[[str, bytes], Any], tenant: str) -> None:
         self._post = post
-        self._header = _line(Header(format=FORMAT, version=FORMAT_VERSION, tenant=tenant, project=None))
+        self._header = _line(ExportHeader(format=FORMAT, version=FORMAT_VERSION, tenant=tenant, project=None))
 
     def send(self, lines: bytes, events: int) -> Imported:
         """Send a chunk; raises ClientError."""
@@ -154,5 +155,5 @@ class _Chunk:
         return {self._row_of[one.line - 2]: f"{one.code}: {one.message}" for one in rejected}
 
 
-def _line(value: Header | End) -> bytes:
+def _line(value: ExportHeader | End) -> bytes:
     return msgspec.json.encode(value) + b"\n"

@@ -21,7 +21,7 @@ from ingest.errors import LogUnavailable
 from ingest.log.group_commit import GroupCommit
 from ingest.roles import ANY, METRICS
 from projections.health.vitals import Signs
-from projections.maintenance.reconciling.report import load_report
+from projections.maintenance.repairs import load_report
 from projections.search.service import ReplicaService
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)

@@ -10,7 +10,7 @@ from api.services import caller, reader, services
 from ingest.commands.handler import Accepted
 from ingest.commands.requests import LinkCommit
 from ingest.roles import READ, WRITE
-from projections.queries.commits import CommitView
+from projections.queries.sessions import CommitView
 from projections.queries.views import Items, Page, view
 
 

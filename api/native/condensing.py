@@ -18,7 +18,7 @@ from projections.documents.sessions import Session
 from projections.operations.condensing.consolidation import Consolidated
 from projections.operations.condensing.crystals import Crystallized
 from projections.operations.condensing.reflection import Reflected
-from projections.queries.summaries import SummaryView
+from projections.queries.sessions import SummaryView
 from projections.queries.views import Page, view
 
 T = TypeVar("T")

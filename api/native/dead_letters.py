@@ -15,7 +15,7 @@ from ingest.errors import CommandRejected
 from ingest.roles import ADMIN
 from projections.maintenance.dead_letters import Outcome
 from projections.operations.dead_letters import Done
-from projections.queries.dead_letters import Place, Selection, State
+from projections.queries.dead_letters import LogPlace, Selection, State
 
 Partition = Annotated[int, Meta(ge=0)]
 
@@ -98,7 +98,7 @@ async def list_letters(request: Request) -> Response:
 async def get_letter(request: Request) -> Response:
     """One of them, with its event and its error."""
     letters = services(request).queries.letters
-    place = Place.parse(request.path_params["position"], letters.partitions)
+    place = LogPlace.parse(request.path_params["position"], letters.partitions)
     return Json(await letters.show(place, reader(request)))
 
 
@@ -108,7 +108,7 @@ async def post_redrive(request: Request) -> Response:
     at_hand = services(request)
     operations = at_hand.operations.letters
     if wanted.position:
-        place = Place.parse(wanted.position, at_hand.queries.letters.partitions)
+        place = LogPlace.parse(wanted.position, at_hand.queries.letters.partitions)
         return Json(await operations.redrive(place, reader(request)), 202)
     return Json(await operations.redrive_all(_selection(wanted), reader(request)), 202)
 
@@ -119,7 +119,7 @@ async def post_discard(request: Request) -> Response:
     at_hand, who = services(request), caller(request).agent_id
     operations = at_hand.operations.letters
     if wanted.position:
-        place = Place.parse(wanted.position, at_hand.queries.letters.partitions)
+        place = LogPlace.parse(wanted.position, at_hand.queries.letters.partitions)
         done = await operations.discard(place, reader(request), reason=wanted.reason, agent_id=who, erase=wanted.erase)
     else:
         done = await operations.discard_all(

@@ -13,12 +13,11 @@ from ingest.errors import NotFound
 from ingest.roles import READ
 from projections.documents.relations import Relation
 from projections.queries.actions import ActionView
-from projections.queries.commits import CommitView
 from projections.queries.lessons import LessonView
 from projections.queries.memories import MemoryView
 from projections.queries.observations import ObservationView
 from projections.queries.relations import RelationView
-from projections.queries.summaries import SummaryView
+from projections.queries.sessions import CommitView, SummaryView
 from projections.queries.views import view
 
 PREFIXES = {

@@ -24,7 +24,7 @@ from ingest.commands.command import Name
 from ingest.errors import Overloaded
 from ingest.log.position import Token
 from ingest.roles import READ
-from projections.queries import Wanted
+from projections.queries import WantedEvents
 
 MAX_READERS = 200
 """Connections served at once; one more is told to come back later."""
@@ -53,7 +53,7 @@ class Live:
         asked = query(request, LiveRequest)
         if self._open >= MAX_READERS:
             raise Overloaded(f"{self._open} live streams are open", retry_after_s=5)
-        wanted = Wanted(reader(request), asked.type, asked.session_id, asked.project, asked.agent_id)
+        wanted = WantedEvents(reader(request), asked.type, asked.session_id, asked.project, asked.agent_id)
         start = request.headers.get("last-event-id") or asked.after
         queries = services(request).queries
         at = Token.parse(start).check(queries.log.partitions) if start else queries.log.applied()
@@ -61,7 +61,7 @@ class Live:
         stream = self._stream(request, wanted, at, asked.limit)
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
-    async def _stream(self, request: Request, wanted: Wanted, at: Token, limit: int) -> AsyncIterator[bytes]:
+    async def _stream(self, request: Request, wanted: WantedEvents, at: Token, limit: int) -> AsyncIterator[bytes]:
         self._open += 1
         try:
             yield b": connected\n\n"
@@ -71,7 +71,7 @@ class Live:
             self._open -= 1
 
 
-async def _events(request: Request, wanted: Wanted, at: Token, limit: int) -> AsyncIterator[bytes]:
+async def _events(request: Request, wanted: WantedEvents, at: Token, limit: int) -> AsyncIterator[bytes]:
     sent = 0
     async for page in followed(services(request), wanted, at, EVENTS_AT_ONCE):
         if not await still_holds(request.scope):

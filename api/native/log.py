@@ -10,7 +10,7 @@ from api.services import reader, services
 from ingest.commands.command import Name
 from ingest.roles import ADMIN, READ
 from projections.health.diagnosis import Diagnosis
-from projections.queries import Wanted
+from projections.queries import WantedEvents
 from projections.queries.audit import AuditPage
 from projections.queries.log_events import EventsPage
 
@@ -42,7 +42,7 @@ class DiagnoseRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 async def get_events(request: Request) -> Response:
     """The log itself, from behind a position."""
     wanted = query(request, EventsRequest)
-    chosen = Wanted(reader(request), wanted.type, wanted.session_id, wanted.project, wanted.agent_id)
+    chosen = WantedEvents(reader(request), wanted.type, wanted.session_id, wanted.project, wanted.agent_id)
     page = services(request).queries.log.page(chosen, wanted.after, wanted.limit, wanted.partition)
     return Json(await page)
 

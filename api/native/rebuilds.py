@@ -14,10 +14,10 @@ from ingest.errors import CommandRejected, RebuildUnderWay
 from ingest.roles import OPERATOR
 from projections.embedding.embedder import EmbeddingError
 from projections.embedding.live import choice_of, chosen
-from projections.maintenance.rebuilds import rebuild as steps
-from projections.maintenance.rebuilds.canaries import Canaries
-from projections.maintenance.rebuilds.rebuild import Part, Rebuild, State, Switch, What, estimate
-from projections.maintenance.rebuilds.store import Rebuilds, Step
+from projections.maintenance import rebuild_steps as steps
+from projections.maintenance.canaries import Canaries
+from projections.maintenance.rebuild_steps import Part, Rebuild, State, Switch, What, estimate
+from projections.maintenance.rebuilds import Rebuilds, Step
 
 T = TypeVar("T")
 PartitionNumber = Annotated[int, Meta(ge=0)]

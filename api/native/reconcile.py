@@ -11,7 +11,7 @@ from api.http.http import Json
 from api.native.common import Queued
 from api.services import services
 from ingest.roles import OPERATOR
-from projections.maintenance.reconciling.report import Fault, Findings, Report, load_report
+from projections.maintenance.repairs import Fault, Findings, ReconcileReport, load_report
 
 
 class ReportView(Struct, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ async def post_reconcile(request: Request) -> Response:
     return Json({"queued": await services(request).jobs.enqueue("reconcile", True, job_id="reconcile-now")}, 202)
 
 
-def _shown(report: Report) -> ReportView:
+def _shown(report: ReconcileReport) -> ReportView:
     return ReportView(
         started_at=report.started_at,
         finished_at=report.finished_at,

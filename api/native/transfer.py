@@ -16,8 +16,9 @@ from api.services import operator, reader, services
 from ingest.log.event_log import EventLog
 from ingest.roles import ADMIN
 from projections.documents.access import Reader
+from projections.operations.exporting import EventDocuments, export_events
+from projections.operations.importing import Imported, Importer
 from projections.operations.known_events import KnownEvents
-from projections.operations.transfer import Documents, Imported, Importer, export_events
 
 NDJSON = "application/x-ndjson"
 _NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -27,7 +28,7 @@ class Transfer(NamedTuple):
     """What these routes work with; the composition root puts it on the application as `state.transfer`."""
 
     log: EventLog
-    documents: Documents
+    documents: EventDocuments
 
 
 class ExportRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -54,7 +54,7 @@ async def call(door: ToolContext, arguments: SlotsArguments) -> Answer:
     reader, caller = door.reader(arguments.agent_id), door.caller(arguments.agent_id)
     if arguments.action == "list":
         await door.caught_up(arguments.agent_id)
-        return _answer(await door.queries.browse.slots(reader, arguments.project))
+        return _answer(await door.queries.slots.of_project(reader, arguments.project))
     if not arguments.label:
         raise CommandRejected("which slot?", "label")
     if arguments.action == "delete":

@@ -167,7 +167,7 @@ class ToolContext(NamedTuple):
         after = self.last_writes.after(self.acting(agent_id), self.acting())
         try:
             if after:
-                await self.queries.browse.caught_up(after)
+                await self.queries.log.caught_up(after)
         except ProjectionBehind:
             return [BEHIND]
         return []

@@ -8,7 +8,6 @@ Hook-like data (tool calls, prompts, as agentmemory's hooks send them) is titled
 `prompt | input | output`; any other observation is titled and narrated by its own content.
 """
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
@@ -17,8 +16,7 @@ from typing import Any, cast
 
 import msgspec
 
-from projections.compression.data_urls import has_any, is_base64, named
-from projections.compression.payloads import Reading
+from projections.compression.payloads import Reading, as_text, is_base64, named
 
 TITLE_CHARS = 80
 SUBTITLE_CHARS = 120
@@ -161,9 +159,9 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
     data = data or {}
     hook = _hook(kind, data)
     parts = (hook.prompt, hook.input, hook.output) if hook else ()
-    narrative = _cut(" | ".join(filter(None, (_as_text(part, NARRATIVE_CHARS) for part in parts))), NARRATIVE_CHARS)
+    narrative = _cut(" | ".join(filter(None, (as_text(part, NARRATIVE_CHARS) for part in parts))), NARRATIVE_CHARS)
     shown = named(content.strip())
-    narrative = narrative or _cut(shown or _as_text(data, NARRATIVE_CHARS), NARRATIVE_CHARS)
+    narrative = narrative or _cut(shown or as_text(data, NARRATIVE_CHARS), NARRATIVE_CHARS)
     reading = Reading(is_tool_use=hook is not None)
     beside = reading.value(data, SCAN_CHARS) if data else ""
     text = reading.text(content[:SCAN_CHARS]).strip() if content.strip() else beside
@@ -177,7 +175,7 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
         title = _headline(text if shown.startswith(("{", "[", '"')) else shown) or kind
     return Compressed(
         title=_cut(title, TITLE_CHARS) or "observation",
-        subtitle=_cut(_as_text(input_, SUBTITLE_CHARS), SUBTITLE_CHARS) or None,
+        subtitle=_cut(as_text(input_, SUBTITLE_CHARS), SUBTITLE_CHARS) or None,
         type=found_type,
         files=_input_files(input_, unsaid) if input_ is not None else _files((text, beside if content else ""), unsaid),
         concepts=_concepts(text, tokens, unsaid),
@@ -243,44 +241,6 @@ def _importance(found_type: str, tokens: Iterable[str]) -> int:
 
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def _as_text(value: Any, limit: int) -> str:
-    """Returns at least the first `limit` + 1 characters of a string or of a value's JSON text; "" for nothing.
-
-    Data URLs are named.
-    """
-    if value is None or value == {} or value == []:
-        return ""
-    if isinstance(value, str):
-        return named(value.strip())[: limit + 1]
-    try:
-        encoded = msgspec.json.encode(value)
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return named(_as_text_slowly(value, limit))
-    if has_any(encoded):
-        return named(encoded.decode("utf-8", "ignore"))[: limit + 1]
-    return encoded[: 4 * (limit + 1)].decode("utf-8", "ignore")[: limit + 1]
-
-
-def _as_text_slowly(value: Any, limit: int) -> str:
-    """For what msgspec refuses (lone surrogates, huge integers, deep nesting): stops as soon as it has enough."""
-    encoder = json.JSONEncoder(
-        ensure_ascii=False, check_circular=False, skipkeys=True, separators=(",", ":"), default=_nothing
-    )
-    text = ""
-    try:
-        for piece in encoder.iterencode(value):
-            text += piece
-            if len(text) > limit:
-                break
-    except (ValueError, RecursionError):  # an integer too long to print
-        pass
-    return text[: limit + 1]
-
-
-def _nothing(_: Any) -> None:
-    """Stands in for what has no JSON form."""
 
 
 def _headline(content: str) -> str:
@@ -367,12 +327,9 @@ def _concepts(text: str, tokens: Iterable[str], unsaid: Collection[str]) -> tupl
     unusual = [token.strip(_TRIM) for token in tokens if not (token.islower() and token.isalpha())]
     found += [word.removeprefix("#") for word in unusual if _is_term(word)]
     words = dict.fromkeys(word.strip().lower() for word in found)
-    told = (word for word in words if len(word) > 2 and word not in _STOPWORDS and not _is_unsaid(word, unsaid))
+    said = (word for word in words if word not in unsaid and not word.startswith("mcp__"))
+    told = (word for word in said if len(word) > 2 and word not in _STOPWORDS)
     return tuple(islice(told, MAX_CONCEPTS))
-
-
-def _is_unsaid(word: str, unsaid: Collection[str]) -> bool:
-    return word in unsaid or word.startswith("mcp__")
 
 
 def _is_term(word: str) -> bool:

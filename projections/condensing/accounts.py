@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from ingest.log.position import Position
-from projections.compression.data_urls import named
+from projections.compression.payloads import named
 from projections.condensing.sentences import SCAN_CHARS, shortened
 from projections.documents.observations import Observation
 

@@ -1,17 +1,21 @@
-"""What may be derived from: sentences that somebody said, and topics that they are about.
+"""What may be derived from, and what of a derived text its remaining sources still say.
 
 Guarantee: pure. A statement that is code, output, a path, a bare call or a label is no sentence; a tag that the server
-sets, a tool's name, a key's name and a path are no topics. Where that cannot be told, the answer is no.
+sets, a tool's name, a key's name and a path are no topics. Where that cannot be told, the answer is no. Of a derived
+text nothing is kept that no remaining source says in the same words; spacing, case and the mark at the end of a
+sentence aside.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
+from msgspec import Struct
+
 from projections.compression.payloads import MAX_NODES
 from projections.condensing.accounts import is_bare_call
-from projections.condensing.sentences import alike_groups, term_set
+from projections.condensing.sentences import alike_groups, pieces, statements, term_set
 from projections.documents.observations import Observation
 from projections.search.ranking import terms
 
@@ -227,3 +231,79 @@ def _keys(value: Any) -> Iterator[str]:
                 yield from _KEY.findall(text[:_SCANNED])
             case _:
                 pass
+
+
+_MARKER = re.compile(r"\A(?:[-*+•]|\d{1,3}[.)])\s+")
+_END = " .!?…,;:"
+
+
+class Remainder(Struct, frozen=True):
+    """What is left of a text, and the sources that say it."""
+
+    content: str
+    sources: list[str]
+
+
+def says(text: str, said: str) -> bool:
+    """Returns whether a text has these words, one after another; False for no words at all."""
+    wanted = _plain(said).strip(_END)
+    if not any(character.isalnum() for character in wanted):
+        return False
+    return re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", _plain(text)) is not None
+
+
+def sayers(said: str, texts: Mapping[str, str]) -> list[str]:
+    """Returns the sources whose text has these words."""
+    return [source for source, text in texts.items() if says(text, said)]
+
+
+def confirmed(content: str, texts: Mapping[str, str]) -> Remainder | None:
+    """Returns the content with the sources that say some of it; None unless all of it is said by some of them."""
+    found: dict[str, None] = {}
+    for piece in _pieces(content.splitlines()):
+        said_by = sayers(piece, texts)
+        if not said_by:
+            return None
+        found.update(dict.fromkeys(said_by))
+    return Remainder(content, list(found)) if found else None
+
+
+def cut(content: str, texts: Mapping[str, str], *, heading: bool) -> Remainder | None:
+    """Returns the content without what no source says, with the sources of the rest; None if nothing is left.
+
+    The first line of a text with a `heading` stays, if a source says what it names behind its first word.
+    """
+    first, *lines = content.splitlines() or [""]
+    head = [first] if heading and sayers(first.partition(" ")[2], texts) else []
+    found: dict[str, None] = {}
+    kept: list[str] = []
+    for line in lines if heading else [first, *lines]:
+        marker = found_marker[0] if (found_marker := _MARKER.match(line)) else ""
+        left: list[str] = []
+        for piece in _pieces([line]):
+            if said_by := sayers(piece, texts):
+                left.append(piece)
+                found.update(dict.fromkeys(said_by))
+        if left:
+            kept.append(marker + " ".join(left))
+    if not kept or (heading and not head):
+        return None
+    return Remainder("\n".join(head + kept), list(found))
+
+
+def reworded(content: str, texts: Mapping[str, str], threshold: float) -> Remainder | None:
+    """Returns what the first source that states nearly the same says instead, with those that say that."""
+    claim = Claim.of(content)
+    for text in texts.values():
+        for stated in statements(text):
+            if claim.is_said_by(Claim.of(stated), threshold):
+                return Remainder(stated, sayers(stated, texts))
+    return None
+
+
+def _pieces(lines: Iterable[str]) -> Sequence[str]:
+    return [piece for line in lines for piece in pieces(_MARKER.sub("", line)) if piece]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().replace("`", "").split())

@@ -13,8 +13,16 @@ from msgspec import Struct
 
 from ingest.log.position import Position
 from projections.condensing.accounts import account, in_time
-from projections.condensing.claims import claim_groups, is_claim, is_plan, is_sentence, is_topic, mentions, names_of
-from projections.condensing.provenance import says
+from projections.condensing.claims import (
+    claim_groups,
+    is_claim,
+    is_plan,
+    is_sentence,
+    is_topic,
+    mentions,
+    names_of,
+    says,
+)
 from projections.condensing.sentences import (
     ALIKE,
     alike_groups,
@@ -131,7 +139,7 @@ def facts(summaries: Sequence[Digest]) -> list[Fact]:
     for place in range(len(summaries) - 1, max(-1, len(summaries) - 1 - NEWEST_SESSIONS), -1):
         one = summaries[place]
         said += [(place, True, decision) for decision in one.decisions if _is_fact(decision)]
-        said += [(place, False, stated) for stated in statements_of(one.narrative)]
+        said += [(place, False, stated) for stated in statements(one.narrative) if _is_fact(stated)]
     sets = [term_set(text) for *_, text in said]
     ranked: list[Fact] = []
     for group in claim_groups([text for *_, text in said], RECURS_FROM):
@@ -140,11 +148,6 @@ def facts(summaries: Sequence[Digest]) -> list[Fact]:
         if len(sets[group[0]]) >= _FEWEST_TERMS and (len(sessions) > 1 or decided):
             ranked.append(Fact(said[group[0]][2], sessions))
     return sorted(ranked, key=lambda fact: -len(fact.sources))[:FACTS]
-
-
-def statements_of(narrative: str) -> list[str]:
-    """Returns the sentences of a digest's narrative that claim something: no tool calls, output or next steps."""
-    return [said for said in statements(narrative) if _is_fact(said)]
 
 
 def procedures(memories: Iterable[Memory]) -> list[Procedure]:

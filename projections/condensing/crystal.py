@@ -1,7 +1,7 @@
 """Crystals: a chain of finished actions condensed into what was done, what came of it and what to do next time.
 
 Guarantee: pure and extractive. The caller checks that the actions are over (finished or dropped,
-`projections.documents.frontier`).
+`projections.documents.actions`).
 """
 
 import re
@@ -11,16 +11,9 @@ from msgspec import Struct
 
 from projections.condensing.accounts import MODIFYING
 from projections.condensing.claims import claim_groups, is_claim
-from projections.condensing.sentences import (
-    ALIKE,
-    closed,
-    fitting,
-    pieces,
-    shortened,
-    statements,
-)
+from projections.condensing.sentences import ALIKE, closed, fitting, pieces, shortened, statements
 from projections.condensing.sessions import digest
-from projections.documents.frontier import is_finished
+from projections.documents.actions import is_finished
 from projections.documents.observations import Observation
 
 LESSONS = 5

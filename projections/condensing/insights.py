@@ -11,16 +11,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from projections.condensing.claims import claim_groups, is_claim, is_topic
-from projections.condensing.sentences import (
-    ALIKE,
-    best,
-    closed,
-    distinct,
-    leading,
-    statements,
-    term_set,
-)
-from projections.documents.lesson_rules import strengthened
+from projections.condensing.sentences import ALIKE, best, closed, distinct, leading, statements, term_set
+from projections.documents.lessons import strengthened
 from projections.search.similarity import SIMILAR_ABOVE
 
 MIN_ITEMS = 3
@@ -57,7 +49,7 @@ class Insight(Struct, frozen=True):
     sources: list[str]
 
 
-class _Said(Struct, frozen=True):
+class _ItemStatements(Struct, frozen=True):
     """An item and what it states, never nothing."""
 
     item: Item
@@ -73,7 +65,7 @@ def insights(items: Iterable[Item], max_clusters: int = 10) -> list[Insight]:
     """
     found: list[Insight] = []
     for concept, members in clusters(items)[:max_clusters]:
-        said = [_Said(item, stated) for item in members if (stated := _claims(item.text))]
+        said = [_ItemStatements(item, stated) for item in members if (stated := _claims(item.text))]
         if len({_origin(one.item) for one in said}) >= MIN_ORIGINS:
             found += _recurring(concept, said)[:PER_CLUSTER] or _overview(concept, said)
     different = claim_groups([insight.content for insight in found], ALIKE)
@@ -98,7 +90,7 @@ def _origin(item: Item) -> str:
     return item.origin or item.id
 
 
-def _overview(concept: str, said: Sequence[_Said]) -> list[Insight]:
+def _overview(concept: str, said: Sequence[_ItemStatements]) -> list[Insight]:
     """The most central sentences, one of an item, so that an overview speaks for several; none where they are alike."""
     leads = leading([one.statements for one in said])
     different = distinct([term_set(lead) for _, lead in leads], SIMILAR_ABOVE)
@@ -111,7 +103,7 @@ def _overview(concept: str, said: Sequence[_Said]) -> list[Insight]:
     return [Insight(content, confidence, _concepts(concept, sources), [item.id for item in sources])]
 
 
-def _recurring(concept: str, said: Sequence[_Said]) -> list[Insight]:
+def _recurring(concept: str, said: Sequence[_ItemStatements]) -> list[Insight]:
     """What items of at least two origins state alike, in the first wording."""
     stated = [(one.item, text) for one in said for text in one.statements]
     found: list[tuple[int, Insight]] = []

@@ -21,31 +21,23 @@ ENTRIES = 10
 LINE_CHARS = 160
 PREFERENCE_TAGS = frozenset({"preference", "preferences"})
 
-LANGUAGES = {
-    "py": "Python",
-    "pyi": "Python",
-    "ts": "TypeScript",
-    "tsx": "TypeScript",
-    "mts": "TypeScript",
-    "js": "JavaScript",
-    "jsx": "JavaScript",
-    "mjs": "JavaScript",
-    "cjs": "JavaScript",
-    "go": "Go",
-    "rs": "Rust",
-    "java": "Java",
-    "kt": "Kotlin",
-    "c": "C",
-    "h": "C",
-    "cc": "C++",
-    "cpp": "C++",
-    "hpp": "C++",
-    "cs": "C#",
-    "rb": "Ruby",
-    "php": "PHP",
-    "swift": "Swift",
-    "scala": "Scala",
+_SUFFIXES = {
+    "Python": "py pyi",
+    "TypeScript": "ts tsx mts",
+    "JavaScript": "js jsx mjs cjs",
+    "Go": "go",
+    "Rust": "rs",
+    "Java": "java",
+    "Kotlin": "kt",
+    "C": "c h",
+    "C++": "cc cpp hpp",
+    "C#": "cs",
+    "Ruby": "rb",
+    "PHP": "php",
+    "Swift": "swift",
+    "Scala": "scala",
 }
+LANGUAGES = {suffix: language for language, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
 LANGUAGE_SHARE = 0.3
 """Of a project's source files, from which a language is one of the project's: at most three can be."""
 LAYOUT_SHARE = 0.5

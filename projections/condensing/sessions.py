@@ -10,16 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from projections.condensing.accounts import MODIFYING, account, in_time, prose, user_prompt
-from projections.condensing.sentences import (
-    best,
-    closed,
-    distinct,
-    fitting,
-    leading,
-    shortened,
-    statements,
-    term_set,
-)
+from projections.condensing.sentences import best, closed, distinct, fitting, leading, shortened, statements, term_set
 from projections.documents.observations import Observation
 
 TITLE_CHARS = 80
@@ -59,7 +50,7 @@ class Digest(Struct, frozen=True):
     observation_count: int
 
 
-class _Told(Struct, frozen=True):
+class _WeighedLead(Struct, frozen=True):
     """An observation, its most telling sentence, how much it matters here, and whether it tells anything at all."""
 
     observation: Observation
@@ -103,14 +94,14 @@ def frequent_concepts(observations: Iterable[Observation]) -> list[str]:
     return [concept for concept, _ in counted.most_common()]
 
 
-def _told(ordered: Sequence[Observation]) -> list[_Told]:
+def _told(ordered: Sequence[Observation]) -> list[_WeighedLead]:
     names = term_set(" ".join({one.agent_id for one in ordered}))
     accounts = [_unsigned(account(one), one.agent_id) for one in ordered]
     said = [statements(text) for text in accounts]
     leads = leading([one or [shortened(text, _LEAD_CHARS)] for one, text in zip(said, accounts, strict=True)], names)
     highest = max(score for score, _ in leads) or 1.0
     return [
-        _Told(one, lead, one.importance + _CENTRAL_WORTH * score / highest, bool(stated or user_prompt(one)))
+        _WeighedLead(one, lead, one.importance + _CENTRAL_WORTH * score / highest, bool(stated or user_prompt(one)))
         for one, (score, lead), stated in zip(ordered, leads, said, strict=True)
     ]
 
@@ -120,13 +111,13 @@ def _unsigned(text: str, speaker: str) -> str:
     return text.removeprefix(f"{speaker}:").lstrip() if speaker else text
 
 
-def _title(given: str, told: Sequence[_Told]) -> str:
+def _title(given: str, told: Sequence[_WeighedLead]) -> str:
     prompts = (prompt for one in told if (prompt := user_prompt(one.observation)))
     chosen = given.strip() or next(prompts, "") or max(told, key=lambda one: one.weight).lead
     return shortened(chosen, TITLE_CHARS)
 
 
-def _narrative(told: Sequence[_Told]) -> str:
+def _narrative(told: Sequence[_WeighedLead]) -> str:
     """The leads of the observations that matter most, in time order; each is said once, and by whom if by several.
 
     Greetings and questions are only told when there is nothing else; a user's prompt is always something.
@@ -139,7 +130,7 @@ def _narrative(told: Sequence[_Told]) -> str:
     return " ".join(fitting(lines, NARRATIVE_CHARS, " "))
 
 
-def _line(told: _Told, name_speaker: bool) -> str:
+def _line(told: _WeighedLead, name_speaker: bool) -> str:
     lead, speaker = closed(shortened(told.lead, _LEAD_CHARS)), told.observation.agent_id
     return f"{speaker}: {lead}" if name_speaker and speaker else lead
 

@@ -22,14 +22,14 @@ _LINE_CHARS = 200
 _BULLET = "- "
 
 
-class SlotText(Struct, frozen=True):
+class SlotContent(Struct, frozen=True):
     """What a slot holds and how many characters it may hold."""
 
     content: str
     size_limit: int
 
 
-def reflect(observations: Sequence[Observation], slots: Mapping[str, SlotText], now: datetime) -> dict[str, str]:
+def reflect(observations: Sequence[Observation], slots: Mapping[str, SlotContent], now: datetime) -> dict[str, str]:
     """Returns the new content of each slot that changes. A slot that is not in `slots` is not written.
 
     `pending_items` gains what speaks of a todo, the oldest lines giving way; `session_patterns` becomes the counts of
@@ -59,7 +59,7 @@ def without(label: str, content: str, said: Set[str]) -> str:
     return "\n".join(line for line in content.split("\n") if known(line) not in said)
 
 
-def _pending(slot: SlotText, ordered: Iterable[Observation]) -> str:
+def _pending(slot: SlotContent, ordered: Iterable[Observation]) -> str:
     """The content with a line for each todo it does not have yet."""
     lines = slot.content.splitlines()
     known = {_folded(line) for line in lines}
@@ -116,7 +116,7 @@ def _tail(lines: Sequence[str], size_limit: int) -> str:
     return "\n".join(reversed(kept)) if kept else lines[-1][len(lines[-1]) - size_limit :]
 
 
-def _patterns(slot: SlotText, ordered: Iterable[Observation], now: datetime) -> str:
+def _patterns(slot: SlotContent, ordered: Iterable[Observation], now: datetime) -> str:
     """When the reflection was made and what it counted; the old content when there was nothing to count."""
     kinds = [observation.kind for observation in ordered]
     errors, commands = kinds.count("error"), kinds.count("command_run")
@@ -126,7 +126,7 @@ def _patterns(slot: SlotText, ordered: Iterable[Observation], now: datetime) -> 
     return f"{time}: {errors} error, {commands} command_run"[: slot.size_limit]
 
 
-def _context(slot: SlotText, ordered: Iterable[Observation]) -> str:
+def _context(slot: SlotContent, ordered: Iterable[Observation]) -> str:
     """The content with the file names it does not have yet. It is never cut: people write here too."""
     known = {_file_in(line) for line in slot.content.splitlines()}
     content = slot.content

@@ -1,15 +1,193 @@
-"""Actions: work items that agents share."""
+"""Actions: work items that agents share; and which of them can be worked on now, the best first.
 
+The rules of the frontier are agentmemory's. Statuses are stored as callers send them, so they are compared by meaning:
+case, spaces and dashes do not count.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from graphlib import CycleError, TopologicalSorter
 from typing import ClassVar
+
+from msgspec import Struct
 
 from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
 from ingest.events.envelope import Recorded
 from ingest.ids import ACTION, DocumentId, document_id
 from ingest.log.partitions import project_route
 from ingest.platform.clock import from_ms
-from projections.documents.frontier import WorkItem, is_dropped, is_finished
-from projections.documents.listings import by_position, in_user_listing, of_tenant
-from projections.documents.rows import Row, joined, split
+from projections.documents.rows import Row, by_position, in_user_listing, joined, of_tenant, split
+
+FINISHED = frozenset({"done", "completed", "complete", "finished"})
+DROPPED = frozenset({"cancelled", "canceled", "discarded", "dropped"})
+ACTIVE = frozenset({"active", "in_progress", "inprogress", "started", "working"})
+PENDING = frozenset({"", "pending", "open", "new", "todo", "to_do", "queued", "ready"})
+BLOCKED = "blocked"
+
+FRONTIER = 20
+PRIORITIES = (1.0, 10.0)
+"""What a priority counts as in a score, least and most; the stored one may be far beyond."""
+PRIORITY_WEIGHT = 10.0
+AGE_WEIGHT_PER_HOUR = 0.5
+MOST_FOR_AGE = 20.0
+"""After 40 hours of waiting an action gains nothing more."""
+UNLOCKS_WEIGHT = 5.0
+SPAWNED_BONUS = 3.0
+ACTIVE_BONUS = 15.0
+
+
+class WorkItem(Struct, frozen=True, kw_only=True):
+    """What the frontier needs to know of an action. The lists hold ids of other actions."""
+
+    id: str
+    title: str
+    status: str
+    priority: float
+    created_at: datetime
+    assigned_to: str
+    requires: list[str]
+    gated_by: list[str]
+    conflicts_with: list[str]
+    unlocks: list[str]
+    spawned_by: list[str]
+
+
+class Ready(Struct, frozen=True):
+    """An action that can be worked on. `blockers` is empty; `leased` says somebody already works on it."""
+
+    item: WorkItem
+    score: float
+    blockers: list[str]
+    leased: bool
+
+
+def is_finished(status: str) -> bool:
+    """Whether the work was done."""
+    return _meaning(status) in FINISHED
+
+
+def is_dropped(status: str) -> bool:
+    """Whether the work will not be done."""
+    return _meaning(status) in DROPPED
+
+
+def is_active(status: str) -> bool:
+    """Whether somebody works on it."""
+    return _meaning(status) in ACTIVE
+
+
+def is_open(status: str) -> bool:
+    """Whether there is work left: neither finished nor dropped."""
+    return not (is_finished(status) or is_dropped(status))
+
+
+def same_status(one: str, other: str) -> bool:
+    """Whether two statuses mean the same: `completed` is `done`, `to do` is `pending`."""
+    meanings = {_meaning(one), _meaning(other)}
+    return len(meanings) == 1 or any(meanings <= known for known in (FINISHED, DROPPED, ACTIVE, PENDING))
+
+
+def blockers(item: WorkItem, open_items: Mapping[str, WorkItem]) -> list[str]:
+    """The ids of what must be finished or dropped first, each once, in the item's order; unknown ids are gone."""
+    wanted = dict.fromkeys((*item.requires, *item.gated_by))
+    return [other for other in wanted if other in open_items and is_open(open_items[other].status)]
+
+
+def effective_status(item: WorkItem, open_items: Mapping[str, WorkItem]) -> str:
+    """The status to show: a pending item that waits for another is blocked, a blocked one that no longer does pending.
+
+    Any other status is shown as stored; so is `blocked` where nothing in the list is said to be waited for.
+    """
+    meaning = _meaning(item.status)
+    if meaning not in PENDING and meaning != BLOCKED:
+        return item.status
+    if blockers(item, open_items):
+        return BLOCKED
+    return "pending" if meaning == BLOCKED and (item.requires or item.gated_by) else item.status
+
+
+def is_leased(item: WorkItem) -> bool:
+    """Whether somebody in particular works on it."""
+    return bool(item.assigned_to) and is_active(item.status)
+
+
+def frontier(
+    open_items: Mapping[str, WorkItem], now: datetime, agent_id: str = "", limit: int = FRONTIER
+) -> list[Ready]:
+    """What `agent_id` can work on now: highest priority first, then oldest, then by id; at most `limit`.
+
+    Left out: what waits for something, what conflicts with an active item (whichever of the two says so), and what
+    another agent works on. Nobody is another agent to the unnamed caller, who asks for an overview.
+    """
+    contested = _contested(open_items)
+    ready = [
+        item
+        for item in open_items.values()
+        if is_open(item.status)
+        and item.id not in contested
+        and not (agent_id and is_leased(item) and item.assigned_to != agent_id)
+        and not blockers(item, open_items)
+    ]
+    ready.sort(key=lambda item: (-item.priority, item.created_at, item.id))
+    return [Ready(item, score(item, now), [], is_leased(item)) for item in ready[: max(0, limit)]]
+
+
+def score(item: WorkItem, now: datetime) -> float:
+    """How much an item deserves to be next, 2 decimals: priority, waiting time, what it unlocks, being under way."""
+    least, most = PRIORITIES
+    waited = max(0.0, (now - item.created_at) / timedelta(hours=1))
+    return round(
+        PRIORITY_WEIGHT * min(most, max(least, item.priority))
+        + min(MOST_FOR_AGE, AGE_WEIGHT_PER_HOUR * waited)
+        + UNLOCKS_WEIGHT * len(item.unlocks)
+        + (SPAWNED_BONUS if item.spawned_by else 0.0)
+        + (ACTIVE_BONUS if is_active(item.status) else 0.0),
+        2,
+    )
+
+
+def cycles(open_items: Mapping[str, WorkItem], limit: int = FRONTIER) -> list[list[str]]:
+    """Circles of items that wait for one another and so stay blocked, at most `limit`; no item is in two of them.
+
+    Each is in waiting order (every id waits for the next, the last for the first) and starts at its smallest id.
+    """
+    waits = {name: blockers(open_items[name], open_items) for name in sorted(open_items)}
+    waits = {name: others for name, others in waits.items() if is_open(open_items[name].status)}
+    found: list[list[str]] = []
+    while len(found) < limit and (circle := _circle(waits)):
+        found.append(circle)
+        waits = {name: others for name, others in waits.items() if name not in circle}
+    return sorted(found)
+
+
+def _circle(waits: Mapping[str, list[str]]) -> list[str]:
+    """One circle in the graph, empty if there is none. Names that are no keys count as waiting for nothing."""
+    try:
+        TopologicalSorter(waits).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1][:0:-1]  # each comes before the next there, and the first is repeated
+        start = circle.index(min(circle))
+        return circle[start:] + circle[:start]
+    return []
+
+
+def _contested(open_items: Mapping[str, WorkItem]) -> set[str]:
+    """The ids of items in conflict with an active one."""
+    contested: set[str] = set()
+    for item in open_items.values():
+        for other in item.conflicts_with:
+            if other == item.id or other not in open_items:
+                continue
+            if is_active(item.status):
+                contested.add(other)
+            if is_active(open_items[other].status):
+                contested.add(item.id)
+    return contested
+
+
+def _meaning(status: str) -> str:
+    return status.strip().lower().replace("-", "_").replace(" ", "_")
+
 
 _OF_EDGE = "\x1e"
 

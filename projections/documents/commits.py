@@ -9,7 +9,7 @@ from ingest.events.envelope import Recorded
 from ingest.events.session import SessionCommitted
 from ingest.ids import COMMIT, DocumentId, content_id
 from ingest.log.partitions import project_route
-from projections.documents.listings import by_position, by_time, in_user_listing, of_tenant
+from projections.documents.rows import by_position, by_time, in_user_listing, of_tenant
 
 
 class Commit(Struct, frozen=True, kw_only=True, omit_defaults=True):

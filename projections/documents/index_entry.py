@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from projections.compression.data_urls import named
+from projections.compression.payloads import named
 from projections.search.ranking import date_terms, terms
 
 MAX_DATA_CHARS = 100_000

@@ -13,7 +13,7 @@ from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.events.session import SessionEnded, SessionStarted, SessionSummarised
 from ingest.ids import OBSERVATION, DocumentId
 from ingest.log.position import Position
-from projections.documents.listings import of_user
+from projections.documents.rows import of_user
 
 LEDGER = "led"
 MARK = "evt"
@@ -28,7 +28,7 @@ TYPES = (
 """What an entry may be of, by the number that stands for it. Added to at the end, never reordered."""
 
 
-class Entry(NamedTuple):
+class LedgerEntry(NamedTuple):
     """A retired observation, or a mark of the event `was` about `subject`. Times are those of an observation."""
 
     name: DocumentId
@@ -99,7 +99,7 @@ def holds(ledger: Ledger, name: str) -> bool:
     return _place_of(ledger, name) is not None
 
 
-def unpacked(ledger: Ledger) -> list[Entry]:
+def unpacked(ledger: Ledger) -> list[LedgerEntry]:
     """The entries, in the order of their positions."""
     count = len(ledger.ms)
     seq, was = ledger.seq or [0] * count, ledger.was or [0] * count
@@ -107,7 +107,7 @@ def unpacked(ledger: Ledger) -> list[Entry]:
     agent, user = ledger.agent or [0] * count, ledger.user or [0] * count
     agents, users = ledger.agents or [""], ledger.users or [""]
     erased, about = set(ledger.erased), 0
-    found: list[Entry] = []
+    found: list[LedgerEntry] = []
     ms = 0
     for n in range(count):
         ms += ledger.ms[n]
@@ -119,7 +119,7 @@ def unpacked(ledger: Ledger) -> list[Entry]:
             subject = DocumentId(f"{OBSERVATION}_{ledger.subjects[about : about + ID_BYTES].hex()}")
             about += ID_BYTES
         found.append(
-            Entry(
+            LedgerEntry(
                 name,
                 Position(ms, seq[n]),
                 TYPES[was[n]],
@@ -134,7 +134,7 @@ def unpacked(ledger: Ledger) -> list[Entry]:
     return found
 
 
-def packed(ledger: Ledger, entries: Iterable[Entry]) -> Ledger:
+def packed(ledger: Ledger, entries: Iterable[LedgerEntry]) -> Ledger:
     """The ledger with these entries, and no others."""
     ordered = sorted(entries, key=lambda one: (one.position, one.name))
     ms = [one.position.ms for one in ordered]

@@ -21,10 +21,10 @@ from ingest.ids import MEMORY, DocumentId, document_id
 from ingest.log.partitions import project_route
 from ingest.log.position import Position
 from ingest.platform.clock import to_ms
-from projections.compression.data_urls import named
+from projections.compression.payloads import named
 from projections.condensing.memex import without_prefix
 from projections.documents.index_entry import IndexEntry, index_terms, searchable
-from projections.documents.listings import by_position, by_time, derived, in_user_listing, part_of
+from projections.documents.rows import by_position, by_time, derived, in_user_listing, part_of
 from projections.search.similarity import SUPERSEDE_ABOVE, jaccard, keys_of, signature
 
 TITLE_CHARS = 80

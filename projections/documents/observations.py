@@ -13,7 +13,7 @@ from ingest.log.partitions import session_route
 from ingest.platform.clock import to_ms
 from projections.compression.compression import compress
 from projections.documents.index_entry import IndexEntry, index_terms, searchable, texts_in
-from projections.documents.listings import by_position, in_user_listing
+from projections.documents.rows import by_position, in_user_listing
 
 IMPORTANT = 5
 """Importance from which an observation is told of, in contexts and profiles."""

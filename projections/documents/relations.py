@@ -1,14 +1,134 @@
-"""Relations: edges between things that are remembered."""
+"""Relations: edges between things that are remembered; how sure one is, and which memories are related to one.
 
+The figures are agentmemory's. The walk is a step machine, because edges come from a store one level at a time:
+
+    walk = Walk.start(memory)
+    while walk.frontier:
+        walk = walk.step(await edges_of(walk.frontier))
+"""
+
+from collections.abc import Iterable
 from typing import ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded
 from ingest.events.relation import RelationLinked, RelationUnlinked
 from ingest.ids import RELATION, DocumentId, relation_id
 from ingest.log.partitions import project_route
-from projections.documents.listings import by_position, derived, in_user_listing
-from projections.documents.relation_rules import UNKNOWN_CONFIDENCE
-from projections.documents.rows import Row, joined, split
+from projections.documents.rows import Row, by_position, derived, in_user_listing, joined, split
+
+UNKNOWN_CONFIDENCE = 0.5
+"""Of a relation nobody rated and of a link that carries no rating; also what an estimate starts from."""
+SESSION_GAIN = 0.1
+MOST_FOR_SESSIONS = 0.3
+FRESH_DAYS = 7
+STALE_DAYS = 90
+AGE_SHIFT = 0.1
+"""Gained when both memories are younger than FRESH_DAYS, lost when both are older than STALE_DAYS."""
+SHIFT_BY_RELATION = {"supersedes": 0.1, "contradicts": -0.05}
+DECIMALS = 3
+
+MAX_HOPS = 5
+DEFAULT_HOPS = 2
+MAX_VISITED = 500
+
+
+class Edge(Struct, frozen=True):
+    """A relation of one memory to another; `confidence` is None when nobody knows."""
+
+    source: str
+    target: str
+    relation: str
+    confidence: float | None = None
+
+
+class RelatedMemory(Struct, frozen=True):
+    """A memory that was reached: the confidence is that of the last relation on the path."""
+
+    id: str
+    hops: int
+    confidence: float
+    path: tuple[str, ...]
+    """The relations walked along, the start's first."""
+
+
+class Walk(Struct, frozen=True):
+    """A breadth-first walk along relations in both directions. `frontier` is whose edges the next step needs.
+
+    An empty frontier ends it: nothing new was reached, the hops are used up, or enough was visited.
+    """
+
+    origin: str
+    frontier: tuple[str, ...]
+    found: dict[str, RelatedMemory]
+    hops: int
+    max_hops: int
+    max_visited: int
+
+    @classmethod
+    def start(cls, origin: str, max_hops: int = DEFAULT_HOPS, max_visited: int = MAX_VISITED) -> "Walk":
+        """A walk that has visited its origin only. `max_hops` counts as MAX_HOPS when it is more."""
+        hops = max(0, min(MAX_HOPS, max_hops))
+        return cls(origin, (origin,) if hops else (), {}, 0, hops, max_visited)
+
+    def step(self, edges: Iterable[Edge]) -> "Walk":
+        """The walk one hop further. Edges that do not touch the frontier are ignored.
+
+        Where several lead to one memory, the surest counts; the surest memories are visited while there is room.
+        """
+        reached: dict[str, RelatedMemory] = {}
+        here = set(self.frontier)
+        for edge in edges:
+            for near, far in ((edge.source, edge.target), (edge.target, edge.source)):
+                if near in here and far != self.origin and far not in self.found:
+                    candidate = self._candidate(near, far, edge)
+                    reached[far] = min(reached.get(far, candidate), candidate, key=_order)
+        room = max(0, self.max_visited - 1 - len(self.found))
+        taken = sorted(reached.values(), key=_order)[:room]
+        hops = self.hops + 1
+        return replace(
+            self,
+            frontier=tuple(one.id for one in taken) if hops < self.max_hops else (),
+            found={**self.found, **{one.id: one for one in taken}},
+            hops=hops,
+        )
+
+    def related(self, min_confidence: float = 0.0) -> list[RelatedMemory]:
+        """What was reached with at least this confidence: the surest first, then the nearest, then by id.
+
+        What lies behind a weak relation is judged by its own: only the result is filtered, not the way there.
+        """
+        return sorted((one for one in self.found.values() if one.confidence >= min_confidence), key=_order)
+
+    def _candidate(self, near: str, far: str, edge: Edge) -> RelatedMemory:
+        way = () if near == self.origin else self.found[near].path
+        sure = UNKNOWN_CONFIDENCE if edge.confidence is None else _clamped(edge.confidence)
+        return RelatedMemory(far, self.hops + 1, sure, (*way, edge.relation))
+
+
+def confidence(given: float | None, relation: str, shared_sessions: int, ages_days: tuple[float, float]) -> float:
+    """Returns the confidence of a new relation, 0 to 1: the one given, else an estimate, 3 decimals.
+
+    An estimate rises with the sessions the two memories share and while both are fresh, and falls once both are stale.
+    """
+    if given is not None:
+        return _clamped(given)
+    sure = UNKNOWN_CONFIDENCE + min(MOST_FOR_SESSIONS, SESSION_GAIN * max(0, shared_sessions))
+    if max(ages_days) < FRESH_DAYS:
+        sure += AGE_SHIFT
+    elif min(ages_days) > STALE_DAYS:
+        sure -= AGE_SHIFT
+    return round(_clamped(sure + SHIFT_BY_RELATION.get(relation, 0.0)), DECIMALS)
+
+
+def _clamped(value: float) -> float:
+    return max(0.0, min(1.0, value))
+
+
+def _order(one: RelatedMemory) -> tuple[float, int, str, tuple[str, ...]]:
+    return -one.confidence, one.hops, one.id, one.path
 
 
 class Relation(Row, index=True):

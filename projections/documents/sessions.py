@@ -9,8 +9,7 @@ from ingest.ids import DocumentId, document_id
 from ingest.log.partitions import session_route
 from ingest.log.position import Position
 from ingest.platform.clock import to_ms
-from projections.documents.listings import by_time, in_user_listing, of_tenant
-from projections.documents.rows import Row
+from projections.documents.rows import Row, by_time, in_user_listing, of_tenant
 
 SESSION = "ses"
 FIRST_PROMPT_CHARS = 200
@@ -153,11 +152,6 @@ def observed(session: Session | None, recorded: Recorded) -> Session:
         changes["user_id"] = seen.user_id or recorded.envelope.user_id
     changes["agent_id"] = seen.agent_id or recorded.envelope.agent_id
     return seen.model_copy(update=changes)
-
-
-def without_summary(session: Session) -> Session:
-    """The session after its summary was forgotten."""
-    return session.model_copy(update={"summarised": 0})
 
 
 def without_observation(session: Session, recorded: Recorded, *, retired: bool = False) -> Session:

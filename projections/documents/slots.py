@@ -6,8 +6,7 @@ from ingest.events.envelope import Recorded
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotScope, SlotSet
 from ingest.ids import SLOT, DocumentId, content_id
 from ingest.log.partitions import project_route
-from projections.documents.listings import by_position, in_user_listing
-from projections.documents.rows import Row
+from projections.documents.rows import Row, by_position, in_user_listing
 
 SIZE_LIMIT = 2000
 """Characters of a slot that does not say otherwise (agentmemory's default)."""

@@ -10,7 +10,7 @@ from ingest.events.session import SessionSummarised
 from ingest.ids import DocumentId
 from ingest.platform.clock import to_ms
 from projections.documents.index_entry import IndexEntry, index_terms, searchable
-from projections.documents.listings import by_position, in_user_listing
+from projections.documents.rows import by_position, in_user_listing
 
 SUMMARY = "sum"
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from ingest.ids import DocumentId
-from projections.documents.listings import by_position, in_user_listing
+from projections.documents.rows import by_position, in_user_listing
 
 
 class Tombstone(Struct, frozen=True, kw_only=True, omit_defaults=True):

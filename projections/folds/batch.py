@@ -13,14 +13,14 @@ from ingest.ids import DocumentId, document_id
 from ingest.log.position import Position
 from projections.documents import sessions
 from projections.documents.document import Document, listings
-from projections.documents.listings import part_of
 from projections.documents.memories import Memory
+from projections.documents.rows import part_of
 from projections.documents.sessions import Session
 from projections.documents.tombstones import Mark, Tombstone, entries
 from projections.folds.ledgers import Ledgers, erased_envelope
 
 
-class Change(NamedTuple):
+class DocumentChange(NamedTuple):
     """A document before and after a batch; None for absent."""
 
     before: Document | None
@@ -33,12 +33,12 @@ class Changes(NamedTuple):
     Those that were `retired` are gone as forgotten ones are, but nothing is to be purged for that.
     """
 
-    documents: Mapping[DocumentId, Change]
+    documents: Mapping[DocumentId, DocumentChange]
     erased: Mapping[Position, Event]
     retired: frozenset[DocumentId] = frozenset()
 
 
-class Batch:
+class FoldBatch:
     """Reads what was loaded, remembers what changed."""
 
     def __init__(self, loaded: Mapping[DocumentId, Document], candidates: Mapping[str, Sequence[str]]) -> None:
@@ -180,7 +180,7 @@ class Batch:
     def changes(self) -> Changes:
         """What differs from what was loaded."""
         self.ledgers.pack()
-        changed = {name: Change(self._loaded.get(name), self._now.get(name)) for name in self._changed}
+        changed = {name: DocumentChange(self._loaded.get(name), self._now.get(name)) for name in self._changed}
         different = {name: change for name, change in changed.items() if change.before != change.after}
         return Changes(different, self._erased, frozenset(self._retired & different.keys()))
 
@@ -204,7 +204,7 @@ def _no_more(event: Recorded, loaded: Loaded) -> set[str]:
     return set()
 
 
-class Rule(NamedTuple):
+class FoldRule(NamedTuple):
     """How one type of event is folded.
 
     `reads`: ids of the documents it looks at. `listings`: listings whose members it looks at, those that it `wants` by
@@ -212,7 +212,7 @@ class Rule(NamedTuple):
     loaded (asked again until nothing is new).
     """
 
-    apply: Callable[[Batch, Recorded], None]
+    apply: Callable[[FoldBatch, Recorded], None]
     reads: Callable[[Recorded], Iterable[str]]
     listings: Callable[[Recorded], Iterable[str]]
     follows: Callable[[Recorded, Loaded], Iterable[str]]
@@ -220,9 +220,9 @@ class Rule(NamedTuple):
     wants: Callable[[Recorded], Callable[[str], bool]]
 
 
-RULES: dict[type[EventData], Rule] = {}
+RULES: dict[type[EventData], FoldRule] = {}
 """The rule of each type of event; the modules of this package add theirs when they are imported."""
-Apply = Callable[[Batch, Recorded], None]
+Apply = Callable[[FoldBatch, Recorded], None]
 
 
 def folds(
@@ -237,7 +237,7 @@ def folds(
 
     def register(apply: Apply) -> Apply:
         for event in events:
-            RULES[event] = Rule(apply, reads, listings, follows, further_listings, wants)
+            RULES[event] = FoldRule(apply, reads, listings, follows, further_listings, wants)
         return apply
 
     return register

@@ -9,25 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId
 from projections.documents.document import Document
-from projections.folds import erased, forgetting, lessons, memories, observations, registries, sessions
-from projections.folds.batch import RULES, Batch, Change, Changes
-
-__all__ = [
-    "NAME",
-    "VERSION",
-    "Change",
-    "Changes",
-    "candidate_listings",
-    "candidate_members",
-    "documents_of",
-    "fold",
-    "further_documents",
-    "further_listings",
-]
+from projections.folds import forgetting, memories, registries, sessions
+from projections.folds.batch import RULES, Changes, FoldBatch
+from projections.folds.batch import DocumentChange as DocumentChange
 
 NAME, VERSION = "documents", 4
 """A change to what the fold makes of an event raises the version; a rebuild then brings old logs up to it."""
-NOUNS = (erased, forgetting, lessons, memories, observations, registries, sessions)
+NOUNS = (forgetting, memories, registries, sessions)
 """The modules whose import registers how their events are folded."""
 
 
@@ -66,9 +54,7 @@ def further_listings(events: Iterable[Recorded], loaded: Mapping[DocumentId, Doc
 
 
 def fold(
-    events: Iterable[Recorded],
-    loaded: Mapping[DocumentId, Document],
-    candidates: Mapping[str, Sequence[str]],
+    events: Iterable[Recorded], loaded: Mapping[DocumentId, Document], candidates: Mapping[str, Sequence[str]]
 ) -> Changes:
     """The changes that `events`, in log order, make to the `loaded` documents.
 
@@ -76,7 +62,7 @@ def fold(
     `further_listings(events, loaded)`; `loaded` holds what exists of `documents_of(events)`, of what those members
     name, and of `further_documents(events, loaded)`.
     """
-    batch = Batch(loaded, candidates)
+    batch = FoldBatch(loaded, candidates)
     for event in events:
         batch.tenant = event.envelope.tenant
         RULES[type(event.data)].apply(batch, event)

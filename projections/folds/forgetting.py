@@ -1,7 +1,8 @@
-"""Forgetting: what goes, what is buried, and what is taken back.
+"""Forgetting: deletes documents, writes tombstones, undoes effects; and what is folded in the place of erased events.
 
 Whatever a document gave to others is taken back: a session loses what it took from a forgotten observation, and its
-summary; memories that were condensed together with a forgotten one are current again, and their summary goes.
+summary; memories that were condensed together with a forgotten one are current again, and their summary goes. A stub
+does to everything else what the event did before it was erased.
 """
 
 from collections.abc import Collection, Sequence
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from ingest.events.envelope import Envelope, Recorded
 from ingest.events.memory import MemoryRecorded
 from ingest.events.observation import ObservationRecorded
+from ingest.events.routing import SESSION_TYPES
 from ingest.events.session import SessionSummarised
 from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import MEMORY, OBSERVATION, DocumentId
@@ -19,7 +21,7 @@ from ingest.log.position import Position
 from projections.documents import memories, sessions
 from projections.documents.actions import Action
 from projections.documents.commits import Commit
-from projections.documents.ledgers import Entry, Ledger, ledger_id
+from projections.documents.ledgers import Ledger, LedgerEntry, ledger_id
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
@@ -29,7 +31,7 @@ from projections.documents.sessions import SESSION, Session
 from projections.documents.slots import Slot
 from projections.documents.summaries import Summary, summary_id
 from projections.documents.tombstones import Mark, Tombstone, entries
-from projections.folds.batch import Batch, Loaded, folds, session_of
+from projections.folds.batch import FoldBatch, Loaded, folds, session_of
 from projections.folds.ledgers import erased_envelope, further_parts
 
 
@@ -95,7 +97,7 @@ def _follows(event: Recorded, loaded: Loaded) -> set[str]:
     follows=_follows,
     further_listings=_further_entries,
 )
-def _forgotten(batch: Batch, event: Recorded) -> None:
+def _forgotten(batch: FoldBatch, event: Recorded) -> None:
     """Observations before their session: what is left of it depends on them."""
     data = cast(SubjectForgotten, event.data)
     names = named(data)
@@ -106,7 +108,7 @@ def _forgotten(batch: Batch, event: Recorded) -> None:
         _keep(batch, name, data.sources)
 
 
-def _keep(batch: Batch, name: str, gone: Collection[str]) -> None:
+def _keep(batch: FoldBatch, name: str, gone: Collection[str]) -> None:
     """A document that stays is not derived from what is forgotten any more."""
     match known := batch.get(name):
         case Memory(derived_from=sources):
@@ -119,14 +121,14 @@ def _keep(batch: Batch, name: str, gone: Collection[str]) -> None:
 
 
 def _forget(
-    batch: Batch, event: Recorded, name: DocumentId, also: Sequence[str], before: Session | None = None
+    batch: FoldBatch, event: Recorded, name: DocumentId, also: Sequence[str], before: Session | None = None
 ) -> None:
     match known := batch.get(name) or _retired(batch, event, name):
         case Observation():
             _erase_document(batch, known, EventErased(was=ObservationRecorded.TYPE, document=name))
             _bury(batch, event, Tombstone(id=name))
             _leave_session(batch, event)
-        case Entry():
+        case LedgerEntry():
             _forget_retired(batch, event, known)
         case Memory():
             _forget_memory(batch, event, known, also)
@@ -153,7 +155,7 @@ def _forget(
             _drop(batch, event, known)
 
 
-def _drop(batch: Batch, event: Recorded, known: Lesson | Slot | Action | Relation | Commit) -> None:
+def _drop(batch: FoldBatch, event: Recorded, known: Lesson | Slot | Action | Relation | Commit) -> None:
     """A document that its events may make anew: it goes, with every entry that told of it."""
     if _came_later(known, event):
         return
@@ -166,7 +168,7 @@ def _came_later(known: Lesson | Slot | Action | Relation | Commit | Summary, eve
     return Position.parse(known.position) > event.position
 
 
-def _stands(batch: Batch, mark: Mark, also: Sequence[str]) -> bool:
+def _stands(batch: FoldBatch, mark: Mark, also: Sequence[str]) -> bool:
     """Whether a document that is not forgotten with it still holds what the event of a mark did.
 
     Such an entry stays, for a replay could not end there without it; it goes when the document does.
@@ -178,7 +180,7 @@ def _stands(batch: Batch, mark: Mark, also: Sequence[str]) -> bool:
     return not position or Position.parse(position) <= Position.parse(mark.position)
 
 
-def _forget_past(batch: Batch, event: Recorded, mark: Mark) -> None:
+def _forget_past(batch: FoldBatch, event: Recorded, mark: Mark) -> None:
     """Every entry about what the mark's document was before it went: a replay of some of them would end elsewhere."""
     position = getattr(batch.get(mark.subject), "position", "")
     since = Position.parse(position) if position else None
@@ -189,7 +191,7 @@ def _forget_past(batch: Batch, event: Recorded, mark: Mark) -> None:
                 batch.erase_mark(other, event.envelope.session_id)
 
 
-def _forget_session(batch: Batch, event: Recorded, session: Session, before: Session | None) -> None:
+def _forget_session(batch: FoldBatch, event: Recorded, session: Session, before: Session | None) -> None:
     if before is None or Position.parse(before.forgotten_at) >= event.position:
         return  # applied again: what is there was opened after it
     batch.erase_entries(session.id, event)
@@ -201,34 +203,34 @@ def _forget_session(batch: Batch, event: Recorded, session: Session, before: Ses
         batch.put(left)
 
 
-def _forget_summary(batch: Batch, event: Recorded, known: Summary) -> None:
+def _forget_summary(batch: FoldBatch, event: Recorded, known: Summary) -> None:
     if _came_later(known, event):
         return
     session = batch.get(known.session)
     if isinstance(session, Session):
-        batch.put(sessions.without_summary(session))
+        batch.put(session.model_copy(update={"summarised": 0}))
     _drop_summary(batch, event, known.session)
 
 
-def _drop_summary(batch: Batch, event: Recorded, session: DocumentId) -> None:
+def _drop_summary(batch: FoldBatch, event: Recorded, session: DocumentId) -> None:
     batch.drop(summary_id(session))
     batch.erase_entries(session, event, was=SessionSummarised.TYPE)
 
 
-def _bury(batch: Batch, event: Recorded, tombstone: Tombstone) -> None:
+def _bury(batch: FoldBatch, event: Recorded, tombstone: Tombstone) -> None:
     """The tombstone of a forgotten observation or memory."""
     batch.put(replace(tombstone, position=str(event.position), heir=""))
     batch.erase_entries(tombstone.id, event)
 
 
-def _retired(batch: Batch, event: Recorded, name: str) -> Entry | None:
+def _retired(batch: FoldBatch, event: Recorded, name: str) -> LedgerEntry | None:
     """What the ledger of the event's session notes of an observation."""
     if not event.envelope.session_id or name.partition("_")[0] != OBSERVATION:
         return None
     return batch.ledgers.find(session_of(event), name)
 
 
-def _forget_retired(batch: Batch, event: Recorded, entry: Entry) -> None:
+def _forget_retired(batch: FoldBatch, event: Recorded, entry: LedgerEntry) -> None:
     stub = EventErased(was=ObservationRecorded.TYPE, document=entry.name)
     batch.erase(str(entry.position), stub, erased_envelope(entry, event.envelope))
     batch.ledgers.strike(session_of(event), entry.name)
@@ -236,7 +238,7 @@ def _forget_retired(batch: Batch, event: Recorded, entry: Entry) -> None:
     _leave_session(batch, event, retired=True)
 
 
-def _leave_session(batch: Batch, event: Recorded, *, retired: bool = False) -> None:
+def _leave_session(batch: FoldBatch, event: Recorded, *, retired: bool = False) -> None:
     """One less is counted, and nothing of what the session took from the observation stays: its summary goes, too."""
     session = batch.session(event)
     if session is not None:
@@ -244,7 +246,7 @@ def _leave_session(batch: Batch, event: Recorded, *, retired: bool = False) -> N
         _drop_summary(batch, event, DocumentId(session.id))
 
 
-def _forget_memory(batch: Batch, event: Recorded, known: Memory, also: Sequence[str]) -> None:
+def _forget_memory(batch: FoldBatch, event: Recorded, known: Memory, also: Sequence[str]) -> None:
     stub = EventErased(
         was=MemoryRecorded.TYPE,
         document=known.id,
@@ -264,7 +266,7 @@ def _forget_memory(batch: Batch, event: Recorded, known: Memory, also: Sequence[
     _restore(batch, event, tombstone, also)
 
 
-def _restore(batch: Batch, event: Recorded, gone: Tombstone, also: Sequence[str]) -> None:
+def _restore(batch: FoldBatch, event: Recorded, gone: Tombstone, also: Sequence[str]) -> None:
     """What a forgotten memory stood for is current again, and what stands for it and others is forgotten, too."""
     for name in gone.condensed:
         match other := batch.get(name):
@@ -281,7 +283,7 @@ def _restore(batch: Batch, event: Recorded, gone: Tombstone, also: Sequence[str]
             pass
 
 
-def _erase_document(batch: Batch, document: Observation | Memory, stub: EventErased) -> None:
+def _erase_document(batch: FoldBatch, document: Observation | Memory, stub: EventErased) -> None:
     imported = document.recorded_at != Position.parse(document.position).recorded_at
     envelope = Envelope(
         event_id=document.event_id,
@@ -295,3 +297,60 @@ def _erase_document(batch: Batch, document: Observation | Memory, stub: EventEra
         recorded_at=document.recorded_at if imported else None,
     )
     batch.erase(document.position, stub, envelope)
+
+
+def _erased_reads(event: Recorded) -> set[str]:
+    stub = cast(EventErased, event.data)
+    found = {stub.document, stub.mark, stub.parent_id, *stub.originals} - {""}
+    if event.envelope.session_id:
+        found |= {session_of(event), ledger_id(session_of(event))}
+    return found
+
+
+@folds(EventErased, reads=_erased_reads, follows=further_parts(session_of))
+def _event_erased(batch: FoldBatch, event: Recorded) -> None:
+    """Do to everything else what the event did before it was erased."""
+    stub = cast(EventErased, event.data)
+    if stub.mark:
+        _erased_mark(batch, event, stub)
+        return
+    if not stub.document:
+        return  # an event that no document came of: a discarded dead letter
+    if batch.get(stub.document) is not None or _is_retired(batch, event, stub.document):
+        return
+    name = DocumentId(stub.document)
+    batch.put(Tombstone(id=name, memory_version=stub.memory_version, heir=stub.superseded_by, condensed=stub.originals))
+    if stub.was == ObservationRecorded.TYPE:
+        batch.put(sessions.observed(batch.session(event), event))
+    for parent in (stub.parent_id, *stub.originals):
+        _superseded(batch, event, parent, stub.document)
+
+
+def _erased_mark(batch: FoldBatch, event: Recorded, stub: EventErased) -> None:
+    envelope = event.envelope
+    if batch.get(stub.mark) is None and not _is_retired(batch, event, stub.mark):
+        batch.put(
+            Mark(
+                id=DocumentId(stub.mark),
+                position=str(event.position),
+                subject=stub.document,
+                was=stub.was,
+                tenant=envelope.tenant,
+                project=envelope.project,
+                erased=True,
+            )
+        )
+
+
+def _is_retired(batch: FoldBatch, event: Recorded, name: str) -> bool:
+    """Whether the ledger of the event's session notes an observation or a mark: this was a repeat of it."""
+    in_session = cast(EventErased, event.data).was in SESSION_TYPES and event.envelope.session_id
+    return bool(in_session) and batch.ledgers.find(session_of(event), name) is not None
+
+
+def _superseded(batch: FoldBatch, event: Recorded, parent: str, heir: str) -> None:
+    known = batch.get(parent) if parent else None
+    if isinstance(known, Memory):
+        batch.put(memories.retired(known, heir, event.recorded_at))
+    elif isinstance(known, Tombstone):
+        batch.put(replace(known, superseded_by=heir))

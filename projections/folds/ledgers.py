@@ -15,12 +15,12 @@ from ingest.ids import DocumentId
 from ingest.log.position import Position
 from ingest.platform.clock import from_ms, to_ms
 from projections.documents.document import Document
-from projections.documents.ledgers import ID_BYTES, TYPES, Entry, Ledger, holds, ledger_id, packed, unpacked
+from projections.documents.ledgers import ID_BYTES, TYPES, Ledger, LedgerEntry, holds, ledger_id, packed, unpacked
 from projections.documents.observations import Observation
 from projections.documents.tombstones import Mark
 
 
-class Documents(Protocol):
+class BatchDocuments(Protocol):
     """The documents as they stand in a batch."""
 
     def get(self, name: str) -> Document | None:
@@ -35,13 +35,13 @@ class Documents(Protocol):
 class Ledgers:
     """Reads the ledgers that were loaded, remembers what changed, and packs that once, when the batch is folded."""
 
-    def __init__(self, documents: Documents) -> None:
+    def __init__(self, documents: BatchDocuments) -> None:
         self._documents = documents
-        self._open: dict[DocumentId, dict[DocumentId, Entry]] = {}
+        self._open: dict[DocumentId, dict[DocumentId, LedgerEntry]] = {}
         self._marks: dict[DocumentId, dict[DocumentId, list[DocumentId]]] = {}
         self._changed: dict[DocumentId, None] = {}
 
-    def find(self, session: str, name: str) -> Entry | None:
+    def find(self, session: str, name: str) -> LedgerEntry | None:
         """What is noted of an observation or a mark; None when it was not retired."""
         for part in self._parts(session):
             known = self._open.get(part.id)
@@ -51,9 +51,9 @@ class Ledgers:
                 return entry
         return None
 
-    def marks_about(self, session: str, subject: str) -> list[Entry]:
+    def marks_about(self, session: str, subject: str) -> list[LedgerEntry]:
         """The marks of events about a session, or about one of its observations."""
-        found: list[Entry] = []
+        found: list[LedgerEntry] = []
         for part in self._parts(session):
             if part.was or part.id in self._open:
                 entries = self._opened(part)
@@ -84,7 +84,7 @@ class Ledgers:
             self._documents.put(replace(first, parts=number + 1))
         return number
 
-    def note(self, session: str, number: int, entry: Entry) -> None:
+    def note(self, session: str, number: int, entry: LedgerEntry) -> None:
         """Put an entry into a part that there is."""
         part = self._documents.get(ledger_id(session, number))
         if isinstance(part, Ledger):
@@ -92,7 +92,7 @@ class Ledgers:
             self._file(part.id, entry)
             self._changed[part.id] = None
 
-    def amend(self, session: str, entry: Entry) -> None:
+    def amend(self, session: str, entry: LedgerEntry) -> None:
         """The entry is now this."""
         for name, entries in self._held(session, entry.name):
             entries[entry.name] = entry
@@ -112,7 +112,7 @@ class Ledgers:
                 self._documents.put(packed(part, self._open[name].values()))
         self._changed = {}
 
-    def _held(self, session: str, name: DocumentId) -> Iterator[tuple[DocumentId, dict[DocumentId, Entry]]]:
+    def _held(self, session: str, name: DocumentId) -> Iterator[tuple[DocumentId, dict[DocumentId, LedgerEntry]]]:
         if self.find(session, name) is not None:
             for part in self._parts(session):
                 entries = self._open.get(part.id)
@@ -127,7 +127,7 @@ class Ledgers:
                 if isinstance(part, Ledger):
                     yield part
 
-    def _opened(self, part: Ledger) -> dict[DocumentId, Entry]:
+    def _opened(self, part: Ledger) -> dict[DocumentId, LedgerEntry]:
         known = self._open.get(part.id)
         if known is None:
             known = self._open[part.id] = {entry.name: entry for entry in unpacked(part)}
@@ -136,17 +136,17 @@ class Ledgers:
                 self._file(part.id, entry)
         return known
 
-    def _file(self, part: DocumentId, entry: Entry) -> None:
+    def _file(self, part: DocumentId, entry: LedgerEntry) -> None:
         """Remember what a mark is about."""
         if not entry.is_observation:
             self._marks[part].setdefault(entry.subject, []).append(entry.name)
 
 
-def entry_of(document: Document | None) -> Entry | None:
+def entry_of(document: Document | None) -> LedgerEntry | None:
     """What a ledger notes of a document; None for what no ledger takes."""
     match document:
         case Observation():
-            return Entry(
+            return LedgerEntry(
                 document.id,
                 Position.parse(document.position),
                 TYPES[0],
@@ -157,7 +157,7 @@ def entry_of(document: Document | None) -> Entry | None:
                 to_ms(document.recorded_at),
             )
         case Mark(was=was, position=position) if was in TYPES and position and _is_id(document.subject):
-            return Entry(
+            return LedgerEntry(
                 document.id,
                 Position.parse(position),
                 was,
@@ -175,7 +175,7 @@ def _is_id(subject: str) -> bool:
     return len(digest) == 2 * ID_BYTES and all(letter in hexdigits for letter in digest)
 
 
-def erased_envelope(entry: Entry, forgetting: Envelope) -> Envelope:
+def erased_envelope(entry: LedgerEntry, forgetting: Envelope) -> Envelope:
     """What a stub keeps of an entry: what the session took from it, and its id in the place of the event's.
 
     (The event's own id is not in the ledger.)

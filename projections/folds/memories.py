@@ -12,7 +12,7 @@ from ingest.ids import DocumentId
 from projections.documents import memories
 from projections.documents.memories import Memory, probe_listings, resembling
 from projections.documents.tombstones import Tombstone, inheritance
-from projections.folds.batch import Batch, Loaded, folds, mark_of, reading
+from projections.folds.batch import FoldBatch, Loaded, folds, mark_of, reading
 
 
 def _similar_listings(event: Recorded) -> set[str]:
@@ -30,7 +30,7 @@ def _may_be_similar(event: Recorded) -> Callable[[str], bool]:
 
 
 @folds(MemoryRecorded, reads=reading(memories.memory_id), listings=_similar_listings, wants=_may_be_similar)
-def _recorded(batch: Batch, event: Recorded) -> None:
+def _recorded(batch: FoldBatch, event: Recorded) -> None:
     data = cast(MemoryRecorded, event.data)
     new = memories.memory(event, data)
     if _known(batch, event, new):
@@ -61,7 +61,7 @@ def _later_versions(event: Recorded, loaded: Loaded) -> set[str]:
 
 
 @folds(MemoryRevised, reads=_revised_reads, follows=_later_versions)
-def _revised(batch: Batch, event: Recorded) -> None:
+def _revised(batch: FoldBatch, event: Recorded) -> None:
     """The new version follows the newest there is, so that two revisions at once do not fork."""
     data = cast(MemoryRevised, event.data)
     new = memories.memory(event, data)
@@ -84,7 +84,7 @@ def _condensed_reads(event: Recorded) -> set[str]:
 
 
 @folds(MemoryCondensed, reads=_condensed_reads)
-def _condensed(batch: Batch, event: Recorded) -> None:
+def _condensed(batch: FoldBatch, event: Recorded) -> None:
     """In the place of memories that all are current; else it is void, and erased: what it says may be forgotten."""
     data = cast(MemoryCondensed, event.data)
     new = memories.condensed(event, data)
@@ -106,7 +106,7 @@ def _shown(event: Recorded) -> str:
 
 
 @folds(MemoryVisibilityChanged, reads=reading(mark_of, _shown))
-def _visibility_changed(batch: Batch, event: Recorded) -> None:
+def _visibility_changed(batch: FoldBatch, event: Recorded) -> None:
     data = cast(MemoryVisibilityChanged, event.data)
     if batch.mark(event, data.memory):
         known = batch.get(data.memory)
@@ -116,7 +116,7 @@ def _visibility_changed(batch: Batch, event: Recorded) -> None:
             batch.void(event)
 
 
-def _known(batch: Batch, event: Recorded, new: Memory) -> bool:
+def _known(batch: FoldBatch, event: Recorded, new: Memory) -> bool:
     """Whether the event's memory, or its tombstone, is there already."""
     match batch.get(new.id):
         case Memory(position=first) | Tombstone(position=first):
@@ -126,13 +126,13 @@ def _known(batch: Batch, event: Recorded, new: Memory) -> bool:
             return False
 
 
-def _similar(batch: Batch, memory: Memory) -> list[Memory]:
+def _similar(batch: FoldBatch, memory: Memory) -> list[Memory]:
     """Every memory that shares a probe token with this one."""
     found = {one.id: one for listing in probe_listings(memory) for one in batch.members(listing)}
     return [one for one in found.values() if isinstance(one, Memory)]
 
 
-def _newest(batch: Batch, name: str) -> Memory | Tombstone | None:
+def _newest(batch: FoldBatch, name: str) -> Memory | Tombstone | None:
     """The last of the versions that begin with `name`."""
     found = batch.get(name)
     while isinstance(found, Memory | Tombstone) and found.superseded_by:

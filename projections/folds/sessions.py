@@ -1,23 +1,65 @@
-"""Sessions: started, ended, summarised, retired; and the commits made in them."""
+"""Sessions: started, ended, summarised, retired; the observations recorded and the commits made in them."""
 
 from typing import cast
 
 from ingest.events.envelope import Recorded
+from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.events.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
 from ingest.ids import OBSERVATION
-from projections.documents import commits, sessions
+from projections.documents import commits, observations, sessions
 from projections.documents.commits import Commit
-from projections.documents.ledgers import ledger_id
+from projections.documents.ledgers import LedgerEntry, ledger_id
 from projections.documents.observations import Observation
 from projections.documents.summaries import summary, summary_id
-from projections.folds.batch import Batch, folds, mark_of, reading, session_of
+from projections.documents.tombstones import Tombstone
+from projections.folds.batch import FoldBatch, folds, mark_of, reading, session_of
 from projections.folds.ledgers import entry_of, first_part, further_parts
 
-_ledger, _further = first_part(session_of), further_parts(session_of)
+_further = further_parts(session_of)
+
+
+def _observed_reads(event: Recorded) -> set[str]:
+    session = session_of(event)
+    return {observations.observation_id(event), session, ledger_id(session)}
+
+
+@folds(ObservationRecorded, reads=_observed_reads, follows=_further)
+def _observed(batch: FoldBatch, event: Recorded) -> None:
+    data = cast(ObservationRecorded, event.data)
+    name = observations.observation_id(event)
+    session = session_of(event)
+    match batch.get(name) or batch.ledgers.find(session, name):
+        case None:
+            batch.put(observations.observation(event, data, session))
+            batch.put(sessions.observed(batch.session(event), event))
+        case Observation(position=first) | Tombstone(position=first) | LedgerEntry(position=first):
+            batch.erase_repeat(event, str(first), name)
+        case _:
+            pass
+
+
+def _compressed_subject(event: Recorded) -> str:
+    return cast(ObservationCompressed, event.data).observation
+
+
+@folds(ObservationCompressed, reads=reading(_compressed_subject, mark_of, first_part(session_of)), follows=_further)
+def _compressed(batch: FoldBatch, event: Recorded) -> None:
+    """What a model made of an observation that is forgotten is forgotten, too; of a retired one it comes too late."""
+    data = cast(ObservationCompressed, event.data)
+    if not batch.mark(event, data.observation):
+        return
+    match batch.get(data.observation):
+        case Observation() as known:
+            batch.put(observations.compressed(known, data))
+        case _:
+            batch.void(event)
+
+
+_ledger = first_part(session_of)
 
 
 @folds(SessionStarted, SessionEnded, reads=reading(mark_of, session_of, _ledger), follows=_further)
-def _changed(batch: Batch, event: Recorded) -> None:
+def _changed(batch: FoldBatch, event: Recorded) -> None:
     if batch.mark(event, session_of(event)):
         session = sessions.evolve(batch.session(event), event)
         if session is not None:
@@ -29,7 +71,7 @@ def _summary(event: Recorded) -> str:
 
 
 @folds(SessionSummarised, reads=reading(mark_of, session_of, _summary, _ledger), follows=_further)
-def _summarised(batch: Batch, event: Recorded) -> None:
+def _summarised(batch: FoldBatch, event: Recorded) -> None:
     """A summary made before something of the session was forgotten is void, and erased: it may say what was."""
     data = cast(SessionSummarised, event.data)
     name = session_of(event)
@@ -50,7 +92,7 @@ def _retired_reads(event: Recorded) -> set[str]:
 
 
 @folds(SessionRetired, reads=_retired_reads)
-def _retired(batch: Batch, event: Recorded) -> None:
+def _retired(batch: FoldBatch, event: Recorded) -> None:
     """What it names leaves the documents for the session's ledger; what is not there, or is forgotten, is passed over.
 
     It has no mark, and stays in the log for ever: a replay that did not retire would end elsewhere.
@@ -75,7 +117,7 @@ def _commit(event: Recorded) -> str:
 
 
 @folds(SessionCommitted, reads=reading(mark_of, _commit))
-def _committed(batch: Batch, event: Recorded) -> None:
+def _committed(batch: FoldBatch, event: Recorded) -> None:
     data = cast(SessionCommitted, event.data)
     name = commits.commit_id(event, data)
     if batch.mark(event, name):

@@ -4,18 +4,19 @@ Every category yields at least one check: a single passing one while it is clean
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from ingest.platform.sizes import mib
-from projections.health.readiness import NO_WORKER, not_applied, outdated, refused, waiting_for_vectors
+from projections.health.pressure import NO_WORKER, not_applied, outdated, refused, waiting_for_vectors
 from projections.health.vitals import PENDING_WARN_S, Sample
 
 CheckStatus = Literal["pass", "warn", "fail"]
 Health = Literal["healthy", "degraded", "critical"]
-Kind: TypeAlias = tuple[str, CheckStatus, str, list[str]]
-"""A kind of trouble: its name, how bad it is, what the offenders do, their ids."""
+Offence: TypeAlias = tuple[str, CheckStatus, str, str]
+"""A kind of trouble: its name, how bad it is, what the offenders do, the field of `Measured` with their ids."""
 
 PENDING_FAIL_S = 300.0
 """By then every worker's lease has run out several times over: nobody is working."""
@@ -57,7 +58,7 @@ class Diagnosis(Struct, frozen=True):
     summary: DiagnosisSummary
 
 
-class Findings(Struct, frozen=True, kw_only=True):
+class Measured(Struct, frozen=True, kw_only=True):
     """What was measured and found. Lists hold the ids of offenders; none has a default, so none is taken for clean.
 
     `pressure` says why writes are refused, empty while they are not. `llm` and `embedder` name what is configured,
@@ -82,7 +83,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     llm: str
 
 
-def diagnose(findings: Findings, categories: Sequence[str] = (), *, operator: bool = True) -> Diagnosis:
+def diagnose(findings: Measured, categories: Sequence[str] = (), *, operator: bool = True) -> Diagnosis:
     """The checks of the given categories, of all when none is given; unknown categories are ignored.
 
     Critical when a vital category fails, degraded when anything else is not as it should be. Who is no `operator` is
@@ -110,7 +111,7 @@ def _summary(checks: Sequence[Check]) -> DiagnosisSummary:
     )
 
 
-def _log(findings: Findings) -> Iterator[Check]:
+def _log(findings: Measured) -> Iterator[Check]:
     vitals = findings.vitals
     late = vitals.oldest_pending_s if vitals.lag else 0.0
     troubled = False
@@ -123,7 +124,7 @@ def _log(findings: Findings) -> Iterator[Check]:
         yield _check("log", "lag", graded, told if vitals.lag else "every event is applied")
 
 
-def _log_troubles(findings: Findings, late_s: float) -> Iterator[tuple[str, CheckStatus, str]]:
+def _log_troubles(findings: Measured, late_s: float) -> Iterator[tuple[str, CheckStatus, str]]:
     """What keeps events from being written or applied; `late_s` is how long the first of them waits."""
     if findings.vitals.log_file_ok is False:
         yield "log-file", "fail", "the log's server cannot write its append-only file"
@@ -136,13 +137,13 @@ def _log_troubles(findings: Findings, late_s: float) -> Iterator[tuple[str, Chec
         yield "workers", status, NO_WORKER
 
 
-def _dead_letters(findings: Findings) -> Iterator[Check]:
+def _dead_letters(findings: Measured) -> Iterator[Check]:
     count = findings.vitals.dead_letters
     told = not_applied(findings.vitals) if count else "no event was refused by a projection"
     yield _check("dead_letters", "dead-letters", _graded(count, 1, DEAD_LETTERS_FAIL), told)
 
 
-def _index(findings: Findings) -> Iterator[Check]:
+def _index(findings: Measured) -> Iterator[Check]:
     trouble = findings.vitals.index_trouble
     if findings.vitals.index_is_missing:
         yield _check("index", "index-ready", "fail", f"the search index does not answer: {trouble or 'not built yet'}")
@@ -154,7 +155,7 @@ def _index(findings: Findings) -> Iterator[Check]:
         yield _check("index", "index-ready", "pass", "the search index answers")
 
 
-def _embedding(findings: Findings) -> Iterator[Check]:
+def _embedding(findings: Measured) -> Iterator[Check]:
     waiting = findings.vitals.to_embed
     if not findings.embedder:
         yield _check("embedding", "embedder", "pass", "no embedder is configured: search goes by keywords alone")
@@ -165,7 +166,7 @@ def _embedding(findings: Findings) -> Iterator[Check]:
         yield _check("embedding", "embedder", "pass", f"{findings.embedder} embeds; {waiting:,} texts wait")
 
 
-def _storage(findings: Findings) -> Iterator[Check]:
+def _storage(findings: Measured) -> Iterator[Check]:
     if findings.backup_trouble:
         yield _check("storage", "backup", "warn", findings.backup_trouble)
     used, limit, free = findings.vitals.memory_used, findings.vitals.memory_limit, findings.vitals.disk_free
@@ -179,99 +180,66 @@ def _storage(findings: Findings) -> Iterator[Check]:
         yield _check("storage", "memory", _graded(used / limit, STORAGE_WARN, STORAGE_FAIL), told)
 
 
-def _llm(findings: Findings) -> Iterator[Check]:
+def _llm(findings: Measured) -> Iterator[Check]:
     told = f"{findings.llm} writes summaries" if findings.llm else "no language model is configured; none is needed"
     yield _check("llm", "llm", "pass", told)
 
 
-def _sessions(findings: Findings) -> Iterator[Check]:
-    yield from _offenders(
-        "sessions",
-        [("active-over-a-day", "warn", "sessions are active for over 24 hours", findings.active_sessions_over_a_day)],
-    )
-
-
-def _memories(findings: Findings) -> Iterator[Check]:
+def _memories(findings: Measured) -> Iterator[Check]:
     """A memory without a project is legitimate here, so however many there are, they are a warning."""
-    unscoped = findings.unscoped_memories
-    if unscoped:
-        told = f"{unscoped:,} memories belong to no project"
-        yield _check("memories", "unscoped", "warn", told)
-    kinds: list[Kind] = [
-        ("missing-parent", "warn", "memories follow one that is gone", findings.memories_with_missing_parent),
-        ("latest-but-superseded", "fail", "memories are latest and superseded", findings.latest_but_superseded),
-    ]
-    if not unscoped or any(kind[3] for kind in kinds):
-        yield from _offenders("memories", kinds, fixable=("latest-but-superseded",))
+    if findings.unscoped_memories:
+        yield _check("memories", "unscoped", "warn", f"{findings.unscoped_memories:,} memories belong to no project")
+    offended = list(_offenders("memories", findings))
+    if not findings.unscoped_memories or any(one.status != "pass" for one in offended):
+        yield from offended
 
 
-def _lessons(findings: Findings) -> Iterator[Check]:
-    yield from _offenders(
-        "lessons",
-        [("confidence", "warn", "lessons have a confidence outside 0 to 1", findings.lessons_out_of_range)],
-    )
+OFFENCES: dict[str, tuple[Offence, ...]] = {
+    "sessions": (("active-over-a-day", "warn", "sessions are active for over 24 hours", "active_sessions_over_a_day"),),
+    "memories": (
+        ("missing-parent", "warn", "memories follow one that is gone", "memories_with_missing_parent"),
+        ("latest-but-superseded", "fail", "memories are latest and superseded", "latest_but_superseded"),
+    ),
+    "lessons": (("confidence", "warn", "lessons have a confidence outside 0 to 1", "lessons_out_of_range"),),
+    "summaries": (("title", "warn", "summaries have no title", "summaries_without_title"),),
+    "actions": (
+        ("missing-requirement", "warn", "actions require one that is gone", "actions_waiting_for_nothing"),
+        ("cycle", "fail", "circles of actions wait for themselves", "action_cycles"),
+    ),
+    "relations": (("dangling", "warn", "relations lead to a memory that is gone", "dangling_relations"),),
+    "slots": (("over-limit", "warn", "slots hold more than their limit", "slots_over_limit"),),
+}
+"""What may be wrong with a tenant's documents, by category."""
+FIXABLE = frozenset({"latest-but-superseded"})
 
 
-def _summaries(findings: Findings) -> Iterator[Check]:
-    yield from _offenders("summaries", [("title", "warn", "summaries have no title", findings.summaries_without_title)])
+def _offenders(category: str, findings: Measured) -> Iterator[Check]:
+    """One check for each kind that has offenders; a passing one if none has."""
+    troubled = False
+    for name, status, what, field in OFFENCES[category]:
+        ids: list[str] = getattr(findings, field)
+        if ids:
+            troubled = True
+            told = f"{len(ids):,} {what}: {', '.join(ids[:NAMED])}{', …' if len(ids) > NAMED else ''}"
+            yield _check(category, name, status, told, fixable=name in FIXABLE)
+    if not troubled:
+        yield _check(category, category, "pass", f"nothing is wrong with {category}")
 
 
-def _actions(findings: Findings) -> Iterator[Check]:
-    yield from _offenders(
-        "actions",
-        [
-            ("missing-requirement", "warn", "actions require one that is gone", findings.actions_waiting_for_nothing),
-            ("cycle", "fail", "circles of actions wait for themselves", findings.action_cycles),
-        ],
-    )
-
-
-def _relations(findings: Findings) -> Iterator[Check]:
-    yield from _offenders(
-        "relations", [("dangling", "warn", "relations lead to a memory that is gone", findings.dangling_relations)]
-    )
-
-
-def _slots(findings: Findings) -> Iterator[Check]:
-    yield from _offenders(
-        "slots", [("over-limit", "warn", "slots hold more than their limit", findings.slots_over_limit)]
-    )
-
-
-CATEGORIES: dict[str, Callable[[Findings], Iterator[Check]]] = {
+CATEGORIES: dict[str, Callable[[Measured], Iterator[Check]]] = {
     "log": _log,
     "dead_letters": _dead_letters,
     "index": _index,
     "embedding": _embedding,
     "storage": _storage,
     "llm": _llm,
-    "sessions": _sessions,
+    **{category: partial(_offenders, category) for category in OFFENCES},
     "memories": _memories,
-    "lessons": _lessons,
-    "summaries": _summaries,
-    "actions": _actions,
-    "relations": _relations,
-    "slots": _slots,
 }
 """In the order they are reported: what everything rests on first."""
 OF_THE_SERVER = frozenset({"log", "dead_letters", "index", "embedding", "storage", "llm"})
 """Categories about the server as a whole, which is its operator's business; the others are about a tenant's documents.
 """
-
-
-def _offenders(
-    category: str,
-    kinds: Sequence[Kind],
-    fixable: Sequence[str] = (),
-) -> Iterator[Check]:
-    """One check for each kind that has offenders; a passing one if none has."""
-    troubled = [kind for kind in kinds if kind[3]]
-    for name, status, what, ids in troubled:
-        more = ", …" if len(ids) > NAMED else ""
-        told = f"{len(ids):,} {what}: {', '.join(ids[:NAMED])}{more}"
-        yield _check(category, name, status, told, fixable=name in fixable)
-    if not troubled:
-        yield _check(category, category, "pass", f"nothing is wrong with {category}")
 
 
 def _check(category: str, name: str, status: CheckStatus, message: str, *, fixable: bool = False) -> Check:

@@ -96,7 +96,7 @@ class Sample(Signs, frozen=True, kw_only=True):
         return self.to_embed > EMBED_BACKLOG
 
 
-class Index(Protocol):
+class IndexState(Protocol):
     """What is asked of an index replica."""
 
     @property
@@ -117,7 +117,7 @@ class Vitals:
         self,
         redis: Client,
         partitions: int,
-        index: Index,
+        index: IndexState,
         *,
         log_folder: Path | None = None,
         snapshots: Path | None = None,
@@ -167,7 +167,7 @@ class Vitals:
             lost_writes=lost_writes,
         )
 
-    async def _partitions_and_workers(self, now_ms: int) -> tuple[list["_Partition"], int, int]:
+    async def _partitions_and_workers(self, now_ms: int) -> tuple[list["_PartitionVitals"], int, int]:
         while True:
             live = [PartitionKeys(one).of_generation(at) for one, at in enumerate(self._generations)]
             async with self._redis.pipeline(transaction=False) as pipe:
@@ -179,10 +179,12 @@ class Vitals:
             generations = [int(raw or 1) for raw in answers[::QUESTIONS]]
             if generations == self._generations:
                 rows = [answers[start + 1 : start + QUESTIONS] for start in range(0, len(answers), QUESTIONS)]
-                return [_Partition.of(*row) for row in rows], workers, replicas
+                return [_PartitionVitals.of(*row) for row in rows], workers, replicas
             self._generations = generations
 
-    async def _oldest_pending_s(self, lag: Mapping[int, int], partitions: Sequence["_Partition"], now_ms: int) -> float:
+    async def _oldest_pending_s(
+        self, lag: Mapping[int, int], partitions: Sequence["_PartitionVitals"], now_ms: int
+    ) -> float:
         """Seconds since the first event was recorded that is not applied; 0 when there is none."""
         if not lag:
             return 0.0
@@ -209,7 +211,7 @@ class Vitals:
         return max((now - since for since in self._outdated_since.values()), default=0.0)
 
 
-class _Partition(NamedTuple):
+class _PartitionVitals(NamedTuple):
     checkpoint: Position
     to_embed: int
     feed: int
@@ -219,7 +221,7 @@ class _Partition(NamedTuple):
     @classmethod
     def of(
         cls, checkpoint: bytes | None, to_embed: int, feed: int, dead: int, sizes: Sequence[bytes | None]
-    ) -> "_Partition":
+    ) -> "_PartitionVitals":
         appended, applied = (int(size or 0) for size in sizes)
         position = Position.parse(checkpoint) if checkpoint else START
         return cls(position, to_embed, feed, dead, max(0, appended - applied))

@@ -10,8 +10,17 @@ from redis.exceptions import RedisError
 from ingest.errors import LogUnavailable, Overloaded
 from ingest.platform.sizes import mib
 from ingest.platform.tasks import end
-from projections.health.pressure import Ceilings, Pressure, decide, memory_told, needed_to_write, room
-from projections.health.readiness import Readiness, readiness, unavailable
+from projections.health.pressure import (
+    Ceilings,
+    Pressure,
+    Readiness,
+    decide,
+    memory_told,
+    needed_to_write,
+    readiness,
+    room,
+    unavailable,
+)
 from projections.health.vitals import Sample, Vitals
 
 logger = logging.getLogger(__name__)

@@ -3,23 +3,28 @@
 Two manifests are equal exactly when documents and listings are: whatever the generation, however a row is stored,
 whether they come out of Redis or of a replay in memory. This is a tool: it reads every document (in batches of
 DOCUMENTS_PER_READ), and keeps about 250 bytes of memory for each, so that a comparison can name those that differ.
+
+A replay folds a log from zero: what the documents must be. It holds one partition's documents at a time, as Python
+objects (some 3 to 5 times the bytes of its entries), and nothing that grows with the log beyond them.
 """
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct, msgpack
 
 from ingest.errors import MnemologError
-from ingest.ids import DocumentId
+from ingest.events.envelope import decode as decode_event
+from ingest.log.event_log import EventLog, Stored, pages
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.documents.document import Document, decode, encode
+from projections.documents.document import Document, encode
 from projections.documents.rows import Row
-from projections.store.memory_store import MemoryStore
+from projections.store.protocol import MemoryStore, project
+from projections.store.stored import load, scanned
 
 DOCUMENTS_PER_READ = 500
 MEMBERS_PER_READ = 5_000
@@ -92,7 +97,7 @@ class DocumentManifest(NamedTuple):
         return {partition: self.partitions[partition].summary for partition in sorted(self.partitions)}
 
 
-class Difference(Struct, frozen=True, kw_only=True):
+class ManifestDifference(Struct, frozen=True, kw_only=True):
     """What differs between two manifests of a partition: counts, and the first NAMED documents and listings by name."""
 
     partition: int
@@ -108,15 +113,15 @@ class Difference(Struct, frozen=True, kw_only=True):
         )
 
 
-def differences(mine: DocumentManifest, other: DocumentManifest) -> list[Difference]:
+def differences(mine: DocumentManifest, other: DocumentManifest) -> list[ManifestDifference]:
     """Where two manifests differ, by partition; none when they are equal. A partition that one lacks is empty there."""
-    found: list[Difference] = []
+    found: list[ManifestDifference] = []
     for partition in sorted(mine.partitions.keys() | other.partitions.keys()):
         one, two = mine.partitions.get(partition, _EMPTY), other.partitions.get(partition, _EMPTY)
         documents, listings = _differing(one.documents, two.documents), _differing(one.listings, two.listings)
         if documents or listings:
             found.append(
-                Difference(
+                ManifestDifference(
                     partition=partition,
                     documents=len(documents),
                     first_documents=documents[:NAMED],
@@ -199,47 +204,22 @@ async def _steady(redis: Client, keys: PartitionKeys, generation: int | None) ->
         of = keys.of_generation(generation or int(await redis.get(keys.generation) or 1))
         before = await redis.get(of.checkpoint)
         found = await _gathered(redis, of)
-        if await redis.get(of.checkpoint) == before and await _still(redis, keys, of, generation):
+        steady = await redis.get(of.checkpoint) == before
+        if steady and (generation is not None or int(await redis.get(keys.generation) or 1) == of.generation):
             return found.manifest(Position.parse(before) if before else START)
     raise ManifestUnsteady(f"partition {keys.partition} is written to; stop the writers, or ask again later")
 
 
-async def _still(redis: Client, keys: PartitionKeys, of: GenerationKeys, generation: int | None) -> bool:
-    """Whether the generation that was read is still the one that was asked for."""
-    return generation is not None or int(await redis.get(keys.generation) or 1) == of.generation
-
-
 async def _gathered(redis: Client, keys: GenerationKeys) -> _Gathering:
     found = _Gathering()
-    await _documents(redis, keys.doc(""), found)
-    await _documents(redis, keys.row(""), found)
+    async for names in scanned(redis, keys, DOCUMENTS_PER_READ):
+        for name, document in zip(names, await load(redis, keys, names), strict=True):
+            if document is not None:  # else it went meanwhile
+                found.document(name, document)
     prefix = keys.listing("")
     async for key in redis.scan_iter(match=f"{prefix}*", count=1000):
         await _listing(redis, key.decode(), prefix, found)
     return found
-
-
-async def _documents(redis: Client, prefix: str, found: _Gathering) -> None:
-    """Every document whose key begins like this."""
-    waiting: list[str] = []
-    async for key in redis.scan_iter(match=f"{prefix}*", count=1000):
-        waiting.append(key.decode().removeprefix(prefix))
-        if len(waiting) >= DOCUMENTS_PER_READ:
-            await _read(redis, prefix, waiting, found)
-            waiting.clear()
-    await _read(redis, prefix, waiting, found)
-
-
-async def _read(redis: Client, prefix: str, names: Sequence[str], found: _Gathering) -> None:
-    are_rows = ":row:" in prefix
-    async with redis.pipeline(transaction=False) as pipe:
-        for name in names:
-            pipe.hgetall(prefix + name) if are_rows else pipe.get(prefix + name)
-        stored = await pipe.execute()
-    for name, raw in zip(names, stored, strict=True):
-        document = decode(DocumentId(name), raw)
-        if document is not None:  # else it went meanwhile
-            found.document(name, document)
 
 
 async def _listing(redis: Client, key: str, prefix: str, found: _Gathering) -> None:
@@ -267,3 +247,67 @@ def _over(digests: Mapping[str, bytes]) -> str:
 
 def _differing(mine: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     return sorted(name for name in mine.keys() | other.keys() if mine.get(name) != other.get(name))
+
+
+ENTRIES_PER_READ = 500
+
+
+class Replay:
+    """One partition's documents, made from its entries in their order.
+
+    An entry that cannot be read or applied is passed over, as a worker passes over it when it is parked; `parked` has
+    the positions. Those of `without` (discarded dead letters) are passed over unread.
+    """
+
+    def __init__(self, without: Collection[Position] = ()) -> None:
+        self.store = MemoryStore()
+        self.position = START
+        self.parked: list[Position] = []
+        self._without = without
+
+    async def apply(self, entries: Sequence[Stored]) -> None:
+        """Go on with these entries; if any of them fails, each alone."""
+        wanted = [entry for entry in entries if entry.payload and entry.position not in self._without]
+        try:
+            await self._save(wanted)
+        except Exception:  # whatever a fold raises parks the event, in a worker too
+            for entry in wanted:
+                try:
+                    await self._save([entry])
+                except Exception:
+                    self.parked.append(entry.position)
+        if entries:
+            self.position = max(self.position, entries[-1].position)
+
+    @property
+    def manifest(self) -> PartitionManifest:
+        """The manifest of what is there so far."""
+        return manifest_of_store(self.store, self.position)
+
+    async def _save(self, entries: Sequence[Stored]) -> None:
+        if entries:
+            changes = await project(self.store, [decode_event(entry.payload, entry.position) for entry in entries])
+            await self.store.save(changes, entries[-1].position)
+
+
+async def replay(
+    log: EventLog, partition: int, up_to: Position | None = None, without: Collection[Position] = ()
+) -> Replay:
+    """A partition's log, up to a position (to its end, when none is given), folded from zero."""
+    made = Replay(without)
+    async for entries in pages(log, partition, up_to, limit=ENTRIES_PER_READ):
+        await made.apply(entries)
+    return made
+
+
+async def replay_manifest(
+    log: EventLog, partitions: Iterable[int], without: Mapping[int, Collection[Position]] | None = None
+) -> DocumentManifest:
+    """The manifest that the live documents of partitions must have, one partition in memory at a time.
+
+    `without` has the positions that are discarded, by partition.
+    """
+    discarded = without or {}
+    return DocumentManifest(
+        {one: (await replay(log, one, without=discarded.get(one, ()))).manifest for one in partitions}
+    )

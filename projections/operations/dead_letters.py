@@ -33,8 +33,8 @@ from projections.maintenance.dead_letters import (
     queue_discarded,
     queue_removal,
 )
-from projections.maintenance.rebuilds.store import Rebuilds
-from projections.queries.dead_letters import DeadLetters, Place, Selection, State
+from projections.maintenance.rebuilds import Rebuilds
+from projections.queries.dead_letters import DeadLetters, LogPlace, Selection, State
 
 MAX_SELECTED = 1_000
 """Letters that one request redrives or discards; it then says where to go on."""
@@ -57,7 +57,7 @@ class DeadLetterOperations:
         self._redis, self._log, self._letters, self._clock = redis, log, letters, clock
         self._rebuilds = Rebuilds(redis, clock)
 
-    async def redrive(self, place: Place, reader: Reader) -> Done:
+    async def redrive(self, place: LogPlace, reader: Reader) -> Done:
         """Ask the runner to try one letter; a discarded one is none any more then. Raises NotFound.
 
         Raises CommandRejected for one whose event was erased.
@@ -75,15 +75,15 @@ class DeadLetterOperations:
             await self._request(one.place)
         return Done(positions=[str(one.place) for one in found.letters], next=found.next)
 
-    async def discard(self, place: Place, reader: Reader, *, reason: str, agent_id: str, erase: bool = False) -> Done:
+    async def discard(
+        self, place: LogPlace, reader: Reader, *, reason: str, agent_id: str, erase: bool = False
+    ) -> Done:
         """Discard one letter; with `erase`, also what its event said, which can still be done to a discarded one.
 
         Raises NotFound; CommandRejected while it is asked to be redriven; BeingRebuilt.
         """
         found = await self._letters.find(place, reader)
-        said = _Said(
-            reason=scrub_text(reason), agent_id=clean_agent(agent_id, "replace"), at=self._clock(), erase=erase
-        )
+        said = self._discarding(reason, agent_id, erase)
         if found.discarded is not None and (found.discarded.erased or not erase):
             return Done(positions=[str(place)])
         await self._discard(place, said, found.discarded)
@@ -94,9 +94,7 @@ class DeadLetterOperations:
     ) -> Done:
         """Discard all that are selected, MAX_SELECTED at a time."""
         found = await self._letters.select(replace(wanted, state="parked"), reader, MAX_SELECTED)
-        said = _Said(
-            reason=scrub_text(reason), agent_id=clean_agent(agent_id, "replace"), at=self._clock(), erase=erase
-        )
+        said = self._discarding(reason, agent_id, erase)
         for one in found.letters:
             await self._discard(one.place, said, None)
         return Done(positions=[str(one.place) for one in found.letters], next=found.next)
@@ -122,11 +120,15 @@ class DeadLetterOperations:
                 cursor = found.next
         return erased
 
-    async def _request(self, place: Place) -> None:
+    def _discarding(self, reason: str, agent_id: str, erase: bool) -> "_Discarding":
+        agent = clean_agent(agent_id, "replace")
+        return _Discarding(reason=scrub_text(reason), agent_id=agent, at=self._clock(), erase=erase)
+
+    async def _request(self, place: LogPlace) -> None:
         # the runner takes away a request whose letter has gone meanwhile
         await self._redis.zadd(PartitionKeys(place.partition).redrive, {place.position.sort_key: 0})
 
-    async def _discard(self, place: Place, said: "_Said", known: Discarded | None) -> None:
+    async def _discard(self, place: LogPlace, said: "_Discarding", known: Discarded | None) -> None:
         keys = PartitionKeys(place.partition)
         for _ in range(TRIES):
             async with self._redis.pipeline(transaction=True) as pipe:
@@ -139,7 +141,7 @@ class DeadLetterOperations:
         raise Overloaded(f"partition {place.partition} changes too fast to discard {place}; try again")
 
     async def _queue_discard(
-        self, pipe: Transaction, keys: PartitionKeys, place: Place, said: "_Said", known: Discarded | None
+        self, pipe: Transaction, keys: PartitionKeys, place: LogPlace, said: "_Discarding", known: Discarded | None
     ) -> None:
         """Everything that a discard changes, in one transaction of the partition's slot."""
         await pipe.watch(keys.generation, keys.redrive, keys.discarded, keys.rebuild)
@@ -167,7 +169,7 @@ class DeadLetterOperations:
             _queue_erasure(pipe, keys, entry)
 
     async def _refuse_if_rebuilt(
-        self, pipe: Transaction, keys: PartitionKeys, others: Sequence[GenerationKeys], place: Place
+        self, pipe: Transaction, keys: PartitionKeys, others: Sequence[GenerationKeys], place: LogPlace
     ) -> None:
         """Raise BeingRebuilt while a rebuild may apply the event, or where a generation beside has applied it."""
         if await pipe.get(keys.rebuild):
@@ -179,7 +181,7 @@ class DeadLetterOperations:
                 raise BeingRebuilt(keys.partition)
 
 
-class _Said(Struct, frozen=True, kw_only=True):
+class _Discarding(Struct, frozen=True, kw_only=True):
     """Why, by whom and when something is discarded."""
 
     reason: str

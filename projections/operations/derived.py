@@ -12,9 +12,19 @@ from msgspec import Struct
 from ingest.ids import DocumentId
 from projections.condensing import consolidate
 from projections.condensing.accounts import account
-from projections.condensing.claims import CRYSTAL, FACT, PROCEDURE, SERVER_TAGS
+from projections.condensing.claims import (
+    CRYSTAL,
+    FACT,
+    PROCEDURE,
+    SERVER_TAGS,
+    Remainder,
+    confirmed,
+    cut,
+    reworded,
+    sayers,
+    says,
+)
 from projections.condensing.crystal import told
-from projections.condensing.provenance import Left, confirmed, cut, reworded, sayers, says
 from projections.documents.actions import Action
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson
@@ -36,7 +46,7 @@ class Verdict(Struct, frozen=True):
     """What is left of a derived document; None for nothing."""
 
     document: Derived
-    left: Left | None
+    left: Remainder | None
 
     @property
     def is_whole(self) -> bool:
@@ -67,14 +77,14 @@ def is_derived_by_server(document: Document) -> bool:
     return isinstance(document, Memory) and is_made(document)
 
 
-class Said(Struct, frozen=True):
+class SourceTexts(Struct, frozen=True):
     """What sources say; `reduced` are those that do not say all that they did."""
 
     texts: dict[str, str]
     reduced: frozenset[str]
 
 
-def verdict(document: Derived, said: Said) -> Verdict:
+def verdict(document: Derived, said: SourceTexts) -> Verdict:
     """What is left of a document, given what those of its sources say that are there."""
     texts = {one: said.texts[one] for one in sources_of(document) if one in said.texts}
     if isinstance(document, Relation):  # a model read it out of all that a source said
@@ -82,14 +92,14 @@ def verdict(document: Derived, said: Said) -> Verdict:
     return Verdict(document, _left(document, texts))
 
 
-def _left_of_relation(relation: Relation, texts: Mapping[str, str]) -> Left | None:
+def _left_of_relation(relation: Relation, texts: Mapping[str, str]) -> Remainder | None:
     """A relation stays with the sources that name both of its ends."""
     ends = [end.partition(":")[2] for end in (relation.source, relation.target)]
     both = [one for one in relation.sources if one in texts and all(says(texts[one], end) for end in ends)]
-    return Left("", both) if both else None
+    return Remainder("", both) if both else None
 
 
-def _left(document: Memory | Lesson, texts: Mapping[str, str]) -> Left | None:
+def _left(document: Memory | Lesson, texts: Mapping[str, str]) -> Remainder | None:
     if not all(sayers(label, texts) for label in _labels(document)):
         return None
     if whole := confirmed(document.content, texts):
@@ -117,41 +127,37 @@ def _content(document: Derived) -> str:
     return "" if isinstance(document, Relation) else document.content
 
 
-class Sources:
-    """Reads what sources say."""
+async def read_sources(
+    documents: DocumentReader, find: Find, names: Sequence[str], is_gone: Callable[[Document], bool]
+) -> SourceTexts:
+    """What the documents of these names say; nothing of those that are not there, or are gone.
 
-    def __init__(self, documents: DocumentReader, find: Find) -> None:
-        """`find` also finds what is retired."""
-        self._documents, self._find = documents, find
+    A summary that tells of something that is gone says what is left of its session. `find` also finds what is retired.
+    """
+    found: dict[str, str] = {}
+    summaries = [name for name in names if name.partition("_")[0] == SUMMARY]
+    for one in await find([name for name in names if name not in summaries]):
+        if not is_gone(one) and (said := _said_by(one)):
+            found[one.id] = said
+    reduced: set[str] = set()
+    for name in summaries:
+        found[name], whole = await _of_session(documents, name, is_gone)
+        reduced |= {name} if not whole else set()
+    return SourceTexts({name: said for name, said in found.items() if said}, frozenset(reduced))
 
-    async def said(self, names: Sequence[str], is_gone: Callable[[Document], bool]) -> Said:
-        """What the documents of these names say; nothing of those that are not there, or are gone.
 
-        A summary that tells of something that is gone says what is left of its session.
-        """
-        found: dict[str, str] = {}
-        summaries = [name for name in names if name.partition("_")[0] == SUMMARY]
-        for one in await self._find([name for name in names if name not in summaries]):
-            if not is_gone(one) and (said := _said_by(one)):
-                found[one.id] = said
-        reduced: set[str] = set()
-        for name in summaries:
-            found[name], whole = await self._of_session(name, is_gone)
-            reduced |= {name} if not whole else set()
-        return Said({name: said for name, said in found.items() if said}, frozenset(reduced))
-
-    async def _of_session(self, name: str, is_gone: Callable[[Document], bool]) -> tuple[str, bool]:
-        """What a session's summary says, or else what is left of the session; and whether it is the summary."""
-        session_name = DocumentId(f"{SESSION}_{name.partition('_')[2]}")
-        located = await self._documents.find_all([session_name, DocumentId(name)])
-        session = next((one.document for one in located if isinstance(one.document, Session)), None)
-        summary = next((one.document for one in located if isinstance(one.document, Summary)), None)
-        if session is None or is_gone(session):
-            return "", False
-        if summary is not None and not is_gone(summary):
-            return _said_by(summary), True
-        left = [one for one in await observations_of(self._documents, session) if not is_gone(one)]
-        return "\n".join(_said_by(one) for one in left), False
+async def _of_session(documents: DocumentReader, name: str, is_gone: Callable[[Document], bool]) -> tuple[str, bool]:
+    """What a session's summary says, or else what is left of the session; and whether it is the summary."""
+    session_name = DocumentId(f"{SESSION}_{name.partition('_')[2]}")
+    located = await documents.find_all([session_name, DocumentId(name)])
+    session = next((one.document for one in located if isinstance(one.document, Session)), None)
+    summary = next((one.document for one in located if isinstance(one.document, Summary)), None)
+    if session is None or is_gone(session):
+        return "", False
+    if summary is not None and not is_gone(summary):
+        return _said_by(summary), True
+    left = [one for one in await observations_of(documents, session) if not is_gone(one)]
+    return "\n".join(_said_by(one) for one in left), False
 
 
 def _said_by(document: Document) -> str:

@@ -11,7 +11,7 @@ not.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from hashlib import blake2b
 
 from ingest.commands.decide import Caller
@@ -27,23 +27,23 @@ from projections.documents.commits import Commit, commits, session_commits
 from projections.documents.document import Document
 from projections.documents.ledgers import Ledger, unpacked
 from projections.documents.lessons import lessons
-from projections.documents.listings import derived, of_user
 from projections.documents.memories import Memory, memories
 from projections.documents.observations import session_observations
 from projections.documents.relations import relations
+from projections.documents.rows import derived, of_user
 from projections.documents.sessions import SESSION, Session, sessions
 from projections.documents.slots import Slot, slot_id, slots
 from projections.documents.summaries import summary_id
 from projections.documents.tombstones import Mark, marks
 from projections.operations.current import Current
-from projections.operations.derived import Derived, Sources, is_derived_by_server, sources_of, verdict
+from projections.operations.derived import Derived, is_derived_by_server, read_sources, sources_of, verdict
 from projections.operations.forgetting_run import KINDS as KINDS
 from projections.operations.forgetting_run import ForgettingRun, Stream, Watch, session_of, stream_of
 from projections.operations.forgetting_run import Forgotten as Forgotten
 from projections.operations.retired import Retired
 
 _PAGE = 100
-"""Members of a listing looked at in one round trip."""
+"""Documents whose derived ones are looked for in one round trip."""
 _LOOKS = 5
 """How often a forgetting looks again before it leaves what others derive meanwhile to them."""
 
@@ -71,14 +71,12 @@ class Forgetting:
         if not may_forget(found, reader):
             raise Forbidden(f"memory {name} is not yours: its creator or its owner may forget it")
         kind = KINDS[type(found)]
-        run = ForgettingRun(self._current, caller, kind, name, reason, event_id, until, self._watch, self._done)
+        run = self._run(caller, kind, name, reason, event_id, until)
         if isinstance(found, Session):
             await self._session(run, found, caller.tenant)
         else:
             await self._documents(run, [found, *await self._older([found], reader)], caller.tenant)
-        await self._look_again(run, caller.tenant)
-        await self._clean_slots(run, caller.tenant)
-        return run.outcome()
+        return await self._finished(run, caller.tenant)
 
     async def documents(
         self, names: Sequence[str], reader: Reader, caller: Caller, *, reason: str = "", kept: Collection[str] = ()
@@ -92,42 +90,29 @@ class Forgetting:
         readable = [one for one in found if may_read(one, reader) and type(one) in KINDS]
         readable = [one for one in readable if may_forget(one, reader)]
         kind = KINDS[type(readable[0])] if readable else "memory"
-        run = ForgettingRun(
-            self._current, caller, kind, readable[0].id if readable else "", reason, "", until, self._watch, self._done
-        )
+        run = self._run(caller, kind, readable[0].id if readable else "", reason, "", until)
         older = [one for one in await self._older(readable, reader) if one.id not in kept]
         await self._documents(run, [*readable, *older], caller.tenant)
-        await self._look_again(run, caller.tenant)
-        await self._clean_slots(run, caller.tenant)
-        return run.outcome()
+        return await self._finished(run, caller.tenant)
 
     async def session(
         self, session: Session, caller: Caller, *, reason: str = "", event_id: str = "", until: Token | None = None
     ) -> Forgotten:
         """Forget a session and its observations; with `until`, those recorded up to there."""
         now = await self._current.settle()
-        until = now if until is None else until
-        run = ForgettingRun(
-            self._current, caller, "session", session.session_id, reason, event_id, until, self._watch, self._done
-        )
+        run = self._run(caller, "session", session.session_id, reason, event_id, now if until is None else until)
         await self._session(run, session, caller.tenant)
-        await self._look_again(run, caller.tenant)
-        await self._clean_slots(run, caller.tenant)
-        return run.outcome()
+        return await self._finished(run, caller.tenant)
 
     async def user(
         self, user_id: str, caller: Caller, *, reason: str = "", event_id: str = "", until: Token | None = None
     ) -> Forgotten:
         """Forget everything that names a user; with `until`, what was recorded up to there."""
-        now = await self._current.settle()
-        until = now if until is None else until
-        run = ForgettingRun(
-            self._current, caller, "user", user_digest(caller.tenant, user_id), reason, event_id, until, self._watch,
-            self._done,
-        )  # fmt: skip
+        now, subject = await self._current.settle(), user_digest(caller.tenant, user_id)
+        run = self._run(caller, "user", subject, reason, event_id, now if until is None else until)
         run.covers = lambda one: getattr(one, "user_id", "") == user_id
         for partition in range(self._reader.partitions):
-            async for page in self._pages(of_user(caller.tenant, user_id), [partition]):
+            async for page in self._reader.pages(of_user(caller.tenant, user_id), [partition]):
                 about = [DocumentId(one.subject) for one in page if isinstance(one, Mark)]
                 for ledger in [one for one in page if isinstance(one, Ledger)]:
                     about += await self._retired_of(run, ledger, user_id, caller.tenant)
@@ -145,17 +130,16 @@ class Forgetting:
         """Forget everything of a project; with `until`, what was recorded up to there."""
         tenant = caller.tenant
         now = await self._current.settle()
-        until = now if until is None else until
-        run = ForgettingRun(self._current, caller, "project", project, reason, event_id, until, self._watch, self._done)
+        run = self._run(caller, "project", project, reason, event_id, now if until is None else until)
         run.covers = lambda one: getattr(one, "project", None) == project
         everywhere = range(self._reader.partitions)
-        async for page in self._pages(sessions(tenant, project), everywhere):
+        async for page in self._reader.pages(sessions(tenant, project), everywhere):
             for session in page:
                 if isinstance(session, Session):
                     await self._session(run, session, tenant)
         home = [partition_of(project_route(tenant, project), self._reader.partitions)]
         for listing in (memories, lessons, slots, actions, relations, commits, marks):
-            async for page in self._pages(listing(tenant, project), home):
+            async for page in self._reader.pages(listing(tenant, project), home):
                 await self._documents(run, page, tenant)
         await self._clean_slots(run, tenant)
         return run.outcome()
@@ -165,10 +149,20 @@ class Forgetting:
     ) -> Forgotten:
         """Forget what was made of documents that are forgotten by now: by someone who had read them before."""
         until = await self._current.settle()
-        run = ForgettingRun(self._current, caller, kind, subject, reason, event_id, until, self._watch, self._done)
+        run = self._run(caller, kind, subject, reason, event_id, until)
         run.passed_over(names)
         for start in range(0, len(names), _PAGE):
             await self._settle_derived(run, names[start : start + _PAGE], caller.tenant)
+        return run.outcome()
+
+    def _run(
+        self, caller: Caller, kind: SubjectKind, subject: str, reason: str, event_id: str, until: Token
+    ) -> ForgettingRun:
+        return ForgettingRun(self._current, caller, kind, subject, reason, event_id, until, self._watch, self._done)
+
+    async def _finished(self, run: ForgettingRun, tenant: str) -> Forgotten:
+        await self._look_again(run, tenant)
+        await self._clean_slots(run, tenant)
         return run.outcome()
 
     async def _session(self, run: ForgettingRun, session: Session, tenant: str) -> None:
@@ -176,12 +170,12 @@ class Forgetting:
         run.sessions.add(DocumentId(session.id))
         where = Stream(session.project, session.session_id)
         home = [partition_of(session_route(tenant, *where), self._reader.partitions)]
-        async for page in self._pages(session_observations(session.id), home):
+        async for page in self._reader.pages(session_observations(session.id), home):
             await self._documents(run, page, tenant)
         async for page in self._retired.of_session(session):
             await self._documents(run, page, tenant)
         everywhere = range(self._reader.partitions)
-        async for page in self._pages(session_commits(tenant, session.session_id), everywhere):
+        async for page in self._reader.pages(session_commits(tenant, session.session_id), everywhere):
             made_here = [one for one in page if isinstance(one, Commit) and one.session_ids == [session.session_id]]
             await self._documents(run, [one for one in made_here if one.project == session.project], tenant)
         if not run.opened_later(session):
@@ -295,7 +289,7 @@ class Forgetting:
         if not candidates:
             return []
         names = list(dict.fromkeys(name for one in candidates for name in sources_of(one) if name not in run.gone))
-        said = await Sources(self._reader, lambda names: self._found(names, tenant)).said(names, run.is_gone)
+        said = await read_sources(self._reader, lambda names: self._found(names, tenant), names, run.is_gone)
         going: list[Document] = []
         for judged in await asyncio.to_thread(lambda: [verdict(one, said) for one in candidates]):
             if judged.left is None:
@@ -317,17 +311,6 @@ class Forgetting:
         made = await self._reader.members_of([derived(name) for name in dict.fromkeys(names)], everywhere)
         made += [DocumentId(name) for one in sources if isinstance(one, Memory) for name in one.condensed]
         return [one.document for one in await self._reader.find_all(list(dict.fromkeys(made)))]
-
-    async def _pages(self, listing: str, partitions: Sequence[int]) -> AsyncIterator[list[Document]]:
-        """All documents of a listing, a page at a time, as they stand when the page is read."""
-        cursor: str | None = None
-        while True:
-            page = await self._reader.page(listing, partitions, cursor=cursor, limit=_PAGE, newest_first=False)
-            if page.documents:
-                yield [one.document for one in page.documents]
-            if page.next is None:
-                return
-            cursor = page.next
 
 
 def user_digest(tenant: str, user_id: str) -> str:

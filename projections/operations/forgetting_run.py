@@ -15,7 +15,7 @@ from ingest.events.subject import SubjectKind
 from ingest.ids import MEMORY, DocumentId, document_id, new_event_id
 from ingest.log.partitions import partition_of, project_route, session_route
 from ingest.log.position import START, Position, Token
-from projections.condensing.provenance import Left
+from projections.condensing.claims import Remainder
 from projections.condensing.slots import contributed
 from projections.documents.actions import Action
 from projections.documents.commits import Commit
@@ -168,7 +168,7 @@ class ForgettingRun:
         self._token.include_all(Token.parse((await self._current.give(command, self._caller)).position))
         self.stayed[one.id] = None
 
-    async def cut(self, old: Memory, left: Left) -> None:
+    async def cut(self, old: Memory, left: Remainder) -> None:
         """Forget a memory, and put what others say of it in its place; at once, or a crash could lose that, too."""
         if old.id in self._seen:
             return

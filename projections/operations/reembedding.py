@@ -19,7 +19,7 @@ from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.queries.listed import Listed
-from projections.queries.near import Place
+from projections.queries.lookup import Place
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ LAST = 9e13
 """Queue scores behind everything that is new, with room for the run's own order."""
 
 
-class Jobs(Protocol):
+class EmbedJobs(Protocol):
     """Orders to the workers."""
 
     async def enqueue(self, name: str, *args: Any, job_id: str) -> bool:
@@ -38,7 +38,7 @@ class Jobs(Protocol):
         ...
 
 
-class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ReEmbeddingProgress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far a run is. `processed` are those done with, `errors` those of them that have no vector; a second `rate`.
 
     A run that broke off is `cancelled`, and `error` says why.
@@ -62,7 +62,7 @@ class ReEmbedding:
         self,
         redis: Client,
         listed: Listed,
-        jobs: Jobs,
+        jobs: EmbedJobs,
         *,
         model: str,
         partitions: int,
@@ -73,7 +73,7 @@ class ReEmbedding:
         self._partitions, self._batch = partitions, batch
         self._started, self._cancelled = time.monotonic(), False
         self._task: asyncio.Task[None] | None = None
-        self._progress = Progress(
+        self._progress = ReEmbeddingProgress(
             status="running",
             total=0,
             processed=0,
@@ -85,7 +85,7 @@ class ReEmbedding:
         )
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> ReEmbeddingProgress:
         """How far it is."""
         return self._timed() if self._progress.status == "running" else self._progress
 
@@ -146,7 +146,7 @@ class ReEmbedding:
                 return missing
             await asyncio.sleep(LOOK_EVERY_S)
 
-    def _timed(self) -> Progress:
+    def _timed(self) -> ReEmbeddingProgress:
         elapsed = time.monotonic() - self._started
         return replace(
             self._progress,

@@ -12,7 +12,7 @@ from ingest.log.partitions import partition_of, session_route
 from ingest.log.position import Position
 from ingest.platform.clock import from_ms
 from projections.documents import observations
-from projections.documents.ledgers import Entry, Ledger, holds, ledger_id, ledgers, unpacked
+from projections.documents.ledgers import Ledger, LedgerEntry, holds, ledger_id, ledgers, unpacked
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session, session_document_id
 from projections.queries.documents import DocumentReader
@@ -39,7 +39,7 @@ class Retired:
                 yield page
 
     async def of_ledger(
-        self, ledger: Ledger, wanted: Callable[[Entry], bool] = lambda entry: True
+        self, ledger: Ledger, wanted: Callable[[LedgerEntry], bool] = lambda entry: True
     ) -> AsyncIterator[list[Observation]]:
         """The wanted observations of one part of a ledger, as they were, model's compressions included."""
         entries = unpacked(ledger)
@@ -53,19 +53,16 @@ class Retired:
         """Those of these observations that are retired. Looks through all of a tenant's ledgers."""
         missing = {name for name in names if name.partition("_")[0] == OBSERVATION}
         found: list[Observation] = []
-        cursor: str | None = None
-        while missing:
-            everywhere = range(self._documents.partitions)
-            page = await self._documents.page(
-                ledgers(tenant), everywhere, cursor=cursor, limit=PAGE, newest_first=False
-            )
-            for ledger in (one.document for one in page.documents):
+        if not missing:
+            return found
+        async for page in self._documents.pages(ledgers(tenant), range(self._documents.partitions), PAGE):
+            for ledger in page:
                 held = {name for name in missing if isinstance(ledger, Ledger) and holds(ledger, name)}
                 if held and isinstance(ledger, Ledger):
                     async for some in self.of_ledger(ledger, lambda entry, held=held: entry.name in held):
                         found += some
                     missing -= held
-            if (cursor := page.next) is None:
+            if not missing:
                 break
         return found
 
@@ -86,7 +83,9 @@ class Retired:
         others = await self._documents.get([(home, ledger_id(session, part)) for part in range(1, first.parts)])
         return [first, *(one for one in others if isinstance(one, Ledger))]
 
-    async def _read(self, ledger: Ledger, page: Sequence[Entry], compressions: Sequence[Entry]) -> list[Observation]:
+    async def _read(
+        self, ledger: Ledger, page: Sequence[LedgerEntry], compressions: Sequence[LedgerEntry]
+    ) -> list[Observation]:
         home = self._home(ledger.tenant, ledger.project, ledger.session_id)
         recorded = await _recorded_at(self._log, home, {one.position for one in (*page, *compressions)})
         found: dict[DocumentId, Observation] = {}
@@ -125,7 +124,7 @@ def _before(position: Position) -> Position:
     return Position(position.ms, position.seq - 1) if position.seq else Position(position.ms - 1, LAST_SEQ)
 
 
-def _observation(ledger: Ledger, entry: Entry, recorded: Recorded | None) -> Observation | None:
+def _observation(ledger: Ledger, entry: LedgerEntry, recorded: Recorded | None) -> Observation | None:
     """The observation that an entry notes; without its text when the log has none; None when that was erased."""
     if recorded is not None and isinstance(recorded.data, ObservationRecorded):
         return observations.observation(recorded, recorded.data, ledger.session)

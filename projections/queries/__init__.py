@@ -2,60 +2,31 @@
 
 from typing import NamedTuple
 
-from projections.documents.access import Reader, reader_of
+from projections.documents.access import Reader as Reader
+from projections.documents.access import reader_of as reader_of
 from projections.queries.actions import Actions
-from projections.queries.around import Around
+from projections.queries.around import AroundQueries
 from projections.queries.audit import Audit
-from projections.queries.browse import Browse
-from projections.queries.commits import Commits
-from projections.queries.compile import Compile, ContextRequest
+from projections.queries.compile import Compile
+from projections.queries.compile import ContextRequest as ContextRequest
 from projections.queries.dead_letters import DeadLetters
 from projections.queries.graph import Graph
-from projections.queries.health import Diagnose
+from projections.queries.health import Diagnose, ProjectionProgress
 from projections.queries.lessons import Lessons
-from projections.queries.log_events import LogEvents, Wanted
+from projections.queries.log_events import LogEvents
+from projections.queries.log_events import WantedEvents as WantedEvents
 from projections.queries.lookup import Lookup
 from projections.queries.memories import Memories
+from projections.queries.numbers import IntegerIdsOf
 from projections.queries.observations import Observations
-from projections.queries.profiles import Profiles
-from projections.queries.progress import Progress
-from projections.queries.recall import Recall, RecallAnswer, RecallRequest, RecallResult
+from projections.queries.profiles import ProjectProfiles
+from projections.queries.recall import Recall
+from projections.queries.recall import RecallAnswer as RecallAnswer
+from projections.queries.recall import RecallRequest as RecallRequest
+from projections.queries.recall import RecallResult as RecallResult
 from projections.queries.relations import Relations
-from projections.queries.sessions import Sessions
+from projections.queries.sessions import Commits, Sessions, Summaries
 from projections.queries.slots import Slots
-from projections.queries.summaries import Summaries
-
-__all__ = [
-    "Actions",
-    "Around",
-    "Audit",
-    "Browse",
-    "Commits",
-    "Compile",
-    "ContextRequest",
-    "DeadLetters",
-    "Diagnose",
-    "Graph",
-    "Lessons",
-    "LogEvents",
-    "Lookup",
-    "Memories",
-    "Observations",
-    "Profiles",
-    "Progress",
-    "Queries",
-    "Reader",
-    "Recall",
-    "RecallAnswer",
-    "RecallRequest",
-    "RecallResult",
-    "Relations",
-    "Sessions",
-    "Slots",
-    "Summaries",
-    "Wanted",
-    "reader_of",
-]
 
 
 class Queries(NamedTuple):
@@ -63,7 +34,7 @@ class Queries(NamedTuple):
 
     recall: Recall
     context: Compile
-    browse: Browse
+    numbers: IntegerIdsOf
     lookup: Lookup
     memories: Memories
     lessons: Lessons
@@ -76,9 +47,9 @@ class Queries(NamedTuple):
     commits: Commits
     log: LogEvents
     graph: Graph
-    profiles: Profiles
-    around: Around
+    profiles: ProjectProfiles
+    around: AroundQueries
     audit: Audit
     diagnose: Diagnose
     letters: DeadLetters
-    progress: Progress
+    progress: ProjectionProgress

@@ -8,8 +8,7 @@ from msgspec import Struct
 from ingest.events.action import ActionEdge
 from ingest.platform.clock import Clock, system_clock
 from projections.documents.access import Reader, may_read
-from projections.documents.actions import Action, actions, open_actions, work_item
-from projections.documents.frontier import Ready, WorkItem, frontier
+from projections.documents.actions import Action, Ready, WorkItem, actions, frontier, open_actions, work_item
 from projections.queries.documents import DocumentReader
 from projections.queries.views import Page, Record, page_view, view_of
 
@@ -77,10 +76,6 @@ class Actions:
     async def _open(self, tenant: str, project: str | None) -> list[Action]:
         """The MAX_OPEN_ACTIONS oldest, whoever wrote them."""
         page = await self._documents.page(
-            open_actions(tenant, project),
-            range(self._documents.partitions),
-            cursor=None,
-            limit=MAX_OPEN_ACTIONS,
-            newest_first=False,
+            open_actions(tenant, project), range(self._documents.partitions), limit=MAX_OPEN_ACTIONS, newest_first=False
         )
         return [one.document for one in page.documents if isinstance(one.document, Action)]

@@ -18,10 +18,9 @@ from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.summaries import Summary
-from projections.queries import near
+from projections.queries import lookup
 from projections.queries.documents import DocumentReader
-from projections.queries.lookup import Lookup
-from projections.queries.near import Place, reach
+from projections.queries.lookup import Lookup, Place, reach
 from projections.queries.recall import Recall, RecallRequest
 from projections.queries.sessions import Sessions
 from projections.search.search import Filter
@@ -46,7 +45,7 @@ BUG = "bug"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-class Entry(Struct, frozen=True):
+class TimelineEntry(Struct, frozen=True):
     """An observation and its place: 0 is the anchor, negative is before it."""
 
     observation: Observation
@@ -56,20 +55,16 @@ class Entry(Struct, frozen=True):
 class Timeline(Struct, frozen=True):
     """What happened, in the order of time; empty for a `reason`, and then there is no anchor (`anchor_index` -1)."""
 
-    entries: list[Entry]
+    entries: list[TimelineEntry]
     anchor_index: int
     reason: Reason
 
 
-class Around:
+class AroundQueries:
     """Answers what surrounds something."""
 
     def __init__(
-        self,
-        replica: ReplicaService,
-        documents: DocumentReader,
-        recall: Recall,
-        clock: Clock = system_clock,
+        self, replica: ReplicaService, documents: DocumentReader, recall: Recall, clock: Clock = system_clock
     ) -> None:
         self._replica, self._documents, self._recall, self._clock = replica, documents, recall, clock
         self._lookup, self._sessions = Lookup(replica, documents, clock), Sessions(documents)
@@ -90,7 +85,7 @@ class Around:
             when = _moment(anchor)
             if when is None:
                 return _nothing("invalid_date")
-            found = await self._observations(await self._near(near.nearest, allowed, to_ms(when)), reader)
+            found = await self._observations(await self._near(lookup.nearest, allowed, to_ms(when)), reader)
             return await self._beside(found[0], allowed, reader, before, after) if found else _nothing("no_match")
         if anchor.startswith(f"{OBSERVATION}_"):
             chosen = await self._named(anchor, reader, project, session_id)
@@ -125,13 +120,13 @@ class Around:
 
     async def _beside(self, anchor: Observation, allowed: Filter, reader: Reader, before: int, after: int) -> Timeline:
         sides = await self._near(
-            near.around, allowed, anchor.id, to_ms(anchor.occurred_at), _some(before), _some(after)
+            lookup.around, allowed, anchor.id, to_ms(anchor.occurred_at), _some(before), _some(after)
         )
         earlier, later = [await self._observations(side, reader) for side in sides]
         entries = [
-            *(Entry(one, place - len(earlier)) for place, one in enumerate(earlier)),
-            Entry(anchor, 0),
-            *(Entry(one, place + 1) for place, one in enumerate(later)),
+            *(TimelineEntry(one, place - len(earlier)) for place, one in enumerate(earlier)),
+            TimelineEntry(anchor, 0),
+            *(TimelineEntry(one, place + 1) for place, one in enumerate(later)),
         ]
         return Timeline(entries, len(earlier), "")
 
@@ -144,7 +139,7 @@ class Around:
 
     async def _newest_saying(self, words: str, allowed: Filter, reader: Reader) -> Observation | None:
         for everywhere in (False, True):
-            found = await self._near(near.saying, allowed, words, everywhere)
+            found = await self._near(lookup.saying, allowed, words, everywhere)
             for start in range(0, len(found), CHECKED):
                 for one in await self._observations(found[start : start + CHECKED], reader):
                     if _contains(one, words):
@@ -155,12 +150,12 @@ class Around:
         self, reader: Reader, session_id: str, files: Sequence[str], project: str | None
     ) -> dict[str, list[Observation]]:
         allowed = reach(reader, project, kinds=["observation"])
-        found = await self._near(near.touching, allowed, files, session_id, PER_FILE)
+        found = await self._near(lookup.touching, allowed, files, session_id, PER_FILE)
         return {file: await self._observations(where, reader) for file, where in found.items()}
 
     async def _bugs(self, reader: Reader, files: Sequence[str], project: str | None) -> list[Memory]:
         allowed = reach(reader, project, kinds=["memory"], tags=[BUG])
-        found = await self._near(near.touching, allowed, files, "", BUGS)
+        found = await self._near(lookup.touching, allowed, files, "", BUGS)
         where = list(dict.fromkeys(place for places in found.values() for place in places))
         return [one for one in await self._load(where, reader) if isinstance(one, Memory)]
 
@@ -182,7 +177,7 @@ class Around:
         return getattr(located.document, "project", None)
 
     async def _near(self, work: Callable[..., Result], allowed: Filter, *args: Any) -> Result:
-        """What a function of `near` finds."""
+        """What a function of `lookup` finds."""
         return await self._replica.in_index_thread(work, self._replica.index, allowed, to_ms(self._clock()), *args)
 
     async def _observations(self, where: Sequence[Place], reader: Reader) -> list[Observation]:

@@ -20,7 +20,7 @@ from projections.queries.context import (
     LESSONS,
     MEMORIES,
     Context,
-    Part,
+    ContextPart,
     compile_context,
     lessons_block,
     memories_block,
@@ -31,9 +31,8 @@ from projections.queries.context import (
     summary_block,
 )
 from projections.queries.documents import DocumentReader, Located
-from projections.queries.lookup import Lookup
-from projections.queries.near import reach
-from projections.queries.profiles import Profiles
+from projections.queries.lookup import Lookup, reach
+from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import Recall, RecallRequest
 from projections.queries.slots import Slots
 from projections.search.importance import best_lessons, notable_memories
@@ -68,7 +67,7 @@ class Compile:
         replica: ReplicaService,
         documents: DocumentReader,
         recall: Recall,
-        profiles: Profiles,
+        profiles: ProjectProfiles,
         clock: Clock = system_clock,
     ) -> None:
         self._replica, self._documents, self._recall = replica, documents, recall
@@ -89,14 +88,14 @@ class Compile:
         parts = [*slots, memories, lessons, profile, *past, recalled]
         return compile_context(request.project, parts, request.token_budget)
 
-    async def _slots(self, request: ContextRequest, reader: Reader) -> list[Part | None]:
+    async def _slots(self, request: ContextRequest, reader: Reader) -> list[ContextPart | None]:
         return [slot_block(slot) for slot in await self._slots_of.of_project(reader, request.project) if slot.pinned]
 
-    async def _profile(self, request: ContextRequest, reader: Reader) -> Part | None:
+    async def _profile(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         profile, _ = await self._profiles.of(reader, request.project, request.user_id)
         return profile_block(profile)
 
-    async def _memories(self, request: ContextRequest, reader: Reader) -> Part | None:
+    async def _memories(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         """The memories that matter most, of the project and of none; where there is a query it says which matter."""
         if request.query.strip():
             return None
@@ -111,7 +110,7 @@ class Compile:
         documents = await self._documents.get([(partition, DocumentId(name)) for partition, name in found])
         return memories_block([one for one in documents if isinstance(one, Memory) and may_read(one, reader)])
 
-    async def _lessons(self, request: ContextRequest, reader: Reader) -> Part | None:
+    async def _lessons(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         """The surest of the project's lessons and of those that belong to none."""
         now = self._clock()
         allowed = self._allowed(request, reader)
@@ -124,13 +123,9 @@ class Compile:
     def _allowed(self, request: ContextRequest, reader: Reader) -> Filter:
         return reach(reader, projects=list(dict.fromkeys([request.project, ""])))
 
-    async def _sessions(self, request: ContextRequest, reader: Reader) -> list[Part | None]:
+    async def _sessions(self, request: ContextRequest, reader: Reader) -> list[ContextPart | None]:
         page = await self._documents.page(
-            sessions(reader.tenant, request.project),
-            range(self._documents.partitions),
-            cursor=None,
-            limit=PAST_SESSIONS + 1,
-            newest_first=True,
+            sessions(reader.tenant, request.project), range(self._documents.partitions), limit=PAST_SESSIONS + 1
         )
         past = [
             one
@@ -167,7 +162,7 @@ class Compile:
             for one, row in zip(past, rows, strict=True)
         }
 
-    async def _recalled(self, request: ContextRequest, reader: Reader) -> Part | None:
+    async def _recalled(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         if not request.query.strip():
             return None
         wanted = RecallRequest(query=request.query, project=request.project, limit=RECALLED)

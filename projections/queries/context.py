@@ -49,7 +49,7 @@ class Block(Struct, frozen=True):
     sources: list[str]
 
 
-class Part(Struct, frozen=True):
+class ContextPart(Struct, frozen=True):
     """What may become a block: its lines and the documents they were made of.
 
     Of one that is `by_line` any lines may be told, each made of the source in its place, if it has sources.
@@ -79,13 +79,13 @@ def estimated_tokens(text: str) -> int:
 
 def part(
     kind: BlockKind, title: str, lines: Iterable[str], sources: Sequence[str], *, by_line: bool = False
-) -> Part | None:
+) -> ContextPart | None:
     """A part of the lines that say something, in the order given; None for none."""
     told = [line for line in lines if line]
-    return Part(kind, inert(title), told, list(sources), by_line) if told else None
+    return ContextPart(kind, inert(title), told, list(sources), by_line) if told else None
 
 
-def compile_context(project: str, parts: Iterable[Part | None], token_budget: int) -> Context:
+def compile_context(project: str, parts: Iterable[ContextPart | None], token_budget: int) -> Context:
     """The parts that fit, in order, in an envelope that names the project; never over the budget."""
     header, footer = f"<mnemolog-context project={quoteattr(project)}>", "</mnemolog-context>"
     offered = [one for one in parts if one is not None]
@@ -100,7 +100,7 @@ def compile_context(project: str, parts: Iterable[Part | None], token_budget: in
     return Context(text, kept, estimated_tokens(text), token_budget, list(_left_out(offered, taken)))
 
 
-def _by_need(offered: Sequence[Part]) -> Iterator[tuple[int, Sequence[int]]]:
+def _by_need(offered: Sequence[ContextPart]) -> Iterator[tuple[int, Sequence[int]]]:
     """Places and the lines there that are told together or not at all, the most needed first."""
     places = {kind: [place for place, one in enumerate(offered) if one.kind == kind] for kind in _KINDS}
     yield from ((place, range(len(offered[place].lines))) for kind in ("recall", "slot") for place in places[kind])
@@ -119,22 +119,24 @@ def _listing(places: Mapping[str, Sequence[int]]) -> list[int]:
     return [*places["memories"], *places["lessons"]]
 
 
-def _chosen(offered: Sequence[Part], taken: Mapping[int, Collection[int]]) -> tuple[list[Part], list[Collection[int]]]:
+def _chosen(
+    offered: Sequence[ContextPart], taken: Mapping[int, Collection[int]]
+) -> tuple[list[ContextPart], list[Collection[int]]]:
     told = sorted(taken)
     return [offered[place] for place in told], [taken[place] for place in told]
 
 
-def _text(one: Part, lines: Collection[int]) -> str:
+def _text(one: ContextPart, lines: Collection[int]) -> str:
     return inert("\n".join([f"## {one.title}", *(one.lines[line] for line in sorted(lines))]))
 
 
-def _block(one: Part, lines: Collection[int]) -> Block:
+def _block(one: ContextPart, lines: Collection[int]) -> Block:
     text = _text(one, lines)
     sources = [one.sources[line] for line in sorted(lines)] if one.by_line and one.sources else one.sources
     return Block(one.kind, one.title, text, estimated_tokens(text), sources)
 
 
-def _left_out(offered: Sequence[Part], taken: Mapping[int, Collection[int]]) -> Iterator[str]:
+def _left_out(offered: Sequence[ContextPart], taken: Mapping[int, Collection[int]]) -> Iterator[str]:
     for place, one in enumerate(offered):
         told = len(taken.get(place, ()))
         if not told:
@@ -143,13 +145,13 @@ def _left_out(offered: Sequence[Part], taken: Mapping[int, Collection[int]]) -> 
             yield f"{one.title} ({told} of {len(one.lines)} told)"
 
 
-def slot_block(slot: Slot) -> Part | None:
+def slot_block(slot: Slot) -> ContextPart | None:
     """A slot that somebody wrote into."""
     text = slot.content.strip()
     return part("slot", f"{slot.label}", [text], [slot.id]) if text else None
 
 
-def profile_block(profile: Profile | None) -> Part | None:
+def profile_block(profile: Profile | None) -> ContextPart | None:
     """What a project's work is about: concepts, files, conventions, recent errors; what its user prefers."""
     if profile is None:
         return None
@@ -163,7 +165,7 @@ def profile_block(profile: Profile | None) -> Part | None:
     return part("profile", "Project profile", lines, [], by_line=True)
 
 
-def memories_block(memories: Sequence[Memory]) -> Part | None:
+def memories_block(memories: Sequence[Memory]) -> ContextPart | None:
     """The memories that matter most, as ranked; what was said stands before what was made of other documents."""
     ranked = sorted(memories, key=lambda one: bool(one.derived_from))[:MEMORIES]
     told = {_short(spoken(one.content)): one.id for one in reversed(ranked)}
@@ -171,7 +173,7 @@ def memories_block(memories: Sequence[Memory]) -> Part | None:
     return part("memories", "Memories", [text for text, _ in lines], [name for _, name in lines], by_line=True)
 
 
-def lessons_block(lessons: Sequence[Lesson], now: datetime) -> Part | None:
+def lessons_block(lessons: Sequence[Lesson], now: datetime) -> ContextPart | None:
     """The surest lessons, as ranked, with how sure they are now."""
     lines = [
         _short(
@@ -182,7 +184,7 @@ def lessons_block(lessons: Sequence[Lesson], now: datetime) -> Part | None:
     return part("lessons", "Lessons", lines, [lesson.id for lesson in lessons[:LESSONS]], by_line=True)
 
 
-def summary_block(summary: Summary) -> Part | None:
+def summary_block(summary: Summary) -> ContextPart | None:
     """What a past session came to."""
     lines = [
         f"{summary.title}: {summary.narrative}" if summary.title else summary.narrative,
@@ -192,7 +194,7 @@ def summary_block(summary: Summary) -> Part | None:
     return part("session", f"Session {summary.session_id}", lines, [summary.id])
 
 
-def session_block(session_id: str, observations: Iterable[Observation]) -> Part | None:
+def session_block(session_id: str, observations: Iterable[Observation]) -> ContextPart | None:
     """What mattered in a past session: its most important observations, in the order they happened."""
     important = sorted(
         (seen for seen in observations if seen.importance >= IMPORTANT),
@@ -202,7 +204,7 @@ def session_block(session_id: str, observations: Iterable[Observation]) -> Part 
     return part("session", f"Session {session_id}", map(_line, shown), [seen.id for seen in shown], by_line=True)
 
 
-def recall_block(query: str, results: Iterable[tuple[str, str]], token_budget: int) -> Part | None:
+def recall_block(query: str, results: Iterable[tuple[str, str]], token_budget: int) -> ContextPart | None:
     """What recall found for the query, `(document id, content)`, best first: as much as RECALL_SHARE of the budget."""
     lines: list[str] = []
     sources: list[str] = []

@@ -30,7 +30,7 @@ from projections.maintenance.dead_letters import (
     notes_after,
 )
 from projections.queries.documents import DocumentReader
-from projections.queries.log_events import Seen, Wanted
+from projections.queries.log_events import SeenEvent, WantedEvents
 
 MAX_SCANNED = 20_000
 """Letters one filtered request may pass over; it then answers what it has and where to go on."""
@@ -38,14 +38,14 @@ MAX_SCANNED = 20_000
 State = Literal["parked", "discarded"]
 
 
-class Place(NamedTuple):
+class LogPlace(NamedTuple):
     """A place in the log: `<partition>:<ms>-<seq>`."""
 
     partition: int
     position: Position
 
     @classmethod
-    def parse(cls, text: str, partitions: int, field: str = "position") -> "Place":
+    def parse(cls, text: str, partitions: int, field: str = "position") -> "LogPlace":
         """Read one; raises CommandRejected that names the field."""
         number, _, position = text.partition(":")
         try:
@@ -65,12 +65,12 @@ class Place(NamedTuple):
 class Letter(NamedTuple):
     """A dead letter or a discarded one, where it is, and its event (None when the log has it no more)."""
 
-    place: Place
+    place: LogPlace
     letter: DeadLetter
     discarded: Discarded | None
     requested: bool
     """Whether a worker is asked to try it, and has not yet."""
-    event: Seen | None
+    event: SeenEvent | None
 
 
 class Selection(Struct, frozen=True, kw_only=True):
@@ -98,7 +98,7 @@ class LetterPage(Struct, frozen=True, kw_only=True):
     counts: dict[Outcome, int] | None
 
 
-class Found(NamedTuple):
+class SelectedLetters(NamedTuple):
     """Selected letters; `next` is the cursor of the others, None at the end."""
 
     letters: list[Letter]
@@ -125,11 +125,11 @@ class DeadLetters:
             counts=None if reader.reach.within_tenant else await self.counts(),
         )
 
-    async def show(self, place: Place, reader: Reader) -> dict[str, Any]:
+    async def show(self, place: LogPlace, reader: Reader) -> dict[str, Any]:
         """One letter with its event; raises NotFound."""
         return (await self._shown([await self.find(place, reader)], reader))[0]
 
-    async def find(self, place: Place, reader: Reader) -> Letter:
+    async def find(self, place: LogPlace, reader: Reader) -> Letter:
         """The letter of a place, dead or discarded; raises NotFound, also for what is not the reader's."""
         about = await noted(self._redis, PartitionKeys(place.partition), place.position)
         found = None if about is None else await self._with_event(place.partition, about)
@@ -137,31 +137,31 @@ class DeadLetters:
             raise NotFound(f"there is no dead letter at {place}")
         return found
 
-    async def select(self, wanted: Selection, reader: Reader, limit: int) -> Found:
+    async def select(self, wanted: Selection, reader: Reader, limit: int) -> SelectedLetters:
         """The next letters that a reader may see, at most `limit`, of the MAX_SCANNED next ones."""
         found: list[Letter] = []
         scanned, last = 0, None
         async for place, about in self._letters(wanted):
             if len(found) >= limit or scanned >= MAX_SCANNED:
-                return Found(found, str(last))
+                return SelectedLetters(found, str(last))
             scanned, last = scanned + 1, place
             if wanted.takes(about.letter):
                 one = await self._with_event(place.partition, about)
                 if _may_see(one, reader):
                     found.append(one)
-        return Found(found, None)
+        return SelectedLetters(found, None)
 
     async def counts(self) -> dict[Outcome, int]:
         """How many letters were ever parked, and what became of them, in all partitions."""
         everywhere = [await letter_counts(self._redis, PartitionKeys(one)) for one in range(self.partitions)]
         return {outcome: sum(one[outcome] for one in everywhere) for outcome in OUTCOMES}
 
-    async def _letters(self, wanted: Selection) -> AsyncIterator[tuple[Place, Noted]]:
+    async def _letters(self, wanted: Selection) -> AsyncIterator[tuple[LogPlace, Noted]]:
         """The letters of a state behind a cursor, partition after partition, read some at a time."""
         following = notes_after if wanted.state == "discarded" else dead_after
-        start = Place(wanted.partition or 0, START)
+        start = LogPlace(wanted.partition or 0, START)
         if wanted.cursor is not None:
-            start = Place.parse(wanted.cursor, self.partitions, "cursor")
+            start = LogPlace.parse(wanted.cursor, self.partitions, "cursor")
         last = self.partitions - 1 if wanted.partition is None else wanted.partition
         if last >= self.partitions:
             raise CommandRejected(f"there are partitions 0 to {self.partitions - 1}", "partition")
@@ -170,12 +170,12 @@ class DeadLetters:
             while page := await following(self._redis, keys, after, LETTERS_PER_READ):
                 for about in page:
                     after = Position.parse(about.letter.position)
-                    yield Place(partition, after), about
+                    yield LogPlace(partition, after), about
 
     async def _with_event(self, partition: int, about: Noted) -> Letter:
         position = Position.parse(about.letter.position)
         entry = await entry_at(self._log, partition, position)
-        return Letter(Place(partition, position), *about, None if entry is None else Seen.of(partition, entry))
+        return Letter(LogPlace(partition, position), *about, None if entry is None else SeenEvent.of(partition, entry))
 
     async def _shown(self, letters: Sequence[Letter], reader: Reader) -> list[dict[str, Any]]:
         about = {name for one in letters if one.event is not None for name in one.event.about()}
@@ -186,7 +186,7 @@ class DeadLetters:
 def _may_see(one: Letter, reader: Reader) -> bool:
     """An event that names no tenant, or is gone, may be anybody's, and is shown to operators; the stub of one, too."""
     event = {} if one.event is None else one.event.event
-    return Wanted(reader).matches({**event, "tenant": event.get("tenant") or None})
+    return WantedEvents(reader).matches({**event, "tenant": event.get("tenant") or None})
 
 
 def _view(one: Letter, event: dict[str, Any] | None) -> dict[str, Any]:

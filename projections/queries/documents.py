@@ -2,7 +2,7 @@
 
 import base64
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ingest.errors import CommandRejected
@@ -12,6 +12,8 @@ from ingest.log.partitions import partition_of, project_route
 from ingest.platform.connections import Client
 from projections.documents.document import Document, decode, row_type
 
+PAGE = 100
+"""Members of a listing looked at in one round trip where all are."""
 MANY = 1_000
 """Members of one listing that are looked at where all are wanted and few are expected."""
 
@@ -127,7 +129,13 @@ class DocumentReader:
         return [(partition, member) for partition, row in zip(partitions, rows, strict=True) for member in row]
 
     async def page(
-        self, listing: str, partitions: Sequence[int], *, cursor: str | None, limit: int, newest_first: bool
+        self,
+        listing: str,
+        partitions: Sequence[int],
+        *,
+        limit: int,
+        cursor: str | None = None,
+        newest_first: bool = True,
     ) -> DocumentPage:
         """A page of a listing that is spread over `partitions`, merged in the order of its members.
 
@@ -153,9 +161,26 @@ class DocumentReader:
         ]
         return DocumentPage(located, _encode_cursor(taken[limit - 1][0]) if len(taken) > limit else None)
 
+    async def pages(self, listing: str, partitions: Sequence[int], limit: int = PAGE) -> AsyncGenerator[list[Document]]:
+        """All documents of a listing, oldest first, a page at a time, as they stand when the page is read."""
+        async for page in self.located(listing, partitions, limit):
+            yield [one.document for one in page]
+
+    async def located(
+        self, listing: str, partitions: Sequence[int], limit: int = PAGE
+    ) -> AsyncGenerator[list[Located]]:
+        """The same, with their partitions. No page is empty."""
+        cursor: str | None = None
+        while True:
+            page = await self.page(listing, partitions, cursor=cursor, limit=limit, newest_first=False)
+            if page.documents:
+                yield page.documents
+            if (cursor := page.next) is None:
+                return
+
     async def newest(self, listing: str, cursor: str | None, limit: int) -> DocumentPage:
         """A page of a listing that is spread over all partitions, newest first."""
-        return await self.page(listing, range(self.partitions), cursor=cursor, limit=limit, newest_first=True)
+        return await self.page(listing, range(self.partitions), cursor=cursor, limit=limit)
 
     async def of_project(
         self, listing: str, tenant: str, project: str, cursor: str | None, limit: int, *, newest_first: bool = True

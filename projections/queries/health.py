@@ -1,4 +1,4 @@
-"""What is wrong, if anything: gathers the findings that `diagnosis` judges, in bounded work.
+"""What is wrong, if anything: gathers the findings that `diagnosis` judges, in bounded work; how far projections are.
 
 Looked at are the newest NEWEST memories, lessons and summaries, as many relations and slots of the PROJECTS that were
 written to last, and as many of the oldest open actions and sessions: a fault elsewhere goes unseen. What the reader may
@@ -7,28 +7,31 @@ not see is not named.
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 from ingest.errors import ProjectionBehind
 from ingest.ids import DocumentId
+from ingest.log.event_log import EventLog
+from ingest.log.keys import PartitionKeys
 from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import START, Position
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.condensing.claims import MADE_TAGS
 from projections.documents.access import Reader, may_read
-from projections.documents.actions import Action, open_actions, work_item
+from projections.documents.actions import Action, cycles, open_actions, work_item
 from projections.documents.document import Document
-from projections.documents.frontier import cycles
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.relations import Relation, relations
 from projections.documents.sessions import OPEN_SESSIONS, Session
 from projections.documents.slots import Slot, slots
 from projections.documents.summaries import Summary
-from projections.health.diagnosis import Diagnosis, Findings, diagnose
+from projections.health.diagnosis import Diagnosis, Measured, diagnose
 from projections.health.watch import Watch
-from projections.maintenance.backup.state import load_status, trouble
+from projections.maintenance.backup.manifest import backup_trouble, load_status
 from projections.queries.documents import DocumentReader
-from projections.queries.near import Place, newest, places, reach
+from projections.queries.lookup import Place, newest, places, reach
 from projections.search.filters import BitMap, facet, ordinals
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, matches
@@ -62,7 +65,7 @@ class Diagnose:
         """The checks of these categories, of all without any; for a reader who is no operator, of its tenant's."""
         return diagnose(await self._findings(reader), categories, operator=not reader.reach.within_tenant)
 
-    async def _findings(self, reader: Reader) -> Findings:
+    async def _findings(self, reader: Reader) -> Measured:
         vitals, embedder = await self._watch.look(), self._replica.embedder
         written, unscoped = await self._written(reader)
         found = [one for one in await self._documents.get(written) if one is not None and may_read(one, reader)]
@@ -72,7 +75,7 @@ class Diagnose:
         held = [one for one in await self._listed(reader, slots, projects) if isinstance(one, Slot)]
         work = [one for one in await self._everywhere(open_actions(reader.tenant), reader) if isinstance(one, Action)]
         gone = await self._gone(_ends(memories, work, stated))
-        return Findings(
+        return Measured(
             vitals=vitals,
             pressure=self._watch.pressure.reason if self._watch.pressure is not None else "",
             embedder=embedder.model if embedder.dimensions else "",
@@ -109,18 +112,14 @@ class Diagnose:
         found: list[Document] = []
         for project in projects:
             partition = partition_of(project_route(reader.tenant, project), self._documents.partitions)
-            page = await self._documents.page(
-                listing(reader.tenant, project), [partition], cursor=None, limit=NEWEST - len(found), newest_first=True
-            )
+            page = await self._documents.page(listing(reader.tenant, project), [partition], limit=NEWEST - len(found))
             found += [one.document for one in page.documents if may_read(one.document, reader)]
             if len(found) >= NEWEST:
                 break
         return found
 
     async def _everywhere(self, listing: str, reader: Reader) -> list[Document]:
-        page = await self._documents.page(
-            listing, range(self._documents.partitions), cursor=None, limit=NEWEST, newest_first=False
-        )
+        page = await self._documents.page(listing, range(self._documents.partitions), limit=NEWEST, newest_first=False)
         return [one.document for one in page.documents if may_read(one.document, reader)]
 
     async def _old_sessions(self, reader: Reader) -> list[str]:
@@ -137,7 +136,7 @@ class Diagnose:
     async def _backup_trouble(self) -> str:
         if self._backup_every is None:
             return ""
-        return trouble(await load_status(self._redis), self._clock(), self._backup_every)
+        return backup_trouble(await load_status(self._redis), self._clock(), self._backup_every)
 
 
 def _newest_of_each(index: IndexReplica, allowed: Filter, now_ms: int) -> tuple[list[Place], int]:
@@ -154,3 +153,45 @@ def _ends(memories: Sequence[Memory], work: Sequence[Action], stated: Sequence[R
     named += [name for one in work for name in work_item(one).requires]
     named += [end for one in stated for end in (one.source, one.target) if ":" not in end]
     return list(dict.fromkeys(name for name in named if name))
+
+
+class ProjectionProgress:
+    """Answers how far every partition is."""
+
+    def __init__(self, redis: Client, log: EventLog, replica: ReplicaService) -> None:
+        self._redis, self._log, self._replica = redis, log, replica
+
+    async def __call__(self) -> list[dict[str, Any]]:
+        """For every partition: head of the log, checkpoint, what is searchable, how many entries wait, dead letters."""
+        applied, behind = self._replica.applied, await self._replica.measure_lag()
+        rows: list[dict[str, Any]] = []
+        for partition in range(self._log.partitions):
+            keys = PartitionKeys(partition)
+            head = await self._log.head(partition)
+            async with self._redis.pipeline(transaction=False) as pipe:
+                pipe.get(keys.generation)
+                pipe.get(keys.lease)
+                generation, lease = await pipe.execute()
+            live = keys.of_generation(int(generation or 1))
+            async with self._redis.pipeline(transaction=False) as pipe:
+                pipe.get(live.checkpoint)
+                pipe.zcard(live.embed_queue)
+                pipe.xlen(live.changes)
+                pipe.zcard(live.dead)
+                stored, waiting, feed, dead = await pipe.execute()
+            checkpoint = Position.parse(stored) if stored else START
+            rows.append(
+                {
+                    "partition": partition,
+                    "generation": live.generation,
+                    "head": str(head),
+                    "checkpoint": str(checkpoint),
+                    "searchable": str(applied.get(partition, START)),
+                    "lag": behind.get(partition, 0),
+                    "to_embed": waiting,
+                    "feed": feed,
+                    "dead_letters": dead,
+                    "worker": lease.decode() if lease else None,
+                }
+            )
+        return rows

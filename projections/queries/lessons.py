@@ -13,11 +13,10 @@ from ingest.log.partitions import partition_of, project_route
 from ingest.platform.clock import from_ms, to_ms
 from projections.documents.access import Reader, may_read
 from projections.documents.document import searchable_text
-from projections.documents.lesson_rules import matches, recall_score
-from projections.documents.lessons import Lesson, lessons, rules
+from projections.documents.lessons import Lesson, lessons, matches, recall_score, rules
 from projections.queries.documents import DocumentReader
-from projections.queries.near import Place, reach
-from projections.queries.vectors import QueryVectors
+from projections.queries.lookup import Place, reach
+from projections.queries.recall import QueryVectors
 from projections.queries.views import Page, Record, page_view, view_of
 from projections.search.importance import best_lessons
 from projections.search.ranking import terms
@@ -81,7 +80,8 @@ class Lessons:
         self, reader: Reader, project: str, cursor: str | None, limit: int, *, retired: bool = False
     ) -> Page[Record]:
         """A project's lessons, newest first; retired ones only on request."""
-        return await lessons_page(self._documents, reader, project, cursor, limit, retired=retired)
+        page = await self._documents.of_project(lessons(reader.tenant, project), reader.tenant, project, cursor, limit)
+        return page_view(page, reader, lambda found: retired or (isinstance(found, Lesson) and not found.retired_ms))
 
     async def match(
         self, reader: Reader, tool_name: str, preview: str, project: str | None, limit: int = 5
@@ -190,14 +190,6 @@ class Lessons:
         found = await self._documents.get(wanted)
         lessons = [one for one in found if isinstance(one, Lesson) and may_read(one, reader)]
         return [one for one in lessons if one.active and not one.retired_ms]
-
-
-async def lessons_page(
-    documents: DocumentReader, reader: Reader, project: str, cursor: str | None, limit: int, *, retired: bool = False
-) -> Page[Record]:
-    """A project's lessons, newest first; retired ones only on request."""
-    page = await documents.of_project(lessons(reader.tenant, project), reader.tenant, project, cursor, limit)
-    return page_view(page, reader, lambda found: retired or (isinstance(found, Lesson) and not found.retired_ms))
 
 
 def _places(project: str | None) -> list[str]:

@@ -14,14 +14,13 @@ from ingest.ids import DocumentId
 from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
-from projections.documents.lesson_rules import SEVERITIES
-from projections.documents.lessons import Lesson
+from projections.documents.lessons import SEVERITIES, Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session, sessions
 from projections.documents.summaries import Summary, summary_id
 from projections.queries.documents import DocumentReader
-from projections.queries.near import Place, places, reach
+from projections.queries.lookup import Place, places, reach
 from projections.search.filters import BitMap, facet, ordinals
 from projections.search.matching import lexical_groups
 from projections.search.replica import IndexReplica
@@ -37,7 +36,7 @@ MAX_INACTIVE = 1_000
 """Lessons out of use that are looked at: some of them faded, and are not shown."""
 
 
-class Told(NamedTuple):
+class ListedSession(NamedTuple):
     """A session and what it came to, empty while nobody said."""
 
     session: Session
@@ -85,7 +84,9 @@ class Listed:
         lessons = [one for one in found if isinstance(one, Lesson) and may_read(one, reader)]
         return [one for one in lessons if one.active == active and not one.retired_ms][:limit]
 
-    async def sessions(self, reader: Reader, project: str | None, statuses: Sequence[str], limit: int) -> list[Told]:
+    async def sessions(
+        self, reader: Reader, project: str | None, statuses: Sequence[str], limit: int
+    ) -> list[ListedSession]:
         """Sessions of some statuses by when they started, newest first; of several of one id the one begun first.
 
         Looks at the MAX_SESSIONS most recently active ones: one that started later was active later, too.
@@ -95,7 +96,7 @@ class Listed:
         everywhere = range(self._documents.partitions)
         while True:
             page = await self._documents.page(
-                sessions(reader.tenant, project), everywhere, cursor=cursor, limit=SESSIONS_AT_ONCE, newest_first=True
+                sessions(reader.tenant, project), everywhere, cursor=cursor, limit=SESSIONS_AT_ONCE
             )
             active_ms = 0
             for partition, one in page.documents:
@@ -142,14 +143,14 @@ class Listed:
 
         return await self._in_index(found)
 
-    async def _told(self, found: Sequence[tuple[int, Session]], reader: Reader) -> list[Told]:
+    async def _told(self, found: Sequence[tuple[int, Session]], reader: Reader) -> list[ListedSession]:
         wanted = [(partition, summary_id(DocumentId(one.id))) for partition, one in found]
         summaries = await self._documents.get(wanted)
         texts = [
             one.narrative or one.title if isinstance(one, Summary) and may_read(one, reader) else ""
             for one in summaries
         ]
-        return [Told(session, text) for (_, session), text in zip(found, texts, strict=True)]
+        return [ListedSession(session, text) for (_, session), text in zip(found, texts, strict=True)]
 
     async def _get(self, find: Callable[[IndexReplica, int], list[Place]]) -> list[Document]:
         """The documents in places that the index finds, those of them that are still there."""

@@ -33,7 +33,7 @@ class EventsPage(Struct, frozen=True):
     next: str | None
 
 
-class Wanted(NamedTuple):
+class WantedEvents(NamedTuple):
     """Which events of the log a reader asks for; empty does not restrict."""
 
     reader: Reader
@@ -63,13 +63,13 @@ class Wanted(NamedTuple):
         return tenant == self.reader.tenant and reach.allows(event.get("project", ""))
 
 
-class Seen(NamedTuple):
+class SeenEvent(NamedTuple):
     """One event as JSON, `position` with its partition."""
 
     event: dict[str, Any]
 
     @classmethod
-    def of(cls, partition: int, row: Stored) -> "Seen":
+    def of(cls, partition: int, row: Stored) -> "SeenEvent":
         """The event of a log entry."""
         event = as_json_object(row.payload, row.position)
         event["position"] = f"{partition}:{row.position}"
@@ -119,14 +119,14 @@ class LogEvents:
         """Wait until a position is searchable, before reading what follows it; raises ProjectionBehind."""
         await self._replica.wait_for(Token.parse(after))
 
-    async def page(self, wanted: Wanted, after: str, limit: int, partition: int | None) -> EventsPage:
+    async def page(self, wanted: WantedEvents, after: str, limit: int, partition: int | None) -> EventsPage:
         """The log from behind `after`, partition by partition, as far as it is wanted.
 
         Of what the reader may not see the content is withheld.
         """
         at = Token.parse(after).check(self._log.partitions) if after else Token()
         partitions: Sequence[int] = range(self._log.partitions) if partition is None else [self._checked(partition)]
-        events: list[Seen] = []
+        events: list[SeenEvent] = []
         for number in partitions:
             more = await self._read_partition(number, at, limit - len(events), wanted, events)
             if more:
@@ -142,12 +142,12 @@ class LogEvents:
         """The position up to which events are projected and searchable here."""
         return Token(self._replica.applied)
 
-    async def newly_applied(self, wanted: Wanted, at: Token, limit: int) -> list[dict[str, Any]]:
+    async def newly_applied(self, wanted: WantedEvents, at: Token, limit: int) -> list[dict[str, Any]]:
         """Up to `limit` of the wanted events behind `at` that are projected; moves `at` on past those looked at.
 
         Each event's `after` is the token that goes on behind it.
         """
-        found: list[tuple[Seen, str]] = []
+        found: list[tuple[SeenEvent, str]] = []
         for partition, until in sorted(self._replica.applied.items()):
             if at.get(partition, START) >= until or len(found) >= limit:
                 continue
@@ -155,20 +155,22 @@ class LogEvents:
                 if row.position > until or len(found) >= limit:
                     break
                 at.include(partition, row.position)
-                event = Seen.of(partition, row)
+                event = SeenEvent.of(partition, row)
                 if wanted.matches(event.event):
                     found.append((event, str(at)))
         shown = await self._shown([event for event, _ in found], wanted.reader)
         return [{**event, "after": after} for event, (_, after) in zip(shown, found, strict=True)]
 
-    async def _shown(self, events: Sequence[Seen], reader: Reader) -> list[dict[str, Any]]:
+    async def _shown(self, events: Sequence[SeenEvent], reader: Reader) -> list[dict[str, Any]]:
         """The events as the reader may see them; what they are about decides, as it stands now."""
         about = {name for one in events for name in one.about()}
         found = await self._documents.find_all(sorted(about))
         known = {DocumentId(one.document.id): one.document for one in found}
         return [one.shown(reader, known) for one in events]
 
-    async def _read_partition(self, number: int, at: Token, room: int, wanted: Wanted, events: list[Seen]) -> bool:
+    async def _read_partition(
+        self, number: int, at: Token, room: int, wanted: WantedEvents, events: list[SeenEvent]
+    ) -> bool:
         """Read on in one partition until `room` events are found (then true) or its head is reached."""
         position, scanned = at.get(number, START), 0
         while room > 0:
@@ -176,7 +178,7 @@ class LogEvents:
             for row in rows:
                 position, scanned = row.position, scanned + 1
                 at.include(number, position)
-                event = Seen.of(number, row)
+                event = SeenEvent.of(number, row)
                 if wanted.matches(event.event):
                     events.append(event)
                     room -= 1

@@ -11,8 +11,7 @@ from projections.documents.access import Reader, may_read
 from projections.documents.document import Document, Tombstone
 from projections.documents.memories import Memory, memories
 from projections.queries.documents import DocumentReader
-from projections.queries.lookup import Lookup
-from projections.queries.near import Place, places, reach
+from projections.queries.lookup import Lookup, Place, places, reach
 from projections.queries.views import Page, Record, page_view, public_view
 from projections.search.matching import Window, window
 from projections.search.replica import IndexReplica

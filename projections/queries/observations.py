@@ -10,9 +10,9 @@ from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.documents.access import Reader, may_read
 from projections.documents.ledgers import ledgers
 from projections.documents.observations import Observation, timeline
-from projections.queries import near
+from projections.queries import lookup
 from projections.queries.documents import DocumentReader
-from projections.queries.near import reach
+from projections.queries.lookup import reach
 from projections.queries.views import Page, Record, SomeRetired, page_view, public_view
 from projections.search.service import ReplicaService
 
@@ -54,7 +54,7 @@ class Observations:
         allowed, at_ms = reach(reader, session_id=anchor.session_id, kinds=["observation"]), to_ms(anchor.occurred_at)
         wanted = (anchor.id, at_ms, before + SAME_MOMENT, after + SAME_MOMENT)
         where = await self._replica.in_index_thread(
-            near.around, self._replica.index, allowed, to_ms(self._clock()), *wanted
+            lookup.around, self._replica.index, allowed, to_ms(self._clock()), *wanted
         )
         loaded = [await self._documents.get(side) for side in where]
         earlier, later = [

@@ -12,7 +12,7 @@ from projections.documents.memories import Memory
 from projections.documents.observations import Observation, session_observations
 from projections.documents.sessions import Session, sessions
 from projections.queries.documents import DocumentReader, Located
-from projections.queries.near import Place, newest, places, reach
+from projections.queries.lookup import Place, newest, places, reach
 from projections.search.filters import facet, ordinals
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, matches
@@ -33,7 +33,7 @@ NOTHING_KEPT_S = 2.0
 Key: TypeAlias = tuple[str, str, str, str, tuple[str, ...]]
 
 
-class _Kept(NamedTuple):
+class _KeptProfile(NamedTuple):
     profile: Profile | None
     until_s: float
     made_of: tuple[str, int]
@@ -42,12 +42,12 @@ class _Kept(NamedTuple):
     """The memories it tells of, all of them public then."""
 
 
-class Profiles:
+class ProjectProfiles:
     """Makes profiles and keeps the newest used of them."""
 
     def __init__(self, replica: ReplicaService, documents: DocumentReader, clock: Clock = system_clock) -> None:
         self._replica, self._documents, self._clock = replica, documents, clock
-        self._kept: OrderedDict[Key, _Kept] = OrderedDict()
+        self._kept: OrderedDict[Key, _KeptProfile] = OrderedDict()
 
     async def of(
         self, reader: Reader, project: str, user_id: str = "", *, refresh: bool = False
@@ -72,7 +72,7 @@ class Profiles:
         if seen or any(one.project == project for one in memories):
             made = profile(project, user_id, len(seen), observations, memories, self._clock())
         told = [(partition, DocumentId(one.id)) for partition, one in public] if made else []
-        self._kept[key] = _Kept(made, time.monotonic() + (KEEP_S if made else NOTHING_KEPT_S), index, told)
+        self._kept[key] = _KeptProfile(made, time.monotonic() + (KEEP_S if made else NOTHING_KEPT_S), index, told)
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
         return made, False
@@ -81,7 +81,7 @@ class Profiles:
     def _index(self) -> tuple[str, int]:
         return self._replica.snapshot, self._replica.removed
 
-    async def _holds(self, kept: _Kept) -> bool:
+    async def _holds(self, kept: _KeptProfile) -> bool:
         if time.monotonic() >= kept.until_s or kept.made_of != self._index:
             return False
         return not kept.public or all(_is_public(one) for one in await self._documents.get(kept.public))
@@ -90,9 +90,7 @@ class Profiles:
         page = await self._documents.page(
             sessions(reader.tenant, project),
             range(self._documents.partitions),
-            cursor=None,
             limit=SESSIONS_LOOKED_AT if reader.only_agent else SESSIONS,
-            newest_first=True,
         )
         found = [one for one in page.documents if isinstance(one.document, Session)]
         return [one for one in found if may_read(one.document, reader)][:SESSIONS]
@@ -101,11 +99,7 @@ class Profiles:
         found: list[Observation] = []
         for partition, session in seen:
             page = await self._documents.page(
-                session_observations(session.id),
-                [partition],
-                cursor=None,
-                limit=OBSERVATIONS // len(seen),
-                newest_first=True,
+                session_observations(session.id), [partition], limit=OBSERVATIONS // len(seen)
             )
             observations = [one.document for one in page.documents if isinstance(one.document, Observation)]
             found += [one for one in observations if may_read(one, reader)]

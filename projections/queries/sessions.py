@@ -1,4 +1,4 @@
-"""Sessions: found by the id that agents use, listed, and the observations recorded in one."""
+"""Sessions: found by the id that agents use, listed; their observations, summaries and commits."""
 
 from datetime import datetime
 from typing import Literal
@@ -11,11 +11,13 @@ from ingest.log.partitions import partition_of, session_route
 from ingest.platform.clock import from_ms
 from ingest.reach import ANYWHERE, Reach
 from projections.documents.access import Reader, may_read
+from projections.documents.commits import Commit, commits, session_commits
 from projections.documents.observations import session_observations
 from projections.documents.sessions import Session, session_document_id, session_name, sessions
+from projections.documents.summaries import Summary, summaries, summary_id
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.observations import RETIRED
-from projections.queries.views import Page, Record, SomeRetired, page_view, view_of
+from projections.queries.views import Page, Record, SomeRetired, page_view, public_view, view_of
 
 MAX_NAMED = 100
 """Sessions of one id, of different projects, in one partition."""
@@ -151,3 +153,62 @@ async def find_session(documents: DocumentReader, tenant: str, session_id: str, 
     except NotFound:
         return None
     return located.document if isinstance(located.document, Session) else None
+
+
+# another shape is called Summary, too: the OpenAPI document tells them apart by this name, which its clients know
+SummaryView = public_view(Summary)
+
+
+class Summaries:
+    """Answers questions about summaries."""
+
+    def __init__(self, documents: DocumentReader) -> None:
+        self._documents = documents
+
+    async def page(self, reader: Reader, project: str, cursor: str | None, limit: int) -> Page[Record]:
+        """A project's session summaries, newest first."""
+        return page_view(await self._documents.newest(summaries(reader.tenant, project), cursor, limit), reader)
+
+    async def of_session(self, reader: Reader, session: Located) -> Summary | None:
+        """The summary of a session; None while there is none."""
+        name = summary_id(DocumentId(session.document.id))
+        (found,) = await self._documents.get([(session.partition, name)])
+        return found if isinstance(found, Summary) and may_read(found, reader) else None
+
+
+MAX_OF_SESSION = 500
+
+
+@view_of(Commit)
+class CommitView(Struct, frozen=True, kw_only=True):
+    """A version-control commit, and the sessions it was made in."""
+
+    id: str
+    project: str
+    commit: str
+    message: str
+    branch: str
+    repo: str
+    author: str
+    authored_at: str
+    files: list[str]
+    session_ids: list[str]
+    agent_id: str
+    linked_at: datetime
+
+
+class Commits:
+    """Answers questions about commits."""
+
+    def __init__(self, documents: DocumentReader) -> None:
+        self._documents = documents
+
+    async def page(self, reader: Reader, project: str | None, cursor: str | None, limit: int) -> Page[Record]:
+        """A tenant's or a project's commits, the newest linked first."""
+        return page_view(await self._documents.newest(commits(reader.tenant, project), cursor, limit), reader)
+
+    async def of_session(self, reader: Reader, session_id: str) -> list[Commit]:
+        """The commits made in a session, the newest linked first."""
+        page = await self._documents.newest(session_commits(reader.tenant, session_id), None, MAX_OF_SESSION)
+        found = [one.document for one in page.documents if may_read(one.document, reader)]
+        return [one for one in found if isinstance(one, Commit)]

@@ -37,7 +37,8 @@ from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition
 from projections.store.feed import Vectors
 from projections.store.redis_store import PRIORITY_STEP
-from projections.store.stored import Place, load, places
+from projections.store.stored import StoredPlace as Place
+from projections.store.stored import load, places
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from projections.documents.lesson_rules import DECAY_FLOOR, WEEK
+from projections.documents.lessons import DECAY_FLOOR, WEEK
 from projections.search.filters import facet, ordinals
 from projections.search.matching import Filter, best_first, matches
 from projections.search.replica import IndexReplica

@@ -24,12 +24,11 @@ from projections.documents.document import (
     searchable_text,
 )
 from projections.documents.lessons import Lesson
-from projections.documents.listings import part_of, whole_of
-from projections.documents.rows import Row, save_row
+from projections.documents.rows import Row, part_of, save_row, whole_of
 from projections.documents.summaries import Summary
 from projections.embedding.chunks import chunk
 from projections.embedding.embedder import text_digest
-from projections.folds.fold import Change, Changes
+from projections.folds.fold import Changes, DocumentChange
 from projections.store.feed import entry_fields, feed_items, to_embed
 
 PRIORITY_STEP = 1e13
@@ -131,7 +130,7 @@ class RedisStore:
                 f"partition {self._partition.partition}: fence {self._fence} or generation {self._generation} is past"
             )
 
-    async def _queue_document(self, pipe: Transaction, name: DocumentId, change: Change) -> None:
+    async def _queue_document(self, pipe: Transaction, name: DocumentId, change: DocumentChange) -> None:
         if isinstance(change.before, Row) and not isinstance(change.after, Row):
             pipe.delete(self.keys.row(name))
         if isinstance(change.after, Row):
@@ -141,7 +140,7 @@ class RedisStore:
         elif not isinstance(change.before, Row):
             pipe.delete(self.keys.doc(name))
 
-    def _queue_listings(self, pipe: Transaction, documents: Mapping[DocumentId, Change]) -> None:
+    def _queue_listings(self, pipe: Transaction, documents: Mapping[DocumentId, DocumentChange]) -> None:
         added: dict[str, dict[str, float]] = {}
         removed: dict[str, list[str]] = {}
         for before, after in documents.values():

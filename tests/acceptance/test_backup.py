@@ -16,7 +16,7 @@ import zstandard
 from hub_stub import REPOSITORY, TOKEN, HubStub
 
 from ingest.log.archive.store import DirectoryStore
-from projections.maintenance.backup.manifest import INDEX, Manifest
+from projections.maintenance.backup.manifest import INDEX, BackupManifest
 from projections.maintenance.backup.target import StoreTarget, listed
 from tests.acceptance.running import PATIENT_READ_S
 from tests.acceptance.test_up import ROOT, command_line, environment, run
@@ -119,7 +119,7 @@ def export(client: httpx.Client) -> bytes:
     return client.get("/v1/admin/export").raise_for_status().content
 
 
-def newest(place: Place) -> Manifest | None:
+def newest(place: Place) -> BackupManifest | None:
     """The newest backup in the directory."""
     found = listed(StoreTarget(DirectoryStore(place.backups)), place.backups)
     return found[-1].manifest if found else None

@@ -32,8 +32,8 @@ from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from ingest.platform.settings import from_environment
 from projections.maintenance.backup.contents import choose
+from projections.maintenance.backup.manifest import count_forgotten
 from projections.maintenance.backup.restoring import restore
-from projections.maintenance.backup.state import count_forgotten
 from projections.maintenance.backup.target import StoreTarget
 from workers.jobs.archive import Archived, ArchiveJob
 from workers.jobs.backup import BackupJob

@@ -26,13 +26,19 @@ from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.maintenance.backup import restoring
 from projections.maintenance.backup.contents import choose
-from projections.maintenance.backup.manifest import INDEX, BackupFailed, DamagedBackup, Manifest, RestoreRefused
+from projections.maintenance.backup.manifest import (
+    INDEX,
+    BackupFailed,
+    BackupManifest,
+    DamagedBackup,
+    RestoreRefused,
+    load_status,
+)
 from projections.maintenance.backup.restoring import restore
-from projections.maintenance.backup.state import load_status
 from projections.maintenance.backup.target import StoreTarget
 from projections.maintenance.receipts import Receipt, load_receipt, save_receipt
 from projections.operations import Forgetting
-from projections.operations.transfer import export_events
+from projections.operations.exporting import export_events
 from workers.jobs import backup as backup_module
 from workers.jobs.backup import BackupJob
 
@@ -59,7 +65,7 @@ def job(shop: Workshop, target: StoreTarget, tmp_path: Path) -> BackupJob:
     return BackupJob(shop.redis, shop.log, target, tmp_path / "work", every=HOUR, keep=3, clock=shop.clock)
 
 
-async def made(job: BackupJob, shop: Workshop, content: str) -> Manifest:
+async def made(job: BackupJob, shop: Workshop, content: str) -> BackupManifest:
     """Say something, and back it up an hour later."""
     await shop.remember(content)
     shop.clock.advance(HOUR)
@@ -74,7 +80,7 @@ async def wiped(shop: Workshop) -> Workshop:
     return Workshop(shop.redis, shop.folder)
 
 
-async def restored(redis: Client, target: StoreTarget, work: Path, name: str | None = None) -> Manifest:
+async def restored(redis: Client, target: StoreTarget, work: Path, name: str | None = None) -> BackupManifest:
     """Restore the newest backup, or one by name."""
     chosen = choose(target, name, work)
     assert chosen is not None
@@ -468,7 +474,7 @@ async def test_a_lease_that_another_keeps_is_told_to_who_asks(
     await shop.redis.delete(BACKUP_LEASE)
 
 
-async def made_now(job: BackupJob) -> Manifest:
+async def made_now(job: BackupJob) -> BackupManifest:
     """A backup of what there is."""
     backup = await job.run(force=True)
     assert backup is not None

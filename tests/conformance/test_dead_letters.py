@@ -34,16 +34,14 @@ from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
 from ingest.platform.tasks import end
 from projections.documents.access import Reader
-from projections.maintenance.backup.contents import choose
+from projections.maintenance.backup.contents import choose, write_backup
 from projections.maintenance.backup.restoring import restore
 from projections.maintenance.backup.target import StoreTarget
-from projections.maintenance.backup.writing import write_backup
 from projections.maintenance.dead_letters import Outcome, discarded_places, letter_counts
-from projections.maintenance.manifests import DocumentManifest, differences, manifest_of
-from projections.maintenance.rebuilds.store import Rebuilds
-from projections.maintenance.replaying import replay
+from projections.maintenance.manifests import DocumentManifest, differences, manifest_of, replay
+from projections.maintenance.rebuilds import Rebuilds
 from projections.operations import DeadLetterOperations
-from projections.queries.dead_letters import DeadLetters, Place, Selection
+from projections.queries.dead_letters import DeadLetters, LogPlace, Selection
 from projections.queries.documents import DocumentReader
 from workers.generations import fill
 from workers.runner import PartitionRunner
@@ -77,11 +75,11 @@ class Letters(Log):
     async def redrive(self, *positions: Position) -> None:
         """Ask for these, in this order."""
         for position in positions:
-            await self.operations.redrive(Place(PARTITION, position), ADA)
+            await self.operations.redrive(LogPlace(PARTITION, position), ADA)
 
     async def discard(self, position: Position, reason: str = "of a test", *, erase: bool = False) -> None:
         """Discard one."""
-        await self.operations.discard(Place(PARTITION, position), ADA, reason=reason, agent_id="eve", erase=erase)
+        await self.operations.discard(LogPlace(PARTITION, position), ADA, reason=reason, agent_id="eve", erase=erase)
 
     async def nothing_asked(self) -> bool:
         """Whether the runner has tried all that it was asked."""
@@ -137,7 +135,7 @@ async def parked(log: Letters, many: int = 1) -> AsyncGenerator[list[Position]]:
 
 async def test_a_letter_says_what_failed_when_and_how_often(log: Letters, fold: Fold):
     async with parked(log) as (position,):
-        shown = await log.queries.show(Place(PARTITION, position), ADA)
+        shown = await log.queries.show(LogPlace(PARTITION, position), ADA)
     assert (shown["state"], shown["code"], shown["attempts"]) == ("parked", "ZeroDivisionError", 5)
     assert shown["message"] == "the fold does not like this one"
     assert shown["type"] == "observation.recorded"
@@ -190,7 +188,7 @@ async def test_a_letter_that_nobody_is_to_try_any_more_is_as_the_last_try_left_i
         return (await log.queries.page(Selection(), ADA, 1)).dead_letters[0]
 
     async def shown(position: Position) -> dict[str, Any]:
-        return await log.queries.show(Place(PARTITION, position), ADA)
+        return await log.queries.show(LogPlace(PARTITION, position), ADA)
 
     async with parked(log) as (position,):
         attempts = 5
@@ -305,7 +303,7 @@ async def test_an_event_that_the_log_lost_stays_a_letter(log: Letters, fold: Fol
         await log.redis.xdel(KEYS.log, str(position))
         await log.redrive(position)
         await wait_until(log.nothing_asked)
-        shown = await log.queries.show(Place(PARTITION, position), ADA)
+        shown = await log.queries.show(LogPlace(PARTITION, position), ADA)
     assert (shown["code"], shown["event"], shown["type"]) == ("missing_entry", None, "observation.recorded")
 
 
@@ -318,7 +316,7 @@ async def test_a_discarded_letter_leaves_the_list_and_says_why(log: Letters, fol
         await log.discard(position, "another reason")
     assert await log.places() == []
     assert await log.places(state="discarded") == [f"{PARTITION}:{position}"]
-    shown = await log.queries.show(Place(PARTITION, position), ADA)
+    shown = await log.queries.show(LogPlace(PARTITION, position), ADA)
     assert shown["discarded"]["agent_id"] == "eve"
     assert shown["discarded"]["reason"].startswith("a bug of ours")
     assert "AKIAIOSFODNN7EXAMPLE" not in shown["discarded"]["reason"]
@@ -376,7 +374,7 @@ async def test_erasing_leaves_a_stub_and_nothing_that_was_said(log: Letters, fol
     assert (stub.data.was, stub.data.document, stub.data.mark) == ("observation.recorded", "", "")
     assert stub.envelope.tenant == TENANT
     assert all(POISON.encode() not in value for value in await _every_value(log.redis))
-    shown = await log.queries.show(Place(PARTITION, position), ADA)
+    shown = await log.queries.show(LogPlace(PARTITION, position), ADA)
     assert (shown["discarded"]["erased"], shown["message"]) == (True, "")
     assert await log.redis.scard(KEYS.purge) == 1, "the append-only file and older backups still have it"
     with pytest.raises(CommandRejected, match="erased"):
@@ -514,9 +512,9 @@ async def test_another_tenant_sees_only_what_is_nobodys(log: Letters, fold: Fold
     page = await log.queries.page(Selection(), STRANGER, 50)
     assert [one["position"] for one in page.dead_letters] == [f"{PARTITION}:{strange}"]
     with pytest.raises(NotFound):
-        await log.queries.show(Place(PARTITION, position), STRANGER)
+        await log.queries.show(LogPlace(PARTITION, position), STRANGER)
     with pytest.raises(NotFound):
-        await log.operations.redrive(Place(PARTITION, position), STRANGER)
+        await log.operations.redrive(LogPlace(PARTITION, position), STRANGER)
 
 
 async def test_what_a_private_memory_says_is_withheld_with_its_error(log: Letters):
@@ -527,9 +525,9 @@ async def test_what_a_private_memory_says_is_withheld_with_its_error(log: Letter
     place = Position.parse(await log.redis.xadd(KEYS.log, {"e": raw}))
     async with running(log, await log.fence()):
         await wait_until(lambda: log.applied_up_to(place))
-    withheld = await log.queries.show(Place(PARTITION, place), ADA)
+    withheld = await log.queries.show(LogPlace(PARTITION, place), ADA)
     assert (withheld["event"]["data"], withheld["message"]) == ({"visibility": "private", "withheld": True}, "")
-    own = await log.queries.show(Place(PARTITION, place), Reader(TENANT, "eve"))
+    own = await log.queries.show(LogPlace(PARTITION, place), Reader(TENANT, "eve"))
     assert own["event"]["data"] == said
     assert own["message"]
 

@@ -26,8 +26,7 @@ from projections.documents.access import Reader
 from projections.embedding.embedder import Embedder, NoEmbedder, pack
 from projections.embedding.live import StandingEmbedder
 from projections.queries.lessons import Lessons
-from projections.queries.recall import Recall, RecallAnswer, RecallRequest
-from projections.queries.vectors import QueryVectors
+from projections.queries.recall import QueryVectors, Recall, RecallAnswer, RecallRequest
 from projections.search.service import ReplicaService
 
 READER = Reader(TENANT, "ada")

@@ -33,8 +33,8 @@ from projections.embedding.embedder import (
     unit_rows,
 )
 from projections.embedding.live import Choice, LiveEmbedder, StandingEmbedder, Unavailable, choice_of, chosen
-from projections.maintenance.rebuilds import rebuild as steps
-from projections.maintenance.rebuilds.rebuild import Rebuild, State, Switch
+from projections.maintenance import rebuild_steps as steps
+from projections.maintenance.rebuild_steps import Rebuild, State, Switch
 from projections.queries.recall import Recall, RecallRequest
 from projections.search import service as service_module
 from projections.search import snapshots

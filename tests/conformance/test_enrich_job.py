@@ -19,9 +19,7 @@ from ingest.log.memory_log import MemoryLog
 from ingest.log.partitions import session_route
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.condensing.llm.assistant import Assistant, Reason
-from projections.condensing.llm.breaker import PAUSE
-from projections.condensing.llm.budget import DailyBudget
+from projections.condensing.llm.assistant import PAUSE, Assistant, DailyBudget, SkipReason
 from projections.condensing.llm.client import LlmClient
 from projections.documents.observations import observation_id
 from workers.jobs.enrich import MAX_RUNS, MIN_CHARS, READ, EnrichJob
@@ -145,7 +143,7 @@ async def test_a_model_that_is_away_stops_the_run_and_nothing_is_lost(bench: Ben
     bench.stub.status = 500
     job = bench.job()
     done = await job.run()
-    assert (done.compressed, done.skipped[0].reason) == (0, Reason.UNAVAILABLE)
+    assert (done.compressed, done.skipped[0].reason) == (0, SkipReason.UNAVAILABLE)
     assert len(bench.stub.requests) == 2
     assert await bench.cursor() == (await bench.stored())[0].position
     assert "keeps the local compression for now: unavailable" in caplog.text
@@ -164,7 +162,7 @@ async def test_a_tenant_over_budget_holds_up_its_partition_only(bench: Bench):
     bench.stub.usage = {"total_tokens": needed_twice - 10}
     done = await bench.job(tokens=needed_twice).run()
     assert done.compressed == 2
-    assert [(partition, skipped.reason) for partition, skipped in done.skipped.items()] == [(0, Reason.OVER_BUDGET)]
+    assert [(partition, skipped.reason) for partition, skipped in done.skipped.items()] == [(0, SkipReason.OVER_BUDGET)]
     assert len(await bench.compressed(1)) == 1
     assert (await bench.job(tokens=None).run()).compressed == 1
 
@@ -174,7 +172,7 @@ async def test_a_wrong_key_stops_the_run_for_good(bench: Bench):
     bench.stub.status = 401
     job = bench.job()
     for _ in range(2 * MAX_RUNS):
-        assert (await job.run()).skipped[0].reason is Reason.REFUSED
+        assert (await job.run()).skipped[0].reason is SkipReason.REFUSED
     assert await bench.cursor() is None
 
 
@@ -186,7 +184,7 @@ async def test_an_observation_that_never_works_is_passed_over(bench: Bench, capl
     job = bench.job()
     for _ in range(MAX_RUNS - 1):
         done = await job.run()
-        assert (done.compressed, done.skipped[0].reason) == (0, Reason.UNUSABLE)
+        assert (done.compressed, done.skipped[0].reason) == (0, SkipReason.UNUSABLE)
         assert await bench.cursor() is None
     assert await job.run() == (1, {})
     assert "keeps the local compression for good" in caplog.text

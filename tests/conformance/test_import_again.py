@@ -30,8 +30,9 @@ from ingest.log.position import START, Position
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
+from projections.operations.exporting import export_events
+from projections.operations.importing import Imported, Importer
 from projections.operations.known_events import KnownEvents
-from projections.operations.transfer import Imported, Importer, export_events
 from projections.queries.documents import DocumentReader
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore

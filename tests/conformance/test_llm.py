@@ -19,13 +19,24 @@ from ingest.events.observation import ObservationRecorded
 from ingest.ids import DocumentId
 from ingest.log.keys import llm_budget
 from ingest.platform.connections import Client
-from projections.condensing.llm.answers import Compression, Graph, Relation, Summary
-from projections.condensing.llm.assistant import Assistant, Reason, Skipped
-from projections.condensing.llm.breaker import PAUSE, State
-from projections.condensing.llm.budget import BUDGET_TTL, DailyBudget
+from projections.condensing.llm.answers import (
+    Compression,
+    ExtractedGraph,
+    ExtractedRelation,
+    ModelSummary,
+    compress_prompt,
+)
+from projections.condensing.llm.assistant import (
+    BUDGET_TTL,
+    PAUSE,
+    Assistant,
+    BreakerState,
+    DailyBudget,
+    Skipped,
+    SkipReason,
+    build_assistant,
+)
 from projections.condensing.llm.client import LlmClient
-from projections.condensing.llm.config import build_assistant
-from projections.condensing.llm.prompts import compress_prompt
 from projections.documents.observations import Observation, observation
 
 KEY = "sk-s3cret"
@@ -92,7 +103,7 @@ async def test_an_observation_is_compressed(bench: Bench):
 
 async def test_a_session_is_summarised(bench: Bench):
     answer = await bench.assistant().summarise(TENANT, [said("looked at Redis"), said("decided to use Valkey", 2)])
-    assert isinstance(answer, Summary)
+    assert isinstance(answer, ModelSummary)
     assert (answer.decisions, answer.model, answer.prompt_version) == (
         ("decided to use Valkey",),
         MODEL,
@@ -102,13 +113,13 @@ async def test_a_session_is_summarised(bench: Bench):
 
 async def test_relations_are_extracted(bench: Bench):
     answer = await bench.assistant().extract(TENANT, ["Payments uses Redis", "nothing here"])
-    relations = (Relation("Payments", "uses", "Redis"),)
-    assert answer == Graph(relations=relations, model=MODEL, prompt_version="extract/1")
+    relations = (ExtractedRelation("Payments", "uses", "Redis"),)
+    assert answer == ExtractedGraph(relations=relations, model=MODEL, prompt_version="extract/1")
 
 
 async def test_a_text_without_relations_is_an_answer_too(bench: Bench):
     answer = await bench.assistant().extract(TENANT, ["nothing here"])
-    assert isinstance(answer, Graph)
+    assert isinstance(answer, ExtractedGraph)
     assert answer.relations == ()
 
 
@@ -166,7 +177,7 @@ async def test_a_model_that_gives_nothing_usable_is_asked_no_more_than_the_cap(b
     bench.stub.contents = [reply] * 9
     answer = await bench.assistant(max_attempts=3).compress(TENANT, said())
     assert isinstance(answer, Skipped)
-    assert (answer.reason, len(bench.stub.requests)) == (Reason.UNUSABLE, 3)
+    assert (answer.reason, len(bench.stub.requests)) == (SkipReason.UNUSABLE, 3)
     assert answer.reason.of_the_input
 
 
@@ -175,7 +186,7 @@ async def test_an_unusable_answer_is_paid_for_and_is_no_outage(bench: Bench):
     assistant = bench.assistant()
     for _ in range(5):
         await assistant.compress(TENANT, said())
-    assert assistant.breaker.state is State.CLOSED
+    assert assistant.breaker.state is BreakerState.CLOSED
     assert await bench.spent() == 10 * 150
 
 
@@ -189,9 +200,9 @@ async def test_errors_open_the_breaker_and_then_nobody_asks(bench: Bench):
     second = await assistant.compress(TENANT, said())
     third = await assistant.summarise(TENANT, [said()])
     assert [answer.reason for answer in (first, second, third) if isinstance(answer, Skipped)] == [
-        Reason.UNAVAILABLE,
-        Reason.BREAKER_OPEN,
-        Reason.BREAKER_OPEN,
+        SkipReason.UNAVAILABLE,
+        SkipReason.BREAKER_OPEN,
+        SkipReason.BREAKER_OPEN,
     ]
     assert len(bench.stub.requests) == 3
     assert await bench.spent() == 0
@@ -209,7 +220,7 @@ async def test_after_the_pause_one_caller_tries_for_all(bench: Bench):
     assert len(bench.stub.requests) == 4
     bench.stub.delay_s = 0
     assert isinstance(await assistant.compress(TENANT, said()), Compression)
-    assert assistant.breaker.state is State.CLOSED
+    assert assistant.breaker.state is BreakerState.CLOSED
 
 
 async def test_a_trial_that_fails_keeps_the_others_away(bench: Bench):
@@ -232,7 +243,7 @@ async def test_a_server_too_busy_is_unavailable(bench: Bench):
     bench.stub.status = 429
     answer = await bench.assistant().compress(TENANT, said())
     assert isinstance(answer, Skipped)
-    assert answer.reason is Reason.UNAVAILABLE
+    assert answer.reason is SkipReason.UNAVAILABLE
 
 
 async def test_a_server_too_slow_is_unavailable_and_its_work_is_counted(bench: Bench):
@@ -240,7 +251,7 @@ async def test_a_server_too_slow_is_unavailable_and_its_work_is_counted(bench: B
     bench.stub.delay_s = 1
     answer = await bench.assistant(timeout_s=0.5, max_attempts=1).compress(TENANT, said())
     assert isinstance(answer, Skipped)
-    assert answer.reason is Reason.UNAVAILABLE
+    assert answer.reason is SkipReason.UNAVAILABLE
     assert await bench.spent() == compress_prompt(said()).tokens
 
 
@@ -249,7 +260,7 @@ async def test_a_server_that_is_not_there_is_unavailable(redis: Client, clock: M
     assistant = Assistant(client, DailyBudget(redis, None, clock), clock=clock)
     answer = await assistant.compress(TENANT, said())
     assert isinstance(answer, Skipped)
-    assert answer.reason is Reason.UNAVAILABLE
+    assert answer.reason is SkipReason.UNAVAILABLE
     assert await DailyBudget(redis, None, clock).spent(TENANT) == 0
     await assistant.aclose()
 
@@ -257,21 +268,21 @@ async def test_a_server_that_is_not_there_is_unavailable(redis: Client, clock: M
 @pytest.mark.parametrize(
     ("status", "reason"),
     [
-        (401, Reason.REFUSED),
-        (404, Reason.REFUSED),
-        (400, Reason.INPUT_REFUSED),
-        (413, Reason.INPUT_REFUSED),
-        (302, Reason.REFUSED),
+        (401, SkipReason.REFUSED),
+        (404, SkipReason.REFUSED),
+        (400, SkipReason.INPUT_REFUSED),
+        (413, SkipReason.INPUT_REFUSED),
+        (302, SkipReason.REFUSED),
     ],
 )
-async def test_a_refusal_is_not_tried_again_and_is_no_outage(bench: Bench, status: int, reason: Reason):
+async def test_a_refusal_is_not_tried_again_and_is_no_outage(bench: Bench, status: int, reason: SkipReason):
     bench.stub.status = status
     assistant = bench.assistant()
     answer = await assistant.compress(TENANT, said())
     assert isinstance(answer, Skipped)
     assert answer.reason is reason
     assert len(bench.stub.requests) == (3 if status == 400 else 1)  # each time with fewer options
-    assert assistant.breaker.state is State.CLOSED
+    assert assistant.breaker.state is BreakerState.CLOSED
     assert await bench.spent() == 0
 
 
@@ -310,7 +321,7 @@ async def test_over_budget_nobody_asks_and_nothing_is_counted(bench: Bench):
     assistant = bench.assistant(tokens=10)
     answer = await assistant.compress(TENANT, said())
     assert isinstance(answer, Skipped)
-    assert (answer.reason, bench.stub.requests) == (Reason.OVER_BUDGET, [])
+    assert (answer.reason, bench.stub.requests) == (SkipReason.OVER_BUDGET, [])
     assert answer.reason.of_the_tenant
     assert await bench.spent() == 0
 

@@ -8,13 +8,13 @@ from desk import ADA, ALONE, BOB, NOBODY, STRANGER, Desk
 from factories import NOW, minute
 
 from projections.documents.access import Reader
-from projections.queries import near
-from projections.queries.around import Around, Timeline
+from projections.queries import lookup
+from projections.queries.around import AroundQueries, Timeline
 
 
 @pytest.fixture
-def around(desk: Desk) -> Around:
-    return Around(desk.replica, desk.documents, desk.recall)
+def around(desk: Desk) -> AroundQueries:
+    return AroundQueries(desk.replica, desk.documents, desk.recall)
 
 
 def told(timeline: Timeline) -> list[tuple[int, str]]:
@@ -28,7 +28,7 @@ async def day(desk: Desk) -> list[str]:
     return [names[n] for n in range(9)]
 
 
-async def test_around_a_date_is_what_happened_nearest_to_it(desk: Desk, around: Around):
+async def test_around_a_date_is_what_happened_nearest_to_it(desk: Desk, around: AroundQueries):
     await day(desk)
     found = await around.timeline(ADA, (minute(4) + timedelta(seconds=20)).isoformat(), "atlas", before=2, after=3)
     assert told(found) == [(n - 4, f"step {n}") for n in range(2, 8)]
@@ -36,7 +36,7 @@ async def test_around_a_date_is_what_happened_nearest_to_it(desk: Desk, around: 
     assert told(await around.timeline(ADA, NOW.strftime("%Y-%m-%d"), "atlas", before=1, after=1))[0] == (0, "step 0")
 
 
-async def test_around_an_observation_is_what_happened_before_and_after_it(desk: Desk, around: Around):
+async def test_around_an_observation_is_what_happened_before_and_after_it(desk: Desk, around: AroundQueries):
     names = await day(desk)
     assert told(await around.timeline(ADA, names[8], "atlas", before=2)) == [
         (-2, "step 6"),
@@ -49,7 +49,7 @@ async def test_around_an_observation_is_what_happened_before_and_after_it(desk: 
     assert (await around.timeline(ADA, names[4], None, "s1")).reason == "no_match"
 
 
-async def test_what_happened_in_the_same_millisecond_is_in_the_order_of_ids(desk: Desk, around: Around):
+async def test_what_happened_in_the_same_millisecond_is_in_the_order_of_ids(desk: Desk, around: AroundQueries):
     names = sorted([await desk.observe(f"step {n}", NOW) for n in range(5)])
     await desk.settle()
     found = await around.timeline(ADA, names[2], "atlas", before=1, after=1)
@@ -58,9 +58,9 @@ async def test_what_happened_in_the_same_millisecond_is_in_the_order_of_ids(desk
 
 @pytest.mark.parametrize("looked_at", [2_000, 1])
 async def test_around_words_is_the_newest_that_contains_them(
-    desk: Desk, around: Around, looked_at: int, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, around: AroundQueries, looked_at: int, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(near, "LOOKED_AT", looked_at)
+    monkeypatch.setattr(lookup, "LOOKED_AT", looked_at)
     await desk.observe("the kettle leaks", minute(1))
     await desk.observe("the kettle was replaced", minute(3))
     await desk.observe("the pot, not that kettle leaks", minute(2))
@@ -72,7 +72,7 @@ async def test_around_words_is_the_newest_that_contains_them(
     assert (await around.timeline(ADA, "leaks kettle", "atlas")).reason == "no_match", "not as it was said"
 
 
-async def test_an_empty_timeline_says_why(desk: Desk, around: Around):
+async def test_an_empty_timeline_says_why(desk: Desk, around: AroundQueries):
     await day(desk)
     reasons = {
         "  ": "invalid_anchor",
@@ -87,7 +87,9 @@ async def test_an_empty_timeline_says_why(desk: Desk, around: Around):
     assert (await around.timeline(ADA, "2026-01-31", "nowhere")).reason == "no_match"
 
 
-async def test_a_timeline_tells_isolated_readers_their_own_only_and_other_tenants_nothing(desk: Desk, around: Around):
+async def test_a_timeline_tells_isolated_readers_their_own_only_and_other_tenants_nothing(
+    desk: Desk, around: AroundQueries
+):
     names = [
         await desk.observe(f"step {n}", minute(n), agent_id=agent)
         for n, agent in enumerate(["ada", "bob", "ada", "bob"])
@@ -101,13 +103,13 @@ async def test_a_timeline_tells_isolated_readers_their_own_only_and_other_tenant
         assert (await around.timeline(STRANGER, anchor, None)).reason == "no_match"
 
 
-async def enriched(around: Around, *files: str, reader: Reader = ADA, session: str = "s9", **asked: Any) -> str:
+async def enriched(around: AroundQueries, *files: str, reader: Reader = ADA, session: str = "s9", **asked: Any) -> str:
     wanted: dict[str, Any] = {"terms": [], "tool_name": "Edit", "project": "atlas", **asked}
     found = await around.enrich(reader, session, files, **wanted)
     return found.context
 
 
-async def test_files_are_told_of_by_history_recall_and_bugs(desk: Desk, around: Around):
+async def test_files_are_told_of_by_history_recall_and_bugs(desk: Desk, around: AroundQueries):
     await desk.edit("/repo/src/tea.py", "the kettle was too small")
     await desk.edit("src/tea.py", "steeped for long", session_id="s2")
     await desk.edit("lib/tea.py", "unrelated", session_id="s2")
@@ -128,7 +130,7 @@ async def test_files_are_told_of_by_history_recall_and_bugs(desk: Desk, around: 
     assert len(await enriched(around, "src/tea.py", limit_chars=120)) <= 120
 
 
-async def test_a_sessions_own_work_is_no_news_and_its_project_is_the_default(desk: Desk, around: Around):
+async def test_a_sessions_own_work_is_no_news_and_its_project_is_the_default(desk: Desk, around: AroundQueries):
     await desk.edit("tea.py", "steeped for long", session_id="s1")
     await desk.edit("tea.py", "of another project", session_id="s2", project="hermes")
     await desk.observe("begun", session_id="s9")
@@ -139,12 +141,12 @@ async def test_a_sessions_own_work_is_no_news_and_its_project_is_the_default(des
     assert "of another project" in await enriched(around, "tea.py", project=None, session="unknown")
 
 
-async def test_nothing_known_is_nothing_said(desk: Desk, around: Around):
+async def test_nothing_known_is_nothing_said(desk: Desk, around: AroundQueries):
     assert await enriched(around, "tea.py") == ""
     assert await enriched(around) == ""
 
 
-async def test_bugs_are_told_to_those_who_may_see_them(desk: Desk, around: Around):
+async def test_bugs_are_told_to_those_who_may_see_them(desk: Desk, around: AroundQueries):
     await desk.remember("overflows on retry", files=["tea.py"], tags=["bug"], visibility="private")
     await desk.settle()
     assert "overflows" in await enriched(around, "tea.py")

@@ -15,7 +15,7 @@ from projections.health.diagnosis import CATEGORIES
 from projections.health.pressure import Ceilings
 from projections.health.vitals import Vitals
 from projections.health.watch import Watch
-from projections.maintenance.backup.state import Status, save_status
+from projections.maintenance.backup.manifest import Status, save_status
 from projections.maintenance.dead_letters import DeadLetter, queue_letter
 from projections.queries.health import Diagnose
 

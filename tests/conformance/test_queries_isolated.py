@@ -6,13 +6,13 @@ from factories import AGENT, PROJECT
 from ingest.commands.requests import SummariseSession, WriteAction
 from ingest.events.action import ActionEdge
 from projections.documents.access import Reader
-from projections.queries import Compile, ContextRequest, Profiles
+from projections.queries import Actions, Compile, ContextRequest, ProjectProfiles, Sessions
 
 ADA = Reader(ALONE.tenant, AGENT, "isolated")
 
 
 def compiling(desk: Desk) -> Compile:
-    profiles = Profiles(desk.replica, desk.documents)
+    profiles = ProjectProfiles(desk.replica, desk.documents)
     return Compile(desk.replica, desk.documents, desk.recall, profiles)
 
 
@@ -34,7 +34,7 @@ async def test_a_past_session_is_told_by_the_readers_own_observations(desk: Desk
 async def test_a_summary_that_is_nobodys_is_not_shown_to_an_isolated_reader(desk: Desk):
     await desk.observe("We decided that ada keeps the kiwi.")
     await desk.settle()
-    located = await desk.browse.session(NOBODY, "s1", PROJECT)
+    located = await Sessions(desk.documents).one(NOBODY, "s1", PROJECT)
     said = SummariseSession(
         project=PROJECT,
         session_id="s1",
@@ -56,9 +56,9 @@ async def test_an_action_of_another_agent_blocks_and_is_not_shown(desk: Desk):
     waiting = await desk.say(WriteAction(project=PROJECT, title="Fix it", agent_id="bob", edges=waits))
     free = await desk.say(WriteAction(project=PROJECT, title="Tell it", agent_id="bob"))
     await desk.settle()
-    work = await desk.browse.open_work(ALONE, PROJECT)
+    work = await Actions(desk.documents).open_work(ALONE, PROJECT)
     assert {*work.actions} == {waiting, free}
     assert [one.item.id for one in work.ready] == [free]
-    everybody = await desk.browse.open_work(NOBODY, PROJECT)
+    everybody = await Actions(desk.documents).open_work(NOBODY, PROJECT)
     assert {*everybody.actions} == {first, waiting, free}
     assert {one.item.id for one in everybody.ready} == {first, free}

@@ -5,15 +5,15 @@ from desk import ADA, ALONE, BOB, STRANGER, Desk
 
 from ingest.commands.requests import ChangeVisibility
 from projections.queries import profiles as profiles_module
-from projections.queries.profiles import Profiles
+from projections.queries.profiles import ProjectProfiles
 
 
 @pytest.fixture
-def profiles(desk: Desk) -> Profiles:
-    return Profiles(desk.replica, desk.documents)
+def profiles(desk: Desk) -> ProjectProfiles:
+    return ProjectProfiles(desk.replica, desk.documents)
 
 
-async def test_a_project_is_told_by_its_sessions_and_preferences(desk: Desk, profiles: Profiles):
+async def test_a_project_is_told_by_its_sessions_and_preferences(desk: Desk, profiles: ProjectProfiles):
     for path in ("src/tea.py", "src/tea.py", "src/pot.py"):
         await desk.edit(path)
     await desk.edit("src/other.py", project="hermes")
@@ -32,7 +32,7 @@ async def test_a_project_is_told_by_its_sessions_and_preferences(desk: Desk, pro
     assert of_user.preferences == ["prefers tea", "prefers tabs"]
 
 
-async def test_an_unknown_project_has_none(desk: Desk, profiles: Profiles):
+async def test_an_unknown_project_has_none(desk: Desk, profiles: ProjectProfiles):
     await desk.remember("prefers tabs", project="", tags=["preference"])
     await desk.settle()
     assert await profiles.of(ADA, "nowhere") == (None, False)
@@ -40,7 +40,7 @@ async def test_an_unknown_project_has_none(desk: Desk, profiles: Profiles):
 
 
 async def test_the_second_answer_is_the_first_until_it_is_refreshed_or_old(
-    desk: Desk, profiles: Profiles, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, profiles: ProjectProfiles, monkeypatch: pytest.MonkeyPatch
 ):
     await desk.edit("a.py")
     await desk.settle()
@@ -56,7 +56,7 @@ async def test_the_second_answer_is_the_first_until_it_is_refreshed_or_old(
     assert (await profiles.of(ADA, "atlas"))[1] is False
 
 
-async def test_only_so_many_are_kept(desk: Desk, profiles: Profiles, monkeypatch: pytest.MonkeyPatch):
+async def test_only_so_many_are_kept(desk: Desk, profiles: ProjectProfiles, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(profiles_module, "KEPT", 2)
     for name in "abc":
         await desk.edit(f"{name}.py", project=name)
@@ -66,7 +66,7 @@ async def test_only_so_many_are_kept(desk: Desk, profiles: Profiles, monkeypatch
     assert [(await profiles.of(ADA, name))[1] for name in "cba"] == [True, True, False]
 
 
-async def test_what_was_forgotten_is_told_no_more(desk: Desk, profiles: Profiles):
+async def test_what_was_forgotten_is_told_no_more(desk: Desk, profiles: ProjectProfiles):
     await desk.edit("a.py")
     gone = await desk.edit("secret.py")
     await desk.settle()
@@ -78,7 +78,7 @@ async def test_what_was_forgotten_is_told_no_more(desk: Desk, profiles: Profiles
     assert found.files == [("a.py", 1)]
 
 
-async def test_a_preference_that_became_private_is_told_no_more(desk: Desk, profiles: Profiles):
+async def test_a_preference_that_became_private_is_told_no_more(desk: Desk, profiles: ProjectProfiles):
     await desk.edit("a.py")
     name = await desk.remember("prefers tabs", tags=["preference"])
     private = await desk.remember("prefers secrets", tags=["preference"], visibility="private")
@@ -94,7 +94,9 @@ async def test_a_preference_that_became_private_is_told_no_more(desk: Desk, prof
     assert found.preferences == []
 
 
-async def test_isolated_readers_get_a_profile_of_their_own_and_other_tenants_none(desk: Desk, profiles: Profiles):
+async def test_isolated_readers_get_a_profile_of_their_own_and_other_tenants_none(
+    desk: Desk, profiles: ProjectProfiles
+):
     await desk.edit("ada.py")
     await desk.edit("bob.py", agent_id="bob", session_id="s2")
     await desk.remember("ada prefers tabs", tags=["preference"])

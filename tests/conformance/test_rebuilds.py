@@ -24,9 +24,9 @@ from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client, connect
 from projections.embedding.live import StandingEmbedder
+from projections.maintenance import rebuild_steps as steps
 from projections.maintenance.dead_letters import dead_letters
-from projections.maintenance.rebuilds import rebuild as steps
-from projections.maintenance.rebuilds.rebuild import Rebuild, State
+from projections.maintenance.rebuild_steps import Rebuild, State
 from projections.search import service as service_module
 from projections.search.search import Filter, Question
 from projections.search.service import ReplicaService

@@ -21,7 +21,7 @@ from projections.documents.document import listings
 from projections.documents.observations import Observation
 from projections.embedding.live import StandingEmbedder
 from projections.maintenance.manifests import manifest_of
-from projections.maintenance.reconciling.report import Fault, Report, load_report
+from projections.maintenance.repairs import Fault, ReconcileReport, load_report
 from projections.operations import Forgetting
 from projections.store.feed import Put, Remove, entry_fields, read_entry
 from projections.store.redis_store import PRIORITY_STEP
@@ -186,7 +186,7 @@ async def test_a_missing_document_is_named_with_the_advice_to_rebuild(store: Sto
 
 
 async def test_a_run_goes_on_where_the_last_one_stopped(store: Store):
-    reports: list[Report] = []
+    reports: list[ReconcileReport] = []
     while not reports or reports[-1].next is not None:
         report = await store.job(slice_s=0).run(force=not reports)
         assert report is not None

@@ -18,14 +18,11 @@ from ingest.log.keys import MANIFEST, RESTORED
 from ingest.log.position import Position, Token
 from ingest.platform.connections import Client
 from projections.documents.access import Reader
-from projections.maintenance.backup.contents import choose
-from projections.maintenance.backup.manifest import INDEX, DamagedBackup, Listed, Manifest, RestoreRefused
+from projections.maintenance.backup.contents import choose, write_backup
+from projections.maintenance.backup.manifest import INDEX, BackupManifest, DamagedBackup, ListedBackup, RestoreRefused
 from projections.maintenance.backup.manifest import MANIFEST as MANIFEST_FILE
-from projections.maintenance.backup.points import point_of
-from projections.maintenance.backup.restoring import Restored, restore
+from projections.maintenance.backup.restoring import Restored, Verified, point_of, restore, verify
 from projections.maintenance.backup.target import StoreTarget, listed
-from projections.maintenance.backup.verifying import Verified, verify
-from projections.maintenance.backup.writing import write_backup
 from projections.maintenance.manifests import DocumentManifest, differences, manifest_of
 from projections.operations import Forgetting
 
@@ -56,7 +53,7 @@ class Place:
         await self.shop.remember(f"{word} green tea", user_id="u1")
         await self.shop.learn(f"{word} rebase before pushing")
 
-    async def back_up(self) -> Manifest:
+    async def back_up(self) -> BackupManifest:
         """A backup of everything."""
         made = self.folder / "made"
         manifest = await write_backup(self.redis, self.shop.log, made, self.shop.clock)
@@ -72,7 +69,7 @@ class Place:
         self.shop = Workshop(self.redis, self.folder)
         return left_out
 
-    def listed(self) -> Listed:
+    def listed(self) -> ListedBackup:
         """The newest backup."""
         return listed(self.target, self.folder / "work")[-1]
 

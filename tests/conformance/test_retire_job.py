@@ -33,8 +33,9 @@ from projections.embedding.chunks import chunk
 from projections.embedding.embedder import cache_key
 from projections.maintenance.receipts import Receipt, load_receipt, save_receipt
 from projections.operations import Current, Forgetting
+from projections.operations.exporting import export_events
 from projections.operations.forget import user_digest
-from projections.operations.transfer import Importer, export_events
+from projections.operations.importing import Importer
 
 MS, DAY = timedelta(milliseconds=1), timedelta(days=1)
 PLANTED = "zqxvkmarker7"

@@ -36,10 +36,9 @@ from projections.documents.relations import Relation
 from projections.documents.sessions import Session
 from projections.documents.slots import Slot
 from projections.documents.tombstones import Mark, Tombstone
-from projections.folds.fold import Change, Changes
+from projections.folds.fold import Changes, DocumentChange
 from projections.store.feed import Put, Remove, read_entry
-from projections.store.memory_store import MemoryStore
-from projections.store.protocol import StateStore, project
+from projections.store.protocol import MemoryStore, StateStore, project
 from projections.store.redis_store import RedisStore
 
 TEA = "ada likes green tea in the morning with lemon and honey"
@@ -62,7 +61,7 @@ class Backend(NamedTuple):
 
 def added(*documents: Document) -> Changes:
     """Changes that add these documents."""
-    return Changes({DocumentId(document.id): Change(None, document) for document in documents}, {})
+    return Changes({DocumentId(document.id): DocumentChange(None, document) for document in documents}, {})
 
 
 def lesson(n: int = 1) -> Lesson:
@@ -318,7 +317,7 @@ class StateStoreConformance:
         after = replace(before, is_latest=False)
         await backend.store.save(added(before), place(1))
         assert await all_listed(backend.store, before)
-        await backend.store.save(Changes({before.id: Change(before, after)}, {}), place(2))
+        await backend.store.save(Changes({before.id: DocumentChange(before, after)}, {}), place(2))
         left = {name for name, _ in listings(before) - listings(after)}
         assert left
         assert not any((await backend.store.members(left)).values())
@@ -329,7 +328,7 @@ class StateStoreConformance:
         before = session()
         after = before.model_copy(update={"updated_ms": 99})
         await backend.store.save(added(before), place(1))
-        await backend.store.save(Changes({DocumentId(before.id): Change(before, after)}, {}), place(2))
+        await backend.store.save(Changes({DocumentId(before.id): DocumentChange(before, after)}, {}), place(2))
         (found,) = (await backend.store.members(["sessions:default\0atlas"])).values()
         assert list(found) == [f"{99:014d}|{before.id}"]
 
@@ -338,7 +337,7 @@ class StateStoreConformance:
         name = DocumentId(document.id)
         await backend.store.save(added(document), place(1))
         assert await all_listed(backend.store, document)
-        await backend.store.save(Changes({name: Change(document, None)}, {}), place(2))
+        await backend.store.save(Changes({name: DocumentChange(document, None)}, {}), place(2))
         assert await one(backend.store, name) is None
         assert not any((await backend.store.members({listing for listing, _ in listings(document)})).values())
 
@@ -346,7 +345,7 @@ class StateStoreConformance:
         (name, change), *_ = (await apply(backend.store, remembered(1, TEA))).documents.items()
         assert change.after is not None
         assert await all_listed(backend.store, change.after)
-        await backend.store.save(Changes({name: Change(change.after, None)}, {}), place(2))
+        await backend.store.save(Changes({name: DocumentChange(change.after, None)}, {}), place(2))
         assert await one(backend.store, name) is None
         assert not any((await backend.store.members({listing for listing, _ in listings(change.after)})).values())
 

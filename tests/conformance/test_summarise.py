@@ -22,16 +22,13 @@ from ingest.events.session import SessionSummarised
 from ingest.ids import relation_id
 from ingest.log.partitions import partition_of, project_route
 from ingest.platform.connections import Client
-from projections.condensing.llm.assistant import Assistant
-from projections.condensing.llm.breaker import PAUSE
-from projections.condensing.llm.budget import DailyBudget
+from projections.condensing.llm.assistant import PAUSE, Assistant, DailyBudget
 from projections.condensing.llm.client import LlmClient
 from projections.documents.access import Reader
 from projections.documents.relations import Relation, relations
 from projections.documents.sessions import Session
 from projections.operations import Condensing, Forgetting
-from projections.operations.condensing.relations import EXTRACTED_CONFIDENCE
-from projections.operations.condensing.summaries import Summarised
+from projections.operations.condensing.summaries import EXTRACTED_CONFIDENCE, Summarised
 
 USES = "Payments uses Valkey for its queue."
 DECIDED = "We decided that Payments needs Kafka."

@@ -15,7 +15,7 @@ from ingest.log.group_commit import GroupCommit
 from ingest.log.position import Token
 from ingest.platform.clock import system_clock
 from projections.operations import Current, Forgetting
-from projections.operations.sweep import KEPT, Sweep, Swept
+from projections.operations.clear import KEPT, Sweep, Swept
 
 
 async def observe(desk: Desk, content: str, days_ago: float, importance: int) -> str:
@@ -42,14 +42,14 @@ async def swept(desk: Desk, *, dry_run: bool = False) -> Swept:
 
     handler = CommandHandler(GroupCommit(desk.log), PARTITIONS)
     current = Current(handler, desk.documents, desk.log, fold)
-    sweep = Sweep(current, desk.browse, Forgetting(current))
+    sweep = Sweep(current, desk.lookup, Forgetting(current))
     found = await sweep.run(NOBODY, Caller(TENANT), dry_run=dry_run)
     await desk.settle()
     return found
 
 
 async def there(desk: Desk, *names: str) -> list[str]:
-    found = await desk.browse.documents(names, NOBODY)
+    found = await desk.lookup.documents(names, NOBODY)
     return [one.document.id for one in found]
 
 
@@ -87,5 +87,5 @@ async def test_a_memory_goes_when_its_time_has_run_out(desk: Desk):
     assert (await swept(desk, dry_run=True)).expired == [over]
     assert (await swept(desk)).expired == [over]
     assert await there(desk, over, lasting) == [lasting]
-    mine = await desk.browse.documents([private], ADA)
+    mine = await desk.lookup.documents([private], ADA)
     assert [one.document.id for one in mine] == [private]

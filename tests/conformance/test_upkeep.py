@@ -29,7 +29,7 @@ from ingest.platform.clock import from_ms, to_ms
 from ingest.platform.connections import Client
 from projections.condensing import memex
 from projections.documents.access import Reader
-from projections.documents.lesson_rules import fades_at, is_retired
+from projections.documents.lessons import fades_at, is_retired
 from projections.documents.memories import EPISODIC, Memory
 from projections.operations import Current, Forgetting
 from workers.jobs import upkeep as upkeep_module

@@ -55,7 +55,7 @@ from ingest.commands.requests import (
 from ingest.events.registry import EVENT_TYPES
 from ingest.platform.settings import HOOK_VARIABLES, VARIABLES, Settings
 from mcp_gateway.tools.tool import Tool
-from projections.health.readiness import unavailable
+from projections.health.pressure import unavailable
 from projections.operations import MemoryChanges
 from projections.queries import ContextRequest, RecallRequest
 

@@ -5,8 +5,7 @@ from factories import decided, place
 from ingest.commands.requests import Observe
 from projections.documents.observations import Observation, observation_id
 from projections.documents.sessions import Session, session_document_id
-from projections.store.memory_store import MemoryStore
-from projections.store.protocol import project
+from projections.store.protocol import MemoryStore, project
 
 
 async def test_folding_the_same_events_again_changes_nothing():

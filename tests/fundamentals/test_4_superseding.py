@@ -4,8 +4,7 @@ from factories import decided, place
 
 from ingest.commands.requests import Remember
 from projections.documents.memories import Memory, memory_id
-from projections.store.memory_store import MemoryStore
-from projections.store.protocol import project
+from projections.store.protocol import MemoryStore, project
 
 
 async def test_a_near_duplicate_supersedes_the_older_memory():

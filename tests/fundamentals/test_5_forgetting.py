@@ -6,8 +6,7 @@ from ingest.commands.requests import ForgetSubject, Remember
 from ingest.events.subject import EventErased
 from projections.documents.memories import memory_id
 from projections.documents.tombstones import Tombstone
-from projections.store.memory_store import MemoryStore
-from projections.store.protocol import project
+from projections.store.protocol import MemoryStore, project
 
 
 async def test_forgetting_leaves_a_tombstone_and_a_stub():

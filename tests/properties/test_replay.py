@@ -25,8 +25,7 @@ from projections.documents.document import encode as encode_document
 from projections.documents.ledgers import Ledger, unpacked
 from projections.documents.rows import Row
 from projections.documents.tombstones import Mark, Tombstone
-from projections.store.memory_store import MemoryStore
-from projections.store.protocol import project
+from projections.store.protocol import MemoryStore, project
 from projections.store.redis_store import RedisStore
 
 T = TypeVar("T")

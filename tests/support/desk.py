@@ -28,8 +28,8 @@ from ingest.platform.connections import Client, connect
 from projections.documents.access import Reader
 from projections.embedding.embedder import NoEmbedder
 from projections.embedding.live import StandingEmbedder
-from projections.queries.browse import Browse
 from projections.queries.documents import DocumentReader
+from projections.queries.lookup import Lookup
 from projections.queries.recall import Recall
 from projections.search.service import ReplicaService
 from projections.store.protocol import project
@@ -49,7 +49,7 @@ class Desk:
         self.redis, self.replica = redis, replica
         self.log = RedisLog(redis, PARTITIONS)
         self.documents = DocumentReader(redis, PARTITIONS)
-        self.browse = Browse(redis, self.log, replica, self.documents)
+        self.lookup = Lookup(replica, self.documents)
         self.recall = Recall(replica, self.documents)
         self._handler = CommandHandler(GroupCommit(self.log), PARTITIONS)
         self._fences: dict[int, int] = {}

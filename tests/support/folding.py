@@ -7,8 +7,7 @@ from ingest.events.envelope import Recorded
 from ingest.ids import DocumentId
 from projections.documents.document import Document
 from projections.folds.fold import Changes
-from projections.store.memory_store import MemoryStore
-from projections.store.protocol import project
+from projections.store.protocol import MemoryStore, project
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from projections.documents.summaries import Summary, summary_id
 from projections.documents.tombstones import Mark, Tombstone
 from projections.folds.batch import mark_of
 from projections.folds.fold import Changes
-from projections.store.memory_store import MemoryStore
+from projections.store.protocol import MemoryStore
 
 D = TypeVar("D")
 

@@ -51,7 +51,7 @@ from projections.documents.observations import Observation
 from projections.documents.sessions import SESSION, Session, session_document_id
 from projections.documents.summaries import Summary
 from projections.documents.tombstones import Mark, Tombstone
-from projections.store.memory_store import MemoryStore
+from projections.store.protocol import MemoryStore
 
 TEA = "ada likes her green tea early every morning with some fresh lemon plus honey while reading"
 MEMORIES = [TEA, TEA.replace("lemon", "ginger"), TEA.replace("early", "later"), "bob drinks black coffee after lunch"]

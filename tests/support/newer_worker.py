@@ -14,7 +14,7 @@ import ingest.events.envelope as envelope
 from ingest.events.envelope import Recorded
 from ingest.events.observation import ObservationRecorded
 from ingest.platform.settings import from_environment
-from projections.folds.batch import RULES, Batch, folds
+from projections.folds.batch import RULES, FoldBatch, folds
 
 
 class DreamDreamt(Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ def _as_observation(event: Recorded) -> Recorded:
     return event._replace(data=ObservationRecorded(content=f"dreamt of {cast(Any, event.data).of}"))
 
 
-def _apply(batch: Batch, event: Recorded) -> None:
+def _apply(batch: FoldBatch, event: Recorded) -> None:
     RULES[ObservationRecorded].apply(batch, _as_observation(event))
 
 

@@ -5,7 +5,7 @@ import time
 from ingest.log.event_log import EventLog
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
-from projections.maintenance.rebuilds.refeed import refeed, stale
+from projections.store.stored import refeed, stale
 from workers.generations import fill, switch
 
 

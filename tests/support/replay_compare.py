@@ -20,8 +20,7 @@ from projections.documents.document import Document, index_entry
 from projections.documents.document import decode as decode_document
 from projections.search.replica import IndexReplica
 from projections.store.feed import Put
-from projections.store.memory_store import MemoryStore
-from projections.store.protocol import project
+from projections.store.protocol import MemoryStore, project
 
 Documents = dict[DocumentId, Document]
 Listings = dict[str, set[str]]

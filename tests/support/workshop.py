@@ -38,7 +38,7 @@ from projections.documents.memories import Memory
 from projections.documents.sessions import Session, session_document_id
 from projections.documents.summaries import Summary, summary_id
 from projections.embedding.live import Embedders, StandingEmbedder
-from projections.maintenance.rebuilds.store import Rebuilds
+from projections.maintenance.rebuilds import Rebuilds
 from projections.operations import Condensing, Current, Forgetting
 from projections.queries.documents import DocumentReader
 from projections.store.protocol import project

@@ -20,10 +20,21 @@ from ingest.log.keys import BACKUP_LEASE, JOB_LEASE_TTL
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
-from projections.maintenance.backup.manifest import BackupFailed, Manifest, State, changed, due, newest_of, to_delete
-from projections.maintenance.backup.state import Status, load_status, measure, save_status
+from projections.maintenance.backup.contents import write_backup
+from projections.maintenance.backup.manifest import (
+    BackupFailed,
+    BackupManifest,
+    LogState,
+    Status,
+    changed,
+    due,
+    load_status,
+    measure,
+    newest_of,
+    save_status,
+    to_delete,
+)
 from projections.maintenance.backup.target import Target, listed
-from projections.maintenance.backup.writing import write_backup
 from workers.lease import lease
 
 logger = logging.getLogger(__name__)
@@ -74,7 +85,7 @@ class BackupJob:
         except Exception:
             logger.exception("no backup was made")
 
-    async def run(self, *, force: bool = False) -> Manifest | None:
+    async def run(self, *, force: bool = False) -> BackupManifest | None:
         """Back up if it is time, or (`force`) whenever the log has changed; returns the manifest, None without.
 
         Of all workers one does it at a time; while another does it, nothing is done. Raises BackupFailed when the
@@ -105,7 +116,7 @@ class BackupJob:
             await save_status(self._redis, done)
             return newest if made else None
 
-    async def _renew(self, state: State) -> tuple[Manifest | None, bool]:
+    async def _renew(self, state: LogState) -> tuple[BackupManifest | None, bool]:
         """The newest backup of the log, and whether it was made just now."""
         there = await asyncio.to_thread(listed, self._target, self._work / "there")
         for one in there:

@@ -22,10 +22,10 @@ from ingest.log.keys import JOB_LEASE_TTL, REBUILD_LEASE, PartitionKeys
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
 from projections.embedding.embedder import EmbeddingError, EmbeddingServiceUnavailable
-from projections.maintenance.rebuilds import rebuild as steps
-from projections.maintenance.rebuilds.canaries import Canaries
-from projections.maintenance.rebuilds.rebuild import Part, Rebuild, State, What
-from projections.maintenance.rebuilds.store import Rebuilds
+from projections.maintenance import rebuild_steps as steps
+from projections.maintenance.canaries import Canaries
+from projections.maintenance.rebuild_steps import Part, Rebuild, State, What
+from projections.maintenance.rebuilds import Rebuilds
 from projections.search.snapshots import UnusableSnapshot
 from workers.lease import lease
 

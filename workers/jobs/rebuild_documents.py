@@ -7,12 +7,11 @@ from datetime import datetime
 from ingest.log.event_log import EventLog
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
-from projections.maintenance.rebuilds import rebuild as steps
-from projections.maintenance.rebuilds.asking import Asked, ask
-from projections.maintenance.rebuilds.canaries import Canaries, Difference, verdict
-from projections.maintenance.rebuilds.rebuild import Part, Rebuild, unread
-from projections.maintenance.rebuilds.refeed import refeed, stale
+from projections.maintenance import rebuild_steps as steps
+from projections.maintenance.canaries import Canaries, Difference, PartitionCanaries, ask, verdict
+from projections.maintenance.rebuild_steps import Part, Rebuild, unread
 from projections.search.reading import live_generation
+from projections.store.stored import refeed, stale
 from workers.generations import clean_up, entries_of, fill, switch
 from workers.jobs.rebuild import REPORT_EVERY_S, Progress, Strategy, partition_lease
 
@@ -50,7 +49,7 @@ class DocumentRebuild(Strategy):
 
     async def compare(self, rebuild: Rebuild) -> Canaries | None:
         """Ask the canaries of every partition of both generations."""
-        asked: list[Asked] = []
+        asked: list[PartitionCanaries] = []
         for part in rebuild.parts:
             if (answer := await self._ask(part)) is None:  # whoever has it gives it up, or its lease runs out
                 return None
@@ -58,7 +57,7 @@ class DocumentRebuild(Strategy):
         found = [difference for one in asked for difference in one.differing]
         return verdict(sum(one.canaries for one in asked), found)
 
-    async def _ask(self, part: Part) -> Asked | None:
+    async def _ask(self, part: Part) -> PartitionCanaries | None:
         """The answers of a partition's canaries; None while another worker has the partition."""
         async with partition_lease(self._redis, part.partition, self._id, LEVEL_WITHIN_S) as mine:
             if not mine:
@@ -70,7 +69,9 @@ class DocumentRebuild(Strategy):
                     if asked is not None:
                         return asked
         said = f"the two never stood at the same position within {LEVEL_WITHIN_S:.0f} s: too much is written"
-        return Asked(1, [Difference(partition=part.partition, what="position", name="checkpoint", said=said)])
+        return PartitionCanaries(
+            1, [Difference(partition=part.partition, what="position", name="checkpoint", said=said)]
+        )
 
     async def switch(self, rebuild: Rebuild, *, back: bool) -> bool:
         """Every partition, each in one transaction, once its generation has caught up on what came since."""

@@ -24,10 +24,10 @@ from ingest.platform.connections import Client
 from projections.documents.document import Searched, searchable_text
 from projections.embedding.embedder import EmbeddingError, ModelUnavailable
 from projections.embedding.live import Choice, Embedders, announce, make_live
-from projections.maintenance.rebuilds import rebuild as steps
-from projections.maintenance.rebuilds.canaries import Canaries, Sought, recall_verdict
-from projections.maintenance.rebuilds.rebuild import Part, Rebuild
-from projections.maintenance.reconciling.repairs import Repairs
+from projections.maintenance import rebuild_steps as steps
+from projections.maintenance.canaries import Canaries, Sought, recall_verdict
+from projections.maintenance.rebuild_steps import Part, Rebuild
+from projections.maintenance.repairs import Repairs
 from projections.search import snapshots
 from projections.search.filters import BitMap, ordinals
 from projections.search.ranking import Mode

@@ -15,9 +15,8 @@ from ingest.log.keys import JOB_LEASE_TTL, MANIFEST, RECONCILE_LEASE
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.embedding.live import Embedders
-from projections.maintenance.reconciling.checks import PartitionCheck
-from projections.maintenance.reconciling.known import Newest
-from projections.maintenance.reconciling.report import Report, load_report, save_report
+from projections.maintenance.reconciling import NewestSnapshot, PartitionCheck
+from projections.maintenance.repairs import ReconcileReport, load_report, save_report
 from workers.lease import lease
 
 logger = logging.getLogger(__name__)
@@ -43,7 +42,7 @@ class ReconcileJob:
         self._embedders, self._clock, self._slice_s = embedders, clock, slice_s
         self._id = str(new_event_id())
 
-    async def run(self, force: bool = False) -> Report | None:
+    async def run(self, force: bool = False) -> ReconcileReport | None:
         """Go on with a run that is not over; else begin one, when a day is over or `force` says so.
 
         Returns how far it is; None when there was nothing to do, or another worker does it.
@@ -56,17 +55,17 @@ class ReconcileJob:
                 now = self._clock()
                 if not force and now - (report.started_at if report else await self._created()) < EVERY:
                     return None
-                report = Report(started_at=now, partitions=[])
+                report = ReconcileReport(started_at=now, partitions=[])
             return await self._go_on(report)
 
     async def _created(self) -> datetime:
         """When the log was created: its first run is a day later."""
         return datetime.fromisoformat((await self._redis.hget(MANIFEST, "created_at") or b"1970-01-01T00:00Z").decode())
 
-    async def _go_on(self, report: Report) -> Report:
+    async def _go_on(self, report: ReconcileReport) -> ReconcileReport:
         until = time.monotonic() + self._slice_s
         embedder = await self._embedders.refresh()
-        snapshot = Newest(self._snapshots, embedder.model)
+        snapshot = NewestSnapshot(self._snapshots, embedder.model)
         for partition in range(report.next or 0, self._log.partitions):
             check = PartitionCheck(self._redis, self._log, partition, embedder.model, embedder.dimensions, snapshot)
             found = await check.run(to_ms(self._clock()))

@@ -20,8 +20,7 @@ from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.condensing import memex
 from projections.documents.access import Reader
 from projections.documents.document import Document
-from projections.documents.lesson_rules import is_retired
-from projections.documents.lessons import FADING, Lesson
+from projections.documents.lessons import FADING, Lesson, is_retired
 from projections.documents.memories import EPISODIC, EXPIRING, Memory
 from projections.documents.sessions import OPEN_SESSIONS, UNSUMMARISED, Session
 from projections.operations import Condensing, Current, Forgetting

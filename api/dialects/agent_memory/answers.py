@@ -12,7 +12,7 @@ from ingest.errors import CommandRejected
 from ingest.platform.clock import from_ms
 from mcp_gateway.tools.tool import Answer
 from projections.documents.lessons import Lesson
-from projections.queries.listed import Told
+from projections.queries.listed import ListedSession
 
 STATUSES = {"active": "active", "ended": "completed", "failed": "failed"}
 """Ours, and what clients call them."""
@@ -155,7 +155,7 @@ def stored_answer(one: Found, numbered: Numbered, *, embedded: bool, score: floa
     return observation_answer(fields_of(one), one.project, time_of(one), numbered, embedded=embedded, score=score)
 
 
-def session_answer(told: Told, number: int, project: int) -> SessionAnswer:
+def session_answer(told: ListedSession, number: int, project: int) -> SessionAnswer:
     """A session and what it came to."""
     session, summary = told
     return SessionAnswer(

@@ -48,7 +48,7 @@ def unprocessable(message: str, *where: str, given: object = None) -> Unprocessa
 
 async def numbers(context: ToolContext, noun: Noun, names: Sequence[str]) -> list[int]:
     """The numbers of some things, in the order asked for."""
-    return await context.queries.browse.numbers(context.tenant, noun).numbers(names)
+    return await context.queries.numbers(context.tenant, noun).numbers(names)
 
 
 async def numbered(context: ToolContext, found: Sequence[tuple[str, str, str]]) -> list[Numbered]:

@@ -70,7 +70,7 @@ async def stats(request: Request) -> Response:
     context, lists = context_of(request), listed(request)
     await context.caught_up()
     counted = await lists.tally(context.reader())
-    partitions = await context.queries.browse.projections()
+    partitions = await context.queries.progress()
     by_type: Counter[str] = Counter()
     for kind, count in counted.kinds.items():
         by_type[nearest_type(kind)] += count
@@ -83,7 +83,7 @@ async def stats(request: Request) -> Response:
                 "without_embedding": counted.total - counted.embedded,
             },
             sessions=await lists.session_count(context.tenant),
-            projects=await context.queries.browse.numbers(context.tenant, "project").count(),
+            projects=await context.queries.numbers(context.tenant, "project").count(),
             queue={
                 "pending": sum(one["lag"] for one in partitions),
                 "done": counted.total,

@@ -142,7 +142,7 @@ async def _source(context: ToolContext, number: int | None) -> list[str]:
 
 
 async def _lesson(context: ToolContext, number: int) -> Lesson | None:
-    (name,) = await context.queries.browse.numbers(context.tenant, "lesson").ids([number])
+    (name,) = await context.queries.numbers(context.tenant, "lesson").ids([number])
     return None if name is None else (await lessons_of(context, [name])).get(name)
 
 
@@ -245,7 +245,7 @@ async def search_lessons(context: ToolContext, arguments: dict[str, Any]) -> Ans
 
 async def lessons_of(context: ToolContext, names: list[str]) -> dict[str, Lesson]:
     """Those that the reader may see, by id."""
-    found = await context.queries.browse.documents(names, context.reader())
+    found = await context.queries.lookup.documents(names, context.reader())
     return {str(one.document.id): one.document for one in found if isinstance(one.document, Lesson)}
 
 

@@ -183,7 +183,7 @@ async def _beside(
     """The observations around another one in its session; what is none of a session stands alone."""
     if not isinstance(centre, Observation):
         return [], []
-    return await context.queries.browse.beside(centre, context.reader(), before, after)
+    return await context.queries.observations.beside(centre, context.reader(), before, after)
 
 
 async def get_observations(context: ToolContext, arguments: dict[str, Any]) -> Answer:
@@ -194,7 +194,7 @@ async def get_observations(context: ToolContext, arguments: dict[str, Any]) -> A
     if len(wanted) > MAX_IDS:
         raise CommandRejected(f"at most {MAX_IDS:,} at once", "ids")
     lacks = await context.caught_up()
-    names = await context.queries.browse.numbers(context.tenant, "observation").ids(wanted)
+    names = await context.queries.numbers(context.tenant, "observation").ids(wanted)
     named = {name: number for number, name in zip(wanted, names, strict=True) if name is not None}
     known = await observations_of(context, list(named))
     project = arguments["project"]
@@ -256,13 +256,13 @@ async def _nearest(context: ToolContext, query: str, project: str | None) -> Fou
 
 async def observation_of(context: ToolContext, number: int) -> Found | None:
     """What goes by a number; None when there is nothing that the reader may see."""
-    (name,) = await context.queries.browse.numbers(context.tenant, "observation").ids([number])
+    (name,) = await context.queries.numbers(context.tenant, "observation").ids([number])
     return None if name is None else (await observations_of(context, [name])).get(name)
 
 
 async def observations_of(context: ToolContext, names: list[str]) -> dict[str, Found]:
     """Those that the reader may see, by id, in the order asked for."""
-    located = await context.queries.browse.documents(names, context.reader())
+    located = await context.queries.lookup.documents(names, context.reader())
     return {
         str(one.document.id): one.document
         for one in located

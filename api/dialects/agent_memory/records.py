@@ -32,9 +32,8 @@ from msgspec import UNSET, Struct, UnsetType
 from ingest.commands.requests import Observe, RecordLesson, ReinforceLesson, ReviseLesson
 from ingest.platform.clock import from_ms
 from projections.compression.compression import TITLE_CHARS, VALID_TYPES
-from projections.compression.data_urls import named
-from projections.documents.lesson_rules import SEVERITIES, severity_rank
-from projections.documents.lessons import Lesson
+from projections.compression.payloads import named
+from projections.documents.lessons import SEVERITIES, Lesson, severity_rank
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 from projections.documents.summaries import Summary

@@ -42,7 +42,7 @@ from mcp_gateway.tools.tool import ToolContext
 from projections.documents.access import Reader, may_change, reader_of
 from projections.documents.memories import Memory
 from projections.queries.memories import MemoryPages
-from projections.queries.recall import Found as Recalled
+from projections.queries.recall import RecalledDocuments as Recalled
 from projections.queries.recall import RecallRequest
 
 SERVICE = "agentd-memory"
@@ -129,7 +129,7 @@ async def one(request: Request) -> Response:
     reader = _reader(request, request.query_params.get("as_actor"))
     lacks = await context.caught_up()
     try:
-        found = await context.queries.browse.document(agentd.document_of(name, context.tenant), reader)
+        found = await context.queries.lookup.document(agentd.document_of(name, context.tenant), reader)
     except NotFound:
         if lacks:  # it may have been written a moment ago
             raise HTTPException(503, lacks[0]) from None
@@ -170,8 +170,8 @@ async def show(request: Request) -> Response:
         memory, body.visibility, body.shared_with, reader, context.caller(actor or "")
     )
     context.wrote(EVERY_CLIENT, accepted.position)
-    await context.queries.browse.caught_up(accepted.position)
-    changed = await context.queries.browse.document(memory.id, reader if context.reach.agents else context.operator())
+    await context.queries.log.caught_up(accepted.position)
+    changed = await context.queries.lookup.document(memory.id, reader if context.reach.agents else context.operator())
     return Json(agentd.view(_of_agentd(changed.document)))
 
 

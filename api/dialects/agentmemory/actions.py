@@ -42,8 +42,7 @@ from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.access import Reader
-from projections.documents.actions import Action
-from projections.documents.frontier import Ready, WorkItem, effective_status, same_status
+from projections.documents.actions import Action, Ready, WorkItem, effective_status, same_status
 from projections.queries.views import view
 
 MAX_ACTIONS = 1_000
@@ -63,7 +62,7 @@ async def list_actions(request: Request, arguments: Arguments) -> Response:
     door = door_of(request)
     await door.caught_up()
     reader, project = door.reader(), chosen(arguments, "project")
-    everybodys = (await door.queries.browse.open_work(reader, None)).everybodys
+    everybodys = (await door.queries.actions.open_work(reader, None)).everybodys
     known = [action_record(one, everybodys) for one in await _listed(door, reader, project)]
     found = [
         one
@@ -100,11 +99,11 @@ async def get_action(request: Request, arguments: Arguments) -> Response:
     door = door_of(request)
     await door.caught_up()
     reader = door.reader()
-    found = await door.queries.browse.documents([arguments["actionId"]], reader)
+    found = await door.queries.lookup.documents([arguments["actionId"]], reader)
     if not found or not isinstance(found[0].document, Action):
         raise NotFound("action not found")
     known = view(found[0].document)
-    everybodys = (await door.queries.browse.open_work(reader, None)).everybodys
+    everybodys = (await door.queries.actions.open_work(reader, None)).everybodys
     return success(action=action_record(known, everybodys), edges=edge_records(known))
 
 
@@ -136,14 +135,14 @@ async def next_action(request: Request, arguments: Arguments) -> Response:
 
 async def _listed(door: ToolContext, reader: Reader, project: str | None) -> list[dict[str, Any]]:
     """The actions of a project; without one all that are open, and those of the projects that are known."""
-    browse = door.queries.browse
+    queries = door.queries
     if project is not None:
-        return (await browse.actions(reader, project, None, MAX_ACTIONS)).items
-    open_ones = (await browse.open_work(reader, None)).actions.values()
+        return (await queries.actions.page(reader, project, None, MAX_ACTIONS)).items
+    open_ones = (await queries.actions.open_work(reader, None)).actions.values()
     found = {one.id: view(one) for one in open_ones}
-    projects = dict.fromkeys(["", *(one.project for one in open_ones), *await browse.projects(reader)])
+    projects = dict.fromkeys(["", *(one.project for one in open_ones), *await queries.lookup.projects(reader)])
     for name in list(projects)[:PROJECTS]:
-        found |= {one["id"]: one for one in (await browse.actions(reader, name, None, MAX_ACTIONS)).items}
+        found |= {one["id"]: one for one in (await queries.actions.page(reader, name, None, MAX_ACTIONS)).items}
         if len(found) >= MAX_ACTIONS:
             break
     return list(found.values())
@@ -177,7 +176,7 @@ async def frontier(door: ToolContext, arguments: Arguments) -> Answer:
     reader = door.reader(agent)
     project = chosen(arguments, "project")
     limit = count(arguments, "limit", MAX_LIMIT)
-    actions, unblocked, items = await door.queries.browse.open_work(reader, project, agent)
+    actions, unblocked, items = await door.queries.actions.open_work(reader, project, agent)
     records = [frontier_record(view(actions[one.item.id]), one, items) for one in unblocked[:limit]]
     return succeeded(frontier=records, total=len(records), totalActions=len(actions), totalUnblocked=len(unblocked))
 
@@ -192,7 +191,7 @@ async def _written(door: ToolContext, arguments: Arguments, fields: dict[str, ob
     known = await written_document(door, name, agent)
     if known is None:
         return succeeded(action={"id": name, "title": stated.title}, edges=[])
-    work = await door.queries.browse.open_work(reader, None)
+    work = await door.queries.actions.open_work(reader, None)
     return succeeded(action=action_record(known, work.everybodys), edges=edge_records(known))
 
 

@@ -50,7 +50,7 @@ async def sync_all(door: ToolContext, arguments: Arguments) -> Answer:
     summaries: dict[str, Any] = {}
     reflections: dict[str, Any] = {}
     for session_id, project in places.items():
-        located = await door.queries.browse.session(door.reader(EVERYBODY), session_id, project)
+        located = await door.queries.sessions.one(door.reader(EVERYBODY), session_id, project)
         session = session_of(located)
         try:
             summaries[session_id] = {"success": True, "summary": await summarised(door, session)}
@@ -114,7 +114,7 @@ async def _known(door: ToolContext, session_id: str, project: str) -> set[str]:
     """The prompts that were taken over before."""
     await door.caught_up(AGENT)
     try:
-        page = await door.queries.browse.session_observations(
+        page = await door.queries.sessions.observations(
             door.reader(EVERYBODY), session_id, project, None, MAX_OBSERVATIONS
         )
     except NotFound:

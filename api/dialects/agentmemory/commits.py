@@ -46,7 +46,7 @@ async def link(request: Request, arguments: Arguments) -> Response:
     )
     accepted = await door.write(linked)
     await door.caught_up(linked.agent_id)
-    found = await door.queries.browse.documents([accepted.id], door.operator())
+    found = await door.queries.lookup.documents([accepted.id], door.operator())
     known = view(found[0].document) if found else _as_said(linked)
     return Json({"commit": dialect.commit(known)})
 
@@ -59,7 +59,7 @@ async def by_commit(request: Request, arguments: Arguments) -> Response:
     found = await _commits(door, reader, {"commit": sha}, 1)
     if not found:
         return Json({"error": f"no session is known for commit {sha}"}, 404)
-    named = [await door.queries.browse.sessions_named(reader, name) for name in found[0]["session_ids"]]
+    named = [await door.queries.sessions.named(reader, name) for name in found[0]["session_ids"]]
     known = [view(one.document) for located in named for one in located]
     return Json({"commit": dialect.commit(found[0]), "sessions": await session_records(door, reader, known)})
 
@@ -81,7 +81,7 @@ async def _commits(door: ToolContext, reader: Reader, wanted: dict[str, str], li
     found: list[dict[str, Any]] = []
     cursor, seen = None, 0
     while len(found) < limit and seen < MAX_SEEN:
-        page = await door.queries.browse.commits(reader, None, cursor, PAGE)
+        page = await door.queries.commits.page(reader, None, cursor, PAGE)
         found += [one for one in page.items if all(one[name] == value for name, value in wanted.items())]
         cursor, seen = page.next, seen + PAGE
         if cursor is None:

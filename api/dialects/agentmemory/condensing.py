@@ -44,7 +44,7 @@ from ingest.roles import READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.access import Reader
-from projections.documents.frontier import is_finished
+from projections.documents.actions import is_finished
 from projections.documents.sessions import Session
 from projections.operations.condensing.consolidation import PARTS, Part
 
@@ -116,10 +116,10 @@ async def pipeline(request: Request, arguments: Arguments) -> Response:
 async def _actions(door: ToolContext, reader: Reader, project: str | None) -> AsyncIterator[dict[str, Any]]:
     """The newest actions of a project, or of every one."""
     seen = 0
-    for place in [project] if project else sorted({"", *await door.queries.browse.projects(reader)}):
+    for place in [project] if project else sorted({"", *await door.queries.lookup.projects(reader)}):
         cursor: str | None = None
         while seen < MAX_ACTIONS:
-            page = await door.queries.browse.actions(reader, place, cursor, PAGE)
+            page = await door.queries.actions.page(reader, place, cursor, PAGE)
             for one in page.items:
                 yield one
             seen, cursor = seen + PAGE, page.next
@@ -138,7 +138,7 @@ async def consolidate(door: ToolContext, arguments: Arguments) -> Answer:
     reader, caller = door.reader(), door.caller()
     await door.caught_up()
     named = chosen(arguments, "project")
-    projects = [named] if named else (await door.queries.browse.projects(reader))[:MAX_PROJECTS]
+    projects = [named] if named else (await door.queries.lookup.projects(reader))[:MAX_PROJECTS]
     fewest = count(arguments, "minObservations", 1_000)
     totals = {"memories": 0, "observations": 0, "facts": 0, "summaries": 0, "procedures": 0}
     for project in projects if TIERS[tier] else ():

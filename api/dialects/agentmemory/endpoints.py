@@ -167,7 +167,7 @@ async def one_session(door: ToolContext, arguments: Arguments) -> Located:
     """The session that `sessionId` names, own writes included; raises NotFound."""
     agent = arguments.get("agentId") or ""
     await door.caught_up(agent)
-    return await door.queries.browse.session(
+    return await door.queries.sessions.one(
         door.reader(agent), needed(arguments, "sessionId"), chosen(arguments, "project")
     )
 
@@ -176,7 +176,7 @@ async def project_of(door: ToolContext, session: str, agent: str) -> str:
     """The project of a session that the caller may see; empty for none, or where several have one of that id."""
     try:
         await door.caught_up(agent)
-        located = await door.queries.browse.session(door.reader(agent), session, None)
+        located = await door.queries.sessions.one(door.reader(agent), session, None)
     except (CommandRejected, NotFound, ReaderUnknown):
         return ""
     return session_of(located).project
@@ -195,7 +195,7 @@ async def written_document(door: ToolContext, name: str, agent: str) -> dict[str
     except ReaderUnknown:  # it is stored all the same
         return None
     await door.caught_up(agent)
-    found = await door.queries.browse.documents([name], reader)
+    found = await door.queries.lookup.documents([name], reader)
     return view(found[0].document) if found else None
 
 

@@ -40,7 +40,7 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.access import Reader
-from projections.queries import Browse
+from projections.queries import Queries
 from projections.queries.views import Page, view
 
 DEADLINE_S = 10.0
@@ -72,8 +72,8 @@ async def get_export(request: Request, arguments: Arguments) -> Response:
 async def export(door: ToolContext, arguments: Arguments) -> Answer:
     """The export; sessions are paged by `maxSessions` and `offset`, the rest is always there."""
     await door.caught_up()
-    reader, browse, started = door.reader(), door.queries.browse, time.monotonic()
-    known = [one async for one in _all(lambda cursor: browse.sessions(reader, None, cursor, PAGE), MAX_SESSIONS)]
+    reader, queries, started = door.reader(), door.queries, time.monotonic()
+    known = [one async for one in _all(lambda cursor: queries.sessions.page(reader, None, cursor, PAGE), MAX_SESSIONS)]
     offset = max(0, int(arguments["offset"]))
     stated: Any = arguments["maxSessions"]
     most = MAX_SESSIONS if stated is None else max(1, min(MAX_PAGE_SESSIONS, int(stated)))
@@ -83,7 +83,7 @@ async def export(door: ToolContext, arguments: Arguments) -> Answer:
     while done < len(wanted) and time.monotonic() - started < DEADLINE_S and _count(observations) < MAX_OBSERVATIONS:
         some = wanted[done : done + AT_ONCE]
         for session, seen in zip(
-            some, await asyncio.gather(*(_observations(browse, reader, one) for one in some)), strict=True
+            some, await asyncio.gather(*(_observations(queries, reader, one) for one in some)), strict=True
         ):
             if seen:
                 observations.setdefault(session["id"], []).extend(seen)
@@ -96,12 +96,12 @@ async def export(door: ToolContext, arguments: Arguments) -> Answer:
         "memories": [],
         "summaries": [],
     }
-    projects = {"", *(one["project"] for one in known), *await browse.projects(reader)}
+    projects = {"", *(one["project"] for one in known), *await queries.lookup.projects(reader)}
     cut = False
     for project in sorted(projects):
         if cut := time.monotonic() - started > LAST_S or len(record["memories"]) >= MAX_MEMORIES:
             break
-        for name, records in (await _of_project(browse, reader, project)).items():
+        for name, records in (await _of_project(queries, reader, project)).items():
             record.setdefault(name, []).extend(records)
     summaries = {(one["project"], one["session_id"]): one for one in record["summaries"]}
     record["sessions"] = await session_records(door, reader, wanted[:done], summaries)
@@ -116,14 +116,14 @@ async def export(door: ToolContext, arguments: Arguments) -> Answer:
     return answer(record)
 
 
-async def _observations(browse: Browse, reader: Reader, session: Record) -> list[Record]:
+async def _observations(queries: Queries, reader: Reader, session: Record) -> list[Record]:
     def page(cursor: str | None) -> Awaitable[Page[Record]]:
-        return browse.session_observations(reader, session["id"], session["project"], cursor, PAGE)
+        return queries.sessions.observations(reader, session["id"], session["project"], cursor, PAGE)
 
     return [dialect.observation(one) async for one in _all(page, MAX_PER_SESSION)]
 
 
-async def _of_project(browse: Browse, reader: Reader, project: str) -> dict[str, list[Record]]:
+async def _of_project(queries: Queries, reader: Reader, project: str) -> dict[str, list[Record]]:
     """What a project has beside sessions, by the name of its list; optional lists only if there is anything.
 
     Summaries as readers get them: sessions are told with them.
@@ -132,22 +132,22 @@ async def _of_project(browse: Browse, reader: Reader, project: str) -> dict[str,
     def turns(listing: Callable[..., Awaitable[Page[Record]]]) -> AsyncIterator[Record]:
         return _all(lambda cursor: listing(reader, project, cursor, PAGE), MAX_MEMORIES)
 
-    actions = [one async for one in turns(browse.actions)]
+    actions = [one async for one in turns(queries.actions.page)]
     optional: dict[str, list[Record]] = {
         # As of when each was last said, which an import goes by: what is left today follows from it.
-        "lessons": [lesson_record(one, one["confidence"]) async for one in turns(browse.lessons)],
+        "lessons": [lesson_record(one, one["confidence"]) async for one in turns(queries.lessons.page)],
         "slots": [
             slot_record(view(one))
-            for one in await browse.slots(reader, project)
+            for one in await queries.slots.of_project(reader, project)
             if one.created_ms and one.project == project
         ],
         "actions": [action_record(one, {}) for one in actions],
         "actionEdges": [edge for one in actions for edge in edge_records(one)],
-        "relations": [relation_record(one) async for one in turns(browse.relations)],
+        "relations": [relation_record(one) async for one in turns(queries.relations.page)],
     }
     return {
-        "memories": [dialect.memory(one) async for one in turns(browse.memories)],
-        "summaries": [one async for one in turns(browse.summaries)],
+        "memories": [dialect.memory(one) async for one in turns(queries.memories.page)],
+        "summaries": [one async for one in turns(queries.summaries.page)],
         **{name: records for name, records in optional.items() if records},
     }
 

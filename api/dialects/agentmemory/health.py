@@ -21,7 +21,7 @@ from api.services import services
 from ingest.errors import LogUnavailable
 from ingest.roles import ANY, READ
 from mcp_gateway.tools.catalog import server_version
-from projections.health.readiness import LOG
+from projections.health.pressure import LOG
 
 PING_S = 2.0
 """A store that takes longer to say that it is there is taken to be away."""

@@ -55,7 +55,7 @@ from ingest.errors import CommandRejected
 from ingest.events.action import ActionEdge, EdgeType
 from ingest.ids import ACTION, MEMORY, OBSERVATION, document_id
 from ingest.log.partitions import project_route, session_route
-from projections.documents.frontier import BLOCKED
+from projections.documents.actions import BLOCKED
 from projections.search.similarity import SUPERSEDE_ABOVE, jaccard, probe_tokens, signature
 
 SYSTEM = "agentmemory"

@@ -55,8 +55,8 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.condensing import claims
 from projections.condensing.profile import Profile
-from projections.queries import near
-from projections.queries.graph_parts import Link, Node
+from projections.queries import lookup
+from projections.queries.graph import Link, Node
 from projections.queries.views import view
 
 MAX_LISTED = 500
@@ -122,7 +122,7 @@ async def crystals(request: Request, arguments: Arguments) -> Response:
     found = [crystal_record(one, lessons) for one in kept]
     if session := arguments["sessionId"]:
         names = list(dict.fromkeys(name for one in found for name in one["sourceActionIds"]))
-        known = await door.queries.browse.documents(names, door.reader())
+        known = await door.queries.lookup.documents(names, door.reader())
         in_session = {one.document.id for one in known if getattr(one.document, "session_id", "") == session}
         found = [
             one for one in found if one.get("sessionId") == session or in_session.intersection(one["sourceActionIds"])
@@ -195,14 +195,14 @@ async def _tagged(door: ToolContext, arguments: Arguments, *tags: str) -> list[d
     """The newest memories that have all of these tags, of the project that is named or of all."""
     await door.caught_up()
     limit, project = count(arguments, "limit", MAX_LISTED), chosen(arguments, "project")
-    found = await door.queries.browse.found(
-        near.latest, door.reader(), project, limit, kinds=["memory"], tags=list(tags)
+    found = await door.queries.lookup.found(
+        lookup.latest, door.reader(), project, limit, kinds=["memory"], tags=list(tags)
     )
     return list(map(view, found))
 
 
 async def _projects(door: ToolContext) -> list[str]:
-    return [name for name in await door.queries.browse.projects(door.reader()) if name]
+    return [name for name in await door.queries.lookup.projects(door.reader()) if name]
 
 
 async def profile(door: ToolContext, arguments: Arguments) -> Answer:

@@ -65,7 +65,7 @@ async def post_delete(request: Request, arguments: Arguments) -> Response:
     name, agent = needed(arguments, "lessonId"), arguments["agentId"] or ""
     await door.caught_up(agent)
     reader, caller = door.reader(agent), door.caller(agent)
-    found = await door.queries.browse.documents([name], reader)
+    found = await door.queries.lookup.documents([name], reader)
     if not any(isinstance(one.document, Lesson) for one in found):
         return failure("lesson not found", 404)
     forgotten = await door.operations.forgetting.document(name, reader, caller, reason="lessons/delete")

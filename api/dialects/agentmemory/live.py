@@ -27,7 +27,7 @@ from ingest.platform.tasks import end
 from ingest.roles import READ
 from projections.documents.access import Reader
 from projections.documents.observations import Observation
-from projections.queries import Wanted
+from projections.queries import WantedEvents
 from projections.queries.views import view
 
 logger = logging.getLogger(__name__)
@@ -144,10 +144,10 @@ class Audience:
             await asyncio.sleep(1)
 
     async def _show(self, services: Services, reader: Reader) -> None:
-        browse = services.queries.browse
-        at = browse.applied()
-        async for page in followed(services, Wanted(reader, ObservationRecorded.TYPE), at, AT_ONCE):
-            seen = await browse.observed(page, reader)
+        queries = services.queries
+        at = queries.log.applied()
+        async for page in followed(services, WantedEvents(reader, ObservationRecorded.TYPE), at, AT_ONCE):
+            seen = await queries.observations.recorded_by(page, reader)
             sent_chars = 0
             for one in sorted(seen, key=lambda one: one.recorded_at):
                 for frame in frames(one):
@@ -159,7 +159,7 @@ class Audience:
                     await asyncio.sleep(SLICE_S)
             if len(page) == AT_ONCE:
                 await asyncio.sleep(PAUSE_S)
-                at.include_all(browse.applied())
+                at.include_all(queries.log.applied())
 
 
 async def _send(socket: WebSocket, viewer: Viewer) -> None:

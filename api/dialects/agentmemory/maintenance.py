@@ -35,7 +35,7 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.observations import Observation
-from projections.operations.sweep import Sweep
+from projections.operations.clear import Sweep
 
 DRY_RUN = {"dryRun": BOOLEAN}
 DIAGNOSE = {"categories": NAMES, **DRY_RUN}
@@ -60,7 +60,7 @@ async def auto_forget(request: Request, arguments: Arguments) -> Response:
     dry_run, door = bool(arguments["dryRun"] or in_query["dryRun"]), door_of(request)
     await door.caught_up()
     reader, caller, operations = door.reader(), door.caller(), door.operations
-    sweep = Sweep(operations.current, door.queries.browse, operations.forgetting)
+    sweep = Sweep(operations.current, door.queries.lookup, operations.forgetting)
     swept = await sweep.run(reader, caller, dry_run=dry_run)
     door.wrote(caller.agent_id, swept.position)
     return success(
@@ -100,7 +100,7 @@ async def forget(door: ToolContext, arguments: Arguments) -> Answer:
             deleted = forgotten.total
         elif names:
             await door.caught_up()
-            found = await door.queries.browse.documents(names, reader)
+            found = await door.queries.lookup.documents(names, reader)
             seen = [one.document for one in found if isinstance(one.document, Observation)]
             of_session = [one.id for one in seen if one.session_id == arguments["sessionId"]]
             forgotten = await forgetting.documents(of_session, reader, caller)

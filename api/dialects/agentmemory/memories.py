@@ -96,7 +96,7 @@ async def list_memories(request: Request, arguments: Arguments) -> Response:
     wanted = latest if arguments["latest"] else found
     offset, limit = max(0, int(arguments["offset"])), arguments["limit"]
     most = MAX_LIMIT if limit is None else max(0, min(MAX_LIMIT, int(limit)))
-    related = dialect.related(await door.queries.browse.newest_relations(reader, MAX_RELATIONS))
+    related = dialect.related(await door.queries.relations.newest(reader, MAX_RELATIONS))
     shown = [dialect.memory(one, related=related.get(one["id"], ())) for one in wanted[offset : offset + most]]
     return Json({"memories": shown, "total": len(wanted), "offset": offset, "limit": None if limit is None else most})
 
@@ -114,7 +114,7 @@ async def delete_memories(request: Request) -> Response:
     except ReaderUnknown as why:
         return failure(f"nothing was deleted: {why}", deleted=0, total=len(arguments["memoryIds"]))
     await door.caught_up()
-    found = await door.queries.browse.documents(names, reader)
+    found = await door.queries.lookup.documents(names, reader)
     known = [one.document.id for one in found if isinstance(one.document, Memory)]
     try:
         forgotten = await door.operations.forgetting.documents(
@@ -129,10 +129,10 @@ async def delete_memories(request: Request) -> Response:
 async def _all(door: ToolContext, reader: Reader) -> list[dict[str, Any]]:
     """The memories of every project, newest first."""
     found: list[dict[str, Any]] = []
-    for project in {"", *await door.queries.browse.projects(reader)}:
+    for project in {"", *await door.queries.lookup.projects(reader)}:
         cursor: str | None = None
         while len(found) < MAX_MEMORIES:
-            page = await door.queries.browse.memories(reader, project, cursor, PAGE)
+            page = await door.queries.memories.page(reader, project, cursor, PAGE)
             found += page.items
             if (cursor := page.next) is None:
                 break

@@ -34,7 +34,7 @@ async def list_notes(request: Request, arguments: Arguments) -> Response:
     """The notes by name; with `file`, that one and its text."""
     name, door = arguments["file"], door_of(request)
     await door.caught_up()
-    notes = _notes(await door.queries.browse.slots(door.reader(), PROJECT))
+    notes = _notes(await door.queries.slots.of_project(door.reader(), PROJECT))
     if name is None:
         return success(files=[{key: value for key, value in one.items() if key != "content"} for one in notes])
     found = next((one for one in notes if one["file"] == _checked(name)), None)
@@ -48,7 +48,7 @@ async def write_note(request: Request, arguments: Arguments) -> Response:
     door = door_of(request)
     name = _checked(arguments["file"])
     await door.caught_up()
-    notes = _notes(await door.queries.browse.slots(door.reader(), PROJECT))
+    notes = _notes(await door.queries.slots.of_project(door.reader(), PROJECT))
     if len(notes) >= MAX_NOTES and name not in (one["file"] for one in notes):
         raise Overloaded(f"there are {MAX_NOTES} files already", retry_after_s=3600)
     label = _LABEL + blake2b(name.encode(), digest_size=8).hexdigest()

@@ -133,7 +133,7 @@ async def observe_text(door: ToolContext, arguments: Arguments) -> Answer:
 async def _know_folder(door: ToolContext, session: str, project: str, cwd: str, agent: str) -> None:
     """Say where a session works, unless that is known."""
     try:
-        located = await door.queries.browse.session(door.reader(agent), session, project)
+        located = await door.queries.sessions.one(door.reader(agent), session, project)
         known = getattr(located.document, "cwd", "")
     except MnemologError:
         known = ""

@@ -53,12 +53,12 @@ async def list_relations(request: Request, arguments: Arguments) -> Response:
     """Relations, the newest first."""
     door = door_of(request)
     await door.caught_up()
-    reader, browse, project = door.reader(), door.queries.browse, chosen(arguments, "project")
+    reader, queries, project = door.reader(), door.queries, chosen(arguments, "project")
     limit = count(arguments, "limit", MAX_RELATIONS)
     if project is None:
-        found = [view(one) for one in await browse.newest_relations(reader, limit)]
+        found = [view(one) for one in await queries.relations.newest(reader, limit)]
     else:
-        found = (await browse.relations(reader, project, None, limit)).items
+        found = (await queries.relations.page(reader, project, None, limit)).items
     shown = [relation_record(one) for one in found]
     return Json({"relations": sorted(shown, key=lambda one: one["createdAt"], reverse=True)})
 
@@ -90,10 +90,10 @@ async def get_memory(request: Request) -> Response:
     door = door_of(request)
     await door.caught_up()
     reader, name = door.reader(), request.path_params["id"]
-    found = await door.queries.browse.documents([name], reader)
+    found = await door.queries.lookup.documents([name], reader)
     if not found or not isinstance(found[0].document, Memory):
         raise NotFound(MEMORY_NOT_FOUND)
-    related = dialect.related(await door.queries.browse.edges([name], reader)).get(name)
+    related = dialect.related(await door.queries.relations.of_documents([name], reader)).get(name)
     record = await _with_earlier(door, name, reader)
     return Json({"memory": record | ({"relatedIds": related} if related else {})})
 
@@ -102,7 +102,7 @@ async def get_versions(request: Request) -> Response:
     """Every version of a memory, the oldest first."""
     door = door_of(request)
     await door.caught_up()
-    versions = await door.queries.browse.history(request.path_params["id"], door.reader())
+    versions = await door.queries.memories.history(request.path_params["id"], door.reader())
     return Json({"versions": dialect.versions(list(map(view, versions)))})
 
 
@@ -136,7 +136,7 @@ async def evolve(request: Request, arguments: Arguments) -> Response:
 
 async def _with_earlier(door: ToolContext, name: str, reader: Reader) -> dict[str, Any]:
     """A memory that names the versions before it; raises NotFound."""
-    versions = dialect.versions(list(map(view, await door.queries.browse.history(name, reader))))
+    versions = dialect.versions(list(map(view, await door.queries.memories.history(name, reader))))
     return next(one for one in versions if one["id"] == name)
 
 

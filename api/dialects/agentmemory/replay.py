@@ -77,10 +77,10 @@ async def load(request: Request) -> Response:
     arguments, door = await _of_session(request), door_of(request)
     agent, project = arguments["agentId"] or "", arguments["project"]
     await door.caught_up(agent)
-    reader, browse = door.reader(agent), door.queries.browse
-    known = session_of(await browse.session(reader, arguments["sessionId"], project))
+    reader, queries = door.reader(agent), door.queries
+    known = session_of(await queries.sessions.one(reader, arguments["sessionId"], project))
     limit = max(1, min(MAX_OBSERVATIONS, int(arguments["limit"])))
-    page = await browse.session_observations(reader, known.session_id, known.project, None, limit)
+    page = await queries.sessions.observations(reader, known.session_id, known.project, None, limit)
     seen = sorted(page.items, key=lambda one: one["occurred_at"])
     (session,) = await session_records(door, reader, [view(known)])
     times_ms = [to_ms(one["occurred_at"]) for one in seen]
@@ -106,7 +106,7 @@ async def observations(door: ToolContext, arguments: Arguments) -> Answer:
         return answer({"observations": []})
     reader = door.reader(arguments["agentId"] or "")
     name, project = needed(arguments, "sessionId"), getattr(located.document, "project", "")
-    page = await door.queries.browse.session_observations(reader, name, project, None, limit)
+    page = await door.queries.sessions.observations(reader, name, project, None, limit)
     seen = sorted(page.items, key=lambda one: one["occurred_at"])
     return answer({"observations": [dialect.observation(one) for one in seen]})
 

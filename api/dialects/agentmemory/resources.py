@@ -43,7 +43,7 @@ async def read(door: ToolContext, uri: str) -> str:
 
 async def _status(door: ToolContext) -> Any:
     reader = door.reader()
-    page = await door.queries.browse.sessions(reader, None, None, MANY)
+    page = await door.queries.sessions.page(reader, None, None, MANY)
     totals = await door.queries.graph.stats(reader, None)
     return {
         "status": "ok",
@@ -58,8 +58,8 @@ async def _status(door: ToolContext) -> Any:
 async def _latest(door: ToolContext) -> Any:
     reader = door.reader()
     found: list[dict[str, Any]] = []
-    for project in await door.queries.browse.projects(reader):
-        page = await door.queries.browse.memories(reader, project, None, MANY, latest=True)
+    for project in await door.queries.lookup.projects(reader):
+        page = await door.queries.memories.page(reader, project, None, MANY, latest=True)
         found += page.items[:LATEST]
     newest = sorted(found, key=lambda one: one["recorded_at"], reverse=True)[:LATEST]
     return {"memories": [dialect.memory(one) for one in newest]}
@@ -80,7 +80,7 @@ async def _profile(door: ToolContext, project: str) -> Any:
 
 async def _recent(door: ToolContext, project: str) -> Any:
     reader = door.reader()
-    page = await door.queries.browse.sessions(reader, project, None, RECENT)
+    page = await door.queries.sessions.page(reader, project, None, RECENT)
     return {"project": project, "sessions": await session_records(door, reader, page.items)}
 
 
@@ -115,26 +115,26 @@ async def _recall_context(door: ToolContext, arguments: Mapping[str, str]) -> st
 
 async def _session_handoff(door: ToolContext, arguments: Mapping[str, str]) -> str:
     name = needed({"session_id": None, **arguments}, "session_id")
-    reader, browse = door.reader(), door.queries.browse
-    located = await browse.session(reader, name, None)
+    reader, queries = door.reader(), door.queries
+    located = await queries.sessions.one(reader, name, None)
     session = view(located.document)
-    summary = await browse.summary(reader, located)
+    summary = await queries.summaries.of_session(reader, located)
     seen, project = session["observation_count"], session["project"]
     lines = [f"Take over session {name} of project {project!r} ({seen} observations)."]
     if summary is not None:
         lines += ["", summary.title, summary.narrative, *(f"- decided: {one}" for one in summary.decisions)]
     else:
-        page = await browse.session_observations(reader, name, project, None, OBSERVATIONS, newest_first=True)
+        page = await queries.sessions.observations(reader, name, project, None, OBSERVATIONS, newest_first=True)
         lines += ["", "What was observed last:"]
         lines += [f"- {one['title']}: {_shown(one['narrative'])}" for one in reversed(page.items)]
-    open_ones = list((await browse.open_work(reader, project)).actions.values())
+    open_ones = list((await queries.actions.open_work(reader, project)).actions.values())
     lines += ["", "Open actions:"] if open_ones else []
     return "\n".join([*lines, *(f"- {one.title} ({one.status})" for one in open_ones[:PATTERNS])])
 
 
 async def _detect_patterns(door: ToolContext, arguments: Mapping[str, str]) -> str:
     reader, project = door.reader(), arguments.get("project") or ""
-    names = [project] if project else await door.queries.browse.projects(reader)
+    names = [project] if project else await door.queries.lookup.projects(reader)
     lines = [f"Find what recurs in the work on {project or 'all projects'}, and what to do about it."]
     for name in names[:PATTERNS]:
         known, _ = await door.queries.profiles.of(reader, name)

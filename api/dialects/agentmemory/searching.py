@@ -213,7 +213,7 @@ async def alike(
     """The hint that a memory like a new one is there already, yet not so like it that it was superseded."""
     words = RecallRequest(query=content[:ALIKE_CHARS], kinds=["memory"], mode="lexical", limit=ALIKE_LOOKED_AT)
     candidates = await door.queries.recall(words, reader)
-    near = await door.queries.browse.documents([one.id for one in candidates.results], reader)
+    near = await door.queries.lookup.documents([one.id for one in candidates.results], reader)
     scored = [
         (similarity(content, one.document.content), one.document)
         for one in near
@@ -241,14 +241,14 @@ async def _search(door: ToolContext, arguments: Arguments) -> tuple[list[tuple[d
 
     missing = await door.caught_up(agent)
     found = await door.queries.recall(question, reader)
-    known = views(await door.queries.browse.documents([one.id for one in found.results], reader))
+    known = views(await door.queries.lookup.documents([one.id for one in found.results], reader))
     return [(known[one.id], one.score) for one in found.results if one.id in known], missing + found.degraded
 
 
 async def _expanded(door: ToolContext, arguments: Arguments, wanted: list[str]) -> Answer:
     agent = arguments["agentId"] or ""
     await door.caught_up(agent)
-    known = views(await door.queries.browse.documents(wanted[:MAX_EXPANDED], door.reader(agent)))
+    known = views(await door.queries.lookup.documents(wanted[:MAX_EXPANDED], door.reader(agent)))
     shown = [
         dialect.memory_as_observation(one) if "memory_type" in one else dialect.observation(one)
         for one in known.values()

@@ -120,11 +120,11 @@ async def _known(door: ToolContext, home: SessionProject, session: str) -> Sessi
     try:
         async with asyncio.timeout(KNOWN_S):
             if home.written:
-                await door.queries.browse.caught_up(str(home.written))
+                await door.queries.log.caught_up(str(home.written))
     except (TimeoutError, ProjectionBehind):
         logger.info("session %s starts again before what it said is projected", session)
     try:
-        located = await door.queries.browse.session(door.operator(), session, home.project)
+        located = await door.queries.sessions.one(door.operator(), session, home.project)
     except NotFound:
         return None
     return session_of(located)
@@ -147,7 +147,7 @@ async def list_sessions(door: ToolContext, arguments: Arguments) -> Answer:
     await door.caught_up(agent)
     limit = max(1, min(MAX_SESSIONS, int(arguments["limit"] or SESSIONS)))
     reader = door.reader(agent)
-    page = await door.queries.browse.sessions(reader, None, None, limit)
+    page = await door.queries.sessions.page(reader, None, None, limit)
     return answer({"sessions": await session_records(door, reader, page.items)})
 
 
@@ -163,7 +163,7 @@ async def session_records(
     """
     turns = asyncio.Semaphore(AT_ONCE)
     commits: dict[str, list[str]] = {}
-    for commit in (await door.queries.browse.commits(reader, None, None, MAX_SESSIONS)).items:
+    for commit in (await door.queries.commits.page(reader, None, None, MAX_SESSIONS)).items:
         for name in commit["session_ids"]:
             commits.setdefault(name, []).append(commit["commit"])
 
@@ -173,8 +173,8 @@ async def session_records(
         if summaries is not None:
             return summaries.get((session["project"], session["id"]))
         async with turns:
-            located = await door.queries.browse.session(reader, session["id"], session["project"])
-            found = await door.queries.browse.summary(reader, located)
+            located = await door.queries.sessions.one(reader, session["id"], session["project"])
+            found = await door.queries.summaries.of_session(reader, located)
         return None if found is None else view(found)
 
     read = await asyncio.gather(*map(summary_of, known))

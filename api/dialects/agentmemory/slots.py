@@ -64,8 +64,8 @@ async def reflect_session(request: Request, arguments: Arguments) -> Response:
 async def list_slots(door: ToolContext, arguments: Arguments) -> Answer:
     """memory_slot_list: a project's, by label; without a project named, what every project holds, each saying whose."""
     await door.caught_up()
-    browse, project = door.queries.browse, chosen(arguments, "project")
-    found = await (browse.slots(door.reader(), project) if project else browse.all_slots(door.reader()))
+    queries, project = door.queries, chosen(arguments, "project")
+    found = await (queries.slots.of_project(door.reader(), project) if project else queries.slots.all(door.reader()))
     return succeeded(slots=[slot_record(view(one)) for one in found])
 
 

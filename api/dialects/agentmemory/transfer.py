@@ -91,7 +91,7 @@ async def import_export(request: Request) -> Response:
 
 async def _taken_over(door: ToolContext, export: dict[str, Any], strategy: Strategy) -> Response:
     reader, caller, operations = door.reader(), door.caller(), door.operations
-    clear = Clear(operations.current, operations.forgetting, door.queries.browse)
+    clear = Clear(operations.current, operations.forgetting, door.queries)
     try:
         done = await TakeOver(door.commands, operations, clear).run(export, strategy, reader, caller)
     except CommandRejected as refused:

@@ -94,7 +94,7 @@ async def count(context: ToolContext, agent: str, user: str) -> int:
     if not agent or not user:
         return 0  # nobody stores under an empty name, and one would not narrow the count
     reader = _reader(context, agent)
-    return await context.queries.browse.count(reader, PROJECT, kinds=["memory"], agent_id=agent, user_id=user)
+    return await context.queries.lookup.count(reader, PROJECT, kinds=["memory"], agent_id=agent, user_id=user)
 
 
 def _reader(context: ToolContext, agent: str) -> Reader:

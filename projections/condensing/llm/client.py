@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ingest.errors import MnemologError
-from projections.condensing.llm.prompts import Prompt, estimated_tokens
+from projections.condensing.llm.answers import Prompt, estimated_tokens
 
 
 class LlmError(MnemologError):
@@ -79,7 +79,7 @@ _decode_completion = msgspec.json.Decoder(_Completion).decode
 _UNDECODABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
-class Answer(NamedTuple, Generic[T]):
+class ModelAnswer(NamedTuple, Generic[T]):
     """What a model answered and the tokens that question and answer took."""
 
     value: T
@@ -101,7 +101,7 @@ class LlmClient:
         timeout = httpx.Timeout(timeout_s, connect=min(CONNECT_TIMEOUT_S, timeout_s))
         self._client = httpx.AsyncClient(headers=headers, timeout=timeout, follow_redirects=False)
 
-    async def ask(self, prompt: Prompt, answer: type[T]) -> Answer[T]:
+    async def ask(self, prompt: Prompt, answer: type[T]) -> ModelAnswer[T]:
         """The model's answer to a prompt as an `answer`."""
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -138,7 +138,7 @@ class LlmClient:
                 return response
             dialect += 1
 
-    def _decoded(self, prompt: Prompt, response: httpx.Response, answer: type[T]) -> Answer[T]:
+    def _decoded(self, prompt: Prompt, response: httpx.Response, answer: type[T]) -> ModelAnswer[T]:
         asked = estimated_tokens(*(message.content for message in prompt.messages))
         try:
             completion = _decode_completion(response.content)
@@ -147,7 +147,7 @@ class LlmClient:
         content = completion.choices[0].message.content
         tokens = _reported_tokens(completion.usage) or asked + estimated_tokens(content)
         try:
-            return Answer(msgspec.json.decode(json_object(content), type=answer, strict=False), tokens)
+            return ModelAnswer(msgspec.json.decode(json_object(content), type=answer, strict=False), tokens)
         except _UNDECODABLE as error:
             raise LlmUnusable(self.model, f"not the JSON asked for: {error}", tokens) from error
 

@@ -1,4 +1,4 @@
-"""What a backup is, and the decisions about backups: whether a new one is due, and which ones have to go. Pure."""
+"""What a backup is, whether a new one is due, which ones have to go; what a log is like now, as far as backups care."""
 
 import re
 from collections.abc import Iterable
@@ -9,7 +9,13 @@ import msgspec
 from msgspec import Struct
 
 from ingest.errors import MnemologError
+from ingest.log.archive.state import count_erased
+from ingest.log.event_log import EventLog
+from ingest.log.keys import BACKUP_STATUS, FORGOTTEN_BEFORE
+from ingest.log.keys import MANIFEST as MANIFEST_KEY
 from ingest.log.position import START, Position
+from ingest.platform.connections import Client
+from projections.maintenance.receipts import all_receipts
 
 FORMAT, FORMAT_VERSION = "mnemolog-backup", 2
 MANIFEST, INDEX = "manifest.json", "segments.json"
@@ -39,7 +45,7 @@ class RestoreRefused(MnemologError):
     code = "restore_refused"
 
 
-class State(Struct, frozen=True, kw_only=True):
+class LogState(Struct, frozen=True, kw_only=True):
     """What decides whether a log has changed since a backup.
 
     `log` is when the log was created, which tells logs apart. `forgotten` counts what was ever erased from it and the
@@ -56,7 +62,7 @@ class State(Struct, frozen=True, kw_only=True):
         return all(Position.parse(head) == START for head in self.heads.values())
 
 
-class Manifest(State, frozen=True, kw_only=True):
+class BackupManifest(LogState, frozen=True, kw_only=True):
     """What a backup is. `heads` are its position: the segments hold each partition up to there, and nothing behind.
 
     `records` counts entries and kept keys, `bytes` are those of all segments, `sha256` is that of the index.
@@ -74,18 +80,18 @@ class Manifest(State, frozen=True, kw_only=True):
     sha256: str
 
 
-class Listed(NamedTuple):
+class ListedBackup(NamedTuple):
     """A backup in a target; without a manifest where that cannot be read, which `trouble` says."""
 
     name: str
-    manifest: Manifest | None
+    manifest: BackupManifest | None
     trouble: str = ""
 
 
-def read_manifest(name: str, raw: bytes) -> Manifest:
+def read_manifest(name: str, raw: bytes) -> BackupManifest:
     """The manifest of a backup; raises DamagedBackup."""
     try:
-        manifest = msgspec.json.decode(raw, type=Manifest)
+        manifest = msgspec.json.decode(raw, type=BackupManifest)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise DamagedBackup(name, f"{MANIFEST} cannot be read: {error}") from None
     if (manifest.format, manifest.version) != (FORMAT, FORMAT_VERSION):
@@ -110,26 +116,26 @@ def is_backup_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def newest_of(log: str, backups: Iterable[Manifest]) -> Manifest | None:
+def newest_of(log: str, backups: Iterable[BackupManifest]) -> BackupManifest | None:
     """The newest of one log's backups; None without any."""
     return max((one for one in backups if one.log == log), key=lambda one: (one.created_at, one.name), default=None)
 
 
-def changed(state: State, newest: State | None) -> bool:
+def changed(state: LogState, newest: LogState | None) -> bool:
     """Whether a backup would say something that the newest one does not; an empty log has nothing to say."""
     if newest is None or newest.log != state.log:
         return not state.empty
     return (state.heads, state.forgotten) != (newest.heads, newest.forgotten)
 
 
-def due(state: State, newest: State | None, listed_at: datetime | None, now: datetime, every: timedelta) -> bool:
+def due(state: LogState, newest: LogState | None, listed_at: datetime | None, now: datetime, every: timedelta) -> bool:
     """Whether it is time to look at the backups that are there: at once when they have what was forgotten since."""
     if newest is None or newest.log != state.log or state.forgotten > newest.forgotten:
         return changed(state, newest)
     return listed_at is None or now - listed_at >= every
 
 
-def to_delete(newest: Manifest, backups: Iterable[Manifest], keep: int) -> list[str]:
+def to_delete(newest: BackupManifest, backups: Iterable[BackupManifest], keep: int) -> list[str]:
     """Names of the backups of one log that have what was forgotten since, and of the oldest beyond `keep`.
 
     Those of another log in the same place are left alone.
@@ -138,3 +144,54 @@ def to_delete(newest: Manifest, backups: Iterable[Manifest], keep: int) -> list[
     stale = [one for one in own if one.forgotten < newest.forgotten]
     good = [one for one in own if one.forgotten >= newest.forgotten]
     return [one.name for one in (*stale, *good[: max(0, len(good) - keep)])]
+
+
+LATE_AFTER = timedelta(minutes=5)
+"""A job may be this late: others run before it, and a big log takes its time."""
+
+
+class Status(Struct, frozen=True, kw_only=True):
+    """How backups go: the newest in `target`, when that was last seen to be new enough, and what failed since."""
+
+    target: str
+    newest: BackupManifest | None = None
+    listed_at: datetime | None = None
+    error: str = ""
+
+
+async def measure(redis: Client, log: EventLog) -> LogState:
+    """The state of a log. What is read of the log afterwards is at least as new."""
+    created, before = await redis.hmget(MANIFEST_KEY, ["created_at", FORGOTTEN_BEFORE])
+    return LogState(
+        log=(created or b"").decode(),
+        forgotten=int(before or 0) + await count_forgotten(redis, log.partitions),
+        heads={partition: str(await log.head(partition)) for partition in range(log.partitions)},
+    )
+
+
+async def count_forgotten(redis: Client, partitions: int) -> int:
+    """Entries that this log erased, and requests to forget that are done."""
+    erased = await count_erased(redis, partitions)
+    return erased + sum(receipt.status == "done" for receipt in await all_receipts(redis))
+
+
+def backup_trouble(status: Status | None, now: datetime, every: timedelta) -> str:
+    """What is wrong with the backups of a log, if anything; nobody has looked yet where there is no status."""
+    if status is None:
+        return ""
+    if status.error:
+        return f"the newest backup failed: {status.error}"
+    if status.listed_at is not None and now - status.listed_at > max(3 * every, LATE_AFTER):
+        return f"nobody has looked after the backups since {status.listed_at:%Y-%m-%d %H:%M} UTC; does a worker run?"
+    return ""
+
+
+async def load_status(redis: Client) -> Status | None:
+    """What was noted last; None when nothing was."""
+    raw = await redis.get(BACKUP_STATUS)
+    return msgspec.json.decode(raw, type=Status) if raw else None
+
+
+async def save_status(redis: Client, status: Status) -> None:
+    """Note how it went."""
+    await redis.set(BACKUP_STATUS, msgspec.json.encode(status))

@@ -14,8 +14,8 @@ from projections.maintenance.backup.manifest import (
     MANIFEST,
     BackupFailed,
     DamagedBackup,
-    Listed,
-    State,
+    ListedBackup,
+    LogState,
     is_backup_name,
     read_manifest,
 )
@@ -80,7 +80,7 @@ class StoreTarget:
         manifest = (folder / MANIFEST).read_bytes()
         files = sorted(path.name for path in folder.iterdir() if path.name != MANIFEST)
         with _failing(f"backup {name} cannot be written"):
-            self._delete_unfinished(msgspec.json.decode(manifest, type=State).log)
+            self._delete_unfinished(msgspec.json.decode(manifest, type=LogState).log)
             self._store.write(f"{name}/{_BEING_WRITTEN}", manifest)
             for file in files:
                 self._store.write(f"{name}/{file}", (folder / file).read_bytes())
@@ -103,7 +103,7 @@ class StoreTarget:
             there = self._store.names(name)
             if MANIFEST in there or _BEING_WRITTEN not in there:
                 continue
-            if msgspec.json.decode(self._store.read(f"{name}/{_BEING_WRITTEN}"), type=State).log == log:
+            if msgspec.json.decode(self._store.read(f"{name}/{_BEING_WRITTEN}"), type=LogState).log == log:
                 self._delete(name, _BEING_WRITTEN)
 
     def _delete(self, name: str, last: str) -> None:
@@ -113,14 +113,14 @@ class StoreTarget:
             self._store.delete([f"{name}/{last}"])
 
 
-def listed(target: Target, work: Path) -> list[Listed]:
+def listed(target: Target, work: Path) -> list[ListedBackup]:
     """All backups of a place with their manifests, oldest first."""
-    found: list[Listed] = []
+    found: list[ListedBackup] = []
     for name in target.names():
         try:
-            found.append(Listed(name, read_manifest(name, target.read(name, MANIFEST, work))))
+            found.append(ListedBackup(name, read_manifest(name, target.read(name, MANIFEST, work))))
         except DamagedBackup as error:
-            found.append(Listed(name, None, error.trouble))
+            found.append(ListedBackup(name, None, error.trouble))
         except MissingFile:
             continue  # it was deleted a moment ago
     return found

@@ -1,22 +1,27 @@
-"""Consolidating a project: memories about what its observations have in common, facts, procedures."""
+"""Consolidating: memories about what a project's observations have in common, facts, procedures.
+
+Of the episodic memories about one agent and user the oldest are condensed, once there are many.
+"""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.commands.decide import Caller
-from ingest.commands.requests import Remember, ReviseMemory
+from ingest.commands.requests import CondenseMemories, Remember, ReviseMemory
+from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route
 from projections.condensing import consolidate as rules
+from projections.condensing import memex
 from projections.condensing.claims import CONSOLIDATED, FACT, PROCEDURE, Claim
 from projections.condensing.sentences import ALIKE
 from projections.documents.access import Reader, may_read
-from projections.documents.listings import derived
-from projections.documents.memories import Memory, memories
+from projections.documents.memories import EPISODIC, Memory, episodic_pair, memories
 from projections.documents.observations import Observation, timeline
+from projections.documents.rows import derived
 from projections.documents.summaries import Summary, summaries
 from projections.operations.condensing.evidence import PROJECT_MEMORIES, digest_of, fingerprint, is_made, newest
 from projections.operations.current import Current, Writing
@@ -39,59 +44,58 @@ class Consolidated(Struct, frozen=True, kw_only=True):
     position: str
 
 
-class Consolidation:
-    """Consolidates projects."""
+async def consolidate(
+    current: Current,
+    reader: Reader,
+    project: str,
+    caller: Caller,
+    *,
+    fewest_observations: int = 10,
+    parts: Collection[Part] = PARTS,
+) -> Consolidated:
+    """Memories about what a project's observations have in common, facts of its summaries, its procedures."""
+    await current.settle()
+    documents, tenant = current.documents, reader.tenant
+    seen = await newest(documents, timeline(tenant, project), Observation, PROJECT_OBSERVATIONS, reader)
+    told = await newest(documents, summaries(tenant, project), Summary, SUMMARIES_READ, reader)
+    kept = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
+    public = [one for one in kept if one.visibility == "public"]
+    important = [one for one in seen if one.importance >= rules.MIN_IMPORTANCE]
+    known = _Known(await _made(current, public, [*important, *told], reader, project))
+    writing, made = Writing(current, caller), 0
+    if "memories" in parts and len(important) >= fewest_observations:
+        groups = await asyncio.to_thread(rules.groups, important)
+        made = await _write_groups(groups, known, project, writing)
+    facts = await _write_facts(told, known, project, writing) if "facts" in parts else 0
+    procedures = await _write_procedures(public, known, project, writing) if "procedures" in parts else 0
+    return Consolidated(
+        memories=made,
+        facts=facts,
+        procedures=procedures,
+        observations=len(important),
+        summaries=len(told),
+        position=writing.position,
+    )
 
-    def __init__(self, current: Current) -> None:
-        self._current = current
 
-    async def consolidate(
-        self,
-        reader: Reader,
-        project: str,
-        caller: Caller,
-        *,
-        fewest_observations: int = 10,
-        parts: Collection[Part] = PARTS,
-    ) -> Consolidated:
-        """Memories about what a project's observations have in common, facts of its summaries, its procedures."""
-        await self._current.settle()
-        documents, tenant = self._current.documents, reader.tenant
-        seen = await newest(documents, timeline(tenant, project), Observation, PROJECT_OBSERVATIONS, reader)
-        told = await newest(documents, summaries(tenant, project), Summary, SUMMARIES_READ, reader)
-        kept = await newest(documents, memories(tenant, project), Memory, PROJECT_MEMORIES, reader)
-        public = [one for one in kept if one.visibility == "public"]
-        important = [one for one in seen if one.importance >= rules.MIN_IMPORTANCE]
-        known = _Known(await self._made(public, [*important, *told], reader, project))
-        writing, made = Writing(self._current, caller), 0
-        if "memories" in parts and len(important) >= fewest_observations:
-            groups = await asyncio.to_thread(rules.groups, important)
-            made = await _write_groups(groups, known, project, writing)
-        facts = await _write_facts(told, known, project, writing) if "facts" in parts else 0
-        procedures = await _write_procedures(public, known, project, writing) if "procedures" in parts else 0
-        return Consolidated(
-            memories=made,
-            facts=facts,
-            procedures=procedures,
-            observations=len(important),
-            summaries=len(told),
-            position=writing.position,
-        )
-
-    async def _made(
-        self, newest_kept: Sequence[Memory], sources: Sequence[Observation | Summary], reader: Reader, project: str
-    ) -> list[Memory]:
-        """The project's consolidated memories that this may revise: the newest, and those made of these sources."""
-        documents = self._current.documents
-        home = [partition_of(project_route(reader.tenant, project), documents.partitions)]
-        names = await documents.members_of([derived(one.id) for one in sources], home)
-        found = [one.document for one in await documents.find_all(list(dict.fromkeys(names)))]
-        by_id = {one.id: one for one in (*newest_kept, *found) if isinstance(one, Memory) and may_read(one, reader)}
-        return [
-            one
-            for one in by_id.values()
-            if one.is_latest and one.visibility == "public" and one.project == project and is_made(one)
-        ]
+async def _made(
+    current: Current,
+    newest_kept: Sequence[Memory],
+    sources: Sequence[Observation | Summary],
+    reader: Reader,
+    project: str,
+) -> list[Memory]:
+    """The project's consolidated memories that this may revise: the newest, and those made of these sources."""
+    documents = current.documents
+    home = [partition_of(project_route(reader.tenant, project), documents.partitions)]
+    names = await documents.members_of([derived(one.id) for one in sources], home)
+    found = [one.document for one in await documents.find_all(list(dict.fromkeys(names)))]
+    by_id = {one.id: one for one in (*newest_kept, *found) if isinstance(one, Memory) and may_read(one, reader)}
+    return [
+        one
+        for one in by_id.values()
+        if one.is_latest and one.visibility == "public" and one.project == project and is_made(one)
+    ]
 
 
 async def _write_groups(groups: Sequence[rules.Group], known: "_Known", project: str, writing: Writing) -> int:
@@ -194,3 +198,63 @@ class _Known:
         )
         await writing.give(revision)
         return True
+
+
+Audience: TypeAlias = tuple[str, str, str, tuple[str, ...]]
+"""Project, visibility, owner and whom a memory is shared with."""
+
+
+async def condense_pair(
+    current: Current,
+    partition: int,
+    tenant: str,
+    agent: str,
+    user: str,
+    *,
+    threshold: int = memex.THRESHOLD,
+    batch: int = memex.BATCH,
+) -> int:
+    """Condense the oldest episodic memories about one agent and user, when there are more than `threshold`.
+
+    Returns how many were condensed. Two that do this at once make one summary: the event id comes from the
+    originals, and the fold passes over a summary whose originals are not current any more.
+    """
+    documents = current.documents
+    prefix = episodic_pair(tenant, agent, user).encode()
+    low, high = b"[" + prefix, b"(" + prefix + b"\xff"
+    # counted and read at once: a summary of another worker may be folded at any moment
+    count, oldest = await documents.first(EPISODIC, partition, low, high, batch)
+    if count <= threshold:
+        return 0
+    names = [DocumentId(member.rpartition("|")[2]) for member in oldest]
+    found = [one for one in await documents.get([(partition, name) for name in names]) if isinstance(one, Memory)]
+    alike = _largest([one for one in found if one.is_latest])
+    if len(alike) < 2:
+        return 0
+    summary = await asyncio.to_thread(memex.summarise, [one.content for one in alike])
+    first, originals = alike[0], [one.id for one in alike]
+    command = CondenseMemories(
+        event_id=f"condense:{fingerprint(*originals)}",
+        project=first.project,
+        agent_id=agent,
+        user_id=user,
+        originals=list(originals),
+        content=memex.summary_text(len(alike), summary),
+        visibility=first.visibility,
+        shared_with=first.shared_with,
+        owner=first.owner,
+    )
+    await current.give(command, Caller(tenant, "condense", agent))
+    return len(alike)
+
+
+def _audience(memory: Memory) -> Audience:
+    return memory.project, memory.visibility, memory.owner, tuple(sorted(memory.shared_with))
+
+
+def _largest(found: Sequence[Memory]) -> list[Memory]:
+    """Those that most of them share their readers with, of equally many the oldest: a lone one holds up no others."""
+    groups: dict[Audience, list[Memory]] = {}
+    for one in found:
+        groups.setdefault(_audience(one), []).append(one)
+    return max(groups.values(), key=len, default=list[Memory]())

@@ -46,13 +46,11 @@ async def observations_of(documents: DocumentReader, session: Session) -> list[O
     """The session's newest observations, oldest first."""
     route = session_route(session.tenant, session.project, session.session_id)
     home = [partition_of(route, documents.partitions)]
-    page = await documents.page(
-        session_observations(session.id), home, cursor=None, limit=OBSERVATIONS_READ, newest_first=True
-    )
+    page = await documents.page(session_observations(session.id), home, limit=OBSERVATIONS_READ)
     return [one.document for one in reversed(page.documents) if isinstance(one.document, Observation)]
 
 
 async def newest(documents: DocumentReader, listing: str, kind: type[T], limit: int, reader: Reader) -> list[T]:
     """Of the newest documents of a listing, those of a kind that the reader may see."""
-    page = await documents.page(listing, range(documents.partitions), cursor=None, limit=limit, newest_first=True)
+    page = await documents.page(listing, range(documents.partitions), limit=limit)
     return [one.document for one in page.documents if isinstance(one.document, kind) and may_read(one.document, reader)]

@@ -18,12 +18,12 @@ from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import Position, Token
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect
-from projections.maintenance.rebuilds.refeed import refeed
 from projections.queries.documents import DocumentReader
 from projections.search import comparing as comparing_module
 from projections.search import following as following_module
 from projections.search.reading import end_of_feed
 from projections.store.feed import Switched, read_entry
+from projections.store.stored import refeed
 from workers import generations as rebuild_module
 from workers.generations import clean_up, fill, switch
 from workers.host import RunnerHost

@@ -22,7 +22,7 @@ from projections.documents.document import searchable_text
 from projections.documents.memories import Memory
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import StandingEmbedder
-from projections.folds.fold import Change, Changes
+from projections.folds.fold import Changes, DocumentChange
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
 from workers.jobs.embed import DocumentVectors, EmbeddingQueue
@@ -130,7 +130,7 @@ async def test_a_document_whose_text_changed_meanwhile_stays_queued(
         before = (await store.load([name]))[name]
         assert isinstance(before, Memory)
         later = place(2)
-        changes = Changes({name: Change(before, replace(before, content="black coffee"))}, {})
+        changes = Changes({name: DocumentChange(before, replace(before, content="black coffee"))}, {})
         await store.save(changes, later)
         go_on.set()
         assert await work == 1

@@ -56,10 +56,10 @@ class ScriptedQueries:
             raise ProjectionBehind(1.0, {0: 3})
 
     def as_queries(self) -> Queries:
-        nothing = cast("Any", None)
-        browse = cast("Any", SimpleNamespace(slots=self.slots, caught_up=self.caught_up))
-        asked: list[Any] = [self.recall, self.context, browse]
-        return Queries(*asked, *[nothing] * (len(Queries._fields) - len(asked)))
+        fields: dict[str, Any] = dict.fromkeys(Queries._fields)
+        slots, log = SimpleNamespace(of_project=self.slots), SimpleNamespace(caught_up=self.caught_up)
+        fields |= {"recall": self.recall, "context": self.context, "slots": slots, "log": log}
+        return Queries(**fields)
 
 
 class ScriptedOperations:

@@ -15,7 +15,7 @@ from api.importing.source import WholeSource
 from api.importing.state import State, StateFile, state_folder
 from ingest.commands.requests import Observe, Remember
 from ingest.errors import CommandRejected
-from projections.operations.transfer import read_event, read_header
+from projections.operations.importing import read_event, read_header
 
 AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ROWS = [Row("memory", f"m{number}", {"content": f"fact {number}"}) for number in range(10)] + [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from projections.condensing.provenance import Left, confirmed, cut, reworded, says
+from projections.condensing.claims import Remainder, confirmed, cut, reworded, says
 
 TOPIC = "About redis\n- Redis lost a node.\n- Redis runs with appendfsync always."
 
@@ -25,7 +25,7 @@ def test_a_text_says_the_same_words_in_a_row(text: str, said: str, is_said: bool
 
 def test_a_text_that_one_source_says_is_confirmed_by_those_that_say_it():
     texts = {"a": "The backup takes two hours.", "b": "Lunch is at noon.", "c": "the backup takes two hours"}
-    assert confirmed("The backup takes two hours.", texts) == Left("The backup takes two hours.", ["a", "c"])
+    assert confirmed("The backup takes two hours.", texts) == Remainder("The backup takes two hours.", ["a", "c"])
     assert confirmed("The backup takes three hours.", texts) is None
     assert confirmed("The backup takes two hours. The key is 17.", texts) is None
     assert confirmed("", texts) is None
@@ -33,8 +33,8 @@ def test_a_text_that_one_source_says_is_confirmed_by_those_that_say_it():
 
 def test_what_no_source_says_is_cut_out_of_a_text():
     texts = {"a": "Redis lost a node. Nobody noticed.", "b": "The cache is full."}
-    assert cut(TOPIC, texts, heading=True) == Left("About redis\n- Redis lost a node.", ["a"])
-    assert cut("Redis lost a node. The key is 17.\n- The key is 17.", texts, heading=False) == Left(
+    assert cut(TOPIC, texts, heading=True) == Remainder("About redis\n- Redis lost a node.", ["a"])
+    assert cut("Redis lost a node. The key is 17.\n- The key is 17.", texts, heading=False) == Remainder(
         "Redis lost a node.", ["a"]
     )
     assert cut(TOPIC, {"b": texts["b"]}, heading=True) is None
@@ -46,7 +46,7 @@ def test_a_heading_that_no_source_says_takes_the_text_along():
 
 def test_a_text_is_said_in_the_words_of_a_source_that_claims_the_same():
     texts = {"a": "Lunch is at noon. The nightly backup needs two hours."}
-    assert reworded("The nightly backup still takes two hours.", texts, 0.5) == Left(
+    assert reworded("The nightly backup still takes two hours.", texts, 0.5) == Remainder(
         "The nightly backup needs two hours.", ["a"]
     )
     assert reworded("The nightly backup takes three hours.", texts, 0.5) is None

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from factories import NOW
 
-from projections.documents.frontier import (
+from projections.documents.actions import (
     WorkItem,
     blockers,
     cycles,

@@ -7,7 +7,17 @@ from msgspec import msgpack
 from ingest.ids import DocumentId, document_id
 from ingest.log.position import Position
 from projections.documents.document import decode, encode
-from projections.documents.ledgers import ID_BYTES, TYPES, Entry, Ledger, count_of, holds, ledger_id, packed, unpacked
+from projections.documents.ledgers import (
+    ID_BYTES,
+    TYPES,
+    Ledger,
+    LedgerEntry,
+    count_of,
+    holds,
+    ledger_id,
+    packed,
+    unpacked,
+)
 
 SESSION = document_id("ses", "s1", "")
 EMPTY = Ledger(id=ledger_id(SESSION), session=SESSION, tenant="acme", session_id="s1", parts=1)
@@ -15,16 +25,16 @@ MS = 1_769_860_800_000
 SECOND = 1000
 
 
-def seen(n: int, *, agent: str = "ada", user: str = "", late: int = -40) -> Entry:
+def seen(n: int, *, agent: str = "ada", user: str = "", late: int = -40) -> LedgerEntry:
     name = document_id("obs", "s1", f"e{n}")
     at = Position(MS + n * 3 * SECOND, 0)
-    return Entry(name, at, TYPES[0], name, agent, user, at.ms + late, at.ms)
+    return LedgerEntry(name, at, TYPES[0], name, agent, user, at.ms + late, at.ms)
 
 
 @st.composite
-def entries(draw: st.DrawFn) -> list[Entry]:
+def entries(draw: st.DrawFn) -> list[LedgerEntry]:
     """Observations, and marks of their session or of an observation, at any positions, by anybody, imported or not."""
-    found: list[Entry] = []
+    found: list[LedgerEntry] = []
     for n in range(draw(st.integers(0, 12))):
         at = Position(draw(st.integers(0, 1 << 43)), draw(st.integers(0, 999_999)))
         was = draw(st.sampled_from(TYPES))
@@ -32,16 +42,16 @@ def entries(draw: st.DrawFn) -> list[Entry]:
         if was == TYPES[0]:
             name = document_id("obs", "s1", f"e{n}")
             times = draw(st.integers(-(1 << 45), 1 << 45)), draw(st.integers(0, 1 << 43))
-            found.append(Entry(name, at, was, name, draw(st.sampled_from(["", "ada", "bob"])), user, *times))
+            found.append(LedgerEntry(name, at, was, name, draw(st.sampled_from(["", "ada", "bob"])), user, *times))
         else:
             subject = document_id("obs", "s1", f"e{n - 1}") if was == TYPES[1] else SESSION
             name = document_id("evt", "s1", f"e{n}")
-            found.append(Entry(name, at, was, subject, user_id=user, erased=draw(st.booleans())))
+            found.append(LedgerEntry(name, at, was, subject, user_id=user, erased=draw(st.booleans())))
     return found
 
 
 @given(entries())
-def test_what_is_packed_comes_out_again_in_the_order_of_positions(found: list[Entry]):
+def test_what_is_packed_comes_out_again_in_the_order_of_positions(found: list[LedgerEntry]):
     ledger = packed(EMPTY, found)
     assert unpacked(ledger) == sorted(found, key=lambda one: (one.position, one.name))
     assert packed(EMPTY, unpacked(ledger)) == ledger
@@ -51,7 +61,7 @@ def test_what_is_packed_comes_out_again_in_the_order_of_positions(found: list[En
 
 
 @given(entries())
-def test_it_holds_what_is_in_it_and_nothing_else(found: list[Entry]):
+def test_it_holds_what_is_in_it_and_nothing_else(found: list[LedgerEntry]):
     ledger = packed(EMPTY, found[1:])
     assert all(holds(ledger, one.name) for one in found[1:])
     assert not any(holds(ledger, one.name) for one in found[:1])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.documents.lesson_rules import decayed, fades_at, is_retired, recall_score, strengthened, weeks_since
+from projections.documents.lessons import decayed, fades_at, is_retired, recall_score, strengthened, weeks_since
 
 CONFIDENCES = st.floats(0, 1)
 T0 = datetime(2025, 1, 1, tzinfo=UTC)

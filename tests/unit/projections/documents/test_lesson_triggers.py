@@ -2,7 +2,7 @@
 
 import pytest
 
-from projections.documents.lesson_rules import PREVIEW_CHARS, SEVERITIES, matches, severity_rank
+from projections.documents.lessons import PREVIEW_CHARS, SEVERITIES, matches, severity_rank
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from projections.documents.relation_rules import Edge, Related, Walk, confidence
+from projections.documents.relations import Edge, RelatedMemory, Walk, confidence
 
 MIDDLING = (30.0, 30.0)
 
@@ -47,9 +47,9 @@ def walked(walk: Walk, edges: Sequence[Edge]) -> Walk:
 
 def test_a_walk_goes_both_ways_and_remembers_how():
     assert walked(Walk.start("a", max_hops=3), CHAIN).related() == [
-        Related("b", 1, 0.9, ("extends",)),
-        Related("d", 3, 0.5, ("extends", "derives", "related")),
-        Related("c", 2, 0.4, ("extends", "derives")),
+        RelatedMemory("b", 1, 0.9, ("extends",)),
+        RelatedMemory("d", 3, 0.5, ("extends", "derives", "related")),
+        RelatedMemory("c", 2, 0.4, ("extends", "derives")),
     ]
 
 
@@ -77,7 +77,7 @@ def test_a_circle_ends_where_it_began():
 
 def test_of_several_relations_the_surest_counts():
     twice = [Edge("a", "b", "related", 0.2), Edge("b", "a", "extends", 0.8), Edge("a", "b", "derives", 5.0)]
-    assert walked(Walk.start("a"), twice).related() == [Related("b", 1, 1.0, ("derives",))]
+    assert walked(Walk.start("a"), twice).related() == [RelatedMemory("b", 1, 1.0, ("derives",))]
 
 
 def test_of_many_related_memories_the_surest_are_visited():

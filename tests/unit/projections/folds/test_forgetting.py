@@ -10,8 +10,8 @@ from ingest.events.envelope import Recorded
 from ingest.events.memory import MemoryVisibilityChanged
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.events.subject import EventErased, SubjectForgotten
-from projections.documents.listings import derived, of_user
 from projections.documents.memories import memory_id
+from projections.documents.rows import derived, of_user
 from projections.documents.slots import Slot, slot_id
 from projections.documents.tombstones import entries, marks
 from projections.folds.batch import mark_of

@@ -11,8 +11,7 @@ from given import given, id_of, later
 from ingest.events.envelope import Recorded
 from ingest.events.lesson import LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
 from ingest.log.position import Position
-from projections.documents.lesson_rules import RETIRE_AT
-from projections.documents.lessons import FADING, Lesson, rules
+from projections.documents.lessons import FADING, RETIRE_AT, Lesson, rules
 
 FIRST = learned(1, confidence=0.5)
 LESSON = id_of(FIRST)

@@ -12,8 +12,8 @@ from ingest.events.observation import ObservationCompressed
 from ingest.events.session import SessionRetired, SessionSummarised
 from ingest.platform.clock import to_ms
 from projections.documents.ledgers import Ledger, ledger_id, ledgers, unpacked
-from projections.documents.listings import of_user
 from projections.documents.observations import Observation, observation_id
+from projections.documents.rows import of_user
 from projections.documents.sessions import RETIRABLE, UNSUMMARISED, session_document_id
 from projections.documents.tombstones import Mark, Tombstone
 from projections.folds.batch import mark_of

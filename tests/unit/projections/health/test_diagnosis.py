@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from projections.health.diagnosis import CATEGORIES, Diagnosis, DiagnosisSummary, Findings, diagnose
+from projections.health.diagnosis import CATEGORIES, Diagnosis, DiagnosisSummary, Measured, diagnose
 from projections.health.vitals import Sample
 
 LISTS = (
@@ -21,7 +21,7 @@ LISTS = (
 )
 
 
-def found(**findings: Any) -> Findings:
+def found(**findings: Any) -> Measured:
     """Findings of a clean memory, but for those given."""
     clean: dict[str, Any] = {
         "pressure": "",
@@ -33,7 +33,7 @@ def found(**findings: Any) -> Findings:
     }
     vitals: dict[str, Any] = {"workers": 1, "memory_used": 2**20, "memory_limit": 2**30}
     vitals |= {name: findings.pop(name) for name in list(findings) if name in Sample.__struct_fields__}
-    return Findings(vitals=Sample(**vitals), **{**clean, **findings})
+    return Measured(vitals=Sample(**vitals), **{**clean, **findings})
 
 
 def outcomes(diagnosis: Diagnosis) -> list[tuple[str, str]]:

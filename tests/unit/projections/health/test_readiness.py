@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from projections.health.pressure import Ceilings, decide
-from projections.health.readiness import Readiness, readiness, unavailable
+from projections.health.pressure import Ceilings, Readiness, decide, readiness, unavailable
 from projections.health.vitals import Sample
 
 

@@ -9,7 +9,7 @@ from projections.documents.document import Document
 from projections.documents.observations import Observation
 from projections.documents.rows import Row
 from projections.maintenance.manifests import NAMED, DocumentManifest, canonical, differences, manifest_of_store
-from projections.store.memory_store import MemoryStore
+from projections.store.protocol import MemoryStore
 
 HISTORY = [started(0), observed(1), observed(2, "it passes"), remembered(3, "tea, not coffee"), learned(4)]
 

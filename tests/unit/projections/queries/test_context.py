@@ -14,7 +14,7 @@ from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.queries.context import (
     Context,
-    Part,
+    ContextPart,
     compile_context,
     estimated_tokens,
     lessons_block,
@@ -49,7 +49,7 @@ def lesson(n: int) -> Lesson:
     )
 
 
-def noise() -> Part | None:
+def noise() -> ContextPart | None:
     """A profile as long as they get: names and paths."""
     names = [(f"some_identifier_{n}", 3) for n in range(15)]
     files = [(f"/home/ada/work/projects/shop/src/services/checkout/module_{n}.py", 3) for n in range(15)]
@@ -62,14 +62,14 @@ def noise() -> Part | None:
     )  # fmt: skip
 
 
-def session(n: int, chars: int = 600) -> Part | None:
+def session(n: int, chars: int = 600) -> ContextPart | None:
     return part("session", f"Session s{n}", ["- " + "x" * chars], [f"sum_{n}"])
 
 
 MEMORIES, LESSONS = memories_block([memory(n) for n in range(10)]), lessons_block([lesson(n) for n in range(10)], NOW)
 
 
-def compiled(budget: int, *parts: Part | None) -> Context:
+def compiled(budget: int, *parts: ContextPart | None) -> Context:
     return compile_context(PROJECT, parts, budget)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from projections.documents.lesson_rules import decayed
+from projections.documents.lessons import decayed
 from projections.search.importance import SAME_PROJECT, WEEKLY_DECAY, best_lessons, decayed_confidence
 from projections.search.matching import Filter
 from projections.search.replica import IndexReplica

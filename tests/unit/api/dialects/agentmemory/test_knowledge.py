@@ -12,7 +12,7 @@ from api.dialects.agentmemory.knowledge import (
     procedure_record,
 )
 from api.dialects.agentmemory.replay import film as film_of
-from projections.queries.graph_parts import Link, Node
+from projections.queries.graph import Link, Node
 
 KEPT: dict[str, Any] = {
     "id": "mem_1", "importance": 5.0, "derived_from": ["sum_1", "mem_2"], "project": "shop", "files": ["a.py"],

@@ -5,8 +5,8 @@ from projections.condensing.llm.answers import (
     MAX_RELATIONS,
     MAX_STATEMENTS,
     CompressionReply,
+    ExtractedRelation,
     GraphReply,
-    Relation,
     RelationReply,
     SummaryReply,
     compression,
@@ -58,7 +58,7 @@ def test_relations_are_distinct_whole_and_between_two_things():
         RelationReply("", "uses", "atlas"),
         RelationReply("atlas", "is", "atlas"),
     ]
-    assert graph(GraphReply(edges), "m", "v").relations == (Relation("Ada", "works_on", "atlas"),)
+    assert graph(GraphReply(edges), "m", "v").relations == (ExtractedRelation("Ada", "works_on", "atlas"),)
 
 
 def test_relations_are_bounded_in_number():

@@ -2,7 +2,7 @@ from datetime import timedelta
 
 from factories import minute
 
-from projections.condensing.llm.breaker import CLOSED, PAUSE, WINDOW, Breaker, State, enter, failed, succeeded
+from projections.condensing.llm.assistant import CLOSED, PAUSE, WINDOW, Breaker, BreakerState, enter, failed, succeeded
 
 SECOND = timedelta(seconds=1)
 START = minute(0)
@@ -24,9 +24,9 @@ def test_a_closed_breaker_lets_everybody_in():
 
 def test_three_failures_within_the_window_open_it():
     two = failed(failed(CLOSED, START), START + WINDOW / 2)
-    assert two.state is State.CLOSED
+    assert two.state is BreakerState.CLOSED
     three = failed(two, START + WINDOW - SECOND)
-    assert three.state is State.OPEN
+    assert three.state is BreakerState.OPEN
     assert enter(three, START + WINDOW) is None
 
 
@@ -34,13 +34,13 @@ def test_failures_that_left_the_window_do_not_count():
     breaker = CLOSED
     for n in range(10):
         breaker = failed(breaker, START + n * WINDOW / 2)
-    assert breaker.state is State.CLOSED
+    assert breaker.state is BreakerState.CLOSED
     assert len(breaker.failures) == 2
 
 
 def test_answers_between_failures_do_not_hide_them():
     breaker = failed(succeeded(failed(failed(CLOSED, START), START)), START)
-    assert breaker.state is State.OPEN
+    assert breaker.state is BreakerState.OPEN
 
 
 def test_an_open_breaker_lets_nobody_in_before_the_pause_is_over():
@@ -50,7 +50,7 @@ def test_an_open_breaker_lets_nobody_in_before_the_pause_is_over():
 def test_after_the_pause_one_caller_tries_and_the_others_wait():
     trial = enter(opened(), OPENED_AT + PAUSE)
     assert trial is not None
-    assert trial.state is State.HALF_OPEN
+    assert trial.state is BreakerState.HALF_OPEN
     assert enter(trial, OPENED_AT + PAUSE + SECOND) is None
 
 
@@ -65,7 +65,7 @@ def test_a_trial_that_fails_opens_it_for_another_pause():
     trial = enter(opened(), later)
     assert trial is not None
     again = failed(trial, later + SECOND)
-    assert again.state is State.OPEN
+    assert again.state is BreakerState.OPEN
     assert enter(again, later + PAUSE) is None
     assert enter(again, later + SECOND + PAUSE) is not None
 

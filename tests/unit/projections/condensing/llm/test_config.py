@@ -4,19 +4,29 @@ import pytest
 
 from ingest.errors import InvalidSetting
 from ingest.platform.connections import Client
-from projections.condensing.llm.config import DEFAULT_DAILY_TOKENS, Endpoint, build_assistant, parse, parse_daily_tokens
+from projections.condensing.llm.assistant import (
+    DEFAULT_DAILY_TOKENS,
+    ModelEndpoint,
+    build_assistant,
+    parse_daily_tokens,
+    parse_endpoint,
+)
 
 NO_REDIS = cast(Client, None)
 
 
 def test_a_setting_is_a_base_url_and_a_model():
-    assert parse("http://127.0.0.1:11434/v1/|llama3.2:3b") == Endpoint("http://127.0.0.1:11434/v1", "llama3.2:3b")
-    assert parse(" https://llm.example | org/model|q4 ") == Endpoint("https://llm.example", "org/model|q4")
+    assert parse_endpoint("http://127.0.0.1:11434/v1/|llama3.2:3b") == ModelEndpoint(
+        "http://127.0.0.1:11434/v1", "llama3.2:3b"
+    )
+    assert parse_endpoint(" https://llm.example | org/model|q4 ") == ModelEndpoint(
+        "https://llm.example", "org/model|q4"
+    )
 
 
 @pytest.mark.parametrize("setting", ["", "  "])
 def test_no_setting_is_no_model(setting: str):
-    assert parse(setting) is None
+    assert parse_endpoint(setting) is None
     assert build_assistant(setting, "", None, NO_REDIS) is None
 
 
@@ -39,7 +49,7 @@ def test_no_setting_is_no_model(setting: str):
 )
 def test_a_bad_setting_is_named_and_not_repeated(setting: str):
     with pytest.raises(InvalidSetting, match="MNEMOLOG_LLM") as raised:
-        parse(setting)
+        parse_endpoint(setting)
     assert "s3cret" not in str(raised.value)
 
 

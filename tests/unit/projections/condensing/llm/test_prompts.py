@@ -6,7 +6,7 @@ from factories import observed
 
 from ingest.events.observation import ObservationRecorded
 from ingest.ids import DocumentId
-from projections.condensing.llm.prompts import (
+from projections.condensing.llm.answers import (
     BUNDLE_CHARS,
     BUNDLE_TEXTS,
     OBSERVATION_CHARS,

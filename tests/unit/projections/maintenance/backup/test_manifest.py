@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from projections.maintenance.backup.manifest import (
+    BackupManifest,
     DamagedBackup,
-    Manifest,
-    State,
+    LogState,
     changed,
     due,
     name_of,
@@ -19,17 +19,17 @@ from projections.maintenance.backup.manifest import (
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-EMPTY = State(log="a", heads={0: "0-0", 1: "0-0"}, forgotten=0)
+EMPTY = LogState(log="a", heads={0: "0-0", 1: "0-0"}, forgotten=0)
 
 
-def state(head: str = "5-0", forgotten: int = 0, log: str = "a") -> State:
+def state(head: str = "5-0", forgotten: int = 0, log: str = "a") -> LogState:
     """A log of two partitions, one of which has something."""
-    return State(log=log, heads={0: head, 1: "0-0"}, forgotten=forgotten)
+    return LogState(log=log, heads={0: head, 1: "0-0"}, forgotten=forgotten)
 
 
-def backup(name: str, head: str = "5-0", forgotten: int = 0, log: str = "a", age: timedelta = HOUR) -> Manifest:
+def backup(name: str, head: str = "5-0", forgotten: int = 0, log: str = "a", age: timedelta = HOUR) -> BackupManifest:
     """The manifest of a backup."""
-    return Manifest(
+    return BackupManifest(
         log=log, heads={0: head, 1: "0-0"}, forgotten=forgotten, name=name, created_at=NOW - age, release="",
         partitions=2, events=1, records=1, bytes=1, sha256="",
     )  # fmt: skip

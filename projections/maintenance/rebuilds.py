@@ -12,7 +12,7 @@ from ingest.log.keys import REBUILDS, PartitionKeys
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.embedding.live import Choice
-from projections.maintenance.rebuilds.rebuild import Part, Rebuild, Switch, What, without_way_back
+from projections.maintenance.rebuild_steps import Part, Rebuild, Switch, What, without_way_back
 
 KEPT = 10
 """Rebuilds that are remembered; a record has some 100 bytes a partition."""

@@ -5,11 +5,11 @@ import pytest
 from ingest.ids import DocumentId
 from projections.documents.document import Document
 from projections.documents.tombstones import Tombstone
-from projections.maintenance.rebuilds.canaries import (
+from projections.maintenance.canaries import (
     LISTED,
     Answers,
     Difference,
-    Listing,
+    ListingAnswer,
     Sought,
     differences,
     recall_verdict,
@@ -20,7 +20,7 @@ GONE = Tombstone(id=DocumentId("mem_1"), position="1-0")
 
 
 def answers(document: Document | None = GONE, count: int = 2, newest: tuple[bytes, ...] = (b"b", b"a")) -> Answers:
-    return Answers({"mem_1": document}, {"memories": Listing(count, newest)})
+    return Answers({"mem_1": document}, {"memories": ListingAnswer(count, newest)})
 
 
 def said(candidate: Answers, live: Answers | None = None) -> list[tuple[str, str, str]]:

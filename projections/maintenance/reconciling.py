@@ -7,7 +7,12 @@ transaction confirms is counted. Memory: DOCUMENTS_PER_READ documents, and the i
 import asyncio
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import zstandard
 
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Recorded, decode
@@ -22,11 +27,91 @@ from ingest.platform.connections import Client
 from projections.documents.document import Searched, index_entry, listings, searchable_text
 from projections.folds.fold import documents_of
 from projections.maintenance.dead_letters import dead_letter, discarded_letter
-from projections.maintenance.reconciling.known import Known, Newest, known_to_index
-from projections.maintenance.reconciling.repairs import Repairs
-from projections.maintenance.reconciling.report import Findings
-from projections.search.reading import Unfollowable
+from projections.maintenance.repairs import Findings, Repairs
+from projections.search.reading import Unfollowable, live_generation, read_feed
+from projections.search.snapshots import FeedPosition, names_of, newest
+from projections.store.feed import Put, Remove, Vectors, read_entry
 from projections.store.redis_store import RedisStore
+from projections.store.stored import scanned
+
+
+class IndexedNames(NamedTuple):
+    """Ids of documents that an index has, and of those that have vectors in it."""
+
+    names: set[str]
+    embedded: set[str]
+
+
+class SnapshotNames(NamedTuple):
+    """A snapshot's ids by partition, and where it stands in the feeds. About 100 bytes of memory a document."""
+
+    at: dict[int, FeedPosition]
+    by_partition: dict[int, IndexedNames]
+
+
+def snapshot_names(folder: Path, model: str) -> SnapshotNames:
+    """The ids in the newest snapshot of a model; nothing where there is none, or it is being replaced. Blocks."""
+    found = newest(folder, model)
+    if found is None:
+        return SnapshotNames({}, {})
+    path, manifest = found
+    by_partition: dict[int, IndexedNames] = {}
+    try:
+        ids = names_of(path)
+        partitions, counts = np.load(path / "partition.npy"), np.load(path / "vector-count.npy")
+    except (OSError, ValueError, msgspec.MsgspecError, zstandard.ZstdError):
+        return SnapshotNames({}, {})
+    for ordinal, name in enumerate(ids):
+        if name:
+            known = by_partition.setdefault(int(partitions[ordinal]), IndexedNames(set(), set()))
+            known.names.add(name)
+            if ordinal < len(counts) and counts[ordinal]:
+                known.embedded.add(name)
+    return SnapshotNames(dict(manifest.partitions), by_partition)
+
+
+class NewestSnapshot:
+    """The ids of the newest snapshot, read when they are first asked for."""
+
+    def __init__(self, folder: Path, model: str) -> None:
+        self._folder, self._model = folder, model
+        self._names: SnapshotNames | None = None
+
+    async def names(self) -> SnapshotNames:
+        """Those of the snapshot that was the newest when they were read."""
+        if self._names is None:
+            self._names = await asyncio.to_thread(snapshot_names, self._folder, self._model)
+        return self._names
+
+    def forget(self) -> None:
+        """Read them again when they are next asked for: a newer snapshot may be there."""
+        self._names = None
+
+
+async def known_to_index(redis: Client, partition: int, snapshot: SnapshotNames, model: str) -> IndexedNames:
+    """What the newest snapshot and the live generation's feed amount to. Raises Unfollowable where that has a gap."""
+    live = await live_generation(redis, partition)
+    at = snapshot.at.get(partition, FeedPosition())
+    known = snapshot.by_partition.get(partition, IndexedNames(set(), set()))
+    if at.generation != live:
+        at, known = FeedPosition(generation=live), IndexedNames(set(), set())
+    names, embedded = set(known.names), set(known.embedded)
+    while (read := await read_feed(redis, partition, at, None)).entries:
+        at = read.then
+        for fields in read.entries:
+            for item in read_entry(fields)[0]:
+                match item:
+                    case Put(entry=entry):
+                        names.add(entry.id)
+                    case Remove(id=name):
+                        names.discard(name)
+                        embedded.discard(name)
+                    case Vectors(id=name, model=used) if used == model:
+                        embedded.add(name)
+                    case _:
+                        pass
+    return IndexedNames(names, embedded)
+
 
 DOCUMENTS_PER_READ = 200
 MEMBERS_PER_READ = 500
@@ -48,7 +133,7 @@ class PartitionCheck:
     """Looks at one partition's live generation."""
 
     def __init__(
-        self, redis: Client, log: EventLog, partition: int, model: str, dimensions: int, snapshot: Newest
+        self, redis: Client, log: EventLog, partition: int, model: str, dimensions: int, snapshot: NewestSnapshot
     ) -> None:
         self._redis, self._log, self._newest = redis, log, snapshot
         self._model, self._dimensions = model, dimensions
@@ -73,14 +158,8 @@ class PartitionCheck:
     async def _documents(self, found: Findings) -> Searchable:
         """Each document is in every listing that it should be in; returns the ids of the searchable ones."""
         searchable = Searchable(set(), set())
-        for prefix in (self._keys.doc(""), self._keys.row("")):
-            waiting: list[DocumentId] = []
-            async for key in self._redis.scan_iter(match=f"{prefix}*", count=1000):
-                waiting.append(DocumentId(key.decode().removeprefix(prefix)))
-                if len(waiting) >= DOCUMENTS_PER_READ:
-                    await self._listed(found, waiting, searchable)
-                    waiting = []
-            await self._listed(found, waiting, searchable)
+        async for names in scanned(self._redis, self._keys, DOCUMENTS_PER_READ):
+            await self._listed(found, names, searchable)
         return searchable
 
     async def _listed(self, found: Findings, names: Sequence[DocumentId], searchable: Searchable) -> None:
@@ -143,7 +222,7 @@ class PartitionCheck:
                 if await self._repairs.embed(DocumentId(name), now_ms):
                     found.note("vector_missing", name)
 
-    async def _known(self) -> Known:
+    async def _known(self) -> IndexedNames:
         """What the newest snapshot and the feed amount to; a snapshot that is written meanwhile is read instead.
 
         Raises Unfollowable where feed and snapshots do not meet for longer than it takes to put one in place.

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from ingest.errors import WrongRebuildState
 from projections.embedding.live import Choice
-from projections.maintenance.rebuilds import rebuild as steps
-from projections.maintenance.rebuilds.canaries import Difference, verdict
-from projections.maintenance.rebuilds.rebuild import Part, Rebuild, State, Switch, estimate
+from projections.maintenance import rebuild_steps as steps
+from projections.maintenance.canaries import Difference, verdict
+from projections.maintenance.rebuild_steps import Part, Rebuild, State, Switch, estimate
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)

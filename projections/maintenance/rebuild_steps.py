@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ingest.errors import WrongRebuildState
 from projections.embedding.live import Choice
-from projections.maintenance.rebuilds.canaries import Canaries
+from projections.maintenance.canaries import Canaries
 
 What = Literal["documents", "embeddings"]
 Switch = Literal["auto", "manual"]

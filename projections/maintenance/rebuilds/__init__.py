@@ -1,1 +1,0 @@
-"""Rebuilds as operations: what they are, which step follows which, and what is asked before a switch."""

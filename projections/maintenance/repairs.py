@@ -1,0 +1,171 @@
+"""Repairs of what follows from a document (listings, index entry, embedding queue); its report.
+
+None of them changes a document, which only the partition's runner does. Each is a transaction that looks at the
+document again and fails when it, or the live generation, changes before the repair is written: the runner writes a
+document with all that follows from it in one transaction, so what is repaired follows from the document as it is.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Literal, get_args
+
+import msgspec
+from msgspec import Struct
+from redis.exceptions import WatchError
+
+from ingest.ids import DocumentId
+from ingest.log.keys import RECONCILED, PartitionKeys
+from ingest.platform.connections import Client, Transaction
+from projections.documents.document import Document, decode, index_entry, key_of, listings, row_type
+from projections.store.feed import FeedItem, Put, Remove, entry_fields
+from projections.store.redis_store import PRIORITY_STEP
+
+TRIES = 10
+Needed = Callable[[Document | None], bool]
+"""Whether a document as it is now needs the repair."""
+Queue = Callable[[Transaction, Document | None], object]
+"""Queues the repair."""
+
+
+class Repairs:
+    """Repairs in one generation of a partition."""
+
+    def __init__(self, redis: Client, keys: PartitionKeys, generation: int) -> None:
+        self._redis, self._partition, self._generation = redis, keys, generation
+        self._keys = keys.of_generation(generation)
+
+    async def list_document(self, name: DocumentId, listing: str, member: str) -> bool:
+        """Put a document into a listing that it belongs to; whether it lacked there."""
+        return await self._repair(
+            name,
+            lambda document: (listing, member) in listings(document),
+            lambda pipe, _: pipe.zadd(self._keys.listing(listing), {member: 0}),
+        )
+
+    async def unlist(self, name: DocumentId, listing: str, member: str) -> bool:
+        """Take a member out of a listing that its document does not belong to; whether it was wrong there."""
+        return await self._repair(
+            name,
+            lambda document: (listing, member) not in listings(document),
+            lambda pipe, _: pipe.zrem(self._keys.listing(listing), member),
+        )
+
+    async def announce(self, name: DocumentId, *, missing: bool) -> bool:
+        """Tell the index what a document is, or that it is gone; whether that is news, as far as can be told.
+
+        It covers no position of the log. What replicas had right is not changed by it.
+        """
+
+        def announce(pipe: Transaction, document: Document | None) -> None:
+            entry = index_entry(document)
+            item: FeedItem = Put(entry) if entry is not None else Remove(name)
+            pipe.xadd(self._keys.changes, entry_fields([item], None))
+
+        return await self._repair(name, lambda document: (index_entry(document) is not None) == missing, announce)
+
+    async def embed(self, name: DocumentId, at_ms: float) -> bool:
+        """Queue a searchable document for its vector, behind what was said lately."""
+        return await self._repair(
+            name,
+            lambda document: index_entry(document) is not None,
+            lambda pipe, _: pipe.zadd(self._keys.embed_queue, {name: PRIORITY_STEP + at_ms}),
+        )
+
+    async def do_not_embed(self, name: DocumentId) -> bool:
+        """Take an id off the embedding queue that has nothing to embed; whether it was wrong there."""
+        return await self._repair(
+            name,
+            lambda document: index_entry(document) is None,
+            lambda pipe, _: pipe.zrem(self._keys.embed_queue, name),
+        )
+
+    async def _repair(self, name: DocumentId, needed: Needed, queue: Queue) -> bool:
+        key = key_of(self._keys, name)
+        for _ in range(TRIES):
+            async with self._redis.pipeline(transaction=True) as pipe:
+                await pipe.watch(key, self._partition.generation)
+                if int(await pipe.get(self._partition.generation) or 1) != self._generation:
+                    return False
+                document = decode(name, await (pipe.hgetall(key) if row_type(name) else pipe.get(key)))
+                pipe.multi()
+                if not needed(document):
+                    return False
+                queue(pipe, document)
+                try:
+                    await pipe.execute()
+                    return True
+                except WatchError:
+                    continue
+        return False  # it changes all the time; the next run looks again
+
+
+Fault = Literal[
+    "missing_from_listing",
+    "stale_in_listing",
+    "missing_from_index",
+    "stale_in_index",
+    "vector_missing",
+    "stale_in_embed_queue",
+    "pending_behind_checkpoint",
+    "document_missing",
+]
+FAULTS: tuple[Fault, ...] = get_args(Fault)
+EXAMPLES = 20
+
+
+class Findings(Struct, kw_only=True):
+    """Of one partition: what was looked at, and every fault by kind, repaired but for missing documents.
+
+    `not_compared` says why the index could not be compared, empty when it was. `first` names up to EXAMPLES of a kind.
+    """
+
+    partition: int
+    documents: int = 0
+    events_sampled: int = 0
+    found: dict[Fault, int] = {}
+    first: dict[Fault, list[str]] = {}
+    not_compared: str = ""
+
+    def note(self, fault: Fault, name: str) -> None:
+        """One more fault of a kind."""
+        self.found[fault] = self.found.get(fault, 0) + 1
+        examples = self.first.setdefault(fault, [])
+        if len(examples) < EXAMPLES:
+            examples.append(name)
+
+    @property
+    def advice(self) -> str:
+        """What a person has to do; empty for nothing."""
+        if self.found.get("document_missing"):
+            return f"documents are missing: `mnemolog rebuild --partition {self.partition}`"
+        return ""
+
+
+class ReconcileReport(Struct, kw_only=True):
+    """A reconciliation, finished or under way: `next` is the partition it goes on with, None when it is over."""
+
+    started_at: datetime
+    finished_at: datetime | None = None
+    next: int | None = 0
+    partitions: list[Findings] = []
+
+    @property
+    def found(self) -> dict[Fault, int]:
+        """All faults by kind, of all partitions looked at."""
+        return {fault: sum(one.found.get(fault, 0) for one in self.partitions) for fault in FAULTS}
+
+    @property
+    def advice(self) -> list[str]:
+        """What a person has to do."""
+        return [one.advice for one in self.partitions if one.advice]
+
+
+async def load_report(redis: Client) -> ReconcileReport | None:
+    """The newest reconciliation; None when there was none."""
+    raw = await redis.get(RECONCILED)
+    return msgspec.json.decode(raw, type=ReconcileReport) if raw else None
+
+
+async def save_report(redis: Client, report: ReconcileReport) -> None:
+    """Write it down: a run that is interrupted goes on with the partition that it had not finished."""
+    await redis.set(RECONCILED, msgspec.json.encode(report))
