@@ -18,6 +18,7 @@ from redis.retry import Retry
 from ingest.errors import InvalidSetting, LogUnavailable
 from ingest.platform.cluster import ClusterClient, SpreadPipeline
 from ingest.platform.memory_limit import Expected, Server
+from ingest.platform.packing import packed_by_hiredis
 from ingest.platform.redis_url import FORMS, is_cluster
 
 logger = logging.getLogger(__name__)
@@ -146,6 +147,7 @@ def _client(url: str, connections: int, read_timeout_s: float, *, repeat: bool) 
         retry=Retry(ExponentialBackoff(cap=0.2, base=0.02), 1) if repeat else Retry(NoBackoff(), 0),
         **tcp,
     )
+    pool.connection_class = packed_by_hiredis(pool.connection_class)
     pool.make_connection()  # connects nobody, and says what an option of the URL is not
     return cast(Client, cast(Any, Server).from_pool(pool))
 

@@ -3,7 +3,8 @@
 All of it belongs to one thread (see `ReplicaService`): a search sees the index between two changes, never half of one.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -158,18 +159,27 @@ class IndexReplica:
         """The document's terms, in order."""
         return self.terms[ordinal].decode().split()
 
-    def author_terms(self, ordinals: NDArray[np.int64]) -> list[list[str]]:
-        """The terms of each document's author (its agent)."""
-        authors: list[int] = self.author.values[ordinals].tolist()
-        return [_name_terms(self.authors[author]) for author in authors]
+    def encoded_terms(self, ordinals: NDArray[np.int64]) -> list[bytes]:
+        """The terms of each document, in order, joined by spaces."""
+        places: list[int] = ordinals.tolist()
+        return [self.terms[place] for place in places]
 
-    def around(self, ordinal: int, reach: int) -> list[int]:
-        """The documents up to `reach` places before and after it in its episode, without itself."""
-        episode = int(self.episode[ordinal])
-        if episode < 0:
-            return []
-        members, place = self.episodes[episode], int(self.sequence[ordinal])
-        return members[max(0, place - reach) : place] + members[place + 1 : place + 1 + reach]
+    def author_terms(self, ordinals: NDArray[np.int64]) -> dict[int, Sequence[str]]:
+        """The terms of the name of each author (agent) of these documents, by its place in `author`."""
+        authors: list[int] = np.unique(self.author.values[ordinals]).tolist()
+        return {author: _name_terms(self.authors[author]) for author in authors}
+
+    def around(self, ordinals: NDArray[np.int64], reach: int) -> list[int]:
+        """The documents up to `reach` places before and after each in its episode, without itself; in turn."""
+        found: list[int] = []
+        episodes: list[int] = self.episode.values[ordinals].tolist()
+        places: list[int] = self.sequence.values[ordinals].tolist()
+        for episode, place in zip(episodes, places, strict=True):
+            if episode >= 0:
+                members = self.episodes[episode]
+                found += members[max(0, place - reach) : place]
+                found += members[place + 1 : place + 1 + reach]
+        return found
 
     def _settle(self) -> None:
         """What is left to do behind some changes, before a search."""
@@ -291,5 +301,6 @@ def _id_key(name: str) -> int:
     return int.from_bytes(name.encode()[:8].ljust(8, b"\0"))
 
 
-def _name_terms(name: str) -> list[str]:
-    return terms(name) if name else []
+@lru_cache(maxsize=4_096)
+def _name_terms(name: str) -> Sequence[str]:
+    return tuple(terms(name)) if name else ()

@@ -125,11 +125,12 @@ def fused(index: IndexReplica, question: Question, allowed: Filter, matching: Bi
     scores = score(
         query_terms,
         Pool(
-            terms=[index.terms_of(ordinal) for ordinal in pool.tolist()],
+            terms=index.encoded_terms(pool),
             cosine=cosine,
             episode=index.episode.values[pool],
             sequence=index.sequence.values[pool],
-            author=index.author_terms(pool),
+            author=index.author.values[pool],
+            names=index.author_terms(pool),
         ),
         mode=question.mode,
     )
@@ -158,16 +159,10 @@ def _pool(
         found.update(dict.fromkeys(by_words(index, query_terms, allowed, matching, CANDIDATES)))
     near, _ = by_vector(index, question.query_vector, matching, CANDIDATES)
     found.update(dict.fromkeys(near.tolist()))
-    pool = list(_with_neighbours(index, found, matching))[:MAX_POOL]
+    candidates = np.fromiter(found, np.int64, len(found))
+    found.update(dict.fromkeys(other for other in index.around(candidates, REACH) if other in matching))
+    pool = list(found)[:MAX_POOL]
     return np.array(sorted(pool, key=index.ids.__getitem__), np.int64)
-
-
-def _with_neighbours(index: IndexReplica, candidates: Iterable[int], matching: BitMap) -> Iterable[int]:
-    """The candidates, then their matching neighbours; distinct."""
-    pool = dict.fromkeys(candidates)
-    for ordinal in list(pool):
-        pool.update(dict.fromkeys(other for other in index.around(ordinal, REACH) if other in matching))
-    return pool
 
 
 def _weigh(
@@ -292,8 +287,7 @@ def _by_text(index: IndexReplica, text: str, allowed: Filter, matching: BitMap, 
     found = np.asarray(by_words(index, asked, allowed, matching, count, every=True), np.int64)
     found = found[best_first(index, found, np.zeros(len(found)), len(found))]
     alone = np.full(len(found), -1, np.int32)
-    said = [index.terms_of(ordinal) for ordinal in found.tolist()]
-    pool = Pool(said, np.full(len(found), np.nan), alone, np.zeros_like(alone))
+    pool = Pool(index.encoded_terms(found), np.full(len(found), np.nan), alone, np.zeros_like(alone))
     lexical = np.round(score(asked, pool, mode="lexical").lexical, 9)
     return found[best_first(index, found, lexical, count)].tolist()
 

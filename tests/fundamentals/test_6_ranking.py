@@ -15,7 +15,7 @@ SAID = [
 def test_what_says_the_words_comes_first_and_lifts_its_neighbours():
     """The four were said in this order in one session. Nothing has a vector yet, so words alone decide."""
     pool = Pool(
-        terms=[terms(text) for text in SAID],
+        terms=[" ".join(terms(text)).encode() for text in SAID],
         cosine=np.full(len(SAID), np.nan),
         episode=np.zeros(len(SAID), np.int32),
         sequence=np.arange(len(SAID), dtype=np.int32),
@@ -33,7 +33,7 @@ def test_what_says_the_words_comes_first_and_lifts_its_neighbours():
 def test_a_vector_finds_what_says_it_in_other_words():
     """Without a word in common the cosine decides."""
     pool = Pool(
-        terms=[terms("He owns a kitten"), terms("He owns a truck")],
+        terms=[b"own kitten", b"own truck"],
         cosine=np.array([0.8, 0.1]),
         episode=np.full(2, -1, np.int32),
         sequence=np.zeros(2, np.int32),

@@ -220,7 +220,7 @@ def contents(index: IndexReplica) -> dict[str, tuple[Any, ...]]:
             index.terms[ordinal],
             sorted(index.facets_of[ordinal]),
             index.authors[int(index.author[ordinal])],
-            [index.ids[other] for other in index.around(ordinal, 99)],
+            [index.ids[other] for other in index.around(np.asarray([ordinal]), 99)],
             int(index.occurred_ms[ordinal]),
             int(index.recorded_ms[ordinal]),
             int(index.retired_ms[ordinal]),

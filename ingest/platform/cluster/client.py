@@ -22,6 +22,7 @@ from ingest.platform.cluster.routing import Queued, Router
 from ingest.platform.cluster.slots import keys_of, slot_of, slot_of_all
 from ingest.platform.cluster.topology import Address, NodeClient, Topology
 from ingest.platform.memory_limit import Server
+from ingest.platform.packing import packed_by_hiredis
 
 if TYPE_CHECKING:  # redis-py's commands as methods that call execute_command; the stubs are of another version
 
@@ -67,6 +68,7 @@ class ClusterClient(AsyncCoreCommands):
                 parser_class=_Parser,
                 **given,
             )
+            pool.connection_class = packed_by_hiredis(pool.connection_class)
             return cast(Any, Server).from_pool(pool)
 
         self._router = Router(Topology(seeds, open_client), repeat=repeat)

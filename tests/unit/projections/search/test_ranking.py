@@ -1,3 +1,4 @@
+import math
 import threading
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -9,7 +10,9 @@ from hypothesis import strategies as st
 
 from projections.search.ranking import (
     AUTHOR_LIFT,
+    K1,
     LONGEST_WORD,
+    B,
     Mode,
     Pool,
     Scores,
@@ -33,11 +36,12 @@ def a_pool(
     """Documents that stand alone and have no vectors, unless told otherwise."""
     n = len(texts)
     return Pool(
-        terms=[terms(text) for text in texts],
+        terms=[" ".join(terms(text)).encode() for text in texts],
         cosine=np.array([NAN] * n if cosine is None else cosine, np.float32),
         episode=np.array([-1] * n if episode is None else episode, np.int32),
         sequence=np.array(range(n) if sequence is None else sequence, np.int32),
-        author=[terms(name) for name in author],
+        author=np.arange(n, dtype=np.int32) if author else None,
+        names=dict(enumerate(terms(name) for name in author)),
     )
 
 
@@ -352,11 +356,12 @@ QUERIES = st.lists(st.sampled_from([*WORDS, "unheard"]), max_size=5)
 
 def pool_of(documents: Sequence[tuple[list[str], float, int, int]]) -> Pool:
     return Pool(
-        terms=[words for words, _, _, _ in documents],
+        terms=[" ".join(words).encode() for words, _, _, _ in documents],
         cosine=np.array([cosine for _, cosine, _, _ in documents], np.float32),
         episode=np.array([episode for _, _, episode, _ in documents], np.int32),
         sequence=np.array([sequence for _, _, _, sequence in documents], np.int32),
-        author=[words[:1] for words, _, _, _ in documents],
+        author=np.arange(len(documents), dtype=np.int32),
+        names=dict(enumerate(words[:1] for words, _, _, _ in documents)),
     )
 
 
@@ -389,8 +394,27 @@ def test_the_order_of_the_pool_does_not_matter(
 @given(DOCUMENTS.filter(bool), QUERIES)
 def test_scoring_changes_nothing_it_was_given(documents: list[tuple[list[str], float, int, int]], query: list[str]):
     pool = pool_of(documents)
-    before = ([list(words) for words in pool.terms], pool.cosine.copy(), list(query))
+    before = (list(pool.terms), pool.cosine.copy(), list(query))
     score(query, pool)
 
-    assert ([list(words) for words in pool.terms], list(query)) == (before[0], before[2])
+    assert (list(pool.terms), list(query)) == (before[0], before[2])
     assert np.array_equal(pool.cosine, before[1], equal_nan=True)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.lists(st.sampled_from(WORDS), max_size=8), min_size=1, max_size=6), QUERIES.filter(bool))
+def test_lexical_scores_are_those_of_okapi_over_lists_of_words(documents: list[list[str]], query: list[str]):
+    """Counted the plain way: a list of words for each document, and the formula of BM25 with Lucene's idf."""
+    length = [len(words) for words in documents]
+    mean = sum(length) / len(length) or 1.0
+    expected = np.zeros(len(documents))
+    for word in query:
+        holding = sum(word in words for words in documents)
+        idf = math.log(1 + (len(documents) - holding + 0.5) / (holding + 0.5)) if holding else 0.0
+        for place, words in enumerate(documents):
+            count = words.count(word)
+            expected[place] += idf * count * (K1 + 1) / (count + K1 * (1 - B + B * length[place] / mean))
+
+    alone = [(words, NAN, -1, 0) for words in documents]
+
+    assert score(query, pool_of(alone)).lexical == pytest.approx(expected)
