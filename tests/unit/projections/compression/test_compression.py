@@ -63,10 +63,10 @@ def test_the_words_of_a_tool_name_give_the_type(tool: str, expected: str):
     assert compress("post_tool_use", "", {"tool_name": tool}).type == expected
 
 
-@pytest.mark.parametrize("kind", sorted(VALID_TYPES))
-def test_a_valid_kind_stays_the_type(kind: str):
-    data = {} if kind == "notification" else {"tool_name": "Read"}
-    assert compress(kind, "text", data).type == kind
+def test_a_valid_kind_stays_the_type():
+    for kind in VALID_TYPES:
+        data = {} if kind == "notification" else {"tool_name": "Read"}
+        assert compress(kind, "text", data).type == kind
 
 
 def test_native_text_is_titled_by_its_first_sentence_or_line():
