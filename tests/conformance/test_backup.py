@@ -43,13 +43,6 @@ ADMIN = Reader(TENANT, operator=True)
 
 
 @pytest.fixture
-async def shop(redis: Client, tmp_path: Path) -> Workshop:
-    made = Workshop(redis, tmp_path)
-    await made.log.create_or_check()
-    return made
-
-
-@pytest.fixture
 def target(tmp_path: Path) -> StoreTarget:
     return StoreTarget(DirectoryStore(tmp_path / "backups"))
 

@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from workshop import PARTITIONS, TENANT, HashEmbedder, Workshop
 
 from ingest.log.position import Token
 from ingest.platform.clock import from_ms
-from ingest.platform.connections import Client, connect
+from ingest.platform.connections import connect
 from projections.documents.access import Reader
 from projections.embedding.embedder import Embedder, NoEmbedder, pack
 from projections.embedding.live import StandingEmbedder
@@ -32,13 +31,6 @@ from projections.search.service import ReplicaService
 
 READER = Reader(TENANT, "ada")
 EXACT = 1e-9
-
-
-@pytest.fixture
-async def shop(redis: Client, tmp_path: Path) -> Workshop:
-    made = Workshop(redis, tmp_path)
-    await made.log.create_or_check()
-    return made
 
 
 @asynccontextmanager

@@ -42,9 +42,10 @@ from projections.search.filters import ordinals
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, Question
 from projections.search.service import OtherModel, ReplicaService
+from tests.conformance.interruptions import Killed
+from tests.conformance.test_rebuilds import carried
 from workers.jobs import rebuild_embeddings as embeddings_module
 from workers.jobs.embed import DocumentVectors, EmbeddingQueue
-from workers.jobs.rebuild import RebuildJob
 
 READER = Reader(TENANT, operator=True)
 MARK = "zqxvkmarker7 of the vault"
@@ -82,10 +83,6 @@ class Noise(WordsEmbedder):
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row a text."""
         return unit_rows(self._random.standard_normal((len(texts), self.dimensions)).astype(np.float32))
-
-
-class Killed(BaseException):
-    """The worker is gone."""
 
 
 NAMED = frozenset({"old", "new", "noise", "none", "moved"})
@@ -168,18 +165,6 @@ async def ordered(shop: Workshop, machine: Machine, spec: str, switch: Switch = 
     assert known is not None
     after = choice_of(spec, machine.embedders[spec])
     return await shop.rebuilds.start("embeddings", range(PARTITIONS), switch, embedders=(known.live, after))
-
-
-async def carried(shop: Workshop, name: str, *jobs: RebuildJob, until: tuple[State, ...] = ("switched",)) -> Rebuild:
-    """A rebuild once workers have brought it to one of the states."""
-    at_hand = jobs or (shop.rebuild_job(),)
-
-    async def reached() -> bool:
-        await asyncio.gather(*(job.run(5.0) for job in at_hand))
-        return (await shop.rebuilds.get(name)).state in until
-
-    await wait_until(reached, 60)
-    return await shop.rebuilds.get(name)
 
 
 async def live_model(shop: Workshop) -> str:

@@ -7,7 +7,7 @@ cap, an unusable answer is not used, and every question ends in an answer or in 
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any, cast
 
@@ -37,12 +37,6 @@ def said(text: str = TEXT, n: int = 1) -> Observation:
     recorded = observed(n, text)
     assert isinstance(recorded.data, ObservationRecorded)
     return observation(recorded, recorded.data, DocumentId("ses_1"))
-
-
-@pytest.fixture
-def stub() -> Iterator[LlmStub]:
-    with LlmStub() as server:
-        yield server
 
 
 class Bench:

@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +25,6 @@ from ingest.events.subject import EventErased
 from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route
 from ingest.platform.clock import from_ms, to_ms
-from ingest.platform.connections import Client
 from projections.condensing import memex
 from projections.documents.access import Reader
 from projections.documents.lesson_rules import fades_at, is_retired
@@ -37,13 +35,6 @@ from workers.jobs.upkeep import Condense, Upkeep
 
 MS = timedelta(milliseconds=1)
 TOPICS = ("kettle", "harbour", "violin", "glacier", "lantern", "orchard", "pulley", "saddle", "thimble", "walnut")
-
-
-@pytest.fixture
-async def shop(redis: Client, tmp_path: Path) -> Workshop:
-    made = Workshop(redis, tmp_path)
-    await made.log.create_or_check()
-    return made
 
 
 # sessions
