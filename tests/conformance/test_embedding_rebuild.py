@@ -349,7 +349,7 @@ async def test_the_same_model_from_elsewhere_needs_no_vectors(shop: Workshop, va
     assert snapshots.newest(shop.snapshots, "test/old", 32) is not None
 
 
-async def test_who_did_not_end_it_holds_nothing_of_it(shop: Workshop, machine: Machine):
+async def test_a_worker_that_did_not_finish_a_rebuild_keeps_nothing_of_it(shop: Workshop, machine: Machine):
     await written(shop)
     first, second = shop.rebuild_job("w1"), shop.rebuild_job("w2")
     rebuild = await ordered(shop, machine, "new")
@@ -362,7 +362,7 @@ async def test_who_did_not_end_it_holds_nothing_of_it(shop: Workshop, machine: M
     assert not (shop.folder / "w1-embeddings").exists()
 
 
-async def test_why_nothing_moves_is_told(shop: Workshop, machine: Machine):
+async def test_a_stalled_rebuild_says_why(shop: Workshop, machine: Machine):
     """There is no snapshot to begin with, and another worker seems to write one."""
     await written(shop)
     rebuild = await ordered(shop, machine, "new")
@@ -374,7 +374,7 @@ async def test_why_nothing_moves_is_told(shop: Workshop, machine: Machine):
     assert (await carried(shop, rebuild.id)).why == ""
 
 
-async def test_it_is_rolled_back_to_vectors_of_everything(shop: Workshop, valkey: Server, machine: Machine):
+async def test_a_roll_back_leaves_every_document_with_a_vector(shop: Workshop, valkey: Server, machine: Machine):
     names = await written(shop)
     rebuild = await carried(shop, (await ordered(shop, machine, "new")).id)
     names += await written(shop, 10, since=30)
@@ -404,7 +404,7 @@ def dying(function: Callable[..., Any], *, behind: bool) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("behind", [False, True], ids=["before", "behind"])
 @pytest.mark.parametrize("step", ["announce", "make_live"])
-async def test_who_takes_it_over_makes_nothing_twice_and_leaves_nothing_out(
+async def test_a_worker_that_takes_over_embeds_nothing_twice_and_skips_nothing(
     shop: Workshop, valkey: Server, machine: Machine, monkeypatch: pytest.MonkeyPatch, step: str, *, behind: bool
 ):
     names = await written(shop)

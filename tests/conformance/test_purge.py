@@ -97,7 +97,7 @@ async def test_a_purge_removes_what_was_made_of_a_forgotten_text(shop: Workshop,
     await assert_nothing_left(shop)
 
 
-async def test_nothing_forgotten_is_nothing_wanted(shop: Workshop, queue: EmbeddingQueue):
+async def test_a_purge_is_not_wanted_when_nothing_was_forgotten(shop: Workshop, queue: EmbeddingQueue):
     await shop.remember(KEPT)
     await settled(shop, queue)
     assert not await shop.purge().wanted()

@@ -320,7 +320,7 @@ async def test_one_that_fails_does_not_hold_up_the_others(
     assert await step(shop.upkeep()) == 1, "the one that failed"
 
 
-async def test_a_kind_of_upkeep_that_fails_does_not_hold_up_the_others(
+async def test_a_maintenance_step_that_fails_does_not_hold_up_the_others(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     await much_is_due(shop)

@@ -11,7 +11,7 @@ from api.importing.lessons import history
 DAY = timedelta(days=1)
 
 
-def test_it_ends_in_its_confidence():
+def test_a_history_leads_to_the_stated_confidence():
     for confidence, reinforcements, age in product([0.5, 0.75, 0.85], [0, 1, 2, 5], [0, 3, 20]):
         reinforced = NOW + age * DAY if reinforcements else NOW
         past = history(confidence, reinforcements, NOW, reinforced, reinforced)

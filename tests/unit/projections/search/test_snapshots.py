@@ -252,7 +252,7 @@ def test_a_torn_folder_is_passed_over(index: IndexReplica, folder: Path, torn: s
     assert found[0].name == "01"
 
 
-def test_what_an_interrupted_writer_left_is_in_nobodys_way(filled: IndexReplica, folder: Path, tmp_path: Path):
+def test_leftovers_of_an_interrupted_writer_are_ignored(filled: IndexReplica, folder: Path, tmp_path: Path):
     (folder / ".writing-01" / "lexical").mkdir(parents=True)
     (folder / ".writing-01" / "lexical" / "meta.json").write_text("torn")
     save(filled, folder)
