@@ -21,7 +21,7 @@ from ingest.log.keys import llm_budget
 from ingest.platform.connections import Client
 from projections.condensing.llm.answers import Compression, Graph, Relation, Summary
 from projections.condensing.llm.assistant import Assistant, Reason, Skipped
-from projections.condensing.llm.breaker import PAUSE, State
+from projections.condensing.llm.breaker import State
 from projections.condensing.llm.budget import BUDGET_TTL, DailyBudget
 from projections.condensing.llm.client import LlmClient
 from projections.condensing.llm.config import build_assistant
@@ -189,32 +189,6 @@ async def test_errors_open_the_breaker_and_then_nobody_asks(bench: Bench):
     ]
     assert len(bench.stub.requests) == 3
     assert await bench.spent() == 0
-
-
-async def test_after_the_pause_one_caller_tries_for_all(bench: Bench):
-    bench.stub.statuses = [503] * 3
-    assistant = bench.assistant()
-    for _ in range(2):
-        await assistant.compress(TENANT, said())
-    bench.clock.advance(PAUSE)
-    bench.stub.delay_s = 0.2
-    answers = await asyncio.gather(*(assistant.compress(TENANT, said()) for _ in range(4)))
-    assert sum(isinstance(answer, Compression) for answer in answers) == 1
-    assert len(bench.stub.requests) == 4
-    bench.stub.delay_s = 0
-    assert isinstance(await assistant.compress(TENANT, said()), Compression)
-    assert assistant.breaker.state is State.CLOSED
-
-
-async def test_a_trial_that_fails_keeps_the_others_away(bench: Bench):
-    bench.stub.status = 500
-    assistant = bench.assistant()
-    for _ in range(2):
-        await assistant.compress(TENANT, said())
-    bench.clock.advance(PAUSE)
-    for _ in range(3):
-        assert isinstance(await assistant.compress(TENANT, said()), Skipped)
-    assert len(bench.stub.requests) == 4
 
 
 async def test_one_error_is_made_good_by_the_next_attempt(bench: Bench):

@@ -172,22 +172,6 @@ async def test_a_lesson_confirmed_between_the_look_and_the_retirement_stays(shop
     assert (lesson.retired_ms, lesson.reinforcements) == (0, 1)
 
 
-async def test_a_retired_lesson_said_again_is_new_and_fades_again(shop: Workshop):
-    said = await shop.learn("round the total last", confidence=0.2)
-    await shop.project()
-    shop.clock.advance(timedelta(weeks=3))
-    assert await shop.upkeep().retire_lessons() == 1
-    await shop.project()
-    await shop.learn("round the total last", confidence=0.3)
-    await shop.project()
-    again = await shop.lesson(said.id)
-    assert (again.retired_ms, again.confidence, again.reinforcements) == (0, 0.3, 0)
-    shop.clock.advance(timedelta(weeks=5))
-    assert await shop.upkeep().retire_lessons() == 1
-    await shop.project()
-    assert (await shop.lesson(said.id)).retired_ms > 0
-
-
 # memories that are not for ever
 
 

@@ -364,11 +364,6 @@ def test_a_document_id_comes_from_the_event_id_and_its_place(command: AnyCommand
     assert when(msgspec.structs.replace(command, project="other")).decided().subject != subject
 
 
-def test_equal_event_ids_of_two_sessions_are_two_observations():
-    one, other = (when(Observe(session_id=name, content="a")).decided().subject for name in ("s1", "s2"))
-    assert one != other
-
-
 def test_a_relation_is_identified_by_its_ends():
     subject = when(COMMANDS[7]).decided().subject
     assert when(COMMANDS[7]).decided("e2").subject == subject

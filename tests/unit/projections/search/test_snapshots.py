@@ -219,14 +219,6 @@ def test_loading_a_snapshot_under_another_model_is_refused_and_names_both(
     assert snapshots.load_newest(folder, model, tmp_path / "work", dimensions) is None
 
 
-def test_a_snapshot_of_another_format_is_passed_over(
-    index: IndexReplica, folder: Path, monkeypatch: pytest.MonkeyPatch
-):
-    save(index, folder, "01")
-    monkeypatch.setattr(snapshots, "FORMAT", snapshots.FORMAT + 1)
-    assert snapshots.newest(folder, MODEL) is None
-
-
 def test_a_snapshot_of_the_first_format_is_passed_over(index: IndexReplica, folder: Path):
     """It has no `renewed_ms`, and less precise confidences."""
     written = save(index, folder, "01")
