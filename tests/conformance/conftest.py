@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 from desk import Desk, opened_desk
+from llm_stub import LlmStub
 from servers import SERVERS, Server, serving
+from workshop import Workshop
 
 from ingest.platform.connections import Client
 
@@ -64,3 +66,18 @@ async def desk(redis: Client, valkey: Server, tmp_path: Path) -> AsyncIterator[D
     """An empty log, with everything that may be asked of it."""
     async with opened_desk(redis, valkey.url, tmp_path) as desk:
         yield desk
+
+
+@pytest.fixture
+async def shop(redis: Client, tmp_path: Path) -> Workshop:
+    """An empty log, and every job on it; a test brings the documents up to it."""
+    made = Workshop(redis, tmp_path)
+    await made.log.create_or_check()
+    return made
+
+
+@pytest.fixture
+def stub() -> Iterator[LlmStub]:
+    """A language model that answers by rules, or as a test says."""
+    with LlmStub() as server:
+        yield server

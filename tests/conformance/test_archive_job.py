@@ -5,20 +5,17 @@ raced with. Left open: how entries are divided into segments, and how files are 
 """
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 from archiving import seal_next
 from rebuilding import rebuild
 from replay_compare import assert_equals_replay
 from workshop import PARTITIONS, TENANT, Workshop
 
-from ingest.commands.decide import Caller
 from ingest.log.archive import segments as segments_module
 from ingest.log.archive.archive import Archive
 from ingest.log.archive.archived_log import ArchivedLog
@@ -31,19 +28,14 @@ from ingest.log.keys import ARCHIVE_LEASE, CONSUMER, CONSUMER_GROUP, PartitionKe
 from ingest.log.partitions import partition_of, project_route
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.documents.access import Reader
 from projections.health.vitals import entries_behind
-from projections.operations import Forgetting
+from tests.conformance.interruptions import Killed, files_with, forget, killing
 from workers.jobs.archive import Archived, ArchiveJob
 
 MARK = "zqxvkmarker7"
 SECRET = f"the key is {MARK}"
 HOME = partition_of(project_route(TENANT, "atlas"), PARTITIONS)
 """The partition of all memories of these tests."""
-
-
-class Killed(BaseException):
-    """The worker is gone: nothing of it runs on, nothing catches this."""
 
 
 @pytest.fixture
@@ -60,12 +52,6 @@ async def remembered(shop: Workshop, *texts: str) -> list[str]:
     return names
 
 
-async def forget(shop: Workshop, *names: str) -> None:
-    """Forget memories, and fold that."""
-    await Forgetting(shop.current).documents(names, Reader(TENANT, operator=True), Caller(TENANT))
-    await shop.project()
-
-
 async def whole(shop: Workshop) -> list[list[Stored]]:
     """The log as a process reads it that starts now."""
     log = shop.archived_log()
@@ -73,18 +59,6 @@ async def whole(shop: Workshop) -> list[list[Stored]]:
     backwards = [await log.read_back(partition, None, 10_000) for partition in range(PARTITIONS)]
     assert [rows[::-1] for rows in backwards] == forwards
     return forwards
-
-
-def in_archive(shop: Workshop, text: str = MARK) -> list[str]:
-    """The files of the archive that have a text, unpacked."""
-    found: list[str] = []
-    for path in sorted(shop.archive.rglob("*")):
-        content = path.read_bytes() if path.is_file() else b""
-        if path.name.endswith(".zst"):
-            content = zstandard.ZstdDecompressor().decompressobj().decompress(content)
-        if text.encode() in content:
-            found.append(path.name)
-    return found
 
 
 def segments(shop: Workshop) -> list[str]:
@@ -95,25 +69,6 @@ def segments(shop: Workshop) -> list[str]:
 async def in_stream(shop: Workshop) -> int:
     """Entries of all streams."""
     return sum([int(await shop.redis.xlen(PartitionKeys(partition).log)) for partition in range(PARTITIONS)])
-
-
-def killing(step: Callable[..., Any], when: str) -> Callable[..., Any]:
-    """The step, in a worker that is killed before or after it."""
-    if inspect.iscoroutinefunction(step):
-
-        async def killed(*args: Any, **options: Any) -> Any:
-            if when == "after":
-                await step(*args, **options)
-            raise Killed
-
-        return killed
-
-    def killed_at_once(*args: Any, **options: Any) -> Any:
-        if when == "after":
-            step(*args, **options)
-        raise Killed
-
-    return killed_at_once
 
 
 def with_one_before(step: Callable[..., Any], other: Callable[[], Awaitable[None]]) -> Callable[..., Any]:
@@ -284,7 +239,7 @@ async def test_a_purge_that_is_killed_while_it_rewrites_the_archive_is_done_by_t
     assert await shop.purge().wanted()
     await shop.redis.delete(ARCHIVE_LEASE)
     await shop.purge().run()
-    assert in_archive(shop) == []
+    assert files_with(shop.archive, MARK) == []
     assert await whole(shop) == before
     assert await count_erased(shop.redis, PARTITIONS) == erased
     await assert_no_stray_files(shop)
@@ -308,17 +263,17 @@ async def assert_no_stray_files(shop: Workshop) -> None:
 async def test_what_is_forgotten_is_out_of_the_log_at_once_and_out_of_the_files_after_the_purge(shop: Workshop):
     names = await remembered(shop, "kept", SECRET, "also kept")
     await shop.archive_job().run(force=True)
-    assert in_archive(shop), "the search would prove nothing"
+    assert files_with(shop.archive, MARK), "the search would prove nothing"
     old = segments(shop)
     await forget(shop, names[1])
     after = await whole(shop)
     assert MARK.encode() not in b"".join(row.payload for rows in after for row in rows)
-    assert in_archive(shop)
+    assert files_with(shop.archive, MARK)
     erased = await count_erased(shop.redis, PARTITIONS)
     removed = await shop.purge().run()
     assert removed.archive_segments == 1
-    assert in_archive(shop) == []
-    assert in_archive(shop, "also kept")
+    assert files_with(shop.archive, MARK) == []
+    assert files_with(shop.archive, "also kept")
     assert not set(old) & set(segments(shop)), "the old file is gone"
     assert await shop.redis.zcard(PartitionKeys(HOME).erased) == 0, "its stubs are in the segment"
     assert await count_erased(shop.redis, PARTITIONS) == erased == 1
@@ -377,7 +332,7 @@ async def test_what_is_forgotten_while_it_is_archived_is_gone_after_the_next_pur
     assert await count_erased(shop.redis, PARTITIONS) == 1
     await shop.archive_job().run(force=True)
     await shop.purge().run()
-    assert in_archive(shop) == []
+    assert files_with(shop.archive, MARK) == []
     assert await in_stream(shop) == 0
     assert [len(rows) for rows in await whole(shop)] == [4 if n == HOME else 0 for n in range(PARTITIONS)]
     assert await count_erased(shop.redis, PARTITIONS) == 1
@@ -392,10 +347,10 @@ async def test_a_file_that_never_counted_is_rid_of_what_was_forgotten(shop: Work
         with pytest.raises(Killed):
             await shop.archive_job().run(force=True)
     await shop.redis.delete(ARCHIVE_LEASE)
-    assert in_archive(shop)
+    assert files_with(shop.archive, MARK)
     await forget(shop, names[0])
     await shop.purge().run()
-    assert in_archive(shop) == []
+    assert files_with(shop.archive, MARK) == []
 
 
 async def test_a_writer_that_was_paused_cannot_let_count_what_it_wrote(shop: Workshop, monkeypatch: pytest.MonkeyPatch):
@@ -420,7 +375,7 @@ async def test_a_writer_that_was_paused_cannot_let_count_what_it_wrote(shop: Wor
     after = await whole(shop)
     go_on.set()
     await late
-    assert in_archive(shop) == []
+    assert files_with(shop.archive, MARK) == []
     assert await whole(shop) == after
 
 
@@ -434,7 +389,7 @@ async def test_an_archive_that_is_away_keeps_the_notes_of_the_purge(shop: Worksh
     assert await shop.purge().wanted()
     aside.rename(shop.archive)
     await shop.purge().run()
-    assert in_archive(shop) == []
+    assert files_with(shop.archive, MARK) == []
     assert not await shop.purge().wanted()
 
 

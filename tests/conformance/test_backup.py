@@ -49,13 +49,6 @@ ADMIN = Reader(TENANT, operator=True)
 
 
 @pytest.fixture
-async def shop(redis: Client, tmp_path: Path) -> Workshop:
-    made = Workshop(redis, tmp_path)
-    await made.log.create_or_check()
-    return made
-
-
-@pytest.fixture
 def target(tmp_path: Path) -> StoreTarget:
     return StoreTarget(DirectoryStore(tmp_path / "backups"))
 
@@ -137,13 +130,13 @@ async def test_a_log_that_did_not_change_is_not_backed_up_again(shop: Workshop, 
     assert len(target.names()) == 1
 
 
-async def test_one_is_made_at_once_when_asked(shop: Workshop, job: BackupJob):
+async def test_a_backup_is_made_at_once_on_request(shop: Workshop, job: BackupJob):
     await made(job, shop, KEPT)
     await shop.remember("and more")
     assert await job.run(force=True) is not None
 
 
-async def test_so_many_are_kept(shop: Workshop, job: BackupJob, target: StoreTarget):
+async def test_only_the_newest_backups_are_kept(shop: Workshop, job: BackupJob, target: StoreTarget):
     names = [(await made(job, shop, f"thought {n}")).name for n in range(5)]
     assert target.names() == names[-3:]
 
@@ -160,7 +153,9 @@ async def test_backups_of_another_log_in_the_same_place_are_left_alone(
     assert target.names() == sorted([*others, own[-1]])
 
 
-async def test_of_two_workers_one_makes_it(shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path):
+async def test_only_one_of_two_workers_makes_a_backup(
+    shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path
+):
     await shop.remember(KEPT)
     other = BackupJob(shop.redis, shop.log, target, tmp_path / "other", every=HOUR, keep=3, clock=shop.clock)
     assert sorted(one is not None for one in await asyncio.gather(job.run(), other.run())) == [False, True]
@@ -392,7 +387,7 @@ async def test_an_interrupted_restore_is_begun_again(
     assert await stored(again) == before
 
 
-async def test_it_is_refused_where_it_would_do_harm(
+async def test_a_restore_is_refused_where_it_would_destroy_data(
     shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path
 ):
     await made(job, shop, KEPT)
@@ -440,7 +435,7 @@ def flip(file: Path) -> None:
         (cut, "manifest.json", "cannot be read"),
     ],
 )
-async def test_a_damaged_one_is_named_and_an_older_good_one_is_offered(
+async def test_a_damaged_backup_is_named_and_an_older_good_one_offered(
     shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path,
     harm: Callable[[Path], None], file: str, said: str,
 ):  # fmt: skip
@@ -456,7 +451,7 @@ async def test_a_damaged_one_is_named_and_an_older_good_one_is_offered(
         choose(target, None, tmp_path / "w")
 
 
-async def test_one_that_is_not_there_is_told(shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path):
+async def test_a_missing_backup_is_reported(shop: Workshop, job: BackupJob, target: StoreTarget, tmp_path: Path):
     assert choose(target, None, tmp_path / "w") is None
     await made(job, shop, KEPT)
     with pytest.raises(BackupFailed, match="there is no backup yesterday in"):

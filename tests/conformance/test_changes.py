@@ -1,7 +1,5 @@
 """Changing what exists, through the operations, against a real Valkey: versions, their readers, slots, crystals."""
 
-from pathlib import Path
-
 import pytest
 from workshop import TENANT, Workshop
 
@@ -9,20 +7,12 @@ from ingest.commands.decide import Caller
 from ingest.commands.requests import ForgetSubject, SetSlot, WriteAction
 from ingest.errors import CommandRejected, Forbidden, NotFound, SlotFull
 from ingest.events.memory import MemoryVisibilityChanged
-from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.documents.actions import Action
 from projections.documents.memories import Memory
 from projections.operations import Condensing, MemoryChanges, MemoryOperations, SlotOperations
 
 ADA, EVE = Reader(TENANT, "ada"), Reader(TENANT, "eve")
-
-
-@pytest.fixture
-async def shop(redis: Client, tmp_path: Path) -> Workshop:
-    made = Workshop(redis, tmp_path)
-    await made.log.create_or_check()
-    return made
 
 
 async def change(shop: Workshop, name: str, changes: MemoryChanges, reader: Reader = ADA) -> str:

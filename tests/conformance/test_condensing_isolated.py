@@ -1,26 +1,16 @@
 """Condensing by an isolated agent: nothing that another agent wrote gets into what is its own."""
 
-from pathlib import Path
-
 import pytest
 from workshop import TENANT, Workshop
 
 from ingest.commands.decide import Caller
 from ingest.commands.requests import TrackSession
 from ingest.errors import NotFound
-from ingest.platform.connections import Client
 from projections.documents.access import Reader, may_read
 from projections.operations import Condensing
 
 ADA, BOB = Reader(TENANT, "ada", "isolated"), Reader(TENANT, "bob", "isolated")
 AS_ADA = Caller(TENANT, agent_id="ada")
-
-
-@pytest.fixture
-async def shop(redis: Client, tmp_path: Path) -> Workshop:
-    made = Workshop(redis, tmp_path)
-    await made.log.create_or_check()
-    return made
 
 
 def condensing(shop: Workshop) -> Condensing:

@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,23 +20,16 @@ from workshop import PARTITIONS, TENANT, HashEmbedder, Workshop
 
 from ingest.log.position import Token
 from ingest.platform.clock import from_ms
-from ingest.platform.connections import Client, connect
+from ingest.platform.connections import connect
 from projections.documents.access import Reader
 from projections.embedding.embedder import Embedder, NoEmbedder, pack
 from projections.embedding.live import StandingEmbedder
 from projections.queries.lessons import Lessons
-from projections.queries.recall import QueryVectors, Recall, RecallAnswer, RecallRequest
+from projections.queries.recall import QueryVectors, Recall, RecallRequest
 from projections.search.service import ReplicaService
 
 READER = Reader(TENANT, "ada")
 EXACT = 1e-9
-
-
-@pytest.fixture
-async def shop(redis: Client, tmp_path: Path) -> Workshop:
-    made = Workshop(redis, tmp_path)
-    await made.log.create_or_check()
-    return made
 
 
 @asynccontextmanager
@@ -66,45 +58,44 @@ AGES = (0.0, 0.25, 1.0, 7.0, 30.0, 90.0, 3650.0)
 QUERY = "where does kim keep the key"
 
 
-@pytest.mark.parametrize(
-    ("alpha", "half_life"), [(None, None), (0.0, 30.0), (1.0, 30.0), (0.7, 30.0), (0.35, 1.5), (0.5, 365.25)]
-)
-async def test_similarity_and_recency_are_mixed_as_memex_mixes_them(
-    shop: Workshop, valkey: Server, alpha: float | None, half_life: float | None
-):
+MIXTURES = [(None, None), (0.0, 30.0), (1.0, 30.0), (0.7, 30.0), (0.35, 1.5), (0.5, 365.25)]
+"""Alpha and half-life in days, as they are asked for."""
+
+
+async def test_similarity_and_recency_are_mixed_as_memex_mixes_them(shop: Workshop, valkey: Server):
     """alpha * cosine + (1 - alpha) * exp(-ln 2 / half_life * days); 0.7 and 30 days unless said otherwise."""
     written = {
         (await shop.remember(f"note {n} of kim", occurred_at=shop.clock.now - timedelta(days=age))).id: (n, age)
         for n, age in enumerate(AGES)
     }
-    request = RecallRequest(
-        query=QUERY, ranking="similarity", alpha=alpha, half_life_days=half_life, limit=50, explain=True
-    )
-    answer = await recalled(shop, valkey, HashEmbedder(), request)
-    share, life = (0.7 if alpha is None else alpha), (30.0 if half_life is None else half_life)
-    assert {one.id for one in answer.results} == written.keys()
-    for one in answer.results:
-        n, age = written[one.id]
-        told = one.explain or {}
-        recency = math.exp(-math.log(2) / life * age)
-        assert told["recency"] == pytest.approx(recency, abs=EXACT)
-        assert told["similarity"] == pytest.approx(cosine(f"note {n} of kim"), abs=1e-6)
-        assert one.score == pytest.approx(share * told["similarity"] + (1 - share) * recency, abs=EXACT)
-    scores = [one.score for one in answer.results]
-    assert scores == sorted(scores, reverse=True)
+    async with recalling(shop, valkey) as recall:
+        for alpha, half_life in MIXTURES:
+            request = RecallRequest(
+                query=QUERY, ranking="similarity", alpha=alpha, half_life_days=half_life, limit=50, explain=True
+            )
+            found = (await recall(request, READER)).results
+            share, life = (0.7 if alpha is None else alpha), (30.0 if half_life is None else half_life)
+            assert {one.id for one in found} == written.keys()
+            for one in found:
+                n, age = written[one.id]
+                explained = one.explain or {}
+                recency = math.exp(-math.log(2) / life * age)
+                assert explained["recency"] == pytest.approx(recency, abs=EXACT)
+                assert explained["similarity"] == pytest.approx(cosine(f"note {n} of kim"), abs=1e-6)
+                assert one.score == pytest.approx(share * explained["similarity"] + (1 - share) * recency, abs=EXACT)
+            scores = [one.score for one in found]
+            assert scores == sorted(scores, reverse=True)
 
 
 async def test_a_memory_ages_with_the_clock_and_not_with_being_read(shop: Workshop, valkey: Server):
     """Half as recent after one half-life, a quarter after two; a memory from the future is as recent as can be."""
     await shop.remember("note 1 of kim", occurred_at=shop.clock.now)
     request = RecallRequest(query=QUERY, ranking="similarity", alpha=0.0, half_life_days=10.0, explain=True)
-    async with index(shop, valkey.url, HashEmbedder()) as replica:
-        recall = Recall(replica, shop.documents, shop.clock)
+    async with recalling(shop, valkey) as recall:
         for days, recency in ((-5, 1.0), (5, 1.0), (10, 0.5), (10, 0.25), (0, 0.25), (5, 0.25 / math.sqrt(2))):
             shop.clock.advance(timedelta(days=days))
             (one,) = (await recall(request, READER)).results
             assert one.score == pytest.approx(recency, abs=EXACT)
-        recall.close()
 
 
 def cosine(text: str) -> float:
@@ -113,13 +104,12 @@ def cosine(text: str) -> float:
     return float(np.dot(kept, HashEmbedder.vector(QUERY).astype(np.float64)))
 
 
-async def recalled(shop: Workshop, valkey: Server, embedder: Embedder, request: RecallRequest) -> RecallAnswer:
-    async with index(shop, valkey.url, embedder) as replica:
+@asynccontextmanager
+async def recalling(shop: Workshop, valkey: Server) -> AsyncGenerator[Recall]:
+    async with index(shop, valkey.url, HashEmbedder()) as replica:
         recall = Recall(replica, shop.documents, shop.clock)
-        try:
-            return await recall(request, READER)
-        finally:
-            recall.close()
+        yield recall
+        recall.close()
 
 
 # agentmemory: lessons
@@ -162,19 +152,15 @@ async def test_a_lesson_fades_by_the_week_and_grows_by_a_tenth_of_the_doubt(shop
             assert list(sure) == sorted(sure, key=lambda name: (-sure[name], name))
 
 
-@pytest.mark.parametrize("weeks", WEEKS)
-@pytest.mark.parametrize(
-    ("query", "share"), [("rebase push", 1.0), ("rebase kettle", 0.5), ("rebase a red kettle", 1 / 3)]
-)
-async def test_a_lessons_recall_score_is_its_confidence_by_its_relevance_and_its_days(
-    shop: Workshop, valkey: Server, weeks: float, query: str, share: float
-):
+async def test_a_lessons_recall_score_is_its_confidence_by_its_relevance_and_its_days(shop: Workshop, valkey: Server):
     """confidence * relevance / (1 + 0.01 * days), 3 decimals; without vectors relevance is the share of words said."""
     said = await shop.learn("rebase before pushing", confidence=0.9)
     async with lessons(shop, valkey) as asked:
         told_at: datetime = from_ms((await shop.lesson(said.id)).reinforced_ms)
-        now = told_at + timedelta(weeks=weeks)
-        ((found, score),) = await asked.search(READER, query, "atlas", now, min_confidence=0.0)
-        assert found.id == said.id
-        expected: Any = round(left(0.9, weeks) * share / (1 + 0.01 * 7 * weeks), 3)
-        assert score == pytest.approx(expected, abs=EXACT)
+        for query, share in (("rebase push", 1.0), ("rebase kettle", 0.5), ("rebase a red kettle", 1 / 3)):
+            for weeks in WEEKS:
+                now = told_at + timedelta(weeks=weeks)
+                ((found, score),) = await asked.search(READER, query, "atlas", now, min_confidence=0.0)
+                assert found.id == said.id
+                expected: Any = round(left(0.9, weeks) * share / (1 + 0.01 * 7 * weeks), 3)
+                assert score == pytest.approx(expected, abs=EXACT), (query, weeks)

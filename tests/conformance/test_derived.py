@@ -2,15 +2,12 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-import pytest
 from workshop import TENANT, Workshop
 
 from ingest.commands.decide import Caller
 from ingest.commands.requests import ChangeVisibility, TrackSession, WriteAction
 from ingest.log.position import START
-from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.documents.actions import Action
 from projections.documents.lessons import Lesson, lessons
@@ -22,13 +19,6 @@ from projections.operations import Condensing, Forgetting
 READER = Reader(TENANT)
 CALLER = Caller(TENANT, agent_id="ada")
 SHARED = "We decided that the gateway is restarted after every deploy."
-
-
-@pytest.fixture
-async def shop(redis: Client, tmp_path: Path) -> Workshop:
-    made = Workshop(redis, tmp_path)
-    await made.log.create_or_check()
-    return made
 
 
 def summary_of(session: str) -> str:

@@ -26,7 +26,8 @@ PARTITIONS = 2
 
 @pytest.fixture(scope="module")
 def primary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TcpValkey]:
-    server = TcpValkey(tmp_path_factory.mktemp("primary"), appendonly="yes", appendfsync="everysec")
+    at_once = {"repl-diskless-sync-delay": "0"}  # else a replica waits five seconds for others to come
+    server = TcpValkey(tmp_path_factory.mktemp("primary"), appendonly="yes", appendfsync="everysec", **at_once)
     server.start()
     yield server
     server.stop()

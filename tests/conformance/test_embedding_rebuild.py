@@ -42,9 +42,10 @@ from projections.search.filters import ordinals
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, Question
 from projections.search.service import OtherModel, ReplicaService
+from tests.conformance.interruptions import Killed
+from tests.conformance.test_rebuilds import carried
 from workers.jobs import rebuild_embeddings as embeddings_module
 from workers.jobs.embed import DocumentVectors, EmbeddingQueue
-from workers.jobs.rebuild import RebuildJob
 
 READER = Reader(TENANT, operator=True)
 MARK = "zqxvkmarker7 of the vault"
@@ -82,10 +83,6 @@ class Noise(WordsEmbedder):
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row a text."""
         return unit_rows(self._random.standard_normal((len(texts), self.dimensions)).astype(np.float32))
-
-
-class Killed(BaseException):
-    """The worker is gone."""
 
 
 NAMED = frozenset({"old", "new", "noise", "none", "moved"})
@@ -168,18 +165,6 @@ async def ordered(shop: Workshop, machine: Machine, spec: str, switch: Switch = 
     assert known is not None
     after = choice_of(spec, machine.embedders[spec])
     return await shop.rebuilds.start("embeddings", range(PARTITIONS), switch, embedders=(known.live, after))
-
-
-async def carried(shop: Workshop, name: str, *jobs: RebuildJob, until: tuple[State, ...] = ("switched",)) -> Rebuild:
-    """A rebuild once workers have brought it to one of the states."""
-    at_hand = jobs or (shop.rebuild_job(),)
-
-    async def reached() -> bool:
-        await asyncio.gather(*(job.run(5.0) for job in at_hand))
-        return (await shop.rebuilds.get(name)).state in until
-
-    await wait_until(reached, 60)
-    return await shop.rebuilds.get(name)
 
 
 async def live_model(shop: Workshop) -> str:
@@ -364,7 +349,7 @@ async def test_the_same_model_from_elsewhere_needs_no_vectors(shop: Workshop, va
     assert snapshots.newest(shop.snapshots, "test/old", 32) is not None
 
 
-async def test_who_did_not_end_it_holds_nothing_of_it(shop: Workshop, machine: Machine):
+async def test_a_worker_that_did_not_finish_a_rebuild_keeps_nothing_of_it(shop: Workshop, machine: Machine):
     await written(shop)
     first, second = shop.rebuild_job("w1"), shop.rebuild_job("w2")
     rebuild = await ordered(shop, machine, "new")
@@ -377,7 +362,7 @@ async def test_who_did_not_end_it_holds_nothing_of_it(shop: Workshop, machine: M
     assert not (shop.folder / "w1-embeddings").exists()
 
 
-async def test_why_nothing_moves_is_told(shop: Workshop, machine: Machine):
+async def test_a_stalled_rebuild_says_why(shop: Workshop, machine: Machine):
     """There is no snapshot to begin with, and another worker seems to write one."""
     await written(shop)
     rebuild = await ordered(shop, machine, "new")
@@ -389,7 +374,7 @@ async def test_why_nothing_moves_is_told(shop: Workshop, machine: Machine):
     assert (await carried(shop, rebuild.id)).why == ""
 
 
-async def test_it_is_rolled_back_to_vectors_of_everything(shop: Workshop, valkey: Server, machine: Machine):
+async def test_a_roll_back_leaves_every_document_with_a_vector(shop: Workshop, valkey: Server, machine: Machine):
     names = await written(shop)
     rebuild = await carried(shop, (await ordered(shop, machine, "new")).id)
     names += await written(shop, 10, since=30)
@@ -419,7 +404,7 @@ def dying(function: Callable[..., Any], *, behind: bool) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("behind", [False, True], ids=["before", "behind"])
 @pytest.mark.parametrize("step", ["announce", "make_live"])
-async def test_who_takes_it_over_makes_nothing_twice_and_leaves_nothing_out(
+async def test_a_worker_that_takes_over_embeds_nothing_twice_and_skips_nothing(
     shop: Workshop, valkey: Server, machine: Machine, monkeypatch: pytest.MonkeyPatch, step: str, *, behind: bool
 ):
     names = await written(shop)

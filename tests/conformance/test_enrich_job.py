@@ -1,7 +1,7 @@
 """The enrich job with a real HTTP server as the model, a real Redis for cursor and budget, and the log in memory."""
 
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 from factories import TENANT, ManualClock, event
@@ -69,12 +69,6 @@ class Bench:
     async def cursor(self, partition: int = 0) -> Position | None:
         raw = await self.redis.get(PartitionKeys(partition).enriched)
         return Position.parse(raw) if raw else None
-
-
-@pytest.fixture
-def stub() -> Iterator[LlmStub]:
-    with LlmStub() as server:
-        yield server
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from projections.documents.slots import Slot, slot_id
 from projections.maintenance.receipts import Receipt, Removed, load_receipt, save_receipt
 from projections.operations import Condensing, Current, Forgetting
 from projections.operations.forget import Forgotten, user_digest
+from tests.conformance.interruptions import Killed
 from workers.jobs import forget as forget_module
 from workers.jobs.forget import ForgetJob
 from workers.jobs.purge import Purge
@@ -34,17 +35,6 @@ from workers.lease import lease
 MARK = "zqxvkmarker7"
 WENT = {"observation": 4, "memory": 3, "lesson": 1, "event": 1, "session": 2}
 """What `write` writes; the event is what the lesson was told by."""
-
-
-class Killed(BaseException):
-    """The worker is gone: nothing of it runs on, nothing catches this."""
-
-
-@pytest.fixture
-async def shop(redis: Client, tmp_path: Path) -> Workshop:
-    made = Workshop(redis, tmp_path)
-    await made.log.create_or_check()
-    return made
 
 
 async def ask(shop: Workshop, kind: SubjectKind, name: str, project: str = "", number: int = 1) -> Receipt:

@@ -7,7 +7,7 @@ cap, an unusable answer is not used, and every question ends in an answer or in 
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any, cast
 
@@ -28,7 +28,6 @@ from projections.condensing.llm.answers import (
 )
 from projections.condensing.llm.assistant import (
     BUDGET_TTL,
-    PAUSE,
     Assistant,
     BreakerState,
     DailyBudget,
@@ -48,12 +47,6 @@ def said(text: str = TEXT, n: int = 1) -> Observation:
     recorded = observed(n, text)
     assert isinstance(recorded.data, ObservationRecorded)
     return observation(recorded, recorded.data, DocumentId("ses_1"))
-
-
-@pytest.fixture
-def stub() -> Iterator[LlmStub]:
-    with LlmStub() as server:
-        yield server
 
 
 class Bench:
@@ -206,32 +199,6 @@ async def test_errors_open_the_breaker_and_then_nobody_asks(bench: Bench):
     ]
     assert len(bench.stub.requests) == 3
     assert await bench.spent() == 0
-
-
-async def test_after_the_pause_one_caller_tries_for_all(bench: Bench):
-    bench.stub.statuses = [503] * 3
-    assistant = bench.assistant()
-    for _ in range(2):
-        await assistant.compress(TENANT, said())
-    bench.clock.advance(PAUSE)
-    bench.stub.delay_s = 0.2
-    answers = await asyncio.gather(*(assistant.compress(TENANT, said()) for _ in range(4)))
-    assert sum(isinstance(answer, Compression) for answer in answers) == 1
-    assert len(bench.stub.requests) == 4
-    bench.stub.delay_s = 0
-    assert isinstance(await assistant.compress(TENANT, said()), Compression)
-    assert assistant.breaker.state is BreakerState.CLOSED
-
-
-async def test_a_trial_that_fails_keeps_the_others_away(bench: Bench):
-    bench.stub.status = 500
-    assistant = bench.assistant()
-    for _ in range(2):
-        await assistant.compress(TENANT, said())
-    bench.clock.advance(PAUSE)
-    for _ in range(3):
-        assert isinstance(await assistant.compress(TENANT, said()), Skipped)
-    assert len(bench.stub.requests) == 4
 
 
 async def test_one_error_is_made_good_by_the_next_attempt(bench: Bench):

@@ -6,29 +6,24 @@ Left open: in what order stores are cleaned; when the server rewrites its append
 """
 
 import asyncio
-import inspect
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import zstandard
 from embedding import embedding_queue
 from numpy.typing import NDArray
 from workshop import PARTITIONS, TENANT, HashEmbedder, Workshop
 
-from ingest.commands.decide import Caller
 from ingest.commands.requests import SetSlot
 from ingest.log.keys import PURGE_LEASE, PURGED, PartitionKeys, embedding
 from ingest.platform.connections import Client
-from projections.documents.access import Reader
 from projections.embedding.embedder import cache_key
 from projections.maintenance.receipts import Removed
-from projections.operations import Forgetting
 from projections.search import snapshots as snapshots_module
+from tests.conformance.interruptions import Killed, files_with, forget, killing
 from workers.jobs import purge as purge_module
 from workers.jobs.embed import EmbeddingQueue
 from workers.jobs.purge import Purge
@@ -36,17 +31,6 @@ from workers.jobs.snapshot import SnapshotJob
 
 MARK = "zqxvkmarker7"
 SECRET, KEPT = f"the key is {MARK}", "the kettle is green"
-
-
-class Killed(BaseException):
-    """The worker is gone: nothing of it runs on, nothing catches this."""
-
-
-@pytest.fixture
-async def shop(redis: Client, tmp_path: Path) -> Workshop:
-    made = Workshop(redis, tmp_path)
-    await made.log.create_or_check()
-    return made
 
 
 @pytest.fixture
@@ -60,12 +44,6 @@ async def settled(shop: Workshop, queue: EmbeddingQueue) -> None:
     await shop.project()
     while await queue.work(range(PARTITIONS)):
         pass
-
-
-async def forget(shop: Workshop, *names: str) -> None:
-    """Forget documents, and fold that."""
-    await Forgetting(shop.current).documents(names, Reader(TENANT, operator=True), Caller(TENANT))
-    await shop.project()
 
 
 async def cached(shop: Workshop, text: str) -> bool:
@@ -88,25 +66,13 @@ async def fed(shop: Workshop) -> int:
     return found
 
 
-def in_files(folder: Path) -> list[str]:
-    """The files below a folder that hold the mark, packed ones unpacked."""
-    found: list[str] = []
-    for path in sorted(folder.rglob("*")):
-        content = path.read_bytes() if path.is_file() else b""
-        if path.suffix == ".zst":
-            content = zstandard.ZstdDecompressor().decompressobj().decompress(content)
-        if MARK.encode() in content:
-            found.append(str(path.relative_to(folder)))
-    return found
-
-
 async def assert_nothing_left(shop: Workshop) -> None:
     """Nothing of the secret in any store, and what is kept is there."""
     assert not await cached(shop, SECRET)
     assert await cached(shop, KEPT)
     assert await noted(shop) == 0
     assert await fed(shop) == 0
-    assert in_files(shop.folder) == []
+    assert files_with(shop.folder, MARK) == []
     (only,) = shop.snapshots.iterdir()
     assert await shop.redis.get(PURGED) == only.name.encode()
     found = snapshots_module.newest(shop.snapshots, HashEmbedder.model)
@@ -120,7 +86,7 @@ async def test_a_purge_removes_what_was_made_of_a_forgotten_text(shop: Workshop,
     await settled(shop, queue)
     await shop.snapshot_job().run(force=True)
     assert await cached(shop, SECRET)
-    assert in_files(shop.snapshots)
+    assert files_with(shop.snapshots, MARK)
     await forget(shop, secret.id)
     purge = shop.purge()
     assert await purge.wanted()
@@ -131,7 +97,7 @@ async def test_a_purge_removes_what_was_made_of_a_forgotten_text(shop: Workshop,
     await assert_nothing_left(shop)
 
 
-async def test_nothing_forgotten_is_nothing_wanted(shop: Workshop, queue: EmbeddingQueue):
+async def test_a_purge_is_not_wanted_when_nothing_was_forgotten(shop: Workshop, queue: EmbeddingQueue):
     await shop.remember(KEPT)
     await settled(shop, queue)
     assert not await shop.purge().wanted()
@@ -175,25 +141,6 @@ async def test_a_purge_that_is_killed_at_any_step_is_done_by_the_next(
     await assert_nothing_left(shop)
 
 
-def killing(step: Callable[..., Any], when: str) -> Callable[..., Any]:
-    """The step, in a worker that is killed before or after it."""
-    if inspect.iscoroutinefunction(step):
-
-        async def killed(*args: Any, **options: Any) -> Any:
-            if when == "after":
-                await step(*args, **options)
-            raise Killed
-
-        return killed
-
-    def killed_at_once(*args: Any, **options: Any) -> Any:
-        if when == "after":
-            step(*args, **options)
-        raise Killed
-
-    return killed_at_once
-
-
 async def test_what_is_forgotten_while_a_purge_runs_is_left_to_the_next_one(
     shop: Workshop, queue: EmbeddingQueue, monkeypatch: pytest.MonkeyPatch
 ):
@@ -212,7 +159,7 @@ async def test_what_is_forgotten_while_a_purge_runs_is_left_to_the_next_one(
     with monkeypatch.context() as patched:
         patched.setattr(Purge, "_rewrite_log_file", meanwhile)
         await shop.purge().run()
-    assert in_files(shop.snapshots), "the second was there when it was written"
+    assert files_with(shop.snapshots, MARK), "the second was there when it was written"
     assert await shop.purge().wanted()
     await shop.purge().run()
     await assert_nothing_left(shop)

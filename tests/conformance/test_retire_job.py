@@ -22,7 +22,6 @@ from ingest.events.observation import ObservationRecorded
 from ingest.events.session import MAX_RETIRED, SessionRetired
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys, embedding
-from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.documents.document import searchable_text
 from projections.documents.ledgers import Ledger, count_of
@@ -40,13 +39,6 @@ from projections.operations.importing import Importer
 MS, DAY = timedelta(milliseconds=1), timedelta(days=1)
 PLANTED = "zqxvkmarker7"
 OPERATOR = Reader(TENANT, operator=True)
-
-
-@pytest.fixture
-async def shop(redis: Client, tmp_path: Path) -> Workshop:
-    made = Workshop(redis, tmp_path)
-    await made.log.create_or_check()
-    return made
 
 
 async def ended(shop: Workshop, session: str = "s1", *, count: int = 3, user: str = "", said: str = "saw") -> list[str]:

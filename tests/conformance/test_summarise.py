@@ -6,7 +6,7 @@ and the answer tells why, and nothing that was forgotten comes back through what
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -75,12 +75,6 @@ class Bench:
     def asked(self) -> int:
         """How many requests the model has had."""
         return len(self.stub.requests)
-
-
-@pytest.fixture
-def stub() -> Iterator[LlmStub]:
-    with LlmStub() as server:
-        yield server
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -59,7 +58,7 @@ from projections.operations import importing as transfer
 from projections.operations.exporting import export_events
 from projections.operations.importing import MAX_LINE_BYTES, MAX_REJECTED, Imported, Importer, read_event
 from projections.store.protocol import MemoryStore, project
-from tests.compat.test_stored_samples import SAMPLES, sample_id
+from tests.compat.test_stored_samples import SAMPLES
 from tests.compat.test_stored_samples import stored as stored_sample
 
 TENANT = "default"
@@ -458,15 +457,14 @@ class TransferConformance:
         assert (await imported(target, body, size)).complete
         assert await exported(target) == body
 
-    @pytest.mark.parametrize("sample", SAMPLES, ids=sample_id)
-    async def test_every_version_of_every_event_makes_the_round_trip(self, backend: Backend, sample: Path):
-        source, raw = await backend.fresh(1), {**stored_sample(sample), "tenant": TENANT}
-        await source.append({0: [Entry(EventId("e"), msgspec.msgpack.encode(raw))]})
+    async def test_every_version_of_every_event_makes_the_round_trip(self, backend: Backend):
+        source = await backend.fresh(1)
+        stored = [{**stored_sample(one), "tenant": TENANT, "event_id": f"e{n}"} for n, one in enumerate(SAMPLES)]
+        await source.append({0: [Entry(EventId(raw["event_id"]), msgspec.msgpack.encode(raw)) for raw in stored]})
         body = await exported(source)
-        (line,) = lines_of(body)
-        assert line["type"] == raw["type"]
+        assert [line["type"] for line in lines_of(body)] == [raw["type"] for raw in stored]
         target = await backend.fresh(1)
-        assert await imported(target, body) == Imported(1, 0, 0, [], complete=True)
+        assert await imported(target, body) == Imported(len(stored), 0, 0, [], complete=True)
         assert await exported(target) == body
 
     async def test_an_event_that_says_as_little_as_it_can_makes_the_round_trip(self, backend: Backend):

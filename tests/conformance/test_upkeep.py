@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +25,6 @@ from ingest.events.subject import EventErased
 from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route
 from ingest.platform.clock import from_ms, to_ms
-from ingest.platform.connections import Client
 from projections.condensing import memex
 from projections.documents.access import Reader
 from projections.documents.lessons import fades_at, is_retired
@@ -37,13 +35,6 @@ from workers.jobs.upkeep import Condense, Upkeep
 
 MS = timedelta(milliseconds=1)
 TOPICS = ("kettle", "harbour", "violin", "glacier", "lantern", "orchard", "pulley", "saddle", "thimble", "walnut")
-
-
-@pytest.fixture
-async def shop(redis: Client, tmp_path: Path) -> Workshop:
-    made = Workshop(redis, tmp_path)
-    await made.log.create_or_check()
-    return made
 
 
 # sessions
@@ -181,22 +172,6 @@ async def test_a_lesson_confirmed_between_the_look_and_the_retirement_stays(shop
     assert (lesson.retired_ms, lesson.reinforcements) == (0, 1)
 
 
-async def test_a_retired_lesson_said_again_is_new_and_fades_again(shop: Workshop):
-    said = await shop.learn("round the total last", confidence=0.2)
-    await shop.project()
-    shop.clock.advance(timedelta(weeks=3))
-    assert await shop.upkeep().retire_lessons() == 1
-    await shop.project()
-    await shop.learn("round the total last", confidence=0.3)
-    await shop.project()
-    again = await shop.lesson(said.id)
-    assert (again.retired_ms, again.confidence, again.reinforcements) == (0, 0.3, 0)
-    shop.clock.advance(timedelta(weeks=5))
-    assert await shop.upkeep().retire_lessons() == 1
-    await shop.project()
-    assert (await shop.lesson(said.id)).retired_ms > 0
-
-
 # memories that are not for ever
 
 
@@ -329,7 +304,7 @@ async def test_one_that_fails_does_not_hold_up_the_others(
     assert await step(shop.upkeep()) == 1, "the one that failed"
 
 
-async def test_a_kind_of_upkeep_that_fails_does_not_hold_up_the_others(
+async def test_a_maintenance_step_that_fails_does_not_hold_up_the_others(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     await much_is_due(shop)

@@ -248,7 +248,7 @@ def found(index: IndexReplica, word: str, allowed: Filter, now_ms: int) -> set[s
     return {hit.id for hit in search(index, asked, allowed)}
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(feeds(), st.lists(filters, min_size=1, max_size=4), ms, st.booleans())
 def test_the_index_holds_what_a_dictionary_would(
     steps: list[Step], allowed: list[Filter], now_ms: int, committed: bool
@@ -268,7 +268,7 @@ def test_the_index_holds_what_a_dictionary_would(
             assert index.vectors.has(ordinal) == (name in model.rows)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(feeds(), filters, ms, st.sampled_from(WORDS))
 def test_a_word_finds_the_matching_documents_that_say_it(steps: list[Step], allowed: Filter, now_ms: int, word: str):
     """And, of those that do not say it, only neighbours in the session of one that does."""
@@ -285,7 +285,7 @@ def test_a_word_finds_the_matching_documents_that_say_it(steps: list[Step], allo
             index.commit()
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(feeds())
 def test_an_item_applied_twice_changes_nothing(steps: list[Step]):
     """A replica that lost its place reads an entry again."""
@@ -295,7 +295,7 @@ def test_an_item_applied_twice_changes_nothing(steps: list[Step]):
         assert once == twice
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(feeds(), st.data())
 def test_saving_and_loading_in_the_middle_changes_nothing(steps: list[Step], data: st.DataObject):
     at = data.draw(st.integers(0, len(steps)))
@@ -310,7 +310,7 @@ def test_saving_and_loading_in_the_middle_changes_nothing(steps: list[Step], dat
         assert index.ids == straight.ids
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(feeds(), filters, ms, st.data())
 def test_compacting_in_the_middle_changes_no_answer(
     steps: list[Step], allowed: Filter, now_ms: int, data: st.DataObject
@@ -330,7 +330,7 @@ def test_compacting_in_the_middle_changes_no_answer(
         assert answers(index, allowed, now_ms) == answers(straight, allowed, now_ms)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(feeds(), filters, ms)
 def test_two_replicas_of_the_same_documents_answer_alike(steps: list[Step], allowed: Filter, now_ms: int):
     """One has read all that happened, the other (after a rebuild) only what is left, in the order of the sessions."""

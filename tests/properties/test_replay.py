@@ -64,6 +64,7 @@ def test_batches_end_where_single_events_end(history: History, data: st.DataObje
     assert in_batches.erased == history.live.erased
 
 
+@settings(max_examples=50)
 @given(histories(), st.data())
 def test_a_batch_applied_twice_changes_nothing(history: History, data: st.DataObject):
     """Redelivery at once, of one batch."""
@@ -74,6 +75,7 @@ def test_a_batch_applied_twice_changes_nothing(history: History, data: st.DataOb
             assert apply(store, batch).documents == {}
 
 
+@settings(max_examples=50)
 @given(histories(), st.data())
 def test_a_history_repeated_from_anywhere_changes_nothing(history: History, data: st.DataObject):
     """A worker that lost its checkpoint applies old events again, forgettings among them."""
@@ -84,23 +86,22 @@ def test_a_history_repeated_from_anywhere_changes_nothing(history: History, data
     assert history.live.erased.keys() == erased.keys()
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(histories())
 def test_a_replay_ends_exactly_where_live_did(history: History):
-    """Documents, tombstones, marks and listings, although a replay no longer sees what was erased."""
-    assert differing(replayed(history.events, history.live), history.live) == {}
+    """Documents, tombstones, marks and listings, although a replay no longer sees what was erased.
+
+    It erases nothing that live did not: a stub is never replaced by one that says more.
+    """
+    again = replayed(history.events, history.live)
+    assert differing(again, history.live) == {}
+    assert again.erased.keys() <= history.live.erased.keys()
 
 
+@settings(max_examples=50)
 @given(histories(), st.data())
 def test_a_replay_may_be_cut_anywhere_too(history: History, data: st.DataObject):
     assert differing(folded(*data.draw(cut(log_of(history)))), history.live) == {}
-
-
-@given(histories())
-def test_a_replay_erases_nothing_that_live_did_not(history: History):
-    """And a stub is never replaced by one that says more."""
-    again = replayed(history.events, history.live)
-    assert again.erased.keys() <= history.live.erased.keys()
 
 
 @given(histories())
@@ -144,7 +145,7 @@ def written(events: Iterable[Recorded]) -> bytes:
     return b"\n".join(encode(Event(event.envelope, event.data)) for event in events)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(histories())
 def test_no_word_of_what_is_forgotten_is_left_anywhere(history: History):
     """Neither in the log or its stubs, nor in a document or a listing; nor does a replay bring one back."""

@@ -3,7 +3,6 @@
 import asyncio
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +144,6 @@ def _delete_graphs(folder: Path) -> None:
 DAMAGES = [_delete_folder, _alter_newest, _alter_all, _cut_manifests, _alter_manifests, _delete_graphs]
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
 async def test_an_index_without_a_usable_snapshot_is_made_of_the_documents(
     pen: Pen,
     open_replica: OpenReplica,
@@ -153,27 +151,33 @@ async def test_an_index_without_a_usable_snapshot_is_made_of_the_documents(
     queue: EmbeddingQueue,
     embedder: HashEmbedder,
     tmp_path: Path,
-    damage: Callable[[Path], None],
 ):
     """The feeds are trimmed, so nothing else has them. Vectors come from the cache."""
+    folder, whole = tmp_path / "snapshots", tmp_path / "whole"
     async with open_replica("all") as everything:
         for _ in range(2):
             await pen.write_some(6)
             await pen.project()
             await drain(queue)
             assert await snapshots.run(force=True) is not None
-        embedder.asked.clear()
-        damage(tmp_path / "snapshots")
-        async with open_replica("late") as late:
-            assert late.documents == 12 + 12 + 7
-            assert await late.in_index_thread(without_vectors, late.index) == set()
-            await assert_same(everything, late)
-            written = await pen.write_some(3)
-            await pen.project()
-            await late.wait_for(written, 30)
-            await everything.wait_for(written, 30)
-            await assert_same(everything, late)
-        assert embedder.asked == []
+        await wait_until(lambda: everything.documents == 12 + 12 + 7)
+        shutil.copytree(folder, whole)
+        for damage in DAMAGES:
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(whole, folder)
+            embedder.asked.clear()
+            damage(folder)
+            async with open_replica(damage.__name__) as late:
+                assert late.documents == everything.documents
+                assert await late.in_index_thread(without_vectors, late.index) == set()
+                await assert_same(everything, late)
+                written = await pen.write_some(3)
+                await pen.project()
+                await late.wait_for(written, 30)
+                await everything.wait_for(written, 30)
+                await assert_same(everything, late)
+            assert embedder.asked == [], damage.__name__
+            await drain(queue)
 
 
 async def test_a_worker_writes_a_snapshot_by_itself_where_a_usable_one_is_missing(

@@ -1,15 +1,25 @@
+"""The language model of an API process and of a worker: settings are checked at the start, connections come later."""
+
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from api.app import create_app
 from ingest.errors import InvalidSetting
-from ingest.platform.settings import from_environment
+from ingest.platform.settings import Settings, from_environment
+from workers.main import WorkerProcess
 
-HERE = {"REDIS_URL": "redis://127.0.0.1:1/0"}
+BUILDS = pytest.mark.parametrize("build", [create_app, WorkerProcess])
+Build = Callable[[Settings], object]
 
 
+def settings(home: Path, **variables: str) -> Settings:
+    return from_environment({"HOME": str(home), "REDIS_URL": "redis://127.0.0.1:1/0", **variables})
+
+
+@BUILDS
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -19,17 +29,18 @@ HERE = {"REDIS_URL": "redis://127.0.0.1:1/0"}
         ("MNEMOLOG_LLM_DAILY_TOKENS", "a lot"),
     ],
 )
-def test_a_language_model_that_cannot_be_is_refused_before_anything_is_opened(tmp_path: Path, name: str, value: str):
-    environment = {"HOME": str(tmp_path), "MNEMOLOG_LLM": "http://127.0.0.1:1/v1|m", **HERE, name: value}
+def test_an_invalid_language_model_is_refused_before_anything_is_opened(
+    tmp_path: Path, build: Build, name: str, value: str
+):
     with pytest.raises(InvalidSetting, match=rf"^{name}\b") as raised:
-        create_app(from_environment(environment))
+        build(settings(tmp_path, **{"MNEMOLOG_LLM": "http://127.0.0.1:1/v1|m", name: value}))
     assert "s3cr" not in str(raised.value)
 
 
-def test_building_the_app_does_not_connect_to_the_language_model(tmp_path: Path):
+@BUILDS
+def test_building_a_process_does_not_connect_to_the_language_model(tmp_path: Path, build: Build):
     with socket.create_server(("127.0.0.1", 0)) as model:
         model.setblocking(False)
-        url = f"http://127.0.0.1:{model.getsockname()[1]}/v1|m"
-        create_app(from_environment({"HOME": str(tmp_path), "MNEMOLOG_LLM": url, **HERE}))
+        build(settings(tmp_path, MNEMOLOG_LLM=f"http://127.0.0.1:{model.getsockname()[1]}/v1|m"))
         with pytest.raises(BlockingIOError):
             model.accept()

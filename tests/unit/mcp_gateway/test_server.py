@@ -312,7 +312,7 @@ async def test_a_bare_post_is_answered_as_json_under_both_spellings(
 @pytest.mark.parametrize(
     ("method", "path", "status"), [("GET", "/mcp", 405), ("DELETE", "/mcp", 405), ("POST", "/mcpx", 404)]
 )
-async def test_there_is_nothing_but_post(
+async def test_only_post_is_served(
     commands: CommandHandler, queries: ScriptedQueries, method: str, path: str, status: int
 ):
     async with serving(commands, queries.as_queries()) as http:

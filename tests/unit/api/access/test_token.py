@@ -26,7 +26,7 @@ def test_one_wrong_character_is_recognised(place: int):
 
 
 @pytest.mark.parametrize("text", ["", "mnk_", "Bearer", "mnk_a_b", "x" * 66, "mnk_" + "é" * 12 + "_" + "a" * 49])
-def test_what_is_no_token_is_none(text: str):
+def test_text_that_is_not_a_token_is_rejected(text: str):
     assert parse(text) is None
 
 

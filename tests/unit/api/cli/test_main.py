@@ -26,7 +26,7 @@ def test_each_command_is_there_with_those_of_its_module_alone(module: str, comma
 
 
 @pytest.mark.parametrize("asked", ["", "--help", "nonsense"])
-def test_whoever_asks_for_no_command_sees_them_all(asked: str):
+def test_without_a_command_all_commands_are_listed(asked: str):
     assert sorted(commands_of(application(asked))) == sorted(name for names in MODULES.values() for name in names)
 
 

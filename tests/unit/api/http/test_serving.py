@@ -81,7 +81,7 @@ async def test_what_was_sent_whole_is_read_whole(size: int):
     assert app.bodies == [body] * 5
 
 
-async def test_half_a_request_is_none():
+async def test_an_incomplete_request_is_not_handled():
     app = Reads()
     async with serving(app) as port:
         await asyncio.to_thread(send, port, request(b"half", declared=8))

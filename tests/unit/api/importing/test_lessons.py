@@ -1,6 +1,7 @@
 """A lesson's past is one that ends in what it is now."""
 
 from datetime import timedelta
+from itertools import product
 
 import pytest
 from factories import NOW
@@ -10,15 +11,13 @@ from api.importing.lessons import history
 DAY = timedelta(days=1)
 
 
-@pytest.mark.parametrize("confidence", [0.5, 0.75, 0.85])
-@pytest.mark.parametrize("reinforcements", [0, 1, 2, 5])
-@pytest.mark.parametrize("age", [0, 3, 20])
-def test_it_ends_in_its_confidence(confidence: float, reinforcements: int, age: int):
-    reinforced = NOW + age * DAY if reinforcements else NOW
-    past = history(confidence, reinforcements, NOW, reinforced, reinforced)
-    assert len(past.confirmed) == reinforcements
-    assert past.confirmed[-1:] == [reinforced] * bool(reinforcements)
-    assert past.leads_to(confidence)
+def test_a_history_leads_to_the_stated_confidence():
+    for confidence, reinforcements, age in product([0.5, 0.75, 0.85], [0, 1, 2, 5], [0, 3, 20]):
+        reinforced = NOW + age * DAY if reinforcements else NOW
+        past = history(confidence, reinforcements, NOW, reinforced, reinforced)
+        assert len(past.confirmed) == reinforcements
+        assert past.confirmed[-1:] == [reinforced] * bool(reinforcements)
+        assert past.leads_to(confidence), (confidence, reinforcements, age)
 
 
 def test_what_faded_began_surer():

@@ -218,7 +218,7 @@ def test_one_deep_item_rejects_only_itself():
     assert first == last == Remember(content="likes tea")
 
 
-def test_a_number_that_is_none_is_not_accepted():
+def test_nan_and_infinity_are_rejected():
     """NaN is not JSON: as an importance it would make every ranking meaningless, in data it would come back as null."""
     for body in (b'{"type": "observe", "data": {"x": NaN}}', b'{"type": "observe", "data": {"x": -Infinity}}'):
         with pytest.raises((MalformedRequest, CommandRejected)):

@@ -52,10 +52,10 @@ SAMPLES: list[Any] = [
 ARRAYS: list[Any] = [one for one in SAMPLES if isinstance(one, list)]
 
 
-@pytest.mark.parametrize("value", SAMPLES, ids=str)
-@pytest.mark.parametrize("indent", [None, 1])
-def test_values_are_counted_outside_of_texts_alone(window: int, value: Any, indent: int | None):
-    assert count_values(json.dumps(value, indent=indent).encode()) == counted(value)
+def test_values_are_counted_outside_of_texts_alone(window: int):
+    for value in SAMPLES:
+        for indent in (None, 1):
+            assert count_values(json.dumps(value, indent=indent).encode()) == counted(value), value
 
 
 @given(values)
@@ -80,9 +80,9 @@ def test_the_items_of_an_array_are_what_was_put_in(items: list[Any]):
     assert [json.loads(one) for one in found] == items
 
 
-@pytest.mark.parametrize("items", ARRAYS, ids=str)
-def test_the_items_of_an_array_are_found_in_windows_of_any_size(window: int, items: list[Any]):
-    assert [json.loads(one) for one in array_items(json.dumps(items).encode(), 8)] == items
+def test_the_items_of_an_array_are_found_in_windows_of_any_size(window: int):
+    for items in ARRAYS:
+        assert [json.loads(one) for one in array_items(json.dumps(items).encode(), 8)] == items
 
 
 @pytest.mark.parametrize("body", [b"", b" ", b"[", b"]", b"{}", b"[1", b"1]", b"[[]", b'["]', b"null", b"[1]]", b"[1}"])

@@ -22,7 +22,7 @@ HERE = Position(1_769_860_800_000, 7)
 
 
 @pytest.mark.parametrize("cls", EVENT_TYPES.values(), ids=EVENT_TYPES.keys())
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(drawn=st.data())
 def test_an_event_is_read_back_as_it_was_written(cls: type[EventData], drawn: st.DataObject):
     written = event(drawn.draw(data_of(cls)), **drawn.draw(envelopes))

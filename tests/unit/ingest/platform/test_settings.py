@@ -146,9 +146,9 @@ def test_variables_of_other_programs_are_ignored():
     assert from_environment({**HOME, "PATH": "/bin", "AGENT_MNEMOLOG": "x"}) == from_environment(HOME)
 
 
-@pytest.mark.parametrize("name", [name for name in VARIABLES if name != "REDIS_URL"])
-def test_an_empty_value_means_unset(name: str):
-    assert from_environment({**HOME, name: ""}) == from_environment(HOME)
+def test_an_empty_value_means_unset():
+    for name in VARIABLES.keys() - {"REDIS_URL"}:
+        assert from_environment({**HOME, name: ""}) == from_environment(HOME), name
 
 
 def test_the_xdg_folders_are_honoured():

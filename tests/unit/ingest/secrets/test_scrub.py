@@ -1,6 +1,7 @@
 """Secrets and private text never get past a write; everything else does, unchanged."""
 
 import time
+from itertools import product
 from typing import Any
 
 import pytest
@@ -33,21 +34,17 @@ SECRETS = {
 }
 
 
-@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS.keys())
-@pytest.mark.parametrize("spelling", [str, str.upper, str.lower])
-@pytest.mark.parametrize(
-    ("before", "after"), [("", ""), ("key is ", " now"), ('{"k":"', '"}'), ("é", "é"), ("x=", "\n")]
-)
-def test_a_secret_goes_and_its_surroundings_stay(secret: str, spelling: Any, before: str, after: str):
-    assert scrub_text(before + spelling(secret) + after) == before + GONE + after
+def test_a_secret_goes_and_its_surroundings_stay():
+    surroundings = [("", ""), ("key is ", " now"), ('{"k":"', '"}'), ("é", "é"), ("x=", "\n")]
+    for (name, secret), (before, after) in product(SECRETS.items(), surroundings):
+        for spelled in (secret, secret.upper(), secret.lower()):
+            assert scrub_text(before + spelled + after) == before + GONE + after, name
 
 
-@pytest.mark.parametrize(
-    "keyword", ["api_key", "API-KEY", "apiKey", "secret", "token", "Password", "credential", "auth"]
-)
-@pytest.mark.parametrize("shape", ["{}={}", "{}: {}", "{}  =  '{}'", '{}:"{}"', "{}=\n{}"])
-def test_an_assignment_goes_with_its_keyword(keyword: str, shape: str):
-    assert scrub_text("a " + shape.format(keyword, LONG) + " b") == f"a {GONE} b"
+def test_an_assignment_goes_with_its_keyword():
+    keywords = ["api_key", "API-KEY", "apiKey", "secret", "token", "Password", "credential", "auth"]
+    for keyword, shape in product(keywords, ["{}={}", "{}: {}", "{}  =  '{}'", '{}:"{}"', "{}=\n{}"]):
+        assert scrub_text("a " + shape.format(keyword, LONG) + " b") == f"a {GONE} b", (keyword, shape)
 
 
 @pytest.mark.parametrize(

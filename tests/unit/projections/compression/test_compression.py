@@ -63,10 +63,10 @@ def test_the_words_of_a_tool_name_give_the_type(tool: str, expected: str):
     assert compress("post_tool_use", "", {"tool_name": tool}).type == expected
 
 
-@pytest.mark.parametrize("kind", sorted(VALID_TYPES))
-def test_a_valid_kind_stays_the_type(kind: str):
-    data = {} if kind == "notification" else {"tool_name": "Read"}
-    assert compress(kind, "text", data).type == kind
+def test_a_valid_kind_stays_the_type():
+    for kind in VALID_TYPES:
+        data = {} if kind == "notification" else {"tool_name": "Read"}
+        assert compress(kind, "text", data).type == kind
 
 
 def test_native_text_is_titled_by_its_first_sentence_or_line():
@@ -205,7 +205,7 @@ def test_deep_nesting_is_no_reason_to_fail():
     ],
 )
 def test_no_json_and_no_embedded_data_takes_more_than_linear_time(unit: str):
-    text = unit * (2**19 // len(unit))
+    text = unit * (2**18 // len(unit))
     began = time.thread_time()
     compress(text, text, {"tool_name": text, "error": text})
     assert time.thread_time() - began < 10  # quadratic would be minutes
@@ -213,7 +213,7 @@ def test_no_json_and_no_embedded_data_takes_more_than_linear_time(unit: str):
 
 @pytest.mark.parametrize("unit", ["a", "A", "Aa ", "a/", ".", "`", "a_", " ", ": ", "1"])
 def test_no_text_takes_more_than_linear_time(unit: str):
-    text = unit * (2**19 // len(unit))
+    text = unit * (2**18 // len(unit))
     began = time.thread_time()
     compress(text, text, {"tool_name": text, "error": text})
     assert time.thread_time() - began < 2

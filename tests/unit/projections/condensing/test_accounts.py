@@ -33,7 +33,7 @@ TRACEBACK = "Traceback (most recent call last)\n  File x\nKeyError: 'id'"
         (saw(0), "observation"),
     ],
 )
-def test_an_account_says_what_happened(observation: Observation, expected: str):
+def test_a_summary_account_says_what_happened(observation: Observation, expected: str):
     assert account(observation) == expected
 
 

@@ -87,12 +87,12 @@ def test_too_much_is_cut_and_every_part_is_closed():
     assert found.context.endswith("h\n</agentmemory-relevant-context>")
 
 
-@pytest.mark.parametrize("limit", range(0, 260))
-def test_no_limit_is_exceeded_and_no_entity_is_cut(limit: int):
-    found = enrich({"a.py": [seen(1, narrative="&" * 30)]}, ["<" * 20], [], limit_chars=limit)
-    assert len(found.context) <= limit
-    assert found.context.count("<") == 2 * found.context.count("</")
-    assert re.fullmatch(r"(?:[^&]|&(?:amp|lt|gt);)*", found.context)
+def test_no_limit_is_exceeded_and_no_entity_is_cut():
+    for limit in range(260):
+        found = enrich({"a.py": [seen(1, narrative="&" * 30)]}, ["<" * 20], [], limit_chars=limit)
+        assert len(found.context) <= limit
+        assert found.context.count("<") == 2 * found.context.count("</")
+        assert re.fullmatch(r"(?:[^&]|&(?:amp|lt|gt);)*", found.context)
 
 
 @pytest.mark.parametrize(

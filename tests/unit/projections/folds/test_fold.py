@@ -42,13 +42,17 @@ ANY_EVENT = pytest.mark.parametrize(
     ids=lambda event: event.envelope.type,
 )
 
+OF_EACH_NOUN = pytest.mark.parametrize(
+    "event", [observed(1), remembered(1, TEA), learned(1)], ids=["obs", "mem", "lsn"]
+)
+
 
 class TestRepeats:
     @ANY_EVENT
     def test_a_repeat_changes_nothing(self, event: Recorded):
         given(event).when(later(event, 9)).then_nothing()
 
-    @pytest.mark.parametrize("event", [observed(1), remembered(1, TEA), learned(1)], ids=["obs", "mem", "lsn"])
+    @OF_EACH_NOUN
     def test_a_late_repeat_gives_up_its_place_in_the_log(self, event: Recorded):
         """It says nothing new, and would still say it after the first one was forgotten."""
         assert list(given(event).when(later(event, 9)).changes.erased) == [place(9)]
@@ -307,26 +311,17 @@ class TestForgetting:
         found = given(learned(1), learned(2), learned(3)).when(forgotten(4, "lesson", id_of(learned(1))))
         assert sorted(found.store.erased) == [place(1), place(2), place(3)]
 
-    @pytest.mark.parametrize("event", [observed(1), remembered(1, TEA)], ids=["observation", "memory"])
-    def test_a_late_repeat_of_what_is_forgotten_stays_forgotten(self, event: Recorded):
+    @OF_EACH_NOUN
+    def test_a_late_repeat_of_what_is_forgotten_stays_forgotten_and_is_erased(self, event: Recorded):
+        """Whatever a spool sends again after it was forgotten must not stay readable in the log."""
         name, kind = _subject(event)
         found = given(event, forgotten(2, kind, name))
         before = contents(found.store)
         found.when(later(event, 3))
         assert contents(found.store) == before
-
-    def test_a_late_repeat_of_a_forgotten_lesson_stays_forgotten(self):
-        found = given(learned(1), forgotten(2, "lesson", id_of(learned(1)))).when(later(learned(1), 3))
-        assert not isinstance(found.document(id_of(learned(1))), Lesson)
-
-    @pytest.mark.parametrize("event", [observed(1), remembered(1, TEA), learned(1)], ids=["obs", "mem", "lsn"])
-    def test_a_late_repeat_of_what_is_forgotten_leaves_no_payload_in_the_log(self, event: Recorded):
-        """Whatever a spool sends again after it was forgotten must not stay readable in the log."""
-        name, kind = _subject(event)
-        found = given(event, forgotten(2, kind, name)).when(later(event, 3))
         assert place(3) in found.store.erased
 
-    @pytest.mark.parametrize("event", [observed(1), remembered(1, TEA), learned(1)], ids=["obs", "mem", "lsn"])
+    @OF_EACH_NOUN
     def test_forgetting_erases_the_payloads_of_repeats_as_well(self, event: Recorded):
         """A repeat behind the dedup window is in the log twice, and has to go twice."""
         name, kind = _subject(event)
@@ -339,7 +334,7 @@ class TestForgetting:
         lesson = found.when(learned(4, confidence=0.3)).lesson(learned(1))
         assert (lesson.confidence, lesson.reinforcements, lesson.position) == (0.3, 0, str(place(4)))
 
-    @pytest.mark.parametrize("event", [observed(1), remembered(1, TEA), learned(1)], ids=["obs", "mem", "lsn"])
+    @OF_EACH_NOUN
     def test_forgetting_twice_changes_nothing_more(self, event: Recorded):
         name, kind = _subject(event)
         found = given(event, forgotten(2, kind, name))

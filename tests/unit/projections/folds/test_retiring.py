@@ -146,7 +146,7 @@ class TestAfterwards:
         assert list(found.changes.erased) == [place(9)]
         found.then_replay_is_the_same()
 
-    def test_so_is_one_of_an_event_that_had_a_mark(self):
+    def test_a_late_repeat_of_a_marked_event_is_erased_too(self):
         found = given(*WHOLE, retire(6, *WHOLE)).when(later(START, 9))
         found.then_nothing()
         assert list(found.changes.erased) == [place(9)]

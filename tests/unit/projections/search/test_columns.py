@@ -28,7 +28,7 @@ def test_a_row_may_be_overwritten():
 
 
 @pytest.mark.parametrize("place", [0, 5])
-def test_there_is_nothing_behind_the_end(place: int):
+def test_rows_beyond_the_length_cannot_be_read_or_written(place: int):
     """The array is longer than what is stored; the rest of it is no row."""
     column = Column(np.int32)
     with pytest.raises(IndexError):

@@ -101,7 +101,7 @@ def test_nothing_of_what_was_removed_is_left_in_a_file(filled: IndexReplica, tmp
     assert fresh.lexical.search([MARK], [], 10) == []
 
 
-def test_only_the_living_have_places(filled: IndexReplica, tmp_path: Path):
+def test_compaction_keeps_only_live_documents(filled: IndexReplica, tmp_path: Path):
     fresh = compacted(filled, tmp_path / "fresh")
     assert fresh.ids == [name for name in filled.ids if name]
     assert all(len(getattr(fresh, name)) == len(fresh) for name in COLUMNS)
@@ -130,7 +130,7 @@ def test_a_compacted_index_goes_on_as_the_other_does(
     assert answers(fresh) == answers(filled) != before
 
 
-def test_an_empty_index_and_one_of_the_dead_can_be_compacted(
+def test_an_empty_index_and_one_of_removed_documents_can_be_compacted(
     index: IndexReplica, put: Callable[..., str], embed: Embed, tmp_path: Path
 ):
     assert len(compacted(index, tmp_path / "empty")) == 0

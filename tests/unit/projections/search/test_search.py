@@ -47,24 +47,105 @@ def test_an_empty_index_finds_nothing(index: IndexReplica):
         assert search(index, ask(mode=mode, vector=TEA), ANYTHING) == []
 
 
-def test_tenants_do_not_see_each_other(index: IndexReplica, put: Put):
-    put("mem_1", "green tea", tenant="default")
-    put("mem_2", "green tea", tenant="other")
-    assert found(index) == {"mem_1"}
-    assert found(index, tenant="other") == {"mem_2"}
-    assert found(index, tenant="nobody") == set()
-    assert found(index, tenant="") == set()
+FILTERED: list[tuple[dict[str, dict[str, Any]], list[tuple[dict[str, Any], set[str]]]]] = [
+    (
+        {"mem_1": {"tenant": "default"}, "mem_2": {"tenant": "other"}},
+        [({}, {"mem_1"}), ({"tenant": "other"}, {"mem_2"}), ({"tenant": "nobody"}, set()), ({"tenant": ""}, set())],
+    ),
+    (
+        {"mem_1": {"tags": ["a", "b"]}, "mem_2": {"tags": ["b", "c"]}, "mem_3": {"tags": ["c", "a,b"]}},
+        [
+            ({"tags": ["b"]}, {"mem_1", "mem_2"}),
+            ({"tags": ["b", "a"]}, {"mem_1"}),
+            ({"tags": ["x"]}, set()),
+            ({"any_tags": ["a", "c"]}, {"mem_1", "mem_2", "mem_3"}),
+            ({"any_tags": ["a"]}, {"mem_1"}),
+            ({"any_tags": ["x", "a,b"]}, {"mem_3"}),
+            ({"tags": ["b"], "any_tags": ["c", "x"]}, {"mem_2"}),
+            ({"any_tags": ["x"]}, set()),
+        ],
+    ),
+    (  # no project given searches all; the empty project is one of its own
+        {"mem_1": {"project": "atlas"}, "mem_2": {"project": "blue whale"}, "mem_3": {"project": ""}},
+        [
+            ({}, {"mem_1", "mem_2", "mem_3"}),
+            ({"project": "blue whale"}, {"mem_2"}),
+            ({"project": "blue"}, set()),
+            ({"project": ""}, {"mem_3"}),
+        ],
+    ),
+    *(
+        (
+            {"mem_1": {name: "ada"}, "mem_2": {name: "bob"}, "mem_3": {}},
+            [({name: "ada"}, {"mem_1"}), ({}, {"mem_1", "mem_2", "mem_3"})],
+        )
+        for name in ("agent_id", "session_id", "user_id")
+    ),
+    *(
+        (
+            {"mem_1": {name: ["a", "b"]}, "mem_2": {name: ["b"]}, "mem_3": {}},
+            [
+                ({name: ["a"]}, {"mem_1"}),
+                ({name: ["b", "x"]}, {"mem_1", "mem_2"}),
+                ({name: ["x"]}, set()),
+                ({name: []}, {"mem_1", "mem_2", "mem_3"}),
+            ],
+        )
+        for name in ("types", "files", "concepts")
+    ),
+    (
+        {"obs_1": {}, "mem_1": {}, "lsn_1": {}},
+        [
+            ({"kinds": ["memory"]}, {"mem_1"}),
+            ({"kinds": ["lesson", "observation"]}, {"lsn_1", "obs_1"}),
+            ({"kinds": ["summary"]}, set()),
+        ],
+    ),
+    (  # both ends of a span are in it; a document from before 1970 has a time, too
+        {"mem_0": {"occurred_ms": -5}, **{f"mem_{n}": {"occurred_ms": T0 + n} for n in (1, 2, 3)}},
+        [
+            ({"from_ms": T0 + 1, "to_ms": T0 + 2}, {"mem_1", "mem_2"}),
+            ({"from_ms": T0 + 2}, {"mem_2", "mem_3"}),
+            ({"to_ms": T0 + 1}, {"mem_0", "mem_1"}),
+            ({"from_ms": T0 + 2, "to_ms": T0 + 1}, set()),
+            ({"from_ms": -10, "to_ms": 0}, {"mem_0"}),
+            ({"from_ms": 0}, {"mem_1", "mem_2", "mem_3"}),
+        ],
+    ),
+    (  # "" is a private memory without owner or agent: who asks without a name is not its reader
+        {
+            "mem_1": {"audience": ["ada", "bob"]},
+            "mem_2": {"audience": ["eve"]},
+            "mem_3": {},
+            "mem_4": {"audience": [""]},
+        },
+        [
+            ({}, {"mem_3"}),
+            ({"reader": "ada"}, {"mem_1", "mem_3"}),
+            ({"reader": "eve"}, {"mem_2", "mem_3"}),
+            ({"reader": "nobody"}, {"mem_3"}),
+        ],
+    ),
+    (
+        {"mem_1": {"recorded_ms": T0, "retired_ms": T0 + 10}, "mem_2": {"recorded_ms": T0 + 10}},
+        [
+            ({}, {"mem_2"}),
+            ({"as_of_ms": T0 - 1}, set()),
+            ({"as_of_ms": T0}, {"mem_1"}),
+            ({"as_of_ms": T0 + 9}, {"mem_1"}),
+            ({"as_of_ms": T0 + 10}, {"mem_2"}),
+        ],
+    ),
+]
+"""Documents of one text, and which of them are found under which filters."""
 
 
-def test_all_of_some_tags_and_any_of_others(index: IndexReplica, put: Put):
-    put("mem_1", "green tea", tags=["a", "b"])
-    put("mem_2", "green tea", tags=["b", "c"])
-    put("mem_3", "green tea", tags=["c", "a,b"])
-    assert found(index, any_tags=["a", "c"]) == {"mem_1", "mem_2", "mem_3"}
-    assert found(index, any_tags=["a"]) == {"mem_1"}
-    assert found(index, any_tags=["x", "a,b"]) == {"mem_3"}
-    assert found(index, tags=["b"], any_tags=["c", "x"]) == {"mem_2"}
-    assert found(index, any_tags=["x"]) == set()
+@pytest.mark.parametrize(("documents", "filters"), FILTERED)
+def test_a_filter_narrows(index: IndexReplica, put: Put, documents: dict[str, Any], filters: list[Any]):
+    for name, fields in documents.items():
+        put(name, "green tea", **fields)
+    for allowed, names in filters:
+        assert found(index, **allowed) == names, allowed
 
 
 def test_a_visibility_narrows_to_the_memories_that_have_it(index: IndexReplica, put: Put):
@@ -85,65 +166,6 @@ def test_tenants_do_not_see_each_other_by_vector(index: IndexReplica, put: Put, 
         embed(put(f"mem_{tenant}", "green tea", tenant=tenant), [1, 0, 0, 0])
     for mode in ("hybrid", "vector"):
         assert ids(search(index, ask(mode=mode, vector=TEA), ANYTHING)) == ["mem_default"]
-
-
-def test_a_project_is_found_alone_or_with_all_others(index: IndexReplica, put: Put):
-    """No project given searches all; the empty project is one of its own."""
-    put("mem_1", "tea", project="atlas")
-    put("mem_2", "tea", project="blue whale")
-    put("mem_3", "tea", project="")
-    assert found(index) == {"mem_1", "mem_2", "mem_3"}
-    assert found(index, project="blue whale") == {"mem_2"}
-    assert found(index, project="blue") == set()
-    assert found(index, project="") == {"mem_3"}
-
-
-@pytest.mark.parametrize(
-    ("field", "narrowed"),
-    [
-        ("agent_id", {"agent_id": "ada"}),
-        ("session_id", {"session_id": "ada"}),
-        ("user_id", {"user_id": "ada"}),
-    ],
-)
-def test_a_name_narrows(index: IndexReplica, put: Put, field: str, narrowed: dict[str, str]):
-    put("mem_1", "tea", **{field: "ada"})
-    put("mem_2", "tea", **{field: "bob"})
-    put("mem_3", "tea")
-    assert found(index, **narrowed) == {"mem_1"}
-    assert found(index) == {"mem_1", "mem_2", "mem_3"}
-
-
-def test_kinds_are_alternatives(index: IndexReplica, put: Put):
-    for name in ("obs_1", "mem_1", "lsn_1"):
-        put(name, "tea")
-    assert found(index, kinds=["memory"]) == {"mem_1"}
-    assert found(index, kinds=["lesson", "observation"]) == {"lsn_1", "obs_1"}
-    assert found(index, kinds=["summary"]) == set()
-
-
-def test_all_tags_are_needed(index: IndexReplica, put: Put):
-    put("mem_1", "tea", tags=["hot", "green"])
-    put("mem_2", "tea", tags=["hot"])
-    assert found(index, tags=["hot"]) == {"mem_1", "mem_2"}
-    assert found(index, tags=["hot", "green"]) == {"mem_1"}
-    assert found(index, tags=["cold"]) == set()
-
-
-@pytest.mark.parametrize("name", ["types", "files", "concepts"])
-def test_one_of_the_types_files_or_concepts_is_enough(index: IndexReplica, put: Put, name: str):
-    put("mem_1", "tea", **{name: ["a", "b"]})
-    put("mem_2", "tea", **{name: ["b"]})
-    put("mem_3", "tea")
-
-    def of(*values: str) -> set[str]:
-        narrowed: dict[str, Any] = {name: values}
-        return found(index, **narrowed)
-
-    assert of("a") == {"mem_1"}
-    assert of("b", "x") == {"mem_1", "mem_2"}
-    assert of("x") == set()
-    assert of() == {"mem_1", "mem_2", "mem_3"}
 
 
 def test_changing_types_files_and_concepts_takes_effect_at_once(index: IndexReplica, put: Put):
@@ -193,38 +215,6 @@ def test_superseding_does_not_write_to_the_lexical_index_again(index: IndexRepli
     assert index.tail == set()
 
 
-def test_a_span_of_time_includes_its_ends(index: IndexReplica, put: Put):
-    for n in range(4):
-        put(f"mem_{n}", "tea", occurred_ms=T0 + n)
-    assert found(index, from_ms=T0 + 1, to_ms=T0 + 2) == {"mem_1", "mem_2"}
-    assert found(index, from_ms=T0 + 2) == {"mem_2", "mem_3"}
-    assert found(index, to_ms=T0) == {"mem_0"}
-    assert found(index, from_ms=T0 + 2, to_ms=T0 + 1) == set()
-
-
-def test_a_document_from_before_1970_has_a_time_too(index: IndexReplica, put: Put):
-    put("mem_1", "tea", occurred_ms=-5)
-    assert found(index, from_ms=-10, to_ms=0) == {"mem_1"}
-    assert found(index, from_ms=0) == set()
-
-
-def test_a_restricted_memory_is_found_by_its_readers_alone(index: IndexReplica, put: Put):
-    put("mem_1", "tea", audience=["ada", "bob"])
-    put("mem_2", "tea", audience=["eve"])
-    put("mem_3", "tea")
-    assert found(index) == {"mem_3"}
-    assert found(index, reader="ada") == {"mem_1", "mem_3"}
-    assert found(index, reader="eve") == {"mem_2", "mem_3"}
-    assert found(index, reader="nobody") == {"mem_3"}
-
-
-def test_a_memory_restricted_to_nobody_is_found_by_nobody(index: IndexReplica, put: Put):
-    """A private memory without owner or agent: who asks without a name is not its reader."""
-    put("mem_1", "tea", audience=[""])
-    assert found(index) == set()
-    assert found(index, reader="ada") == set()
-
-
 def test_restricting_a_memory_hides_it_at_once(index: IndexReplica, put: Put, embed: Embed):
     embed(put("mem_1", "tea"), [1, 0, 0, 0])
     index.commit()
@@ -234,16 +224,6 @@ def test_restricting_a_memory_hides_it_at_once(index: IndexReplica, put: Put, em
         assert ids(search(index, ask(mode=mode, vector=TEA), replace(ANYTHING, reader="ada"))) == ["mem_1"]
     put("mem_1", "tea", audience=[])
     assert found(index) == {"mem_1"}
-
-
-def test_a_superseded_memory_is_found_only_as_of_its_time(index: IndexReplica, put: Put):
-    put("mem_1", "tea", recorded_ms=T0, retired_ms=T0 + 10)
-    put("mem_2", "tea", recorded_ms=T0 + 10)
-    assert found(index) == {"mem_2"}
-    assert found(index, as_of_ms=T0 - 1) == set()
-    assert found(index, as_of_ms=T0) == {"mem_1"}
-    assert found(index, as_of_ms=T0 + 9) == {"mem_1"}
-    assert found(index, as_of_ms=T0 + 10) == {"mem_2"}
 
 
 def test_superseding_hides_a_memory_at_once(index: IndexReplica, put: Put):

@@ -221,14 +221,6 @@ def test_loading_a_snapshot_under_another_model_is_refused_and_names_both(
     assert snapshots.load_newest(folder, model, tmp_path / "work", dimensions) is None
 
 
-def test_a_snapshot_of_another_format_is_passed_over(
-    index: IndexReplica, folder: Path, monkeypatch: pytest.MonkeyPatch
-):
-    save(index, folder, "01")
-    monkeypatch.setattr(snapshots, "FORMAT", snapshots.FORMAT + 1)
-    assert snapshots.newest(folder, MODEL) is None
-
-
 def test_a_snapshot_of_the_first_format_is_passed_over(index: IndexReplica, folder: Path):
     """It has no `renewed_ms`, and less precise confidences."""
     written = save(index, folder, "01")
@@ -254,7 +246,7 @@ def test_a_torn_folder_is_passed_over(index: IndexReplica, folder: Path, torn: s
     assert found[0].name == "01"
 
 
-def test_what_an_interrupted_writer_left_is_in_nobodys_way(filled: IndexReplica, folder: Path, tmp_path: Path):
+def test_leftovers_of_an_interrupted_writer_are_ignored(filled: IndexReplica, folder: Path, tmp_path: Path):
     (folder / ".writing-01" / "lexical").mkdir(parents=True)
     (folder / ".writing-01" / "lexical" / "meta.json").write_text("torn")
     save(filled, folder)
