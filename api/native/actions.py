@@ -79,20 +79,12 @@ async def get_frontier(request: Request) -> Response:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "GET", "/v1/actions", READ, list_actions, "A project's work items.",
-        query=ActionsRequest, answer=Page[ActionView]
-    ),
-    Endpoint(
-        "POST", "/v1/actions", WRITE, post_action, "Write down a work item.",
-        status=202, body=WriteAction, answer=Accepted, faults={404: "There is no action of that id to change."},
-    ),
-    Endpoint(
-        "PATCH", "/v1/actions/{id}", WRITE, patch_action, "Change a work item.",
-        status=202, body=WriteAction, answer=Accepted
-    ),
-    Endpoint(
-        "GET", "/v1/frontier", READ, get_frontier, "What can be done now.",
-        query=FrontierRequest, answer=Frontier
-    ),
+    Endpoint("GET", "/v1/actions", READ, list_actions, "A project's work items.", query=ActionsRequest,
+        answer=Page[ActionView]),
+    Endpoint("POST", "/v1/actions", WRITE, post_action, "Write down a work item.", status=202, body=WriteAction,
+        answer=Accepted, faults={404: "There is no action of that id to change."}),
+    Endpoint("PATCH", "/v1/actions/{id}", WRITE, patch_action, "Change a work item.", status=202, body=WriteAction,
+        answer=Accepted),
+    Endpoint("GET", "/v1/frontier", READ, get_frontier, "What can be done now.", query=FrontierRequest,
+        answer=Frontier),
 ]  # fmt: skip

@@ -43,11 +43,8 @@ async def post_snapshot(request: Request) -> Response:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "GET", "/v1/admin/projections", OPERATOR, get_projections, "How far every partition is.", answer=Projections
-    ),
-    Endpoint(
-        "POST", "/v1/admin/snapshots", OPERATOR, post_snapshot, "Write an index snapshot now.",
-        status=202, answer=Queued,
-    ),
+    Endpoint("GET", "/v1/admin/projections", OPERATOR, get_projections, "How far every partition is.",
+        answer=Projections),
+    Endpoint("POST", "/v1/admin/snapshots", OPERATOR, post_snapshot, "Write an index snapshot now.", status=202,
+        answer=Queued),
 ]  # fmt: skip

@@ -35,16 +35,10 @@ async def list_session_commits(request: Request) -> Response:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "GET", "/v1/commits", READ, list_commits, "Commits, the newest linked first.",
-        query=AnyProjectRequest, answer=Page[CommitView],
-    ),
-    Endpoint(
-        "POST", "/v1/commits", WRITE, post_commit, "Link a version-control commit.",
-        status=202, body=LinkCommit, answer=Accepted,
-    ),
-    Endpoint(
-        "GET", "/v1/sessions/{id:path}/commits", READ, list_session_commits, "The commits made in a session.",
-        query=InProject, answer=Items[CommitView],
-    ),
+    Endpoint("GET", "/v1/commits", READ, list_commits, "Commits, the newest linked first.", query=AnyProjectRequest,
+        answer=Page[CommitView]),
+    Endpoint("POST", "/v1/commits", WRITE, post_commit, "Link a version-control commit.", status=202, body=LinkCommit,
+        answer=Accepted),
+    Endpoint("GET", "/v1/sessions/{id:path}/commits", READ, list_session_commits, "The commits made in a session.",
+        query=InProject, answer=Items[CommitView]),
 ]  # fmt: skip

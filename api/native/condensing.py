@@ -142,35 +142,21 @@ async def _optional(request: Request, cls: type[T]) -> T:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "GET", "/v1/summaries", READ, list_summaries, "A project's session summaries, newest first.",
-        query=ListRequest, answer=Page[SummaryView],
-    ),
-    Endpoint(
-        "GET", "/v1/sessions/{id:path}/summary", READ, get_summary, "The summary of a session.",
-        query=InProject, answer=SummaryView,
-    ),
-    Endpoint(
-        "POST", "/v1/sessions/{id:path}/summary", READ_WRITE, post_summary, "Summarise a session now.",
-        status=202, body=InSession, optional=True, answer=SummaryMade,
-    ),
-    Endpoint(
-        "POST", "/v1/sessions/{id:path}/reflect", WRITE, post_reflect_session,
-        "Bring the slots that follow the work up to date with a session.",
-        status=202, body=SessionReflectRequest, optional=True, answer=SlotsMade,
-    ),
-    Endpoint(
-        "POST", "/v1/crystals", READ_WRITE, post_crystal, "A memory and lessons from a chain of finished actions.",
-        status=202, body=CrystallizeRequest, answer=Crystallized, faults={404: "One of the actions is not there."},
-    ),
-    Endpoint(
-        "POST", "/v1/consolidate", WRITE, post_consolidate,
-        "Memories about what a project's observations have in common.",
-        status=202, body=ConsolidateRequest, optional=True, answer=Consolidated,
-    ),
-    Endpoint(
-        "POST", "/v1/reflect", WRITE, post_reflect,
-        "Insights from what a project's memories and lessons have in common.",
-        status=202, body=ReflectRequest, optional=True, answer=Reflected,
-    ),
+    Endpoint("GET", "/v1/summaries", READ, list_summaries, "A project's session summaries, newest first.",
+        query=ListRequest, answer=Page[SummaryView]),
+    Endpoint("GET", "/v1/sessions/{id:path}/summary", READ, get_summary, "The summary of a session.", query=InProject,
+        answer=SummaryView),
+    Endpoint("POST", "/v1/sessions/{id:path}/summary", READ_WRITE, post_summary, "Summarise a session now.", status=202,
+        body=InSession, optional=True, answer=SummaryMade),
+    Endpoint("POST", "/v1/sessions/{id:path}/reflect", WRITE, post_reflect_session,
+        "Bring the slots that follow the work up to date with a session.", status=202, body=SessionReflectRequest,
+        optional=True, answer=SlotsMade),
+    Endpoint("POST", "/v1/crystals", READ_WRITE, post_crystal, "A memory and lessons from a chain of finished actions.",
+        status=202, body=CrystallizeRequest, answer=Crystallized, faults={404: "One of the actions is not there."}),
+    Endpoint("POST", "/v1/consolidate", WRITE, post_consolidate,
+        "Memories about what a project's observations have in common.", status=202, body=ConsolidateRequest,
+        optional=True, answer=Consolidated),
+    Endpoint("POST", "/v1/reflect", WRITE, post_reflect,
+        "Insights from what a project's memories and lessons have in common.", status=202, body=ReflectRequest,
+        optional=True, answer=Reflected),
 ]  # fmt: skip

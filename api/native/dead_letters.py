@@ -136,21 +136,14 @@ def _selection(wanted: RedriveRequest) -> Selection:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "GET", "/v1/admin/dead-letters", ADMIN, list_letters, "Events that could not be applied.",
-        query=LettersRequest, answer=LettersView,
-    ),
-    Endpoint(
-        "POST", "/v1/admin/dead-letters/redrive", ADMIN, post_redrive, "Have the workers try some again.",
-        status=202, body=RedriveRequest, answer=Done, faults={404: "There is no such dead letter."},
-    ),
-    Endpoint(
-        "POST", "/v1/admin/dead-letters/discard", ADMIN, post_discard, "Say of some that nobody wants them applied.",
-        body=DiscardRequest, answer=Done,
-        faults={404: "There is no such dead letter.", 409: "Its partition is being rebuilt: `being_rebuilt`."},
-    ),
-    Endpoint(
-        "GET", "/v1/admin/dead-letters/{position}", ADMIN, get_letter, "One of them, with its event and its error.",
-        answer=LetterView, faults={422: "That is no place in the log, or nobody says who reads an isolated scope."},
-    ),
+    Endpoint("GET", "/v1/admin/dead-letters", ADMIN, list_letters, "Events that could not be applied.",
+        query=LettersRequest, answer=LettersView),
+    Endpoint("POST", "/v1/admin/dead-letters/redrive", ADMIN, post_redrive, "Have the workers try some again.",
+        status=202, body=RedriveRequest, answer=Done, faults={404: "There is no such dead letter."}),
+    Endpoint("POST", "/v1/admin/dead-letters/discard", ADMIN, post_discard,
+        "Say of some that nobody wants them applied.", body=DiscardRequest, answer=Done,
+        faults={404: "There is no such dead letter.", 409: "Its partition is being rebuilt: `being_rebuilt`."}),
+    Endpoint("GET", "/v1/admin/dead-letters/{position}", ADMIN, get_letter,
+        "One of them, with its event and its error.", answer=LetterView,
+        faults={422: "That is no place in the log, or nobody says who reads an isolated scope."}),
 ]  # fmt: skip

@@ -56,9 +56,8 @@ async def get_document(request: Request) -> Response:
 
 ENDPOINTS = [
     *(
-        Endpoint(
-            "GET", f"/v1/{name}/{{id}}", READ, get_document, f"One of the {name}.", query=After, answer=SHAPES[name]
-        )
+        Endpoint("GET", f"/v1/{name}/{{id}}", READ, get_document, f"One of the {name}.", query=After,
+            answer=SHAPES[name])
         for name in PREFIXES
     ),
 ]  # fmt: skip

@@ -88,10 +88,8 @@ async def _events(request: Request, wanted: Wanted, at: Token, limit: int) -> As
 
 
 ENDPOINTS = [
-    Endpoint(
-        "GET", "/v1/live", READ, Live().serve, "Events as they are projected, by server-sent events.",
+    Endpoint("GET", "/v1/live", READ, Live().serve, "Events as they are projected, by server-sent events.",
         query=LiveRequest, answer=TEXT, media="text/event-stream",
         headers={"Last-Event-ID": Header("Goes on behind this position, as browsers do that connect again.")},
-        faults={429: f"{MAX_READERS} streams are open."},
-    ),
+        faults={429: f"{MAX_READERS} streams are open."}),
 ]  # fmt: skip

@@ -45,17 +45,11 @@ async def patch_memory(request: Request) -> Response:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "GET", "/v1/memories", READ, list_memories, "A project's memories, newest first.",
-        query=MemoriesRequest, answer=Page[MemoryView],
-    ),
-    Endpoint(
-        "GET", "/v1/memories/{id}/history", READ, get_history, "Every version of a memory, oldest first.",
-        query=After, answer=Items[MemoryView],
-    ),
-    Endpoint(
-        "PATCH", "/v1/memories/{id}", WRITE, patch_memory, "Change a memory: a new version, or who may read it.",
+    Endpoint("GET", "/v1/memories", READ, list_memories, "A project's memories, newest first.", query=MemoriesRequest,
+        answer=Page[MemoryView]),
+    Endpoint("GET", "/v1/memories/{id}/history", READ, get_history, "Every version of a memory, oldest first.",
+        query=After, answer=Items[MemoryView]),
+    Endpoint("PATCH", "/v1/memories/{id}", WRITE, patch_memory, "Change a memory: a new version, or who may read it.",
         status=202, body=MemoryChanges, answer=Accepted,
-        faults={403: "It is somebody else's: its creator or its owner may do that."},
-    ),
+        faults={403: "It is somebody else's: its creator or its owner may do that."}),
 ]  # fmt: skip

@@ -92,16 +92,11 @@ async def post_enrich(request: Request) -> Response:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "GET", "/v1/timeline", READ, get_timeline, "A project's observations by the time they happened, newest first.",
-        query=TimelineRequest, answer=SomeRetired[ObservationView],
-    ),
-    Endpoint(
-        "GET", "/v1/around", READ, get_around, "The observations around a moment.",
-        query=AroundRequest, answer=Around
-    ),
-    Endpoint(
-        "POST", "/v1/enrich", READ, post_enrich, "What is known about files that are about to be worked on.",
-        body=EnrichRequest, answer=Enriched,
-    ),
+    Endpoint("GET", "/v1/timeline", READ, get_timeline,
+        "A project's observations by the time they happened, newest first.", query=TimelineRequest,
+        answer=SomeRetired[ObservationView]),
+    Endpoint("GET", "/v1/around", READ, get_around, "The observations around a moment.", query=AroundRequest,
+        answer=Around),
+    Endpoint("POST", "/v1/enrich", READ, post_enrich, "What is known about files that are about to be worked on.",
+        body=EnrichRequest, answer=Enriched),
 ]  # fmt: skip

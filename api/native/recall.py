@@ -52,16 +52,10 @@ async def get_profile(request: Request) -> Response:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "POST", "/v1/recall", READ, post_recall, "Find the right memories for a query.",
-        body=RecallRequest, answer=RecallAnswer,
-    ),
-    Endpoint(
-        "POST", "/v1/context", READ, post_context, "What an agent should know before it starts.",
-        body=ContextRequest, answer=Context,
-    ),
-    Endpoint(
-        "GET", "/v1/profile", READ, get_profile, "What a project is like, and what a user prefers.",
-        query=ProfileRequest, answer=Known,
-    ),
+    Endpoint("POST", "/v1/recall", READ, post_recall, "Find the right memories for a query.", body=RecallRequest,
+        answer=RecallAnswer),
+    Endpoint("POST", "/v1/context", READ, post_context, "What an agent should know before it starts.",
+        body=ContextRequest, answer=Context),
+    Endpoint("GET", "/v1/profile", READ, get_profile, "What a project is like, and what a user prefers.",
+        query=ProfileRequest, answer=Known),
 ]  # fmt: skip

@@ -57,8 +57,7 @@ def _shown(report: Report) -> ReportView:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "GET", "/v1/admin/reconcile", OPERATOR, get_reconcile, "What the newest reconciliation found.", answer=Newest
-    ),
+    Endpoint("GET", "/v1/admin/reconcile", OPERATOR, get_reconcile, "What the newest reconciliation found.",
+        answer=Newest),
     Endpoint("POST", "/v1/admin/reconcile", OPERATOR, post_reconcile, "Reconcile now.", status=202, answer=Queued),
 ]  # fmt: skip

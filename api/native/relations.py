@@ -87,18 +87,12 @@ async def get_graph_stats(request: Request) -> Response:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "GET", "/v1/relations", READ, list_relations, "A project's relations, newest first.",
-        query=ListRequest, answer=Page[RelationView],
-    ),
-    Endpoint(
-        "POST", "/v1/relations", WRITE, post_relation, "Relate two documents, or withdraw that.",
-        status=202, body=Relate, answer=Accepted, faults={404: "One of the two is not there."},
-    ),
-    Endpoint(
-        "GET", "/v1/related/{id}", READ, get_related, "What is related to a document, surest first.",
-        query=RelatedRequest, answer=Items[Related],
-    ),
+    Endpoint("GET", "/v1/relations", READ, list_relations, "A project's relations, newest first.", query=ListRequest,
+        answer=Page[RelationView]),
+    Endpoint("POST", "/v1/relations", WRITE, post_relation, "Relate two documents, or withdraw that.", status=202,
+        body=Relate, answer=Accepted, faults={404: "One of the two is not there."}),
+    Endpoint("GET", "/v1/related/{id}", READ, get_related, "What is related to a document, surest first.",
+        query=RelatedRequest, answer=Items[Related]),
     Endpoint("GET", "/v1/graph", READ, get_graph, "Part of the graph.", query=GraphRequest, answer=Drawing),
     Endpoint("GET", "/v1/graph/stats", READ, get_graph_stats, "How big the graph is.", query=InProject, answer=Totals),
 ]  # fmt: skip

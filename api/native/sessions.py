@@ -38,16 +38,9 @@ async def list_session_observations(request: Request) -> Response:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "GET", "/v1/sessions", READ, list_sessions, "Sessions, the most recently active first.",
-        query=AnyProjectRequest, answer=Page[SessionView],
-    ),
-    Endpoint(
-        "GET", "/v1/sessions/{id:path}/observations", READ, list_session_observations,
-        "A session's observations, in order.",
-        query=AnyProjectRequest, answer=SomeRetired[ObservationView],
-    ),
-    Endpoint(
-        "GET", "/v1/sessions/{id:path}", READ, get_session, "One session.", query=InProject, answer=SessionView
-    ),
+    Endpoint("GET", "/v1/sessions", READ, list_sessions, "Sessions, the most recently active first.",
+        query=AnyProjectRequest, answer=Page[SessionView]),
+    Endpoint("GET", "/v1/sessions/{id:path}/observations", READ, list_session_observations,
+        "A session's observations, in order.", query=AnyProjectRequest, answer=SomeRetired[ObservationView]),
+    Endpoint("GET", "/v1/sessions/{id:path}", READ, get_session, "One session.", query=InProject, answer=SessionView),
 ]  # fmt: skip

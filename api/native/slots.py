@@ -66,18 +66,12 @@ async def delete_slot(request: Request) -> Response:
 
 ENDPOINTS = [
     Endpoint("GET", "/v1/slots", READ, list_slots, "A project's slots.", query=SlotsRequest, answer=Items[SlotView]),
-    Endpoint(
-        "POST", "/v1/slots", WRITE, post_slot, "Create a slot, replace its text, or add a line.",
-        status=202, body=SlotWrite, answer=Accepted,
-        faults={
-            404: "There is no slot of that label to add a line to.",
+    Endpoint("POST", "/v1/slots", WRITE, post_slot, "Create a slot, replace its text, or add a line.", status=202,
+        body=SlotWrite, answer=Accepted,
+        faults={404: "There is no slot of that label to add a line to.",
             409: "There is one of that label, and it was not to be overwritten.",
-            413: "The text would exceed the slot's limit, or the body is too large.",
-        },
-    ),
+            413: "The text would exceed the slot's limit, or the body is too large."}),
     Endpoint("GET", "/v1/slots/{label}", READ, get_slot, "A slot.", query=SlotsRequest, answer=SlotView),
-    Endpoint(
-        "DELETE", "/v1/slots/{label}", WRITE, delete_slot, "Remove a slot.",
-        status=202, query=SlotDelete, answer=Accepted
-    ),
+    Endpoint("DELETE", "/v1/slots/{label}", WRITE, delete_slot, "Remove a slot.", status=202, query=SlotDelete,
+        answer=Accepted),
 ]  # fmt: skip

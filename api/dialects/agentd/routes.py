@@ -251,42 +251,23 @@ ABOUT = About(
 ENDPOINTS = documented(
     ABOUT,
     [
-        Endpoint(
-            "GET", "/health", ANY, health, "Whether the service can be used.", answer=Health, answers={503: Health},
-            faults={503: "Something it stands on is away; the same shape, `degraded`."},
-        ),
-        Endpoint(
-            "GET", "/metrics", METRICS, metrics, "Counters, as Prometheus reads them.", "S",
-            answer=TEXT, media="text/plain",
-        ),
-        Endpoint(
-            "POST", "/memories", READ_WRITE, create, "Store a memory.", status=201, body=Create, answer=MemoryView,
-            faults={400: "Content or creator is blank or missing.", 413: "Over 2 MiB.", 422: "A value does not fit."},
-        ),
-        Endpoint(
-            "GET", "/memories", READ, listed, "List memories, newest first.", query=Listing, answer=Page,
-            faults={400: "A parameter does not fit."},
-        ),
-        Endpoint(
-            "POST", "/memories/search", READ, search, "Find memories by meaning.", body=Search, answer=Found,
-            faults={400: "The query is blank or missing.", 422: "A value does not fit."},
-        ),
-        Endpoint(
-            "GET", "/memories/{id}", READ, one, "Read a memory.", query=Asked, answer=MemoryView,
-            faults={**_BAD_ID, 404: "There is none."},
-        ),
-        Endpoint(
-            "DELETE", "/memories/{id}", READ_WRITE, delete, "Delete a memory, for good.", query=Asked, answer=Deleted,
-            faults=_BAD_ID,
-        ),
-        Endpoint(
-            "PUT", "/memories/{id}/visibility", READ_WRITE, show,
-            "Change who may find a memory.", body=Show, answer=MemoryView,
-            faults={
-                400: "Not its creator or owner, or no such visibility.",
-                404: "There is none.",
-                422: "A value does not fit.",
-            },
-        ),
+        Endpoint("GET", "/health", ANY, health, "Whether the service can be used.", answer=Health,
+            answers={503: Health}, faults={503: "Something it stands on is away; the same shape, `degraded`."}),
+        Endpoint("GET", "/metrics", METRICS, metrics, "Counters, as Prometheus reads them.", "S", answer=TEXT,
+            media="text/plain"),
+        Endpoint("POST", "/memories", READ_WRITE, create, "Store a memory.", status=201, body=Create, answer=MemoryView,
+            faults={400: "Content or creator is blank or missing.", 413: "Over 2 MiB.", 422: "A value does not fit."}),
+        Endpoint("GET", "/memories", READ, listed, "List memories, newest first.", query=Listing, answer=Page,
+            faults={400: "A parameter does not fit."}),
+        Endpoint("POST", "/memories/search", READ, search, "Find memories by meaning.", body=Search, answer=Found,
+            faults={400: "The query is blank or missing.", 422: "A value does not fit."}),
+        Endpoint("GET", "/memories/{id}", READ, one, "Read a memory.", query=Asked, answer=MemoryView,
+            faults={**_BAD_ID, 404: "There is none."}),
+        Endpoint("DELETE", "/memories/{id}", READ_WRITE, delete, "Delete a memory, for good.", query=Asked,
+            answer=Deleted, faults=_BAD_ID),
+        Endpoint("PUT", "/memories/{id}/visibility", READ_WRITE, show, "Change who may find a memory.", body=Show,
+            answer=MemoryView,
+            faults={400: "Not its creator or owner, or no such visibility.", 404: "There is none.",
+                422: "A value does not fit."}),
     ],
 )  # fmt: skip

@@ -136,10 +136,8 @@ async def sync_antigravity(request: Request, arguments: Arguments) -> Response:
 
 
 ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/antigravity/sync", OPERATOR, sync_antigravity, "Take over conversations of Antigravity.",
-        "S", faults={400: "There is no such mode."},
+    endpoint("POST", "/agentmemory/antigravity/sync", OPERATOR, sync_antigravity,
+        "Take over conversations of Antigravity.", "S", faults={400: "There is no such mode."},
         body=fields({"mode": otherwise(TEXT, MODES[0]), "currentConversationId": TEXT, "currentFolder": TEXT}),
-        optional=True, answer=OBJECT,
-    ),
+        optional=True, answer=OBJECT),
 ]  # fmt: skip

@@ -129,17 +129,13 @@ def _commit(entry: AuditEntry) -> dict[str, Any]:
 
 
 ENDPOINTS = [
-    endpoint(
-        "GET", "/agentmemory/audit", READ, audit, "Who wrote or deleted what, the newest first.",
+    endpoint("GET", "/agentmemory/audit", READ, audit, "Who wrote or deleted what, the newest first.",
         query=fields({"operation": TEXT, "limit": otherwise(NUMBER, 50), "agentId": TEXT}),
-        answer=outcome({"entries": listed(AUDITED)}),
-    ),
+        answer=outcome({"entries": listed(AUDITED)})),
 ]  # fmt: skip
 COMMIT_ENDPOINTS = [
-    endpoint(
-        "GET", "/agentmemory/dolt/commits", READ, commits_of_log, "The audit log, told as commits.", "S",
+    endpoint("GET", "/agentmemory/dolt/commits", READ, commits_of_log, "The audit log, told as commits.", "S",
         query=fields({"limit": otherwise(NUMBER, 50)}),
-        answer=outcome({"commits": listed(record(dict.fromkeys(("sha", "shortSha", "agent", "email", "date",
-            "message"), TEXT)))}),
-    ),
+        answer=outcome({"commits": listed(record(dict.fromkeys(("sha", "shortSha", "agent", "email", "date", "message"),
+            TEXT)))})),
 ]  # fmt: skip

@@ -161,10 +161,9 @@ def _newest_first(found: list[tuple[float, Path]]) -> list[Path]:
 
 
 ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/replay/import-jsonl", OPERATOR, import_transcripts, "Take over transcripts.", status=202,
-        answers={200: FAILED}, body=fields({"path": TEXT, "maxFiles": otherwise(NUMBER, 200)}), optional=True,
+    endpoint("POST", "/agentmemory/replay/import-jsonl", OPERATOR, import_transcripts, "Take over transcripts.",
+        status=202, answers={200: FAILED}, body=fields({"path": TEXT, "maxFiles": otherwise(NUMBER, 200)}),
+        optional=True,
         answer=outcome({**dict.fromkeys(("imported", "observations", "discovered", "maxFiles", "maxFilesUpperBound"),
-            COUNT), "sessionIds": TEXTS, "truncated": BOOLEAN, "traversalCapped": BOOLEAN}),
-    ),
+            COUNT), "sessionIds": TEXTS, "truncated": BOOLEAN, "traversalCapped": BOOLEAN})),
 ]  # fmt: skip

@@ -109,20 +109,13 @@ def _as_said(linked: LinkCommit) -> dict[str, Any]:
 
 
 ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/session/commit", READ_WRITE, link, "Link a commit to the session it was made in.",
+    endpoint("POST", "/agentmemory/session/commit", READ_WRITE, link, "Link a commit to the session it was made in.",
         body=fields({**dict.fromkeys(("sha", "sessionId", "branch", "repo", "message", "author", "authoredAt",
-            "project"), TEXT), "files": NAMES, "agentId": TEXT}, ("sha",)),
-        answer=record({"commit": COMMIT}),
-    ),
-    endpoint(
-        "GET", "/agentmemory/session/by-commit", READ, by_commit, "A commit, and the sessions it was made in.",
+            "project"), TEXT), "files": NAMES, "agentId": TEXT}, ("sha",)), answer=record({"commit": COMMIT})),
+    endpoint("GET", "/agentmemory/session/by-commit", READ, by_commit, "A commit, and the sessions it was made in.",
         faults={404: "no session is known for it"}, query=fields({"sha": TEXT, "agentId": TEXT}, ("sha",)),
-        answer=record({"commit": COMMIT, "sessions": listed(SESSION)}),
-    ),
-    endpoint(
-        "GET", "/agentmemory/commits", READ, commits, "Commits, the newest linked first.",
+        answer=record({"commit": COMMIT, "sessions": listed(SESSION)})),
+    endpoint("GET", "/agentmemory/commits", READ, commits, "Commits, the newest linked first.",
         query=fields({"branch": TEXT, "repo": TEXT, "limit": otherwise(NUMBER, 100), "agentId": TEXT}),
-        answer=record({"commits": listed(COMMIT)}),
-    ),
+        answer=record({"commits": listed(COMMIT)})),
 ]  # fmt: skip

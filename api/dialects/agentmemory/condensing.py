@@ -252,24 +252,16 @@ async def _insights(door: ToolContext, arguments: Arguments) -> Answer:
 
 
 ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/summarize", READ_WRITE, summarize, "Summarise a session now.",
-        body=fields({"sessionId": TEXT}, ("sessionId",)), answer=outcome({"summary": SUMMARY}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/crystals/auto", READ_WRITE, crystallize_finished,
+    endpoint("POST", "/agentmemory/summarize", READ_WRITE, summarize, "Summarise a session now.",
+        body=fields({"sessionId": TEXT}, ("sessionId",)), answer=outcome({"summary": SUMMARY})),
+    endpoint("POST", "/agentmemory/crystals/auto", READ_WRITE, crystallize_finished,
         "Make crystals of work that was finished a while ago.",
         body=fields({"olderThanDays": otherwise(NUMBER, 7), "project": TEXT, "dryRun": otherwise(BOOLEAN, False)}),
-        optional=True, answer=outcome({"groupCount": COUNT, "crystalIds": TEXTS}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/consolidate-pipeline", READ_WRITE, pipeline,
+        optional=True, answer=outcome({"groupCount": COUNT, "crystalIds": TEXTS})),
+    endpoint("POST", "/agentmemory/consolidate-pipeline", READ_WRITE, pipeline,
         "All of the consolidation, or one tier of it.", body=fields(PIPELINE), optional=True,
-        answer=outcome({"results": record(CONSOLIDATED, CONSOLIDATED_BY_TIER)}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/consolidate", READ_WRITE, answered_by(consolidate),
+        answer=outcome({"results": record(CONSOLIDATED, CONSOLIDATED_BY_TIER)})),
+    endpoint("POST", "/agentmemory/consolidate", READ_WRITE, answered_by(consolidate),
         "Memories about what observations have in common.", body=fields(PIPELINE), optional=True,
-        answer=outcome(CONSOLIDATED, CONSOLIDATED_BY_TIER),
-    ),
+        answer=outcome(CONSOLIDATED, CONSOLIDATED_BY_TIER)),
 ]  # fmt: skip

@@ -80,19 +80,12 @@ async def bridge(request: Request) -> Response:
 
 
 ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/context", READ, context, "The context of a project within a budget of tokens.",
+    endpoint("POST", "/agentmemory/context", READ, context, "The context of a project within a budget of tokens.",
         body=fields({"sessionId": TEXT, "project": TEXT, "budget": NUMBER, "agentId": TEXT}, ("sessionId", "project")),
-        answer=record({"context": TEXT, "blocks": COUNT, "tokens": COUNT}, DEGRADED),
-    ),
-    endpoint(
-        "POST", "/agentmemory/enrich", READ, enrich, "What is known of files that are about to be touched.",
+        answer=record({"context": TEXT, "blocks": COUNT, "tokens": COUNT}, DEGRADED)),
+    endpoint("POST", "/agentmemory/enrich", READ, enrich, "What is known of files that are about to be touched.",
         body=fields({"sessionId": TEXT, "files": NAMES, "terms": NAMES, "toolName": TEXT, "project": TEXT,
-            "agentId": TEXT}, ("sessionId", "files")),
-        answer=record({"context": TEXT, "truncated": BOOLEAN}),
-    ),
-    Endpoint(
-        "POST", "/agentmemory/claude-bridge/sync", ANY, bridge, "Nothing to do: answers that all is well.",
-        answer=outcome({"skipped": BOOLEAN, "reason": TEXT}),
-    ),
+            "agentId": TEXT}, ("sessionId", "files")), answer=record({"context": TEXT, "truncated": BOOLEAN})),
+    Endpoint("POST", "/agentmemory/claude-bridge/sync", ANY, bridge, "Nothing to do: answers that all is well.",
+        answer=outcome({"skipped": BOOLEAN, "reason": TEXT})),
 ]  # fmt: skip

@@ -171,10 +171,8 @@ def _count(observations: dict[str, list[Record]]) -> int:
 
 
 ENDPOINTS = [
-    endpoint(
-        "GET", "/agentmemory/export", ADMIN, get_export, "Everything there is, as one JSON object.",
+    endpoint("GET", "/agentmemory/export", ADMIN, get_export, "Everything there is, as one JSON object.",
         query=fields({"maxSessions": NUMBER, "offset": otherwise(NUMBER, 0)}),
         answer={"anyOf": [record({"version": TEXT, "exportedAt": TEXT, "sessions": listed(SESSION),
-            "memories": listed(MEMORY), "observations": OBJECT, "summaries": listed(SUMMARY)}), FAILED]},
-    ),
+            "memories": listed(MEMORY), "observations": OBJECT, "summaries": listed(SUMMARY)}), FAILED]}),
 ]  # fmt: skip

@@ -223,21 +223,13 @@ HEALTH = record(
     }
 )
 ENDPOINTS = [
-    Endpoint(
-        "GET", "/agentmemory/livez", ANY, livez, "That the process answers; asked without a secret.", open=True,
-        answer=record({"status": TEXT, "service": TEXT, **PORTS}),
-    ),
-    Endpoint(
-        "GET", "/agentmemory/health", ANY, health, "How the server is.",
-        faults={503: "the log does not answer, or nobody projects"}, answer=HEALTH, answers={503: HEALTH},
-    ),
-    Endpoint(
-        "GET", "/agentmemory/config/flags", ANY, flags, "What is switched on.",
-        answer=record({"version": TEXT, "provider": TEXT, "embeddingProvider": TEXT, "flags": listed(OBJECT)}),
-    ),
-    Endpoint(
-        "GET", "/agentmemory/graph/stats", READ, graph_stats, "How many nodes and edges the graph has.",
+    Endpoint("GET", "/agentmemory/livez", ANY, livez, "That the process answers; asked without a secret.", open=True,
+        answer=record({"status": TEXT, "service": TEXT, **PORTS})),
+    Endpoint("GET", "/agentmemory/health", ANY, health, "How the server is.",
+        faults={503: "the log does not answer, or nobody projects"}, answer=HEALTH, answers={503: HEALTH}),
+    Endpoint("GET", "/agentmemory/config/flags", ANY, flags, "What is switched on.",
+        answer=record({"version": TEXT, "provider": TEXT, "embeddingProvider": TEXT, "flags": listed(OBJECT)})),
+    Endpoint("GET", "/agentmemory/graph/stats", READ, graph_stats, "How many nodes and edges the graph has.",
         answer=outcome({**dict.fromkeys(("totalNodes", "totalEdges", "nodes", "edges"), COUNT), "nodesByType": OBJECT,
-            "edgesByType": OBJECT}),
-    ),
+            "edgesByType": OBJECT})),
 ]  # fmt: skip

@@ -170,34 +170,22 @@ def _source(origin: str) -> str:
 
 SAVED = outcome({"action": {"enum": ["created", "strengthened"]}, "lesson": LESSON})
 ENDPOINTS = [
-    endpoint(
-        "GET", "/agentmemory/lessons", READ, answered_by(list_lessons), "The lessons, the surest first.", "S",
+    endpoint("GET", "/agentmemory/lessons", READ, answered_by(list_lessons), "The lessons, the surest first.", "S",
         faults={400: "A number is none."},
         query=fields({"project": TEXT, "source": TEXT, "minConfidence": otherwise(NUMBER, 0),
-            "limit": otherwise(NUMBER, 50)}),
-        answer=outcome({"lessons": listed(LESSON)}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/lessons", READ_WRITE, post_lesson,
+            "limit": otherwise(NUMBER, 50)}), answer=outcome({"lessons": listed(LESSON)})),
+    endpoint("POST", "/agentmemory/lessons", READ_WRITE, post_lesson,
         "Say a lesson; 200 when it was known and is stronger now.", "S", 201, faults={400: "The content is missing."},
         body=fields({"content": TEXT, "context": TEXT, "confidence": NUMBER, "project": TEXT, "tags": NAMES,
-            "agentId": TEXT}, ("content",)),
-        answer=SAVED, answers={200: SAVED},
-    ),
-    endpoint(
-        "POST", "/agentmemory/lessons/search", READ, answered_by(search_lessons), "Lessons about a query.", "S",
+            "agentId": TEXT}, ("content",)), answer=SAVED, answers={200: SAVED}),
+    endpoint("POST", "/agentmemory/lessons/search", READ, answered_by(search_lessons), "Lessons about a query.", "S",
         faults={400: "The query is missing."},
         body=fields({"query": TEXT, "project": TEXT, "minConfidence": otherwise(NUMBER, 0.1),
-            "limit": otherwise(NUMBER, 10)}, ("query",)),
-        answer=outcome({"lessons": listed(LESSON)}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/lessons/strengthen", READ_WRITE, post_strengthen, "Say that a lesson proved right again.",
-        "S", faults={400: "The id is missing."}, body=fields(NAMED, ("lessonId",)), answer=outcome({"lesson": LESSON}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/lessons/delete", READ_WRITE, post_delete, "Forget a lesson.", "S",
+            "limit": otherwise(NUMBER, 10)}, ("query",)), answer=outcome({"lessons": listed(LESSON)})),
+    endpoint("POST", "/agentmemory/lessons/strengthen", READ_WRITE, post_strengthen,
+        "Say that a lesson proved right again.", "S", faults={400: "The id is missing."},
+        body=fields(NAMED, ("lessonId",)), answer=outcome({"lesson": LESSON})),
+    endpoint("POST", "/agentmemory/lessons/delete", READ_WRITE, post_delete, "Forget a lesson.", "S",
         faults={400: "The id is missing.", 404: "There is no such lesson."}, body=fields(NAMED, ("lessonId",)),
-        answer=outcome({"deleted": COUNT}),
-    ),
+        answer=outcome({"deleted": COUNT})),
 ]  # fmt: skip

@@ -133,28 +133,20 @@ async def diagnose(door: ToolContext, arguments: Arguments) -> Answer:
 
 
 ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/forget", READ_WRITE, post_forget, "Forget a memory, observations, or a session.", "S",
-        faults={400: "Neither a memory nor a session is named."},
+    endpoint("POST", "/agentmemory/forget", READ_WRITE, post_forget, "Forget a memory, observations, or a session.",
+        "S", faults={400: "Neither a memory nor a session is named."},
         body=fields({"memoryId": TEXT, "sessionId": TEXT, "observationIds": NAMES}), optional=True,
-        answer=outcome({"deleted": COUNT}),
-    ),
+        answer=outcome({"deleted": COUNT})),
     *(
-        endpoint(
-            "POST", path, READ_WRITE, auto_forget, "Forget what has had its time.", "S",
-            query=fields(DRY_RUN), body=fields(DRY_RUN), optional=True, answer=outcome(FORGOTTEN_BY_AGE),
-        )
+        endpoint("POST", path, READ_WRITE, auto_forget, "Forget what has had its time.", "S", query=fields(DRY_RUN),
+            body=fields(DRY_RUN), optional=True, answer=outcome(FORGOTTEN_BY_AGE))
         for path in ("/agentmemory/auto-forget", "/agentmemory/evict")
     ),
-    endpoint(
-        "POST", "/agentmemory/diagnostics", ADMIN, answered_by(diagnose), "How the server is, and what is wrong.", "S",
-        body=fields(DIAGNOSE), optional=True,
+    endpoint("POST", "/agentmemory/diagnostics", ADMIN, answered_by(diagnose), "How the server is, and what is wrong.",
+        "S", body=fields(DIAGNOSE), optional=True,
         answer=outcome({**dict.fromkeys(("status", "service", "version", "database", "databaseStatus"), TEXT),
-            "checks": listed(CHECK), "summary": OBJECT}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/diagnostics/heal", ADMIN, heal, "What is wrong, and whether it was put right.", "S",
+            "checks": listed(CHECK), "summary": OBJECT})),
+    endpoint("POST", "/agentmemory/diagnostics/heal", ADMIN, heal, "What is wrong, and whether it was put right.", "S",
         body=fields(DIAGNOSE), optional=True,
-        answer=outcome({"fixed": COUNT, "skipped": COUNT, "details": listed(OBJECT), "dryRun": BOOLEAN}),
-    ),
+        answer=outcome({"fixed": COUNT, "skipped": COUNT, "details": listed(OBJECT), "dryRun": BOOLEAN})),
 ]  # fmt: skip

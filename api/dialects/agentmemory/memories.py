@@ -185,23 +185,15 @@ async def _saved(door: ToolContext, remember: Remember, name: str, agent: str, k
 
 
 ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/remember", READ_WRITE, remember, "Keep a memory.", status=201,
-        body=fields(REMEMBER, ("content",)), answer=outcome({"memory": MEMORY}, {"similarTo": OBJECT}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/agent/remember", READ_WRITE, remember, "Keep a memory.", "S", 201,
-        body=fields(REMEMBER, ("content",)), answer=outcome({"memory": MEMORY}, {"similarTo": OBJECT}),
-    ),
-    Endpoint(
-        "DELETE", "/agentmemory/governance/memories", READ_WRITE, delete_memories, "Forget memories, for good.",
-        body=DELETE, answer=outcome({"deleted": COUNT, "total": COUNT}),
-    ),
-    endpoint(
-        "GET", "/agentmemory/memories", READ, list_memories, "The memories, newest first, or how many there are.",
+    endpoint("POST", "/agentmemory/remember", READ_WRITE, remember, "Keep a memory.", status=201,
+        body=fields(REMEMBER, ("content",)), answer=outcome({"memory": MEMORY}, {"similarTo": OBJECT})),
+    endpoint("POST", "/agentmemory/agent/remember", READ_WRITE, remember, "Keep a memory.", "S", 201,
+        body=fields(REMEMBER, ("content",)), answer=outcome({"memory": MEMORY}, {"similarTo": OBJECT})),
+    Endpoint("DELETE", "/agentmemory/governance/memories", READ_WRITE, delete_memories, "Forget memories, for good.",
+        body=DELETE, answer=outcome({"deleted": COUNT, "total": COUNT})),
+    endpoint("GET", "/agentmemory/memories", READ, list_memories, "The memories, newest first, or how many there are.",
         query=fields({"latest": BOOLEAN, "agentId": TEXT, "includeOrphans": BOOLEAN, "count": BOOLEAN, "limit": NUMBER,
             "offset": otherwise(NUMBER, 0)}),
         answer={"anyOf": [record({"memories": listed(MEMORY), "total": COUNT, "offset": COUNT,
-            "limit": {"type": ["integer", "null"]}}), record({"total": COUNT, "latestCount": COUNT})]},
-    ),
+            "limit": {"type": ["integer", "null"]}}), record({"total": COUNT, "latestCount": COUNT})]}),
 ]  # fmt: skip

@@ -82,14 +82,10 @@ def _checked(name: str) -> str:
 
 
 ENDPOINTS = [
-    endpoint(
-        "GET", "/agentmemory/second-brain", READ, list_notes, "The notes, or one of them.", "S",
+    endpoint("GET", "/agentmemory/second-brain", READ, list_notes, "The notes, or one of them.", "S",
         faults={400: "Not a name of a note.", 404: "There is no such note."}, query=fields({"file": TEXT}),
-        answer={"anyOf": [outcome({"files": listed(NOTE)}), outcome(NOTE["properties"], {"content": TEXT})]},
-    ),
-    endpoint(
-        "POST", "/agentmemory/second-brain", READ_WRITE, write_note, "Keep a note.", "S",
+        answer={"anyOf": [outcome({"files": listed(NOTE)}), outcome(NOTE["properties"], {"content": TEXT})]}),
+    endpoint("POST", "/agentmemory/second-brain", READ_WRITE, write_note, "Keep a note.", "S",
         faults={400: "Not a name of a note, or no content.", 413: "The note is too long.", 429: "Too many notes."},
-        body=fields({"file": TEXT, "content": TEXT}, ("file", "content")), answer=outcome({"file": TEXT}),
-    ),
+        body=fields({"file": TEXT, "content": TEXT}, ("file", "content")), answer=outcome({"file": TEXT})),
 ]  # fmt: skip

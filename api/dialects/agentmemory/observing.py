@@ -145,17 +145,12 @@ async def _know_folder(door: ToolContext, session: str, project: str, cwd: str, 
 _LATEST_S = 10_000_000_000
 """The year 2286 in seconds: what is later is in milliseconds."""
 ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/observe", WRITE, observe, "Record what a hook saw.", status=201,
+    endpoint("POST", "/agentmemory/observe", WRITE, observe, "Record what a hook saw.", status=201,
         body=fields({"sessionId": TEXT, "hookType": TEXT, "timestamp": {"type": ["string", "number"]}, "project": TEXT,
             "cwd": TEXT, "data": ANYTHING, "agentId": TEXT}, ("sessionId", "hookType", "timestamp")),
-        answer=record({"observationId": TEXT}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/agent/observe", WRITE, observe_as_agent,
+        answer=record({"observationId": TEXT})),
+    endpoint("POST", "/agentmemory/agent/observe", WRITE, observe_as_agent,
         "Record what an agent says itself, as if it had used a tool.", "S", 201,
         body=fields({**dict.fromkeys(("sessionId", "project", "text", "content", "type", "title", "cwd", "agentId"),
-            TEXT), "imageData": TEXT}, ("sessionId", "project")),
-        answer=record({"observationId": TEXT}),
-    ),
+            TEXT), "imageData": TEXT}, ("sessionId", "project")), answer=record({"observationId": TEXT})),
 ]  # fmt: skip

@@ -65,10 +65,8 @@ def descriptions(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
         return PlainTextResponse(_AUTH, media_type=MARKDOWN)
 
     return [
-        Endpoint(
-            "GET", "/agent.md", ANY, agent, "What this API offers to an agent, as Markdown.", "S",
-            answer=TEXT, media=MARKDOWN,
-        ),
+        Endpoint("GET", "/agent.md", ANY, agent, "What this API offers to an agent, as Markdown.", "S", answer=TEXT,
+            media=MARKDOWN),
         Endpoint("GET", "/auth.md", ANY, auth, "How to authenticate, as Markdown.", "S", answer=TEXT, media=MARKDOWN),
     ]  # fmt: skip
 

@@ -171,30 +171,20 @@ def relation_record(stated: View) -> Record:
 
 _NO_MEMORY = {404: "There is no such memory."}
 ENDPOINTS = [
-    endpoint(
-        "GET", "/agentmemory/relations", READ, list_relations, "Relations, the newest first.", "S",
+    endpoint("GET", "/agentmemory/relations", READ, list_relations, "Relations, the newest first.", "S",
         query=fields({"project": TEXT, "limit": otherwise(NUMBER, MAX_RELATIONS)}),
-        answer=record({"relations": listed(RELATION)}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/relations", READ_WRITE, relate, "Relate two memories.", "S", 201,
+        answer=record({"relations": listed(RELATION)})),
+    endpoint("POST", "/agentmemory/relations", READ_WRITE, relate, "Relate two memories.", "S", 201,
         faults={400: "An end or the type is missing, or there is no such type."},
         body=fields({**dict.fromkeys(("sourceId", "targetId", "type", "agentId"), TEXT), "confidence": NUMBER},
             ("sourceId", "targetId", "type")),
-        answer=outcome({"relationId": TEXT, "relation": RELATION, **RELATION["properties"]}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/evolve", READ_WRITE, evolve, "A memory's next version.", "S",
+        answer=outcome({"relationId": TEXT, "relation": RELATION, **RELATION["properties"]})),
+    endpoint("POST", "/agentmemory/evolve", READ_WRITE, evolve, "A memory's next version.", "S",
         faults={400: "The memory or its new content is missing."},
-        body=fields(EVOLVE_FIELDS, ("memoryId", "newContent")), answer=outcome({"memory": OBJECT, "previousId": TEXT}),
-    ),
-    Endpoint(
-        "GET", "/agentmemory/memories/{id}", READ, get_memory, "One memory.", "V", faults=_NO_MEMORY,
-        answer=record({"memory": MEMORY}),
-    ),
-    Endpoint(
-        "GET", "/agentmemory/memories/{id}/versions", READ, get_versions,
+        body=fields(EVOLVE_FIELDS, ("memoryId", "newContent")), answer=outcome({"memory": OBJECT, "previousId": TEXT})),
+    Endpoint("GET", "/agentmemory/memories/{id}", READ, get_memory, "One memory.", "V", faults=_NO_MEMORY,
+        answer=record({"memory": MEMORY})),
+    Endpoint("GET", "/agentmemory/memories/{id}/versions", READ, get_versions,
         "Every version of a memory, the oldest first.", "V", faults=_NO_MEMORY,
-        answer=record({"versions": listed(MEMORY)}),
-    ),
+        answer=record({"versions": listed(MEMORY)})),
 ]  # fmt: skip

@@ -144,18 +144,13 @@ def _event(seen: Record, offset_ms: int, duration_ms: int) -> Record:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "GET", "/agentmemory/observations", READ, get_observations, "A session's observations, the oldest first.", "S",
-        faults={400: "The session is missing."}, query=fields(OF_SESSION, ("sessionId",)),
-        answer=record({"observations": listed(OBSERVATION)}),
-    ),
-    endpoint(
-        "GET", "/agentmemory/replay/sessions", READ, get_sessions, "The sessions that can be played back.", "S",
-        query=fields({"agentId": TEXT, "limit": otherwise(NUMBER, 100)}), answer=outcome({"sessions": listed(SESSION)}),
-    ),
-    Endpoint(
-        "GET", "/agentmemory/replay/load", READ, load, "A session as a film.", "S",
+    Endpoint("GET", "/agentmemory/observations", READ, get_observations, "A session's observations, the oldest first.",
+        "S", faults={400: "The session is missing."}, query=fields(OF_SESSION, ("sessionId",)),
+        answer=record({"observations": listed(OBSERVATION)})),
+    endpoint("GET", "/agentmemory/replay/sessions", READ, get_sessions, "The sessions that can be played back.", "S",
+        query=fields({"agentId": TEXT, "limit": otherwise(NUMBER, 100)}),
+        answer=outcome({"sessions": listed(SESSION)})),
+    Endpoint("GET", "/agentmemory/replay/load", READ, load, "A session as a film.", "S",
         faults={400: "The session is missing.", 404: "There is no such session."},
-        query=fields(OF_SESSION, ("sessionId",)), answer=outcome({"session": SESSION, "timeline": FILM}),
-    ),
+        query=fields(OF_SESSION, ("sessionId",)), answer=outcome({"session": SESSION, "timeline": FILM})),
 ]  # fmt: skip

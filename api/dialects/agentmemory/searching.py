@@ -273,25 +273,18 @@ def _format(given: str | None) -> dialect.Format:
 
 
 ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/search", READ, post_search, "Search observations and memories.",
+    endpoint("POST", "/agentmemory/search", READ, post_search, "Search observations and memories.",
         body=fields(SEARCH, ("query",)),
         answer=record({"format": TEXT, "results": listed(RESULT), "tokens_used": COUNT, "truncated": BOOLEAN},
-            {"tokens_budget": COUNT, "text": TEXT, **DEGRADED}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/smart-search", READ, post_smart_search,
+            {"tokens_budget": COUNT, "text": TEXT, **DEGRADED})),
+    endpoint("POST", "/agentmemory/smart-search", READ, post_smart_search,
         "Search, titles first; what expandIds names in full.",
         body=fields({"query": TEXT, "expandIds": {"type": ["array", "string"], "items": ANYTHING},
             "limit": otherwise(NUMBER, 20), "project": TEXT, "includeLessons": otherwise(BOOLEAN, True),
-            "agentId": TEXT, "sessionId": TEXT, "source": TEXT}),
-        optional=True,
+            "agentId": TEXT, "sessionId": TEXT, "source": TEXT}), optional=True,
         answer=record({"mode": TEXT, "results": listed(RESULT)},
-            {"lessons": listed(OBJECT), "truncated": BOOLEAN, **DEGRADED}),
-    ),
-    Endpoint(
-        "GET", "/agentmemory/diagnostics/followup", METRICS, followup, "How often agents search again at once.",
+            {"lessons": listed(OBJECT), "truncated": BOOLEAN, **DEGRADED})),
+    Endpoint("GET", "/agentmemory/diagnostics/followup", METRICS, followup, "How often agents search again at once.",
         answer=outcome({**dict.fromkeys(("windowSeconds", "agentInitiatedSearches", "followupWithinWindow"), COUNT),
-            "rate": NUMBER, "caveat": TEXT}),
-    ),
+            "rate": NUMBER, "caveat": TEXT})),
 ]  # fmt: skip

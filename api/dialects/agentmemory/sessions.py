@@ -185,18 +185,12 @@ async def session_records(
 
 
 ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/session/start", READ_WRITE, start,
+    endpoint("POST", "/agentmemory/session/start", READ_WRITE, start,
         "Start a session, or go on with it; answers a context.",
         body=fields({"sessionId": TEXT, "project": TEXT, "cwd": TEXT, "title": TEXT, "agentId": TEXT}, ("sessionId",)),
-        answer=record({"session": SESSION, "context": TEXT}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/session/end", WRITE, end, "End a session.",
-        body=fields({"sessionId": TEXT}, ("sessionId",)), answer=outcome(),
-    ),
-    endpoint(
-        "GET", "/agentmemory/sessions", READ, get_sessions, "The sessions, the newest first.",
-        query=fields({"limit": NUMBER, "agentId": TEXT}), answer=record({"sessions": listed(SESSION)}, DEGRADED),
-    ),
+        answer=record({"session": SESSION, "context": TEXT})),
+    endpoint("POST", "/agentmemory/session/end", WRITE, end, "End a session.",
+        body=fields({"sessionId": TEXT}, ("sessionId",)), answer=outcome()),
+    endpoint("GET", "/agentmemory/sessions", READ, get_sessions, "The sessions, the newest first.",
+        query=fields({"limit": NUMBER, "agentId": TEXT}), answer=record({"sessions": listed(SESSION)}, DEGRADED)),
 ]  # fmt: skip

@@ -83,12 +83,8 @@ def _response(answer: Answer) -> Response:
 
 ENDPOINTS = [
     Endpoint("GET", "/agentmemory/mcp/tools", ANY, tools, "The tools.", answer=record({"tools": listed(TOOL)})),
-    Endpoint(
-        "POST", "/agentmemory/mcp/tools", ANY, call_for_status, "Call a tool.", "S", faults={404: "no such action"},
-        body=CALL, answer=CALLED,
-    ),
-    Endpoint(
-        "POST", "/agentmemory/mcp/call", ANY, call, "Call a tool; what goes wrong in it is in the answer's text.",
-        body=CALL, answer=CALLED,
-    ),
+    Endpoint("POST", "/agentmemory/mcp/tools", ANY, call_for_status, "Call a tool.", "S",
+        faults={404: "no such action"}, body=CALL, answer=CALLED),
+    Endpoint("POST", "/agentmemory/mcp/call", ANY, call, "Call a tool; what goes wrong in it is in the answer's text.",
+        body=CALL, answer=CALLED),
 ]  # fmt: skip

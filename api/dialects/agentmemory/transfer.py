@@ -320,13 +320,11 @@ def _goes_with(mapped: Mapped, opened: set[str]) -> bool:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "POST", "/agentmemory/import", ADMIN, import_export, "Take over an export; what cannot be taken is told of.",
-        "S", body=EXPORT,
+    Endpoint("POST", "/agentmemory/import", ADMIN, import_export,
+        "Take over an export; what cannot be taken is told of.", "S", body=EXPORT,
         faults={400: "The export is missing, or there is no such strategy.",
             413: "The export is too big for a request.", 429: "Another one is being imported."},
         answer=outcome({"strategy": TEXT,
             **dict.fromkeys(("skipped", "sessions", "observations", "memories", "summaries"), COUNT)},
-            {"refused": COUNT, "refusals": TEXTS}),
-    ),
+            {"refused": COUNT, "refusals": TEXTS})),
 ]  # fmt: skip

@@ -129,22 +129,14 @@ async def info(request: Request) -> Response:
 ENDPOINTS = documented(
     ABOUT,
     [
-        Endpoint(
-            "POST", "/v1/memories", WRITE, create, "Store a memory.",
-            status=201, body=MemoryCreate, answer=Shown, faults=_INVALID | _TOO_OFTEN | _BROKEN,
-        ),
-        Endpoint(
-            "POST", "/v1/memories/search", READ, search, "Find what an agent remembers of a user.",
-            body=MemorySearch, answer=Found, faults=_INVALID | _TOO_OFTEN | _BROKEN,
-        ),
-        Endpoint(
-            "DELETE", "/v1/memories/{memory_id}", READ_WRITE, delete, "Forget a memory.",
-            "S", status=204, query=OfAgent, faults={404: "Not there, or another agent's."} | _INVALID | _BROKEN,
-        ),
-        Endpoint(
-            "GET", "/v1/memories/count", READ, count, "Count what an agent remembers of a user.",
-            "S", query=OfPair, answer=Counted, faults=_INVALID | _BROKEN,
-        ),
+        Endpoint("POST", "/v1/memories", WRITE, create, "Store a memory.", status=201, body=MemoryCreate, answer=Shown,
+            faults=_INVALID | _TOO_OFTEN | _BROKEN),
+        Endpoint("POST", "/v1/memories/search", READ, search, "Find what an agent remembers of a user.",
+            body=MemorySearch, answer=Found, faults=_INVALID | _TOO_OFTEN | _BROKEN),
+        Endpoint("DELETE", "/v1/memories/{memory_id}", READ_WRITE, delete, "Forget a memory.", "S", status=204,
+            query=OfAgent, faults={404: "Not there, or another agent's."} | _INVALID | _BROKEN),
+        Endpoint("GET", "/v1/memories/count", READ, count, "Count what an agent remembers of a user.", "S",
+            query=OfPair, answer=Counted, faults=_INVALID | _BROKEN),
         Endpoint("GET", "/health", ANY, health, "Whether reads and writes work; always 200.", "S", answer=Health),
         Endpoint("GET", "/metrics", METRICS, metrics, "Figures for Prometheus.", "M", answer=TEXT, media="text/plain"),
         Endpoint("GET", "/", ANY, info, "What this is.", "S", answer=Info),
