@@ -10,12 +10,10 @@ from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.endpoints import (
     MAX_LIMIT,
     Arguments,
-    answered_by,
     chosen,
     command,
     count,
     door_of,
-    endpoint,
     failure,
     needed,
     reply,
@@ -24,21 +22,12 @@ from api.dialects.agentmemory.endpoints import (
 )
 from api.dialects.agentmemory.records import Record, View, iso, without_empty
 from api.dialects.agentmemory.shapes import (
-    ACTION,
-    COUNT,
-    EDGE,
     NAMES,
     NUMBER,
-    READY,
     TEXT,
-    fields,
-    listed,
-    otherwise,
-    outcome,
 )
 from ingest.commands.requests import WriteAction
 from ingest.errors import NotFound
-from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.access import Reader
@@ -54,8 +43,6 @@ FIELDS: dict[str, Any] = {
     "priority": NUMBER,
     "tags": NAMES,
 }
-ENDS = ("sourceActionId", "targetActionId", "type")
-RELATE: dict[str, Any] = dict.fromkeys((*ENDS, "agentId"), TEXT)
 
 
 async def list_actions(request: Request, arguments: Arguments) -> Response:
@@ -252,36 +239,3 @@ def frontier_record(item: View, ready: Ready, open_items: Mapping[str, WorkItem]
     """An action that can be worked on now."""
     record = action_record(item, open_items)
     return {**record, "action": record, "score": ready.score, "blockers": ready.blockers, "leased": ready.leased}
-
-
-_NO_TITLE = {400: "The title is missing, or a field cannot be read."}
-ENDPOINTS = [
-    endpoint("GET", "/agentmemory/actions", READ, list_actions, "Actions, the newest first.", "S",
-        query=fields({**dict.fromkeys(("status", "project", "parentId"), TEXT), "limit": otherwise(NUMBER, 100)}),
-        answer=outcome({"actions": listed(ACTION), "total": COUNT})),
-    endpoint("POST", "/agentmemory/actions", READ_WRITE, post_action, "Write down an action.", "S", 201,
-        faults=_NO_TITLE,
-        body=fields({**FIELDS, "priority": otherwise(NUMBER, 0), "status": otherwise(TEXT, "pending"),
-            **dict.fromkeys(("project", "parentId", "createdBy"), TEXT), "requires": NAMES,
-            "edges": {"type": "array", "items": {"type": "object"}}}, ("title",)),
-        answer=outcome({"action": ACTION, "edges": listed(EDGE)})),
-    endpoint("GET", "/agentmemory/actions/get", READ, get_action, "One action.", "S",
-        faults={400: "The id is missing.", 404: "There is no such action."},
-        query=fields({"actionId": TEXT}, ("actionId",)), answer=outcome({"action": ACTION, "edges": listed(EDGE)})),
-    endpoint("POST", "/agentmemory/actions/update", READ_WRITE, post_update, "Change the action that the body names.",
-        "S", faults={400: "The id is missing."}, body=fields({**FIELDS, "actionId": TEXT}, ("actionId",)),
-        answer=outcome({"action": ACTION, "edges": listed(EDGE)})),
-    endpoint("POST", "/agentmemory/actions/edges", READ_WRITE, post_edge, "Make an action depend on another one.", "S",
-        faults={400: "An end or the type is missing, or there is no such type."}, body=fields(RELATE, ENDS),
-        answer=outcome({"edge": {"anyOf": [EDGE, {"type": "null"}]}})),
-    endpoint("PATCH", "/agentmemory/actions/{id}", READ_WRITE, patch_action, "Change an action.", "S",
-        faults={400: "A field cannot be read.", 404: "There is no such action."}, body=fields(FIELDS), optional=True,
-        answer=outcome({"action": ACTION, "edges": listed(EDGE)})),
-    endpoint("GET", "/agentmemory/frontier", READ, answered_by(frontier), "What can be worked on now, best first.", "S",
-        query=fields({"project": TEXT, "agentId": TEXT, "limit": otherwise(NUMBER, 20)}),
-        answer=outcome({"frontier": listed(READY),
-            **dict.fromkeys(("total", "totalActions", "totalUnblocked"), COUNT)})),
-    endpoint("GET", "/agentmemory/next", READ, next_action, "The one action to work on next.", "S",
-        query=fields({"project": TEXT, "agentId": TEXT}),
-        answer=outcome({"suggestion": {"type": ["object", "null"]}, "message": TEXT, "totalActions": COUNT})),
-]  # fmt: skip

@@ -14,21 +14,13 @@ from api.dialects.agentmemory.endpoints import (
     chosen,
     command,
     door_of,
-    endpoint,
     reply,
     session_of,
-)
-from api.dialects.agentmemory.shapes import (
-    OBJECT,
-    TEXT,
-    fields,
-    otherwise,
 )
 from api.dialects.agentmemory.transcripts import Conversation, brain, conversations
 from api.importing.antigravity import AGENT, observed
 from ingest.commands.requests import TrackSession
 from ingest.errors import MnemologError, NotFound
-from ingest.roles import OPERATOR
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.access import EVERYBODY
@@ -133,11 +125,3 @@ async def sync_antigravity(request: Request, arguments: Arguments) -> Response:
     if arguments["mode"].strip().lower() not in ("", *MODES):
         raise BadArgument(f"mode must be one of {', '.join(MODES)}", "mode")
     return reply(await sync(door_of(request), arguments))
-
-
-ENDPOINTS = [
-    endpoint("POST", "/agentmemory/antigravity/sync", OPERATOR, sync_antigravity,
-        "Take over conversations of Antigravity.", "S", faults={400: "There is no such mode."},
-        body=fields({"mode": otherwise(TEXT, MODES[0]), "currentConversationId": TEXT, "currentFolder": TEXT}),
-        optional=True, answer=OBJECT),
-]  # fmt: skip

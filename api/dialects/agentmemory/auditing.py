@@ -7,19 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.endpoints import Arguments, count, door_of, endpoint, failure, success
-from api.dialects.agentmemory.shapes import (
-    AUDITED,
-    NUMBER,
-    TEXT,
-    fields,
-    listed,
-    otherwise,
-    outcome,
-    record,
-)
+from api.dialects.agentmemory.endpoints import Arguments, count, door_of, failure, success
 from ingest.errors import ReaderUnknown
-from ingest.roles import READ
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolContext
 from projections.queries.audit import AuditEntry
@@ -126,16 +115,3 @@ def _commit(entry: AuditEntry) -> dict[str, Any]:
         "date": dialect.iso(entry.at),
         "message": " ".join([what, *entry.targets[:3]]),
     }
-
-
-ENDPOINTS = [
-    endpoint("GET", "/agentmemory/audit", READ, audit, "Who wrote or deleted what, the newest first.",
-        query=fields({"operation": TEXT, "limit": otherwise(NUMBER, 50), "agentId": TEXT}),
-        answer=outcome({"entries": listed(AUDITED)})),
-]  # fmt: skip
-COMMIT_ENDPOINTS = [
-    endpoint("GET", "/agentmemory/dolt/commits", READ, commits_of_log, "The audit log, told as commits.", "S",
-        query=fields({"limit": otherwise(NUMBER, 50)}),
-        answer=outcome({"commits": listed(record(dict.fromkeys(("sha", "shortSha", "agent", "email", "date", "message"),
-            TEXT)))})),
-]  # fmt: skip

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.endpoints import Arguments, chosen, door_of, endpoint, failure, settings, success
-from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, FAILED, NUMBER, TEXT, TEXTS, fields, otherwise, outcome
+from api.dialects.agentmemory.endpoints import Arguments, chosen, door_of, failure, settings, success
 from api.importing import claude_code
 from api.importing.mapping import events_of
 from ingest.commands.sizing import check_values
@@ -25,7 +24,6 @@ from ingest.events.observation import ObservationRecorded
 from ingest.events.routing import route_of
 from ingest.ids import OBSERVATION, EventId, document_id
 from ingest.log.partitions import partition_of
-from ingest.roles import OPERATOR
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolContext
 
@@ -158,12 +156,3 @@ def _lines(file: Iterable[bytes]) -> Iterator[claude_code.Line]:
 
 def _newest_first(found: list[tuple[float, Path]]) -> list[Path]:
     return [path for _, path in sorted(found, key=lambda one: (-one[0], str(one[1])))]
-
-
-ENDPOINTS = [
-    endpoint("POST", "/agentmemory/replay/import-jsonl", OPERATOR, import_transcripts, "Take over transcripts.",
-        status=202, answers={200: FAILED}, body=fields({"path": TEXT, "maxFiles": otherwise(NUMBER, 200)}),
-        optional=True,
-        answer=outcome({**dict.fromkeys(("imported", "observations", "discovered", "maxFiles", "maxFilesUpperBound"),
-            COUNT), "sessionIds": TEXTS, "truncated": BOOLEAN, "traversalCapped": BOOLEAN})),
-]  # fmt: skip

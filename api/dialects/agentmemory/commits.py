@@ -6,14 +6,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.endpoints import Arguments, chosen, command, door_of, endpoint, needed
+from api.dialects.agentmemory.endpoints import Arguments, chosen, command, door_of, needed
 from api.dialects.agentmemory.sessions import session_records
-from api.dialects.agentmemory.shapes import COMMIT, NAMES, NUMBER, SESSION, TEXT, fields, listed, otherwise, record
 from api.dialects.session_projects import home_of
 from api.http.http import Json
 from ingest.commands.requests import LinkCommit
 from ingest.platform.clock import system_clock
-from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolContext
 from projections.documents.access import Reader
@@ -106,16 +104,3 @@ def _as_said(linked: LinkCommit) -> dict[str, Any]:
         "session_ids": [linked.session_id] if linked.session_id else [],
         "linked_at": system_clock(),
     }
-
-
-ENDPOINTS = [
-    endpoint("POST", "/agentmemory/session/commit", READ_WRITE, link, "Link a commit to the session it was made in.",
-        body=fields({**dict.fromkeys(("sha", "sessionId", "branch", "repo", "message", "author", "authoredAt",
-            "project"), TEXT), "files": NAMES, "agentId": TEXT}, ("sha",)), answer=record({"commit": COMMIT})),
-    endpoint("GET", "/agentmemory/session/by-commit", READ, by_commit, "A commit, and the sessions it was made in.",
-        faults={404: "no session is known for it"}, query=fields({"sha": TEXT, "agentId": TEXT}, ("sha",)),
-        answer=record({"commit": COMMIT, "sessions": listed(SESSION)})),
-    endpoint("GET", "/agentmemory/commits", READ, commits, "Commits, the newest linked first.",
-        query=fields({"branch": TEXT, "repo": TEXT, "limit": otherwise(NUMBER, 100), "agentId": TEXT}),
-        answer=record({"commits": listed(COMMIT)})),
-]  # fmt: skip

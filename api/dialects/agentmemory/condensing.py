@@ -12,35 +12,18 @@ from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import failed, succeeded
 from api.dialects.agentmemory.endpoints import (
     Arguments,
-    answered_by,
     chosen,
     count,
     door_of,
-    endpoint,
     failure,
     needed,
     one_session,
     session_of,
     success,
 )
-from api.dialects.agentmemory.shapes import (
-    BOOLEAN,
-    CONSOLIDATED,
-    CONSOLIDATED_BY_TIER,
-    COUNT,
-    NUMBER,
-    SUMMARY,
-    TEXT,
-    TEXTS,
-    fields,
-    otherwise,
-    outcome,
-    record,
-)
 from api.dialects.session_projects import home_of
 from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
-from ingest.roles import READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.access import Reader
@@ -54,12 +37,6 @@ MAX_CHAIN = 200
 MAX_GROUPS = 50
 """Crystals of one call."""
 PAGE = 500
-PIPELINE = {
-    "tier": TEXT,
-    "force": BOOLEAN,
-    "project": TEXT,
-    "minObservations": otherwise(NUMBER, 10),
-}
 MAX_PROJECTS = 50
 """Consolidated by one call that names none."""
 TIERS: dict[str, tuple[Part, ...]] = {
@@ -249,19 +226,3 @@ async def _insights(door: ToolContext, arguments: Arguments) -> Answer:
         clustersSkipped=0,
         usedFallback=True,
     )
-
-
-ENDPOINTS = [
-    endpoint("POST", "/agentmemory/summarize", READ_WRITE, summarize, "Summarise a session now.",
-        body=fields({"sessionId": TEXT}, ("sessionId",)), answer=outcome({"summary": SUMMARY})),
-    endpoint("POST", "/agentmemory/crystals/auto", READ_WRITE, crystallize_finished,
-        "Make crystals of work that was finished a while ago.",
-        body=fields({"olderThanDays": otherwise(NUMBER, 7), "project": TEXT, "dryRun": otherwise(BOOLEAN, False)}),
-        optional=True, answer=outcome({"groupCount": COUNT, "crystalIds": TEXTS})),
-    endpoint("POST", "/agentmemory/consolidate-pipeline", READ_WRITE, pipeline,
-        "All of the consolidation, or one tier of it.", body=fields(PIPELINE), optional=True,
-        answer=outcome({"results": record(CONSOLIDATED, CONSOLIDATED_BY_TIER)})),
-    endpoint("POST", "/agentmemory/consolidate", READ_WRITE, answered_by(consolidate),
-        "Memories about what observations have in common.", body=fields(PIPELINE), optional=True,
-        answer=outcome(CONSOLIDATED, CONSOLIDATED_BY_TIER)),
-]  # fmt: skip

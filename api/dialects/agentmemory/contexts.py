@@ -5,13 +5,10 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.endpoints import Arguments, chosen, door_of, endpoint, needed, settings, success
+from api.dialects.agentmemory.endpoints import Arguments, chosen, door_of, needed, settings, success
 from api.dialects.agentmemory.records import UNKNOWN_PROJECT
-from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, DEGRADED, NAMES, NUMBER, TEXT, fields, outcome, record
-from api.http.endpoint import Endpoint
 from api.http.http import Json
 from ingest.errors import ProjectionBehind
-from ingest.roles import ANY, READ
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolContext
 from projections.documents.access import Reader
@@ -77,15 +74,3 @@ async def enrich(request: Request, arguments: Arguments) -> Response:
 async def bridge(request: Request) -> Response:
     """Hooks ask for this before they ask for a context; nothing has to be synchronised here."""
     return success(skipped=True, reason="memories are kept here and not in files")
-
-
-ENDPOINTS = [
-    endpoint("POST", "/agentmemory/context", READ, context, "The context of a project within a budget of tokens.",
-        body=fields({"sessionId": TEXT, "project": TEXT, "budget": NUMBER, "agentId": TEXT}, ("sessionId", "project")),
-        answer=record({"context": TEXT, "blocks": COUNT, "tokens": COUNT}, DEGRADED)),
-    endpoint("POST", "/agentmemory/enrich", READ, enrich, "What is known of files that are about to be touched.",
-        body=fields({"sessionId": TEXT, "files": NAMES, "terms": NAMES, "toolName": TEXT, "project": TEXT,
-            "agentId": TEXT}, ("sessionId", "files")), answer=record({"context": TEXT, "truncated": BOOLEAN})),
-    Endpoint("POST", "/agentmemory/claude-bridge/sync", ANY, bridge, "Nothing to do: answers that all is well.",
-        answer=outcome({"skipped": BOOLEAN, "reason": TEXT})),
-]  # fmt: skip

@@ -15,27 +15,13 @@ from starlette.responses import Response
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.actions import action_record, edge_records
 from api.dialects.agentmemory.answers import answer
-from api.dialects.agentmemory.endpoints import Arguments, door_of, endpoint, failure, reply
+from api.dialects.agentmemory.endpoints import Arguments, door_of, failure, reply
 from api.dialects.agentmemory.lessons import lesson_record
 from api.dialects.agentmemory.relations import relation_record
 from api.dialects.agentmemory.sessions import AT_ONCE, session_records
-from api.dialects.agentmemory.shapes import (
-    FAILED,
-    MEMORY,
-    NUMBER,
-    OBJECT,
-    SESSION,
-    SUMMARY,
-    TEXT,
-    fields,
-    listed,
-    otherwise,
-    record,
-)
 from api.dialects.agentmemory.slots import slot_record
 from ingest.errors import ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock
-from ingest.roles import ADMIN
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import Answer, ToolContext
@@ -168,11 +154,3 @@ async def _all(turn: Turn, most: int) -> AsyncIterator[Record]:
 
 def _count(observations: dict[str, list[Record]]) -> int:
     return sum(map(len, observations.values()))
-
-
-ENDPOINTS = [
-    endpoint("GET", "/agentmemory/export", ADMIN, get_export, "Everything there is, as one JSON object.",
-        query=fields({"maxSessions": NUMBER, "offset": otherwise(NUMBER, 0)}),
-        answer={"anyOf": [record({"version": TEXT, "exportedAt": TEXT, "sessions": listed(SESSION),
-            "memories": listed(MEMORY), "observations": OBJECT, "summaries": listed(SUMMARY)}), FAILED]}),
-]  # fmt: skip

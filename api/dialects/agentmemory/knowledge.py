@@ -12,45 +12,19 @@ from api.dialects.agentmemory.condensing import crystallize, reflect
 from api.dialects.agentmemory.endpoints import (
     MAX_LIMIT,
     Arguments,
-    answered_by,
     chosen,
     count,
     door_of,
-    endpoint,
     failure,
     needed,
     reply,
     success,
 )
 from api.dialects.agentmemory.records import Record, View, iso
-from api.dialects.agentmemory.searching import timeline
-from api.dialects.agentmemory.shapes import (
-    BOOLEAN,
-    COUNT,
-    CRYSTAL,
-    FACT,
-    INSIGHT,
-    LINK,
-    NAMES,
-    NODE,
-    NUMBER,
-    OBJECT,
-    OBSERVATION,
-    PROCEDURE,
-    PROFILE,
-    TEXT,
-    TEXTS,
-    fields,
-    listed,
-    otherwise,
-    outcome,
-    record,
-)
 from api.dialects.session_projects import home_of
 from api.http.http import Json
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
-from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.condensing import claims
@@ -63,7 +37,6 @@ MAX_LISTED = 500
 ORIGIN = "reflection"
 """Where lessons come from that are insights."""
 DEPTHS = (1, 3)
-LISTED = {"project": TEXT, "limit": otherwise(NUMBER, 100)}
 _STEP = re.compile(r"^\d+\. (.*)$")
 
 
@@ -322,47 +295,3 @@ def profile_record(known: Profile) -> Record:
         "sessionCount": known.session_count,
         "totalObservations": known.total_observations,
     }
-
-
-ENDPOINTS = [
-    endpoint("POST", "/agentmemory/graph/query", READ, query_graph, "Part of the graph.", "V",
-        body=fields({"startNodeId": TEXT, "maxDepth": otherwise(NUMBER, 1), "limit": otherwise(NUMBER, MAX_LISTED),
-            "project": TEXT}), optional=True,
-        answer=record({"nodes": listed(NODE), "edges": listed(LINK),
-            **dict.fromkeys(("depth", "totalNodes", "totalEdges", "limit", "offset"), COUNT), "truncated": BOOLEAN})),
-    endpoint("POST", "/agentmemory/graph/build", READ, build_graph, "How big the graph is.", "V",
-        body=fields({"batchSize": NUMBER}), optional=True,
-        answer=outcome({**dict.fromkeys(("sessions", "batches", "nodes", "edges"), COUNT), "reason": TEXT})),
-    endpoint("GET", "/agentmemory/semantic", READ, semantic, "Facts that several sessions agree on.", "S",
-        query=fields(LISTED), answer=record({"semantic": listed(FACT), "items": listed(FACT), "total": COUNT})),
-    endpoint("GET", "/agentmemory/procedural", READ, procedural, "How things are done.", "S", query=fields(LISTED),
-        answer=record({"procedural": listed(PROCEDURE), "items": listed(PROCEDURE), "total": COUNT})),
-    endpoint("GET", "/agentmemory/crystals", READ, crystals, "What chains of finished actions came to.", "S",
-        query=fields({**LISTED, "sessionId": TEXT, "limit": otherwise(NUMBER, 20)}),
-        answer=outcome({"crystals": listed(CRYSTAL), "total": COUNT})),
-    endpoint("POST", "/agentmemory/crystals/create", READ_WRITE, create_crystal,
-        "A memory and lessons of finished actions.", "S", faults={400: "The actions are missing."},
-        body=fields({"actionIds": NAMES, "sessionId": TEXT, "project": TEXT}, ("actionIds",)),
-        answer=outcome({"crystal": CRYSTAL})),
-    endpoint("GET", "/agentmemory/insights", READ, insights, "Insights, the surest first.", "S",
-        query=fields({**LISTED, "minConfidence": otherwise(NUMBER, 0)}),
-        answer=outcome({"insights": listed(INSIGHT), "total": COUNT})),
-    endpoint("POST", "/agentmemory/insights/search", READ, search_insights, "Insights about a query.", "S",
-        faults={400: "The query is missing."},
-        body=fields({"query": TEXT, **LISTED, "limit": otherwise(NUMBER, 10), "minConfidence": otherwise(NUMBER, 0.1)},
-            ("query",)), answer=outcome({"insights": listed(INSIGHT), "total": COUNT})),
-    endpoint("GET", "/agentmemory/profile", READ, get_profile, "What a project is like, or which there are.", "S",
-        query=fields({"project": TEXT, "refresh": BOOLEAN}),
-        answer={"anyOf": [outcome({"projects": TEXTS}), record({"profile": {"anyOf": [PROFILE, {"type": "null"}]}})]}),
-    endpoint("POST", "/agentmemory/timeline", READ, answered_by(timeline), "What was observed around an anchor.", "S",
-        faults={400: "The anchor is missing."},
-        body=fields({**dict.fromkeys(("anchor", "project", "sessionId", "agentId"), TEXT),
-            "before": otherwise(NUMBER, 5), "after": otherwise(NUMBER, 5)}, ("anchor",)),
-        answer=outcome({"entries": listed(OBJECT), "observations": listed(OBSERVATION), "anchorIndex": COUNT},
-            {"reason": TEXT})),
-    endpoint("POST", "/agentmemory/reflect", READ_WRITE, post_reflect,
-        "Insights of a project, or slots from a session.", "S",
-        body=fields({**dict.fromkeys(("project", "sessionId"), TEXT), "maxClusters": otherwise(NUMBER, 10),
-            "maxObservations": otherwise(NUMBER, 50)}), optional=True,
-        answer=outcome({}, {"applied": COUNT, "observationsReviewed": COUNT, "reason": TEXT})),
-]  # fmt: skip

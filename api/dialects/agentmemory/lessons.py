@@ -7,12 +7,10 @@ from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.endpoints import (
     MAX_LIMIT,
     Arguments,
-    answered_by,
     chosen,
     command,
     count,
     door_of,
-    endpoint,
     failure,
     needed,
     reply,
@@ -20,16 +18,13 @@ from api.dialects.agentmemory.endpoints import (
     written_document,
 )
 from api.dialects.agentmemory.records import Record, View, iso, without_empty
-from api.dialects.agentmemory.shapes import COUNT, LESSON, NAMES, NUMBER, TEXT, fields, listed, otherwise, outcome
 from ingest.commands.requests import RecordLesson
 from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
-from ingest.roles import READ, READ_WRITE
 from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.lessons import Lesson
 from projections.queries.views import view
 
-NAMED = {"lessonId": TEXT, "agentId": TEXT}
 MAX_LESSONS = 1_000
 USUAL_CONFIDENCE = 0.5
 LESSON_CHARS = 240
@@ -166,26 +161,3 @@ def lesson_hint(learned: View, confidence: float, score: float) -> Record:
 def _source(origin: str) -> str:
     known = _SOURCES.get(origin, origin)
     return known if known in ("crystal", "consolidation") else "manual"
-
-
-SAVED = outcome({"action": {"enum": ["created", "strengthened"]}, "lesson": LESSON})
-ENDPOINTS = [
-    endpoint("GET", "/agentmemory/lessons", READ, answered_by(list_lessons), "The lessons, the surest first.", "S",
-        faults={400: "A number is none."},
-        query=fields({"project": TEXT, "source": TEXT, "minConfidence": otherwise(NUMBER, 0),
-            "limit": otherwise(NUMBER, 50)}), answer=outcome({"lessons": listed(LESSON)})),
-    endpoint("POST", "/agentmemory/lessons", READ_WRITE, post_lesson,
-        "Say a lesson; 200 when it was known and is stronger now.", "S", 201, faults={400: "The content is missing."},
-        body=fields({"content": TEXT, "context": TEXT, "confidence": NUMBER, "project": TEXT, "tags": NAMES,
-            "agentId": TEXT}, ("content",)), answer=SAVED, answers={200: SAVED}),
-    endpoint("POST", "/agentmemory/lessons/search", READ, answered_by(search_lessons), "Lessons about a query.", "S",
-        faults={400: "The query is missing."},
-        body=fields({"query": TEXT, "project": TEXT, "minConfidence": otherwise(NUMBER, 0.1),
-            "limit": otherwise(NUMBER, 10)}, ("query",)), answer=outcome({"lessons": listed(LESSON)})),
-    endpoint("POST", "/agentmemory/lessons/strengthen", READ_WRITE, post_strengthen,
-        "Say that a lesson proved right again.", "S", faults={400: "The id is missing."},
-        body=fields(NAMED, ("lessonId",)), answer=outcome({"lesson": LESSON})),
-    endpoint("POST", "/agentmemory/lessons/delete", READ_WRITE, post_delete, "Forget a lesson.", "S",
-        faults={400: "The id is missing.", 404: "There is no such lesson."}, body=fields(NAMED, ("lessonId",)),
-        answer=outcome({"deleted": COUNT})),
-]  # fmt: skip

@@ -6,10 +6,8 @@ from starlette.responses import Response
 from api.dialects.agentmemory.answers import answer, succeeded
 from api.dialects.agentmemory.endpoints import (
     Arguments,
-    answered_by,
     chosen,
     door_of,
-    endpoint,
     one_session,
     read_query,
     reply,
@@ -18,19 +16,10 @@ from api.dialects.agentmemory.endpoints import (
 )
 from api.dialects.agentmemory.shapes import (
     BOOLEAN,
-    CHECK,
-    COUNT,
-    FORGOTTEN_BY_AGE,
-    NAMES,
-    OBJECT,
-    TEXT,
     fields,
-    listed,
-    outcome,
 )
 from api.dialects.session_projects import home_of, homes
 from ingest.errors import NotFound
-from ingest.roles import ADMIN, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import Answer, ToolContext
@@ -38,7 +27,6 @@ from projections.documents.observations import Observation
 from projections.operations.sweep import Sweep
 
 DRY_RUN = {"dryRun": BOOLEAN}
-DIAGNOSE = {"categories": NAMES, **DRY_RUN}
 
 
 async def post_forget(request: Request, arguments: Arguments) -> Response:
@@ -130,23 +118,3 @@ async def diagnose(door: ToolContext, arguments: Arguments) -> Answer:
             "summary": found.summary,
         }
     )
-
-
-ENDPOINTS = [
-    endpoint("POST", "/agentmemory/forget", READ_WRITE, post_forget, "Forget a memory, observations, or a session.",
-        "S", faults={400: "Neither a memory nor a session is named."},
-        body=fields({"memoryId": TEXT, "sessionId": TEXT, "observationIds": NAMES}), optional=True,
-        answer=outcome({"deleted": COUNT})),
-    *(
-        endpoint("POST", path, READ_WRITE, auto_forget, "Forget what has had its time.", "S", query=fields(DRY_RUN),
-            body=fields(DRY_RUN), optional=True, answer=outcome(FORGOTTEN_BY_AGE))
-        for path in ("/agentmemory/auto-forget", "/agentmemory/evict")
-    ),
-    endpoint("POST", "/agentmemory/diagnostics", ADMIN, answered_by(diagnose), "How the server is, and what is wrong.",
-        "S", body=fields(DIAGNOSE), optional=True,
-        answer=outcome({**dict.fromkeys(("status", "service", "version", "database", "databaseStatus"), TEXT),
-            "checks": listed(CHECK), "summary": OBJECT})),
-    endpoint("POST", "/agentmemory/diagnostics/heal", ADMIN, heal, "What is wrong, and whether it was put right.", "S",
-        body=fields(DIAGNOSE), optional=True,
-        answer=outcome({"fixed": COUNT, "skipped": COUNT, "details": listed(OBJECT), "dryRun": BOOLEAN})),
-]  # fmt: skip

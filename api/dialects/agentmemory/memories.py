@@ -12,7 +12,6 @@ from api.dialects.agentmemory.endpoints import (
     chosen,
     command,
     door_of,
-    endpoint,
     failure,
     needed,
     object_of,
@@ -23,24 +22,12 @@ from api.dialects.agentmemory.endpoints import (
 )
 from api.dialects.agentmemory.searching import alike
 from api.dialects.agentmemory.shapes import (
-    BOOLEAN,
-    COUNT,
-    MEMORY,
-    NAMES,
-    NUMBER,
-    OBJECT,
     TEXT,
     fields,
-    listed,
-    otherwise,
-    outcome,
-    record,
 )
-from api.http.endpoint import Endpoint
 from api.http.http import Json
 from ingest.commands.requests import Remember
 from ingest.errors import MnemologError, ProjectionBehind, ReaderUnknown
-from ingest.roles import READ, READ_WRITE
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, ToolContext
@@ -55,17 +42,6 @@ MAX_RELATIONS = 5_000
 PAGE = 500
 AGENT_CHARS = 128
 REASON_CHARS = 512
-REMEMBER = {
-    "content": TEXT,
-    "type": TEXT,
-    "concepts": NAMES,
-    "files": NAMES,
-    "project": TEXT,
-    "agentId": TEXT,
-    "sessionId": TEXT,
-    "ttlDays": NUMBER,
-    "sourceObservationIds": NAMES,
-}
 DELETE = fields({"memoryIds": {"type": "array", "items": TEXT}, "reason": TEXT}, ("memoryIds",))
 """No text with commas is taken for the list here: what is deleted is gone."""
 SAVE_TOOL = "memory_save"
@@ -182,18 +158,3 @@ async def _saved(door: ToolContext, remember: Remember, name: str, agent: str, k
     except MnemologError:  # it is saved: a hint that cannot be had is none
         hint = None
     return {"memory": record} | ({} if hint is None else {"similarTo": hint})
-
-
-ENDPOINTS = [
-    endpoint("POST", "/agentmemory/remember", READ_WRITE, remember, "Keep a memory.", status=201,
-        body=fields(REMEMBER, ("content",)), answer=outcome({"memory": MEMORY}, {"similarTo": OBJECT})),
-    endpoint("POST", "/agentmemory/agent/remember", READ_WRITE, remember, "Keep a memory.", "S", 201,
-        body=fields(REMEMBER, ("content",)), answer=outcome({"memory": MEMORY}, {"similarTo": OBJECT})),
-    Endpoint("DELETE", "/agentmemory/governance/memories", READ_WRITE, delete_memories, "Forget memories, for good.",
-        body=DELETE, answer=outcome({"deleted": COUNT, "total": COUNT})),
-    endpoint("GET", "/agentmemory/memories", READ, list_memories, "The memories, newest first, or how many there are.",
-        query=fields({"latest": BOOLEAN, "agentId": TEXT, "includeOrphans": BOOLEAN, "count": BOOLEAN, "limit": NUMBER,
-            "offset": otherwise(NUMBER, 0)}),
-        answer={"anyOf": [record({"memories": listed(MEMORY), "total": COUNT, "offset": COUNT,
-            "limit": {"type": ["integer", "null"]}}), record({"total": COUNT, "latestCount": COUNT})]}),
-]  # fmt: skip

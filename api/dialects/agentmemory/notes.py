@@ -13,11 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.endpoints import Arguments, door_of, endpoint, success
-from api.dialects.agentmemory.shapes import NOTE, TEXT, fields, listed, outcome
+from api.dialects.agentmemory.endpoints import Arguments, door_of, success
 from ingest.commands.requests import SetSlot
 from ingest.errors import NotFound, Overloaded
-from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from projections.documents.slots import Slot
 from projections.queries.views import view
@@ -79,13 +77,3 @@ def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise BadArgument("file must be a name without a folder that ends in .md", "file")
     return name
-
-
-ENDPOINTS = [
-    endpoint("GET", "/agentmemory/second-brain", READ, list_notes, "The notes, or one of them.", "S",
-        faults={400: "Not a name of a note.", 404: "There is no such note."}, query=fields({"file": TEXT}),
-        answer={"anyOf": [outcome({"files": listed(NOTE)}), outcome(NOTE["properties"], {"content": TEXT})]}),
-    endpoint("POST", "/agentmemory/second-brain", READ_WRITE, write_note, "Keep a note.", "S",
-        faults={400: "Not a name of a note, or no content.", 413: "The note is too long.", 429: "Too many notes."},
-        body=fields({"file": TEXT, "content": TEXT}, ("file", "content")), answer=outcome({"file": TEXT})),
-]  # fmt: skip

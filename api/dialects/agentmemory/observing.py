@@ -11,14 +11,12 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import answer
-from api.dialects.agentmemory.endpoints import Arguments, chosen, command, door_of, endpoint, needed, reply
-from api.dialects.agentmemory.shapes import ANYTHING, TEXT, fields, record
+from api.dialects.agentmemory.endpoints import Arguments, chosen, command, door_of, needed, reply
 from api.dialects.fitting import Fitted, fitted
 from api.dialects.session_projects import SessionProject, homes, settled
 from api.http.http import Json
 from ingest.commands.requests import TrackSession, WriteCommand
 from ingest.errors import MnemologError
-from ingest.roles import WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, ToolContext
 
@@ -144,13 +142,3 @@ async def _know_folder(door: ToolContext, session: str, project: str, cwd: str, 
 
 _LATEST_S = 10_000_000_000
 """The year 2286 in seconds: what is later is in milliseconds."""
-ENDPOINTS = [
-    endpoint("POST", "/agentmemory/observe", WRITE, observe, "Record what a hook saw.", status=201,
-        body=fields({"sessionId": TEXT, "hookType": TEXT, "timestamp": {"type": ["string", "number"]}, "project": TEXT,
-            "cwd": TEXT, "data": ANYTHING, "agentId": TEXT}, ("sessionId", "hookType", "timestamp")),
-        answer=record({"observationId": TEXT})),
-    endpoint("POST", "/agentmemory/agent/observe", WRITE, observe_as_agent,
-        "Record what an agent says itself, as if it had used a tool.", "S", 201,
-        body=fields({**dict.fromkeys(("sessionId", "project", "text", "content", "type", "title", "cwd", "agentId"),
-            TEXT), "imageData": TEXT}, ("sessionId", "project")), answer=record({"observationId": TEXT})),
-]  # fmt: skip

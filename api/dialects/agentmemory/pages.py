@@ -88,10 +88,3 @@ WebSocket takes it as `?token=<secret>`. Without it the answer is 401 `{"error":
 secret takes requests from this machine only, unless it was told to listen elsewhere, and none from pages of other
 origins.
 """
-
-ENDPOINTS = [
-    Endpoint("GET", "/", ANY, viewer, "The viewer.", answer=TEXT, media="text/html", open=True),
-    Endpoint("GET", "/viewer", ANY, viewer, "The viewer.", answer=TEXT, media="text/html", open=True),
-    Endpoint("GET", "/agentmemory/viewer", ANY, viewer, "The viewer.", answer=TEXT, media="text/html"),
-    Endpoint("GET", "/favicon.svg", ANY, icon, "The viewer's icon.", answer=TEXT, media="image/svg+xml", open=True),
-]  # fmt: skip

@@ -12,30 +12,15 @@ from api.dialects.agentmemory.endpoints import (
     command,
     count,
     door_of,
-    endpoint,
     failure,
     needed,
     success,
     written_document,
 )
 from api.dialects.agentmemory.records import Record, View, iso
-from api.dialects.agentmemory.shapes import (
-    MEMORY,
-    NUMBER,
-    OBJECT,
-    RELATION,
-    TEXT,
-    fields,
-    listed,
-    otherwise,
-    outcome,
-    record,
-)
-from api.http.endpoint import Endpoint
 from api.http.http import Json
 from ingest.commands.requests import Relate
 from ingest.errors import NotFound
-from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolContext
 from projections.documents.access import Reader
@@ -46,7 +31,6 @@ from projections.queries.views import view
 TYPES = ("supersedes", "extends", "derives", "contradicts", "related")
 MAX_RELATIONS = 1_000
 MEMORY_NOT_FOUND = "memory not found"
-EVOLVE_FIELDS = dict.fromkeys(("memoryId", "newContent", "newTitle", "agentId"), TEXT)
 
 
 async def list_relations(request: Request, arguments: Arguments) -> Response:
@@ -167,24 +151,3 @@ def relation_record(stated: View) -> Record:
         "confidence": stated["confidence"],
         "createdAt": iso(stated["created_at"]),
     }
-
-
-_NO_MEMORY = {404: "There is no such memory."}
-ENDPOINTS = [
-    endpoint("GET", "/agentmemory/relations", READ, list_relations, "Relations, the newest first.", "S",
-        query=fields({"project": TEXT, "limit": otherwise(NUMBER, MAX_RELATIONS)}),
-        answer=record({"relations": listed(RELATION)})),
-    endpoint("POST", "/agentmemory/relations", READ_WRITE, relate, "Relate two memories.", "S", 201,
-        faults={400: "An end or the type is missing, or there is no such type."},
-        body=fields({**dict.fromkeys(("sourceId", "targetId", "type", "agentId"), TEXT), "confidence": NUMBER},
-            ("sourceId", "targetId", "type")),
-        answer=outcome({"relationId": TEXT, "relation": RELATION, **RELATION["properties"]})),
-    endpoint("POST", "/agentmemory/evolve", READ_WRITE, evolve, "A memory's next version.", "S",
-        faults={400: "The memory or its new content is missing."},
-        body=fields(EVOLVE_FIELDS, ("memoryId", "newContent")), answer=outcome({"memory": OBJECT, "previousId": TEXT})),
-    Endpoint("GET", "/agentmemory/memories/{id}", READ, get_memory, "One memory.", "V", faults=_NO_MEMORY,
-        answer=record({"memory": MEMORY})),
-    Endpoint("GET", "/agentmemory/memories/{id}/versions", READ, get_versions,
-        "Every version of a memory, the oldest first.", "V", faults=_NO_MEMORY,
-        answer=record({"versions": listed(MEMORY)})),
-]  # fmt: skip

@@ -12,7 +12,6 @@ from api.dialects.agentmemory.endpoints import (
     Arguments,
     chosen,
     door_of,
-    endpoint,
     needed,
     one_session,
     read_query,
@@ -23,22 +22,14 @@ from api.dialects.agentmemory.endpoints import (
 from api.dialects.agentmemory.records import Record
 from api.dialects.agentmemory.sessions import list_sessions, session_records
 from api.dialects.agentmemory.shapes import (
-    FILM,
     NUMBER,
-    OBSERVATION,
-    SESSION,
     TEXT,
     fields,
-    listed,
     otherwise,
-    outcome,
-    record,
 )
 from api.dialects.session_projects import home_of
-from api.http.endpoint import Endpoint
 from ingest.errors import NotFound
 from ingest.platform.clock import to_ms
-from ingest.roles import READ
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.queries.views import view
@@ -141,16 +132,3 @@ def _event(seen: Record, offset_ms: int, duration_ms: int) -> Record:
         "label": (seen["title"] or seen["hookType"])[:LABEL_CHARS],
         **{name: value for name, value in optional.items() if value is not None},
     }
-
-
-ENDPOINTS = [
-    Endpoint("GET", "/agentmemory/observations", READ, get_observations, "A session's observations, the oldest first.",
-        "S", faults={400: "The session is missing."}, query=fields(OF_SESSION, ("sessionId",)),
-        answer=record({"observations": listed(OBSERVATION)})),
-    endpoint("GET", "/agentmemory/replay/sessions", READ, get_sessions, "The sessions that can be played back.", "S",
-        query=fields({"agentId": TEXT, "limit": otherwise(NUMBER, 100)}),
-        answer=outcome({"sessions": listed(SESSION)})),
-    Endpoint("GET", "/agentmemory/replay/load", READ, load, "A session as a film.", "S",
-        faults={400: "The session is missing.", 404: "There is no such session."},
-        query=fields(OF_SESSION, ("sessionId",)), answer=outcome({"session": SESSION, "timeline": FILM})),
-]  # fmt: skip

@@ -15,33 +15,15 @@ from api.dialects.agentmemory.endpoints import (
     chosen,
     count,
     door_of,
-    endpoint,
     needed,
     reply,
     success,
     views,
 )
 from api.dialects.agentmemory.lessons import lesson_hint
-from api.dialects.agentmemory.shapes import (
-    ANYTHING,
-    BOOLEAN,
-    COUNT,
-    DEGRADED,
-    NUMBER,
-    OBJECT,
-    RESULT,
-    TEXT,
-    fields,
-    listed,
-    otherwise,
-    outcome,
-    record,
-)
-from api.http.endpoint import Endpoint
 from api.http.http import Json
 from ingest.errors import ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock
-from ingest.roles import METRICS, READ
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.access import Reader
@@ -60,15 +42,6 @@ CAVEAT = (
     "counted by this process since it started: a search is followed up when the same session (or, where none is named, "
     "anybody) searches again within the window; that is a hint that the first answer was not enough, and no more"
 )
-SEARCH = {
-    "query": TEXT,
-    "limit": otherwise(NUMBER, 20),
-    "project": TEXT,
-    "cwd": TEXT,
-    "format": TEXT,
-    "token_budget": NUMBER,
-    "agentId": TEXT,
-}
 QUERY_CHARS = 20_000
 MAX_EXPANDED = 20
 LESSONS_SHOWN = 5
@@ -270,21 +243,3 @@ def _format(given: str | None) -> dialect.Format:
         if form == (given or "full").strip().lower():
             return form
     raise BadArgument(f"format must be one of {', '.join(dialect.FORMATS)}", "format")
-
-
-ENDPOINTS = [
-    endpoint("POST", "/agentmemory/search", READ, post_search, "Search observations and memories.",
-        body=fields(SEARCH, ("query",)),
-        answer=record({"format": TEXT, "results": listed(RESULT), "tokens_used": COUNT, "truncated": BOOLEAN},
-            {"tokens_budget": COUNT, "text": TEXT, **DEGRADED})),
-    endpoint("POST", "/agentmemory/smart-search", READ, post_smart_search,
-        "Search, titles first; what expandIds names in full.",
-        body=fields({"query": TEXT, "expandIds": {"type": ["array", "string"], "items": ANYTHING},
-            "limit": otherwise(NUMBER, 20), "project": TEXT, "includeLessons": otherwise(BOOLEAN, True),
-            "agentId": TEXT, "sessionId": TEXT, "source": TEXT}), optional=True,
-        answer=record({"mode": TEXT, "results": listed(RESULT)},
-            {"lessons": listed(OBJECT), "truncated": BOOLEAN, **DEGRADED})),
-    Endpoint("GET", "/agentmemory/diagnostics/followup", METRICS, followup, "How often agents search again at once.",
-        answer=outcome({**dict.fromkeys(("windowSeconds", "agentInitiatedSearches", "followupWithinWindow"), COUNT),
-            "rate": NUMBER, "caveat": TEXT})),
-]  # fmt: skip

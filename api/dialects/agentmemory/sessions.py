@@ -16,7 +16,6 @@ from api.dialects.agentmemory.endpoints import (
     Arguments,
     chosen,
     door_of,
-    endpoint,
     needed,
     reply,
     session_of,
@@ -24,13 +23,11 @@ from api.dialects.agentmemory.endpoints import (
     success,
 )
 from api.dialects.agentmemory.observing import AGENT_CHARS, CWD_CHARS
-from api.dialects.agentmemory.shapes import DEGRADED, NUMBER, SESSION, TEXT, fields, listed, outcome, record
 from api.dialects.session_projects import SessionProject, home_of, homes, settled
 from api.http.http import Json
 from ingest.commands.requests import TrackSession
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock, to_ms
-from ingest.roles import READ, READ_WRITE, WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.documents.access import Reader
@@ -182,15 +179,3 @@ async def session_records(
         dialect.session(one, summary, commits.get(one["id"], [])) for one, summary in zip(known, read, strict=True)
     ]
     return sorted(records, key=lambda record: record["startedAt"], reverse=True)
-
-
-ENDPOINTS = [
-    endpoint("POST", "/agentmemory/session/start", READ_WRITE, start,
-        "Start a session, or go on with it; answers a context.",
-        body=fields({"sessionId": TEXT, "project": TEXT, "cwd": TEXT, "title": TEXT, "agentId": TEXT}, ("sessionId",)),
-        answer=record({"session": SESSION, "context": TEXT})),
-    endpoint("POST", "/agentmemory/session/end", WRITE, end, "End a session.",
-        body=fields({"sessionId": TEXT}, ("sessionId",)), answer=outcome()),
-    endpoint("GET", "/agentmemory/sessions", READ, get_sessions, "The sessions, the newest first.",
-        query=fields({"limit": NUMBER, "agentId": TEXT}), answer=record({"sessions": listed(SESSION)}, DEGRADED)),
-]  # fmt: skip

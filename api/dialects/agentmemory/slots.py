@@ -9,27 +9,21 @@ from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.condensing import reflect
 from api.dialects.agentmemory.endpoints import (
     Arguments,
-    answered_by,
     chosen,
     command,
     door_of,
-    endpoint,
     failure,
     needed,
     reply,
 )
 from api.dialects.agentmemory.records import Record, View, iso, without_empty
-from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, NUMBER, SLOT, TEXT, fields, listed, otherwise, outcome
 from api.dialects.session_projects import home_of
 from ingest.commands.requests import DeleteSlot, SetSlot
 from ingest.errors import CommandRejected, MnemologError
-from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, ToolContext
 from projections.queries.views import view
 
-IN_PROJECT = {"project": TEXT}
-LABEL = {"label": TEXT, **IN_PROJECT}
 MAX_REVIEWED = 200
 
 
@@ -156,30 +150,3 @@ def slot_record(held: View) -> Record:
         "updatedAt": updated and iso(updated),
         **without_empty({"project": held["project"]}),
     }
-
-
-_NO_SLOT = {400: "The label is missing.", 404: "There is no such slot."}
-_WRITTEN = {**_NO_SLOT, 413: "The text would exceed the slot's limit; says its size and the limit."}
-ENDPOINTS = [
-    endpoint("GET", "/agentmemory/slots", READ, answered_by(list_slots), "All slots, by label.", "S",
-        query=fields(IN_PROJECT), answer=outcome({"slots": listed(SLOT)})),
-    endpoint("GET", "/agentmemory/slot", READ, answered_by(get_slot), "One slot.", "S", faults=_NO_SLOT,
-        query=fields(LABEL, ("label",)), answer=outcome({"slot": SLOT, "scope": TEXT})),
-    endpoint("POST", "/agentmemory/slot", READ_WRITE, post_slot, "Create a slot, or replace its text.", "S", 201,
-        faults={400: "Not a label, or a limit out of bounds.", 409: "It is there, and not to be overwritten."},
-        body=fields({**LABEL, "content": otherwise(TEXT, ""), "sizeLimit": otherwise(NUMBER, 2000), "description": TEXT,
-            "pinned": otherwise(BOOLEAN, True), "scope": otherwise(TEXT, "project"), "overwrite": BOOLEAN}, ("label",)),
-        answer=outcome({"slot": SLOT})),
-    endpoint("DELETE", "/agentmemory/slot", READ_WRITE, answered_by(delete_slot), "Remove a slot.", "S",
-        faults=_NO_SLOT, query=fields(LABEL, ("label",)), answer=outcome()),
-    endpoint("POST", "/agentmemory/slot/append", READ_WRITE, answered_by(append_to_slot), "Add a line to a slot.", "S",
-        faults=_WRITTEN, body=fields({**LABEL, "text": TEXT}, ("label", "text")),
-        answer=outcome({"slot": SLOT, "size": COUNT})),
-    endpoint("POST", "/agentmemory/slot/replace", READ_WRITE, answered_by(replace_slot), "Replace a slot's text.", "S",
-        faults=_WRITTEN, body=fields({**LABEL, "content": TEXT}, ("label", "content")),
-        answer=outcome({"slot": SLOT, "size": COUNT})),
-    endpoint("POST", "/agentmemory/slot/reflect", READ_WRITE, reflect_session,
-        "Bring the slots that follow the work up to date with a session.", "S", faults={400: "The session is missing."},
-        body=fields({"sessionId": TEXT, "maxObservations": otherwise(NUMBER, 50)}, ("sessionId",)),
-        answer=outcome({"applied": COUNT, "observationsReviewed": COUNT}, {"reason": TEXT})),
-]  # fmt: skip

@@ -12,13 +12,11 @@ from starlette.responses import Response
 from api.dialects.agentmemory.answers import failed, refused
 from api.dialects.agentmemory.catalog import AGENTMEMORY
 from api.dialects.agentmemory.endpoints import SOURCE, read_body
-from api.dialects.agentmemory.shapes import CALLED, TEXT, TOOL, fields, listed, record
-from api.http.endpoint import Endpoint
+from api.dialects.agentmemory.shapes import TEXT, fields
 from api.http.http import Json
 from api.services import AGENT_HEADER, READER_HEADER, tool_context
 from ingest.commands.decide import stated_agent
 from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound, TooManyRequests
-from ingest.roles import ANY
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import Answer, Tool
@@ -79,12 +77,3 @@ async def _call_tool(request: Request, tool: Tool, arguments: dict[str, Any]) ->
 def _response(answer: Answer) -> Response:
     content = {"content": [{"type": "text", "text": answer.text}]}
     return Json(content | ({"isError": True} if answer.is_error else {}))
-
-
-ENDPOINTS = [
-    Endpoint("GET", "/agentmemory/mcp/tools", ANY, tools, "The tools.", answer=record({"tools": listed(TOOL)})),
-    Endpoint("POST", "/agentmemory/mcp/tools", ANY, call_for_status, "Call a tool.", "S",
-        faults={404: "no such action"}, body=CALL, answer=CALLED),
-    Endpoint("POST", "/agentmemory/mcp/call", ANY, call, "Call a tool; what goes wrong in it is in the answer's text.",
-        body=CALL, answer=CALLED),
-]  # fmt: skip

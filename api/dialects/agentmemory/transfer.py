@@ -18,14 +18,10 @@ from starlette.responses import Response
 from api.dialects.agentmemory.endpoints import door_of, failure, object_in, success
 from api.dialects.agentmemory.importer import END, NOT_TAKEN, SESSION, SYSTEM, Export
 from api.dialects.agentmemory.shapes import (
-    COUNT,
     TEXT,
-    TEXTS,
     fields,
     otherwise,
-    outcome,
 )
-from api.http.endpoint import Endpoint
 from api.http.http import body
 from api.importing.mapping import SOURCE, Mapped, Row, Step, checked, event_id, events_of
 from api.services import services
@@ -38,7 +34,6 @@ from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, session_route
 from ingest.log.position import Token
 from ingest.platform.aside import aside
-from ingest.roles import ADMIN
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
@@ -317,14 +312,3 @@ def _goes_with(mapped: Mapped, opened: set[str]) -> bool:
     """Whether a row that is not here can be: a summary counts only in a session that the same import opened."""
     first = mapped.steps[0].command
     return not isinstance(first, SummariseSession) or first.session_id in opened
-
-
-ENDPOINTS = [
-    Endpoint("POST", "/agentmemory/import", ADMIN, import_export,
-        "Take over an export; what cannot be taken is told of.", "S", body=EXPORT,
-        faults={400: "The export is missing, or there is no such strategy.",
-            413: "The export is too big for a request.", 429: "Another one is being imported."},
-        answer=outcome({"strategy": TEXT,
-            **dict.fromkeys(("skipped", "sessions", "observations", "memories", "summaries"), COUNT)},
-            {"refused": COUNT, "refusals": TEXTS})),
-]  # fmt: skip
