@@ -127,14 +127,14 @@ def _tool(
 
 async def resource_text(door: ToolContext, uri: str) -> str:
     """The JSON text of a resource; raises BadArgument for what is no resource's address, NotFound for an unknown."""
-    from api.dialects.agentmemory.resources import read
+    from api.dialects.agentmemory.calls import read
 
     return await read(door, uri)
 
 
 async def prompt_text(door: ToolContext, name: str, arguments: Mapping[str, str]) -> str:
     """The message of a prompt; raises BadArgument."""
-    from api.dialects.agentmemory.resources import message
+    from api.dialects.agentmemory.calls import message
 
     return await message(door, name, arguments)
 

@@ -34,6 +34,7 @@ Arguments: TypeAlias = Mapping[str, Any]
 """What a call was given, read by the schema of its tool or endpoint: every property is there, None without a value."""
 MAX_LIMIT = 100
 """Results of one search."""
+AGENT_CHARS, CWD_CHARS = 128, 4_096
 SOURCE = "agentmemory"
 """What events written through this API name as their source."""
 
@@ -156,6 +157,11 @@ def chosen(arguments: Arguments, name: str) -> str | None:
     """A text, or None for a blank one."""
     value = arguments.get(name)
     return value if value and value.strip() else None
+
+
+def agent_of(arguments: Arguments) -> str:
+    """The agent that `agentId` names, as far as a name may be long; empty for none."""
+    return (chosen(arguments, "agentId") or "")[:AGENT_CHARS]
 
 
 def command(cls: type[C], **fields: Any) -> C:

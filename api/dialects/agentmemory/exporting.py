@@ -17,7 +17,7 @@ from api.dialects.agentmemory.actions import action_record, edge_records
 from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.endpoints import Arguments, door_of, failure, reply
 from api.dialects.agentmemory.lessons import lesson_record
-from api.dialects.agentmemory.relations import relation_record
+from api.dialects.agentmemory.memories import relation_record
 from api.dialects.agentmemory.sessions import AT_ONCE, session_records
 from api.dialects.agentmemory.slots import slot_record
 from ingest.errors import ProjectionBehind, ReaderUnknown
