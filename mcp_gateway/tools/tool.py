@@ -6,6 +6,7 @@ Nothing here or in the tools imports the index at load time: the stdio bridge li
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -216,8 +217,14 @@ class Tool(NamedTuple):
         return None if self.answer is None else schema_of(self.answer)
 
 
-ToolCalls = dict[str, Callable[[ToolContext, dict[str, Any]], Awaitable[Answer]]]
-"""What a dialect's tools do, by name."""
+class Deferred:
+    """The coroutine function that `module:function` names, imported by its first call: listing tools loads no index."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def __call__(self, *arguments: Any) -> Any:
+        return await resolve_name(self.name)(*arguments)
 
 
 def dialect_tool(

@@ -29,7 +29,7 @@ from ingest.errors import CommandRejected, NotFound
 from ingest.ids import OBSERVATION
 from ingest.patterns import compiled
 from ingest.platform.clock import system_clock, to_ms
-from mcp_gateway.tools.tool import Answer, ToolCalls, ToolContext, json_answer
+from mcp_gateway.tools.tool import Answer, ToolContext, json_answer
 from projections.documents.lessons import Lesson
 from projections.documents.rows import joined
 from projections.queries import RecallRequest
@@ -247,6 +247,3 @@ async def lessons_of(context: ToolContext, names: list[str]) -> dict[str, Lesson
     """Those that the reader may see, by id."""
     found = await context.queries.browse.documents(names, context.reader())
     return {str(one.document.id): one.document for one in found if isinstance(one.document, Lesson)}
-
-
-TOOL_CALLS: ToolCalls = {"create_lesson": create_lesson, "search_lessons": search_lessons}

@@ -42,7 +42,7 @@ from ingest.commands.parse import parse_object
 from ingest.commands.requests import TrackSession
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
-from mcp_gateway.tools.tool import Answer, ToolCalls, ToolContext, json_answer
+from mcp_gateway.tools.tool import Answer, ToolContext, json_answer
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
@@ -268,11 +268,3 @@ async def observations_of(context: ToolContext, names: list[str]) -> dict[str, F
         for one in located
         if isinstance(one.document, Observation | Memory | Lesson | Summary)
     }
-
-
-TOOL_CALLS: ToolCalls = {
-    "search": search_tool,
-    "timeline": timeline,
-    "get_observations": get_observations,
-    "save_memory": save_memory,
-}

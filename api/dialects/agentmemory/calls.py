@@ -1,4 +1,4 @@
-"""What the MCP tools, resources and prompts do; and the tools over plain HTTP. Loads the index, which listing must not.
+"""The MCP tools over plain HTTP; and what resources and prompts say. Loads the index, which listing them must not.
 
 The shim calls `mcp/call` and shows an agent nothing of an answer that is no 2xx, so there every fault of a call is in
 the text; direct callers of `mcp/tools` get it as a status. A tool that does not exist is 400 on both. A prompt becomes
@@ -14,22 +14,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
-from api.dialects.agentmemory.actions import create_action, frontier, update_action
 from api.dialects.agentmemory.answers import failed, refused
-from api.dialects.agentmemory.antigravity import sync, sync_all
 from api.dialects.agentmemory.catalog import AGENTMEMORY
-from api.dialects.agentmemory.condensing import consolidate, crystallize, reflect
 from api.dialects.agentmemory.endpoints import SOURCE, needed, read_body
-from api.dialects.agentmemory.exporting import export
-from api.dialects.agentmemory.knowledge import profile, profile_record
-from api.dialects.agentmemory.lessons import list_lessons, save_lesson, search_lessons
-from api.dialects.agentmemory.maintenance import diagnose, forget
-from api.dialects.agentmemory.memories import save_memory
-from api.dialects.agentmemory.observing import observations, observe_text
-from api.dialects.agentmemory.searching import recall, smart_search, timeline
-from api.dialects.agentmemory.sessions import list_sessions, session_records
+from api.dialects.agentmemory.knowledge import profile_record
+from api.dialects.agentmemory.sessions import session_records
 from api.dialects.agentmemory.shapes import TEXT, fields
-from api.dialects.agentmemory.slots import append_to_slot, create_slot, delete_slot, get_slot, list_slots, replace_slot
 from api.http.http import Json
 from api.services import AGENT_HEADER, READER_HEADER, tool_context
 from ingest.commands.decide import stated_agent
@@ -41,41 +31,6 @@ from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import Answer, Tool, ToolContext
 from projections.queries import RecallRequest
 from projections.queries.views import view
-
-CALLS: dict[str, Callable[[ToolContext, dict[str, Any]], Awaitable[Answer]]] = {
-    "memory_recall": recall,
-    "memory_save": save_memory,
-    "memory_sessions": list_sessions,
-    "memory_sessions_list": list_sessions,
-    "memory_smart_search": smart_search,
-    "memory_timeline": timeline,
-    "memory_observations": observations,
-    "memory_profile": profile,
-    "memory_lessons": list_lessons,
-    "memory_lesson_save": save_lesson,
-    "memory_lesson_recall": search_lessons,
-    "memory_lesson_search": search_lessons,
-    "memory_consolidate": consolidate,
-    "memory_reflect": reflect,
-    "memory_diagnose": diagnose,
-    "memory_forget": forget,
-    "memory_export": export,
-    "agent_observe": observe_text,
-    "agent_remember": save_memory,
-    "memory_antigravity_sync": sync,
-    "memory_antigravity_sync_all": sync_all,
-    "memory_slot_list": list_slots,
-    "memory_slot_get": get_slot,
-    "memory_slot_create": create_slot,
-    "memory_slot_append": append_to_slot,
-    "memory_slot_replace": replace_slot,
-    "memory_slot_delete": delete_slot,
-    "memory_action_create": create_action,
-    "memory_action_update": update_action,
-    "memory_frontier": frontier,
-    "memory_crystallize": crystallize,
-}
-
 
 TOOLS = {tool.name: tool for tool in AGENTMEMORY}
 CALL = fields({"name": TEXT, "arguments": {"type": "object"}}, ("name",))

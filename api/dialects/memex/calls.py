@@ -1,6 +1,6 @@
 """What memex's tools do: arguments in, sentences out."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -73,14 +73,6 @@ def _pair(arguments: dict[str, Any]) -> tuple[str, str]:
 
 def _agent(arguments: dict[str, Any]) -> str:
     return length_checked(arguments["agent_id"], "agent_id", MAX_NAME)
-
-
-CALLS: dict[str, Callable[[ToolContext, dict[str, Any]], Awaitable[Answer]]] = {
-    "store_memory": store,
-    "search_memories": search,
-    "delete_memory": delete,
-    "count_memories": count,
-}
 
 
 def answer(text: str, lacks: Sequence[str] = ()) -> Answer:

@@ -1,6 +1,5 @@
 """The tools of memex, as its clients know them. What they do is in `calls`, which loads the index; listing must not."""
 
-from functools import partial
 from typing import Any
 
 from ingest.errors import CommandRejected, LogFull, MnemologError, Overloaded, ProjectionBehind
@@ -8,7 +7,7 @@ from ingest.roles import READ, READ_WRITE, WRITE, Needs
 from mcp_gateway.attachments import Attachments
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.profiles import Profile
-from mcp_gateway.tools.tool import Answer, Tool, ToolContext, dialect_tool
+from mcp_gateway.tools.tool import Answer, Deferred, Tool, dialect_tool
 
 
 def property_(name: str, kind: str, description: str, **more: Any) -> dict[str, Any]:
@@ -43,34 +42,14 @@ def _failed(tool: Tool, text: str) -> Answer:
     return Answer(f"Error executing tool {tool.name}: {text}", is_error=True)
 
 
-async def _call(tool: str, context: ToolContext, arguments: dict[str, Any]) -> Answer:
-    from api.dialects.memex.calls import CALLS
-
-    return await CALLS[tool](context, arguments)
-
-
-def _tool(
-    name: str,
-    needs: Needs,
-    description: str,
-    *properties: dict[str, Any],
-    destructive: bool = False,
-    reads_only: bool = False,
-) -> Tool:
+def _tool(name: str, call: str, needs: Needs, description: str, *properties: dict[str, Any], **more: Any) -> Tool:
     """A tool that requires every argument without a default."""
     named = {one["title"].lower().replace(" ", "_"): one for one in properties}
+    required = tuple(argument for argument, schema in named.items() if "default" not in schema)
     tool = dialect_tool(
-        name,
-        needs,
-        description,
-        partial(_call, name),
-        properties=named,
-        required=tuple(argument for argument, schema in named.items() if "default" not in schema),
-        reads_only=reads_only,
-        destructive=destructive,
-        stated_answer=output_schema(name),
-        refused=refused,
-    )
+        name, needs, description, Deferred(f"api.dialects.memex.{call}"), properties=named, required=required,
+        stated_answer=output_schema(name), refused=refused, **more,
+    )  # fmt: skip
     return tool._replace(schema={**tool.input_schema, "title": f"{name}Arguments"})
 
 
@@ -92,45 +71,19 @@ _ONE_TYPE = {
 }
 
 MEMEX: tuple[Tool, ...] = (
-    _tool(
-        "store_memory",
-        WRITE,
-        "Store a memory that an agent has of a user. It is found at once.",
-        _AGENT,
-        _USER,
-        _CONTENT,
-        _TYPE,
-        property_("importance", "number", "0.0 to 2.0; kept with the memory.", default=1.0),
-    ),
-    _tool(
-        "search_memories",
-        READ,
-        "Search what an agent remembers of a user, by meaning and recency; best first.",
-        _AGENT,
-        _USER,
+    _tool("store_memory", "calls:store", WRITE, "Store a memory that an agent has of a user. It is found at once.",
+        _AGENT, _USER, _CONTENT, _TYPE,
+        property_("importance", "number", "0.0 to 2.0; kept with the memory.", default=1.0)),
+    _tool("search_memories", "calls:search", READ,
+        "Search what an agent remembers of a user, by meaning and recency; best first.", _AGENT, _USER,
         property_("query", "string", "What to look for, in plain words."),
-        property_("top_k", "integer", "How many memories at most, 1 to 50.", default=5),
-        _ALPHA,
-        _ONE_TYPE,
-        reads_only=True,
-    ),
-    _tool(
-        "delete_memory",
-        READ_WRITE,
-        "Delete one memory of an agent, for good.",
-        _AGENT,
-        property_("memory_id", "string", "The UUID that store_memory and search_memories say."),
-        destructive=True,
-    ),
-    _tool(
-        "count_memories",
-        READ,
-        "Count what an agent remembers of a user.",
-        _AGENT,
-        _USER,
-        reads_only=True,
-    ),
-)
+        property_("top_k", "integer", "How many memories at most, 1 to 50.", default=5), _ALPHA, _ONE_TYPE,
+        reads_only=True),
+    _tool("delete_memory", "calls:delete", READ_WRITE, "Delete one memory of an agent, for good.", _AGENT,
+        property_("memory_id", "string", "The UUID that store_memory and search_memories say."), destructive=True),
+    _tool("count_memories", "calls:count", READ, "Count what an agent remembers of a user.", _AGENT, _USER,
+        reads_only=True),
+)  # fmt: skip
 
 MEMEX_PROFILE = Profile(
     "memex",
