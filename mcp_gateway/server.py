@@ -36,8 +36,7 @@ from mcp_gateway import lenient
 from mcp_gateway.profiles import Offer, Profiles, UnknownProfile
 from mcp_gateway.surrogates import repaired_json
 from mcp_gateway.tools.catalog import server_version
-from mcp_gateway.tools.refusal import refusal
-from mcp_gateway.tools.tool import Answer, Tool, ToolContext
+from mcp_gateway.tools.tool import Answer, Tool, ToolContext, refusal
 
 logger = logging.getLogger(__name__)
 

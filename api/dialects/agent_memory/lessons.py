@@ -17,8 +17,17 @@ from api.dialects.agent_memory.answers import (
     lesson_line,
     match_answer,
 )
-from api.dialects.agent_memory.bodies import LessonChanges, LessonsQuery, MatchQuery, NewLesson
-from api.dialects.agent_memory.common import context_of, listed, numbers, read_body, unprocessable
+from api.dialects.agent_memory.common import (
+    LessonChanges,
+    LessonsQuery,
+    MatchQuery,
+    NewLesson,
+    context_of,
+    listed,
+    numbers,
+    read_body,
+    unprocessable,
+)
 from api.dialects.agent_memory.observations import MAX_RESULTS, observation_of, recalled
 from api.dialects.agent_memory.records import completing, graver, name_of, wanted_project
 from api.dialects.detail import parse_query, path_value

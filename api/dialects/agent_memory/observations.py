@@ -21,8 +21,17 @@ from api.dialects.agent_memory.answers import (
     start_of,
     stored_answer,
 )
-from api.dialects.agent_memory.bodies import MAX_FOUND, NewObservation, ObservationsQuery, SearchBody
-from api.dialects.agent_memory.common import context_of, listed, numbered, numbers, read_body
+from api.dialects.agent_memory.common import (
+    MAX_FOUND,
+    NewObservation,
+    ObservationsQuery,
+    SearchBody,
+    context_of,
+    listed,
+    numbered,
+    numbers,
+    read_body,
+)
 from api.dialects.agent_memory.records import (
     FOUND,
     TYPES,

@@ -7,8 +7,7 @@ import msgspec
 
 from ingest.errors import CommandRejected, LogUnavailable, MnemologError, Overloaded, ProjectionBehind, ReaderUnknown
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.refusal import refusal
-from mcp_gateway.tools.tool import Answer, Tool
+from mcp_gateway.tools.tool import Answer, Tool, refusal
 
 _RETRY = (LogUnavailable, Overloaded, ProjectionBehind)
 

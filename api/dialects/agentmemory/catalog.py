@@ -10,8 +10,7 @@ import mcp.types as types
 
 from api.dialects.agentmemory.answers import refused
 from ingest.roles import ADMIN, OPERATOR, READ, READ_WRITE, WRITE, Needs
-from mcp_gateway.attachments import Attachments
-from mcp_gateway.profiles import Profile
+from mcp_gateway.profiles import Attachments, Profile
 from mcp_gateway.tools.tool import Deferred, Tool, dialect_tool
 
 Properties = Mapping[str, Mapping[str, Any]]
@@ -85,8 +84,8 @@ def _tool(
     **fields: Any,
 ) -> Tool:
     return dialect_tool(
-        name, needs, description, Deferred(f"api.dialects.agentmemory.{call}"), properties=properties, required=required,
-        also=also, refused=refused, **fields,
+        name, needs, description, Deferred(f"api.dialects.agentmemory.{call}"), properties=properties,
+        required=required, also=also, refused=refused, **fields,
     )  # fmt: skip
 
 

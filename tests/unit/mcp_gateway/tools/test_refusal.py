@@ -16,7 +16,7 @@ from ingest.errors import (
 from ingest.log.archive.errors import ArchiveUnavailable
 from mcp_gateway.tools.forget import FORGET
 from mcp_gateway.tools.recall import RECALL
-from mcp_gateway.tools.refusal import refusal
+from mcp_gateway.tools.tool import refusal
 
 DEFINITE = [
     NotFound("no memory mem_x"),
