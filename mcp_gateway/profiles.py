@@ -126,7 +126,7 @@ ALL = "all"
 SERVER_NAME = "mnemolog"
 
 
-class Profile(NamedTuple):
+class ToolProfile(NamedTuple):
     """The tools that one kind of client knows, in the order in which it lists them, and what it is told about them.
 
     `server_name` is the name under which those clients know their server. `answers_for_any_tool`: they get a sentence
@@ -141,7 +141,7 @@ class Profile(NamedTuple):
     attachments: Attachments = NO_ATTACHMENTS
 
 
-NATIVE_PROFILE = Profile("native", NATIVE, INSTRUCTIONS)
+NATIVE_PROFILE = ToolProfile("native", NATIVE, INSTRUCTIONS)
 
 
 class UnknownProfile(CommandRejected):
@@ -162,11 +162,11 @@ class Offer(NamedTuple):
     attachments: Attachments
 
 
-class Profiles(dict[str, Profile]):
+class ToolProfiles(dict[str, ToolProfile]):
     """The profiles of a server by name, in the order in which they are offered. No two have a tool of the same name."""
 
-    def __init__(self, *profiles: Profile) -> None:
-        super().__init__((profile.name, profile) for profile in profiles)
+    def __init__(self, *profiles: ToolProfile | None) -> None:
+        super().__init__((profile.name, profile) for profile in profiles if profile is not None)
 
     def chosen(self, names: str) -> tuple[str, ...]:
         """The profiles that a comma-separated list names, in the order of this one; `all` names every one.

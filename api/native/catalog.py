@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from starlette.routing import Route
 
-from api.http.endpoint import Endpoint, Header
+from api.http.endpoint import Endpoint, RequestHeader
 from api.http.openapi import ANYTHING, About, documented
 from api.monitoring import ops
 from api.native import (
@@ -30,8 +30,8 @@ MODULES = (
     writes, memories, lessons, sessions, actions, documents, log, forgetting, transfer, rebuilds, admin, keys, ops,
 )  # fmt: skip
 _STRANGER = "Or a web page of another origin asks, or the server is called by a name that it does not know."
-_AGENT = Header("Who reads, and who writes where the body has no `agent_id`.")
-_DURABILITY = Header("What a write must survive before it is acknowledged.", {"enum": list(LEVELS)})
+_AGENT = RequestHeader("Who reads, and who writes where the body has no `agent_id`.")
+_DURABILITY = RequestHeader("What a write must survive before it is acknowledged.", {"enum": list(LEVELS)})
 _MESSAGE = {
     "type": "object",
     "properties": {
@@ -64,7 +64,7 @@ def faults(one: Endpoint) -> Mapping[int, str]:
     return found
 
 
-def headers(one: Endpoint) -> Mapping[str, Header]:
+def headers(one: Endpoint) -> Mapping[str, RequestHeader]:
     """The request headers that count for an endpoint; who is asked for no key asks nothing of anybody."""
     if one.open:
         return {}

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from api.access.keyring import still_holds
-from api.http.endpoint import Endpoint, Header
+from api.http.endpoint import Endpoint, RequestHeader
 from api.http.following import followed
 from api.http.http import Json, query
 from api.http.openapi import TEXT
@@ -94,7 +94,7 @@ class LiveRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Ends the stream after so many events; 0 never."""
 
 
-class Live:
+class LiveStreams:
     """The streams that are open."""
 
     def __init__(self) -> None:
@@ -143,8 +143,8 @@ ENDPOINTS = [
     Endpoint("GET", "/v1/events", READ, get_events, "The log itself.", query=EventsRequest, answer=EventsPage),
     Endpoint("GET", "/v1/audit", READ, get_audit, "Who wrote or deleted what.", query=AuditRequest, answer=AuditPage),
     Endpoint("GET", "/v1/diagnose", ADMIN, get_diagnose, "How the memory is.", query=DiagnoseRequest, answer=Diagnosis),
-    Endpoint("GET", "/v1/live", READ, Live().serve, "Events as they are projected, by server-sent events.",
+    Endpoint("GET", "/v1/live", READ, LiveStreams().serve, "Events as they are projected, by server-sent events.",
         query=LiveRequest, answer=TEXT, media="text/event-stream",
-        headers={"Last-Event-ID": Header("Goes on behind this position, as browsers do that connect again.")},
+        headers={"Last-Event-ID": RequestHeader("Goes on behind this position, as browsers do that connect again.")},
         faults={429: f"{MAX_READERS} streams are open."}),
 ]  # fmt: skip

@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from ingest.commands.command import Name
 from ingest.roles import READ
-from mcp_gateway.tools.tool import Answer, Arguments, Tool, ToolContext
+from mcp_gateway.tools.tool import Arguments, Tool, ToolAnswer, ToolContext
 
 if TYPE_CHECKING:
     from projections.queries.context import Context
@@ -43,7 +43,7 @@ class Compiled(Struct, frozen=True, kw_only=True):
     degraded: Annotated[list[str], Meta(description="What this answer may lack, and why. Empty: nothing.")]
 
 
-async def call(door: ToolContext, arguments: ContextArguments) -> Answer:
+async def call(door: ToolContext, arguments: ContextArguments) -> ToolAnswer:
     """Compile the context on behalf of the agent."""
     from projections.queries import ContextRequest  # loads the index, which the stdio bridge must not
 
@@ -72,7 +72,7 @@ async def call(door: ToolContext, arguments: ContextArguments) -> Answer:
         left_out=context.left_out,
         degraded=missing,
     )
-    return Answer(text_of(compiled, arguments.project), compiled)
+    return ToolAnswer(text_of(compiled, arguments.project), compiled)
 
 
 def text_of(compiled: Compiled, project: str) -> str:

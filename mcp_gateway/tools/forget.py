@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from ingest.commands.command import Name
 from ingest.roles import READ_WRITE
-from mcp_gateway.tools.tool import Answer, Arguments, EventId, Tool, ToolContext
+from mcp_gateway.tools.tool import Arguments, EventId, Tool, ToolAnswer, ToolContext
 
 Reason = Annotated[str, Meta(max_length=512, description="Why; kept in the log, the content is not.")]
 
@@ -29,7 +29,7 @@ class Forgot(Struct, frozen=True, kw_only=True):
     position: Annotated[str, Meta(description="Place in the log; REST reads take it as `after`.")]
 
 
-async def call(door: ToolContext, arguments: ForgetArguments) -> Answer:
+async def call(door: ToolContext, arguments: ForgetArguments) -> ToolAnswer:
     """Forget the document, if it is there for this agent."""
     reader, caller = door.reader(arguments.agent_id), door.caller(arguments.agent_id)
     gone = await door.operations.forgetting.document(
@@ -38,7 +38,7 @@ async def call(door: ToolContext, arguments: ForgetArguments) -> Answer:
     door.wrote(caller.agent_id, gone.position)
     told = ", ".join(f"{count} {kind}" for kind, count in sorted(gone.documents.items()))
     answer = Forgot(documents=gone.documents, event_id=gone.event_id, position=gone.position)
-    return Answer(f"forgot {arguments.id} ({told})", answer)
+    return ToolAnswer(f"forgot {arguments.id} ({told})", answer)
 
 
 FORGET = Tool(

@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, UnsetType
 from ingest.commands.command import Name
 from ingest.commands.requests import RecordLesson
 from ingest.roles import WRITE
-from mcp_gateway.tools.tool import Answer, Tags, Tool, ToolContext, WriteArguments, Written, without_unset, written
+from mcp_gateway.tools.tool import Tags, Tool, ToolAnswer, ToolContext, WriteArguments, Written, without_unset, written
 
 
 class LessonArguments(WriteArguments, frozen=True, kw_only=True):
@@ -20,7 +20,7 @@ class LessonArguments(WriteArguments, frozen=True, kw_only=True):
     session_id: Annotated[Name, Meta(description="The session that taught it.")] = ""
 
 
-async def call(door: ToolContext, arguments: LessonArguments) -> Answer:
+async def call(door: ToolContext, arguments: LessonArguments) -> ToolAnswer:
     """Record the lesson, or make the one that says the same stronger."""
     return written("lesson recorded", await door.write(RecordLesson(**without_unset(arguments))))
 

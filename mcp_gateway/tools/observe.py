@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 from ingest.commands.command import Name
 from ingest.commands.requests import Observe
 from ingest.roles import WRITE
-from mcp_gateway.tools.tool import Answer, Tool, ToolContext, WriteArguments, Written, without_unset, written
+from mcp_gateway.tools.tool import Tool, ToolAnswer, ToolContext, WriteArguments, Written, without_unset, written
 
 When = Annotated[
     datetime, Meta(tz=True, description="When it happened, with a zone (2026-01-31T12:00:00Z). Left out: now.")
@@ -29,7 +29,7 @@ class ObserveArguments(WriteArguments, frozen=True, kw_only=True):
     occurred_at: When | UnsetType = UNSET
 
 
-async def call(door: ToolContext, arguments: ObserveArguments) -> Answer:
+async def call(door: ToolContext, arguments: ObserveArguments) -> ToolAnswer:
     """Record the observation; its session opens by itself."""
     return written("observed", await door.write(Observe(**without_unset(arguments))))
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ingest.commands.command import Name, Names
 from ingest.marking import marked
 from ingest.roles import READ
-from mcp_gateway.tools.tool import Answer, Arguments, Tool, ToolContext, without_unset
+from mcp_gateway.tools.tool import Arguments, Tool, ToolAnswer, ToolContext, without_unset
 
 if TYPE_CHECKING:
     from projections.queries import RecallAnswer, RecallRequest, RecallResult
@@ -40,7 +40,7 @@ class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "fr
     limit: Annotated[int, Meta(ge=1, le=200, description="How many results at most.")] = 10
 
 
-class Found(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecalledDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One result."""
 
     id: str
@@ -58,11 +58,11 @@ class Found(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Recalled(Struct, frozen=True, kw_only=True):
     """What was found, best first."""
 
-    results: list[Found]
+    results: list[RecalledDocument]
     degraded: Annotated[list[str], Meta(description="What this answer may lack, and why. Empty: nothing.")]
 
 
-async def call(door: ToolContext, arguments: RecallArguments) -> Answer:
+async def call(door: ToolContext, arguments: RecallArguments) -> ToolAnswer:
     """Search on behalf of the agent."""
     question, reader = request(arguments), door.reader(arguments.agent_id)
 
@@ -71,7 +71,7 @@ async def call(door: ToolContext, arguments: RecallArguments) -> Answer:
 
     answer, missing = await door.read_own_writes(arguments.agent_id, ask)
     recalled = Recalled(results=[_found(one) for one in answer.results], degraded=missing + answer.degraded)
-    return Answer(text_of(recalled, arguments.query), recalled)
+    return ToolAnswer(text_of(recalled, arguments.query), recalled)
 
 
 def request(arguments: RecallArguments) -> "RecallRequest":
@@ -99,7 +99,7 @@ def text_of(recalled: Recalled, query: str) -> str:
     return "\n".join([*notes, *marked("mnemolog-recall", lines)])
 
 
-def _places(one: Found) -> list[tuple[str, str]]:
+def _places(one: RecalledDocument) -> list[tuple[str, str]]:
     return [("project", one.project), ("session", one.session_id), ("agent", one.agent_id)]
 
 
@@ -110,8 +110,8 @@ def _shown(content: str) -> str:
     )
 
 
-def _found(result: "RecallResult") -> Found:
-    return Found(
+def _found(result: "RecallResult") -> RecalledDocument:
+    return RecalledDocument(
         id=result.id,
         kind=result.kind,
         score=result.score,

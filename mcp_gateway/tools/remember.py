@@ -8,7 +8,7 @@ from ingest.commands.command import Name
 from ingest.commands.requests import Remember
 from ingest.events.memory import MemoryType, Visibility
 from ingest.roles import WRITE
-from mcp_gateway.tools.tool import Answer, Tags, Tool, ToolContext, WriteArguments, Written, without_unset, written
+from mcp_gateway.tools.tool import Tags, Tool, ToolAnswer, ToolContext, WriteArguments, Written, without_unset, written
 
 Readers = Annotated[list[Name], Meta(max_length=200, description="Agents that may see it when it is `shared`.")]
 Files = Annotated[list[Name], Meta(max_length=200, description="Paths it is about.")]
@@ -39,7 +39,7 @@ class RememberArguments(WriteArguments, frozen=True, kw_only=True):
     ttl_days: Days | UnsetType = UNSET
 
 
-async def call(door: ToolContext, arguments: RememberArguments) -> Answer:
+async def call(door: ToolContext, arguments: RememberArguments) -> ToolAnswer:
     """Record the memory."""
     return written("remembered", await door.write(Remember(**without_unset(arguments))))
 

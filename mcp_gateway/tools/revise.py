@@ -8,7 +8,17 @@ from ingest.commands.command import Name
 from ingest.events.memory import Visibility
 from ingest.roles import READ_WRITE
 from mcp_gateway.tools.remember import Files, Readers
-from mcp_gateway.tools.tool import Answer, Arguments, EventId, Tags, Tool, ToolContext, Written, without_unset, written
+from mcp_gateway.tools.tool import (
+    Arguments,
+    EventId,
+    Tags,
+    Tool,
+    ToolAnswer,
+    ToolContext,
+    Written,
+    without_unset,
+    written,
+)
 
 
 class ReviseArguments(Arguments, frozen=True, kw_only=True):
@@ -24,7 +34,7 @@ class ReviseArguments(Arguments, frozen=True, kw_only=True):
     event_id: EventId = ""
 
 
-async def call(door: ToolContext, arguments: ReviseArguments) -> Answer:
+async def call(door: ToolContext, arguments: ReviseArguments) -> ToolAnswer:
     """Revise the memory; its earlier versions stay readable."""
     from projections.operations import MemoryChanges  # loads the index, which the stdio bridge must not
 

@@ -9,7 +9,7 @@ from ingest.commands.requests import DeleteSlot, SetSlot
 from ingest.errors import CommandRejected
 from ingest.events.slot import SlotScope
 from ingest.roles import READ_WRITE
-from mcp_gateway.tools.tool import Answer, Arguments, EventId, Project, Tool, ToolContext
+from mcp_gateway.tools.tool import Arguments, EventId, Project, Tool, ToolAnswer, ToolContext
 
 if TYPE_CHECKING:
     from projections.documents.slots import Slot
@@ -33,7 +33,7 @@ class SlotsArguments(Arguments, frozen=True, kw_only=True):
     event_id: EventId = ""
 
 
-class SlotText(Struct, frozen=True, kw_only=True):
+class SlotAnswer(Struct, frozen=True, kw_only=True):
     """One slot."""
 
     label: str
@@ -46,10 +46,10 @@ class SlotText(Struct, frozen=True, kw_only=True):
 class SlotTexts(Struct, frozen=True, kw_only=True):
     """The slots asked for, as they are now."""
 
-    slots: list[SlotText]
+    slots: list[SlotAnswer]
 
 
-async def call(door: ToolContext, arguments: SlotsArguments) -> Answer:
+async def call(door: ToolContext, arguments: SlotsArguments) -> ToolAnswer:
     """Read or write slots."""
     reader, caller = door.reader(arguments.agent_id), door.caller(arguments.agent_id)
     if arguments.action == "list":
@@ -63,7 +63,7 @@ async def call(door: ToolContext, arguments: SlotsArguments) -> Answer:
         )
         gone = await door.operations.slots.delete(remove, caller)
         door.wrote(caller.agent_id, gone.position)
-        return Answer(f"deleted {arguments.label}", SlotTexts(slots=[]))
+        return ToolAnswer(f"deleted {arguments.label}", SlotTexts(slots=[]))
     if arguments.action != "read":
         command = SetSlot(
             event_id=arguments.event_id,
@@ -79,14 +79,14 @@ async def call(door: ToolContext, arguments: SlotsArguments) -> Answer:
     return _answer([await door.operations.slots.get(reader, place, arguments.label)])
 
 
-def _answer(slots: "Sequence[Slot]") -> Answer:
+def _answer(slots: "Sequence[Slot]") -> ToolAnswer:
     """The slots, as text under their labels."""
     found = [
-        SlotText(label=one.label, content=one.content, scope=one.scope, size_limit=one.size_limit, pinned=one.pinned)
+        SlotAnswer(label=one.label, content=one.content, scope=one.scope, size_limit=one.size_limit, pinned=one.pinned)
         for one in slots
     ]
     text = "\n".join(f"{one.label} ({len(one.content)}/{one.size_limit}): {one.content or '(empty)'}" for one in found)
-    return Answer(text, SlotTexts(slots=found))
+    return ToolAnswer(text, SlotTexts(slots=found))
 
 
 SLOTS = Tool(

@@ -75,7 +75,7 @@ class Written(Struct, frozen=True, kw_only=True):
     duplicate: Annotated[bool, Meta(description="True when this event id was known: nothing new was stored.")]
 
 
-class Answer(NamedTuple):
+class ToolAnswer(NamedTuple):
     """What a call answers: text a model reads, and the same as data, if there is any."""
 
     text: str
@@ -83,9 +83,9 @@ class Answer(NamedTuple):
     is_error: bool = False
 
 
-def json_answer(fields: dict[str, Any]) -> Answer:
+def json_answer(fields: dict[str, Any]) -> ToolAnswer:
     """Fields as JSON on one line."""
-    return Answer(json.dumps(fields, ensure_ascii=False))
+    return ToolAnswer(json.dumps(fields, ensure_ascii=False))
 
 
 class ToolContext(NamedTuple):
@@ -192,7 +192,7 @@ class Tool(NamedTuple):
     reads_only: bool
     needs: Needs
     """Who may call it: the roles of `ingest.roles`."""
-    call: Callable[[ToolContext, Any], Awaitable[Answer]]
+    call: Callable[[ToolContext, Any], Awaitable[ToolAnswer]]
     destructive: bool = False
     schema: Mapping[str, Any] | None = None
     also: Mapping[str, Any] = {}
@@ -200,7 +200,7 @@ class Tool(NamedTuple):
     """Arguments that excuse the absence of required ones."""
     stated_answer: Mapping[str, Any] | None = None
     """The output schema of a dialect's tool, where its contract has one."""
-    refused: Callable[["Tool", Exception], Answer] | None = None
+    refused: Callable[["Tool", Exception], ToolAnswer] | None = None
     """How a dialect tells of a fault; without it as native tools do."""
 
     @property
@@ -233,7 +233,7 @@ def dialect_tool(
     name: str,
     needs: Needs,
     description: str,
-    call: Callable[[ToolContext, Any], Awaitable[Answer]],
+    call: Callable[[ToolContext, Any], Awaitable[ToolAnswer]],
     *,
     properties: Mapping[str, Any],
     required: tuple[str, ...] = (),
@@ -242,7 +242,7 @@ def dialect_tool(
     reads_only: bool = False,
     destructive: bool = False,
     stated_answer: Mapping[str, Any] | None = None,
-    refused: Callable[[Tool, Exception], Answer] | None = None,
+    refused: Callable[[Tool, Exception], ToolAnswer] | None = None,
 ) -> Tool:
     """A tool that another project's clients know, with exactly the properties its contract has."""
     schema: dict[str, Any] = {"type": "object", "properties": dict(properties)}
@@ -271,11 +271,11 @@ def without_unset(arguments: Struct) -> dict[str, Any]:
     return {name: value for name, value in msgspec.structs.asdict(arguments).items() if value is not UNSET}
 
 
-def written(verb: str, accepted: Accepted) -> Answer:
+def written(verb: str, accepted: Accepted) -> ToolAnswer:
     """The answer to a write."""
     verb = f"already {verb}" if accepted.duplicate else verb
     data = Written(id=accepted.id, event_id=accepted.event_id, position=accepted.position, duplicate=accepted.duplicate)
-    return Answer(f"{verb} as {accepted.id}", data)
+    return ToolAnswer(f"{verb} as {accepted.id}", data)
 
 
 @cache

@@ -10,7 +10,7 @@ from msgspec import Struct
 from api.dialects.agent_memory.records import AGENT_TYPE, Found, ObservationFields, fields_of, time_of
 from ingest.errors import CommandRejected
 from ingest.platform.clock import from_ms
-from mcp_gateway.tools.tool import Answer
+from mcp_gateway.tools.tool import ToolAnswer
 from projections.documents.lessons import Lesson
 from projections.queries.listed import Told
 
@@ -270,15 +270,15 @@ def default_title(text: str) -> str:
     return text[:TITLE_CHARS]
 
 
-def json_rows(rows: Sequence[dict[str, Any]]) -> Answer:
+def json_rows(rows: Sequence[dict[str, Any]]) -> ToolAnswer:
     """Rows as JSON, and nothing else."""
-    return Answer(json.dumps(rows, indent=2, ensure_ascii=False))
+    return ToolAnswer(json.dumps(rows, indent=2, ensure_ascii=False))
 
 
-def rows_and_reminder(rows: Sequence[dict[str, Any]], lacks: Sequence[str] = ()) -> Answer:
+def rows_and_reminder(rows: Sequence[dict[str, Any]], lacks: Sequence[str] = ()) -> ToolAnswer:
     """Rows as JSON, then a reminder; what the rows may lack stands in it."""
     notes = [f"Note: {lack}." for lack in lacks]
-    return Answer("\n".join([json_rows(rows).text, "", "---", *notes, REMINDER]))
+    return ToolAnswer("\n".join([json_rows(rows).text, "", "---", *notes, REMINDER]))
 
 
 def start_of(text: str | None) -> datetime | None:

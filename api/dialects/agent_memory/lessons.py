@@ -38,7 +38,7 @@ from ingest.errors import CommandRejected, NotFound
 from ingest.ids import OBSERVATION
 from ingest.patterns import compiled
 from ingest.platform.clock import system_clock, to_ms
-from mcp_gateway.tools.tool import Answer, ToolContext, json_answer
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext, json_answer
 from projections.documents.lessons import Lesson
 from projections.documents.rows import joined
 from projections.queries import RecallRequest
@@ -187,7 +187,7 @@ def _unseen(name: str, stated: RecordLesson, tenant: str) -> Lesson:
     )
 
 
-async def create_lesson(context: ToolContext, arguments: dict[str, Any]) -> Answer:
+async def create_lesson(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
     """State a rule. A rule that was stated before is the same lesson, with what is said of it now."""
     rule, project = arguments["rule"], arguments["project"] or GLOBAL
     if not rule.strip():
@@ -234,7 +234,7 @@ async def change(context: ToolContext, command: ReviseLesson | ReinforceLesson |
     context.wrote(caller.agent_id, (await context.commands.handle(command, caller)).position)
 
 
-async def search_lessons(context: ToolContext, arguments: dict[str, Any]) -> Answer:
+async def search_lessons(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
     """The rules about something that are in force: of a project and global ones, or all."""
     project = arguments["project"]
     request = RecallRequest(

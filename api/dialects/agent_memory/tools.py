@@ -8,8 +8,8 @@ from typing import Any
 from ingest.errors import CommandRejected, MnemologError
 from ingest.roles import READ, READ_WRITE, WRITE, Needs
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.profiles import Profile
-from mcp_gateway.tools.tool import Answer, Deferred, Tool, ToolContext, dialect_tool, json_answer
+from mcp_gateway.profiles import ToolProfile
+from mcp_gateway.tools.tool import Deferred, Tool, ToolAnswer, ToolContext, dialect_tool, json_answer
 
 GUIDE = """How to search memory, from little text to much:
 
@@ -21,16 +21,16 @@ Keep what should outlive the session with save_memory, and rules learned from mi
 search_lessons finds those again."""
 
 
-async def guide(context: ToolContext, arguments: dict[str, Any]) -> Answer:
+async def guide(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
     """memory_search_guide."""
-    return Answer(GUIDE)
+    return ToolAnswer(GUIDE)
 
 
-def refused(tool: Tool, error: Exception) -> Answer:
+def refused(tool: Tool, error: Exception) -> ToolAnswer:
     """How a fault is told: bad arguments as an error, whatever else as the tool's answer."""
     match error:
         case BadArgument(message=message):
-            return Answer(f"Input validation error: {message}", is_error=True)
+            return ToolAnswer(f"Input validation error: {message}", is_error=True)
         case CommandRejected(message=message, field=field):
             return json_answer({"error": f"{field}: {message}" if field else message})
         case MnemologError():
@@ -122,7 +122,7 @@ AGENT_MEMORY: tuple[Tool, ...] = (
             "limit": _number("How many at most, up to 50.", default=10)}, required=("query",), reads_only=True),
 )  # fmt: skip
 
-AGENT_MEMORY_PROFILE = Profile(
+AGENT_MEMORY_PROFILE = ToolProfile(
     "agent-memory",
     AGENT_MEMORY,
     "Memory of coding sessions. Search, then timeline, then get_observations: see memory_search_guide.",

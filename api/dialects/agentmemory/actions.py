@@ -29,7 +29,7 @@ from api.dialects.agentmemory.shapes import (
 from ingest.commands.requests import WriteAction
 from ingest.errors import NotFound
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
 from projections.documents.actions import Action
 from projections.documents.frontier import Ready, WorkItem, effective_status, same_status
@@ -143,21 +143,21 @@ def _edge(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": kind, "target": target}
 
 
-async def create_action(door: ToolContext, arguments: Arguments) -> Answer:
+async def create_action(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_action_create: a new work item, blocked while what it requires is open; `edges` say more of that."""
     needed(arguments, "title")
     fields = _command_fields(arguments, "project", "parentId", "requires")
     return await _written(door, arguments, fields | {"edges": arguments.get("edges")})
 
 
-async def update_action(door: ToolContext, arguments: Arguments) -> Answer:
+async def update_action(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_action_update: what is given changes; `edges` are added."""
     name = needed(arguments, "actionId")
     fields = _command_fields(arguments, "result", "assignedTo") | {"edges": arguments.get("edges")}
     return await _written(door, arguments, fields | {"action": name})
 
 
-async def frontier(door: ToolContext, arguments: Arguments) -> Answer:
+async def frontier(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_frontier: what can be worked on now, best first."""
     agent = arguments["agentId"] or ""
     await door.caught_up(agent)
@@ -169,7 +169,7 @@ async def frontier(door: ToolContext, arguments: Arguments) -> Answer:
     return succeeded(frontier=records, total=len(records), totalActions=len(actions), totalUnblocked=len(unblocked))
 
 
-async def _written(door: ToolContext, arguments: Arguments, fields: dict[str, object]) -> Answer:
+async def _written(door: ToolContext, arguments: Arguments, fields: dict[str, object]) -> ToolAnswer:
     agent = arguments["agentId"] or ""
     reader, caller = door.reader(agent), door.caller(agent)
     stated = command(WriteAction, agent_id=agent, **fields)

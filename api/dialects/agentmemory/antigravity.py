@@ -22,7 +22,7 @@ from api.importing.antigravity import AGENT, observed
 from ingest.commands.requests import TrackSession
 from ingest.errors import MnemologError, NotFound
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import EVERYBODY
 
 MODES = ("current_session", "current_folder", "all")
@@ -30,13 +30,13 @@ MAX_OBSERVATIONS = 5_000
 REFLECTED = 50
 
 
-async def sync(door: ToolContext, arguments: Arguments) -> Answer:
+async def sync(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_antigravity_sync: turns that are not known yet become observations."""
     record, _ = await _synced(door, arguments)
     return answer(record)
 
 
-async def sync_all(door: ToolContext, arguments: Arguments) -> Answer:
+async def sync_all(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_antigravity_sync_all: and each session is summarised, and its slots brought up to date."""
     record, places = await _synced(door, arguments)
     summaries: dict[str, Any] = {}

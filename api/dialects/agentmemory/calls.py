@@ -28,7 +28,7 @@ from ingest.marking import marked
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
-from mcp_gateway.tools.tool import Answer, Tool, ToolContext
+from mcp_gateway.tools.tool import Tool, ToolAnswer, ToolContext
 from projections.queries import RecallRequest
 from projections.queries.views import view
 
@@ -79,13 +79,13 @@ async def _tool_and_arguments(request: Request) -> tuple[Tool, dict[str, Any]]:
     return tool, arguments["arguments"] or {}
 
 
-async def _call_tool(request: Request, tool: Tool, arguments: dict[str, Any]) -> Answer:
+async def _call_tool(request: Request, tool: Tool, arguments: dict[str, Any]) -> ToolAnswer:
     door = tool_context(request.scope, SOURCE, request.headers.get(READER_HEADER, ""))
     await door.admits(tool)
     return await tool.call(door, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
 
 
-def _response(answer: Answer) -> Response:
+def _response(answer: ToolAnswer) -> Response:
     content = {"content": [{"type": "text", "text": answer.text}]}
     return Json(content | ({"isError": True} if answer.is_error else {}))
 

@@ -10,7 +10,7 @@ import mcp.types as types
 
 from api.dialects.agentmemory.answers import refused
 from ingest.roles import ADMIN, OPERATOR, READ, READ_WRITE, WRITE, Needs
-from mcp_gateway.profiles import Attachments, Profile
+from mcp_gateway.profiles import Attachments, ToolProfile
 from mcp_gateway.tools.tool import Deferred, Tool, dialect_tool
 
 Properties = Mapping[str, Mapping[str, Any]]
@@ -200,7 +200,7 @@ AGENTMEMORY: tuple[Tool, ...] = (
         {"actionIds": NAMES, "project": text()}, instead=("actionIds",)),
 )  # fmt: skip
 
-AGENTMEMORY_PROFILE = Profile(
+AGENTMEMORY_PROFILE = ToolProfile(
     "agentmemory",
     AGENTMEMORY,
     "Memory of past sessions. memory_smart_search or memory_recall before you assume; memory_save for what should "

@@ -42,17 +42,17 @@ def _resolved(path: Path) -> Path:
     return path.expanduser().resolve()
 
 
-class Found(NamedTuple):
+class TranscriptFiles(NamedTuple):
     """The transcripts of a folder, the newest first; `capped` when it was not looked through to the end."""
 
     files: list[Path]
     capped: bool
 
 
-def transcripts(place: Path) -> Found:
+def transcripts(place: Path) -> TranscriptFiles:
     """The transcripts in a folder and those below it, or the one that is named itself."""
     if place.is_file():
-        return Found([place], False)
+        return TranscriptFiles([place], False)
     found: list[tuple[float, Path]] = []
     looked_at = 0
     for folder, _, names in os.walk(place):
@@ -62,8 +62,8 @@ def transcripts(place: Path) -> Found:
             if name.endswith(".jsonl") and not path.is_symlink():
                 found.append((path.stat().st_mtime, path))
         if looked_at >= MAX_LOOKED_AT:
-            return Found(_newest_first(found), True)
-    return Found(_newest_first(found), False)
+            return TranscriptFiles(_newest_first(found), True)
+    return TranscriptFiles(_newest_first(found), False)
 
 
 async def import_transcripts(request: Request, arguments: Arguments) -> Response:

@@ -25,7 +25,7 @@ from api.dialects.session_projects import home_of
 from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
 from projections.documents.frontier import is_finished
 from projections.documents.sessions import Session
@@ -104,7 +104,7 @@ async def _actions(door: ToolContext, reader: Reader, project: str | None) -> As
                 break
 
 
-async def consolidate(door: ToolContext, arguments: Arguments) -> Answer:
+async def consolidate(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_consolidate: for a project, or for each; all of it, or one tier.
 
     Lessons fade by themselves, so the tier `decay` does nothing, and says so.
@@ -145,7 +145,7 @@ async def consolidate(door: ToolContext, arguments: Arguments) -> Answer:
     )
 
 
-async def reflect(door: ToolContext, arguments: Arguments) -> Answer:
+async def reflect(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_reflect: slots from a session; without a session, insights from a project."""
     if chosen(arguments, "sessionId") is None:
         return await _insights(door, arguments)
@@ -165,7 +165,7 @@ async def reflected(door: ToolContext, session: Session, newest: int) -> dict[st
     return {"applied": made.slots_changed, "observationsReviewed": made.observations, **reason}
 
 
-async def crystallize(door: ToolContext, arguments: Arguments) -> Answer:
+async def crystallize(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_crystallize: a session's summary; of finished actions, a memory and lessons."""
     if names := arguments["actionIds"]:
         caller = door.caller()
@@ -213,7 +213,7 @@ async def summarised(door: ToolContext, session: Session) -> dict[str, Any]:
     }
 
 
-async def _insights(door: ToolContext, arguments: Arguments) -> Answer:
+async def _insights(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     clusters = max(1, min(20, int(arguments["maxClusters"] or 10)))
     caller = door.caller()
     project = chosen(arguments, "project") or ""

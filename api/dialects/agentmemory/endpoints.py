@@ -23,7 +23,7 @@ from ingest.roles import Needs
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.surrogates import repaired_json
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.document import Document
 from projections.documents.sessions import Session
 from projections.queries.documents import Located
@@ -105,7 +105,7 @@ def endpoint(
 
 
 def answered_by(
-    tool: Callable[[ToolContext, Arguments], Awaitable[Answer]], status: int = 200
+    tool: Callable[[ToolContext, Arguments], Awaitable[ToolAnswer]], status: int = 200
 ) -> Callable[[Request, Arguments], Awaitable[Response]]:
     """The handler of an endpoint that does what a tool does."""
 
@@ -125,7 +125,7 @@ def settings(request: Request) -> Settings:
     return request.app.state.agentmemory.settings
 
 
-def reply(answer: Answer, status: int = 200) -> Response:
+def reply(answer: ToolAnswer, status: int = 200) -> Response:
     """What a tool of agentmemory answers, as its endpoint does."""
     return Json(answer.data, status)
 

@@ -24,7 +24,7 @@ from ingest.errors import ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
 from projections.queries import Browse
 from projections.queries.views import Page, view
@@ -55,7 +55,7 @@ async def get_export(request: Request, arguments: Arguments) -> Response:
         return failure(f"nothing can be exported: {why}")
 
 
-async def export(door: ToolContext, arguments: Arguments) -> Answer:
+async def export(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """The export; sessions are paged by `maxSessions` and `offset`, the rest is always there."""
     await door.caught_up()
     reader, browse, started = door.reader(), door.queries.browse, time.monotonic()

@@ -26,7 +26,7 @@ from api.http.http import Json
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.condensing import claims
 from projections.condensing.profile import Profile
 from projections.queries import near
@@ -178,7 +178,7 @@ async def _projects(door: ToolContext) -> list[str]:
     return [name for name in await door.queries.browse.projects(door.reader()) if name]
 
 
-async def profile(door: ToolContext, arguments: Arguments) -> Answer:
+async def profile(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_profile: in an object of its own, and flat."""
     await door.caught_up()
     reader, project = door.reader(), needed(arguments, "project")

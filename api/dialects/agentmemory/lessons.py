@@ -21,7 +21,7 @@ from api.dialects.agentmemory.records import Record, View, iso, without_empty
 from ingest.commands.requests import RecordLesson
 from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.lessons import Lesson
 from projections.queries.views import view
 
@@ -68,7 +68,7 @@ async def post_delete(request: Request, arguments: Arguments) -> Response:
     return success(deleted=forgotten.total)
 
 
-async def list_lessons(door: ToolContext, arguments: Arguments) -> Answer:
+async def list_lessons(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_lessons: the surest ones."""
     await door.caught_up()
     now, source, limit = system_clock(), chosen(arguments, "source"), count(arguments, "limit", MAX_LESSONS)
@@ -83,7 +83,7 @@ async def list_lessons(door: ToolContext, arguments: Arguments) -> Answer:
     return succeeded(lessons=[one for one in records if source in (None, one["source"])][:limit])
 
 
-async def save_lesson(door: ToolContext, arguments: Arguments) -> Answer:
+async def save_lesson(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_lesson_save: a new lesson, or a known one made stronger."""
     content, stated, agent = needed(arguments, "content"), arguments["confidence"], arguments["agentId"] or ""
     confidence = stated if stated is not None and 0 <= stated <= 1 else USUAL_CONFIDENCE
@@ -105,7 +105,7 @@ async def save_lesson(door: ToolContext, arguments: Arguments) -> Answer:
     return succeeded(action=action, lesson=lesson_record(known, known["confidence"]))
 
 
-async def search_lessons(door: ToolContext, arguments: Arguments) -> Answer:
+async def search_lessons(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_lesson_recall, memory_lesson_search: lessons about a query; with a project, of it alone."""
     await door.caught_up()
     now = system_clock()

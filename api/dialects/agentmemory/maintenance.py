@@ -25,7 +25,7 @@ from api.dialects.session_projects import home_of, homes
 from ingest.errors import NotFound, ReaderUnknown
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.observations import Observation
 from projections.operations.sweep import Sweep
 from projections.queries.audit import AuditEntry
@@ -80,7 +80,7 @@ async def heal(request: Request, arguments: Arguments) -> Response:
     )
 
 
-async def forget(door: ToolContext, arguments: Arguments) -> Answer:
+async def forget(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_forget: a memory, some observations of a session, or the whole session."""
     memory, names = chosen(arguments, "memoryId"), arguments["observationIds"]
     if memory is None and chosen(arguments, "sessionId") is None:
@@ -106,7 +106,7 @@ async def forget(door: ToolContext, arguments: Arguments) -> Answer:
     return succeeded(deleted=deleted)
 
 
-async def diagnose(door: ToolContext, arguments: Arguments) -> Answer:
+async def diagnose(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_diagnose: what was looked at, and how well the server is."""
     await door.caught_up()
     found = await door.queries.diagnose(door.reader(), arguments["categories"] or ())

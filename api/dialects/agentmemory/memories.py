@@ -30,7 +30,7 @@ from ingest.commands.requests import Relate, Remember
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.operations import MemoryChanges
@@ -116,7 +116,7 @@ async def _all(door: ToolContext, reader: Reader) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: (one["recorded_at"], one["id"]), reverse=True)
 
 
-async def save_memory(door: ToolContext, arguments: Arguments) -> Answer:
+async def save_memory(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_save, agent_remember: keep a memory, and say which one it resembles.
 
     One of a session is of the session's project unless another is named.

@@ -37,7 +37,7 @@ from ingest.commands.requests import TrackSession, WriteCommand
 from ingest.errors import MnemologError, NotFound
 from ingest.platform.clock import to_ms
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.queries.views import view
 
 IN_THREAD_BYTES = 1 << 18
@@ -128,7 +128,7 @@ def _started(session: str, home: SessionProject, cwd: str, moment: datetime | No
     )
 
 
-async def observe_text(door: ToolContext, arguments: Arguments) -> Answer:
+async def observe_text(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """agent_observe: kept as if a tool had been used whose input and output is the text."""
     text = chosen(arguments, "text") or chosen(arguments, "content")
     if text is None:
@@ -216,7 +216,7 @@ async def _of_session(request: Request) -> dict[str, Any]:
     return {**arguments, "project": home.project if home else None}
 
 
-async def observations(door: ToolContext, arguments: Arguments) -> Answer:
+async def observations(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_observations: a session's observations, oldest first."""
     limit = max(1, min(MAX_OBSERVATIONS, int(arguments["limit"] or MAX_OBSERVATIONS)))
     try:

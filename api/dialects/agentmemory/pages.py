@@ -164,7 +164,7 @@ class Viewer:
         return frame
 
 
-class Live:
+class ViewerStream:
     """The viewers that are connected."""
 
     def __init__(self) -> None:
@@ -285,7 +285,7 @@ async def _close(socket: WebSocket, code: int, reason: str) -> None:
 
 def routes() -> list[WebSocketRoute]:
     """The routes of the stream, on one set of viewers."""
-    live = Live()
+    live = ViewerStream()
     return [guarded(WebSocketRoute(path, live.serve), READ) for path in PATHS]
 
 

@@ -75,7 +75,7 @@ from api.dialects.agentmemory.shapes import (
     texts,
 )
 from api.dialects.faults import usual
-from api.http.endpoint import Endpoint, Header
+from api.http.endpoint import Endpoint, RequestHeader
 from api.http.openapi import About, documented
 from ingest.roles import ADMIN, ANY, METRICS, OPERATOR, READ, READ_WRITE, WRITE
 
@@ -381,8 +381,8 @@ _DESCRIBED: list[Endpoint] = [
 ]  # fmt: skip
 
 
-def _headers(one: Endpoint) -> Mapping[str, Header]:
-    return {"X-Agent-Id": Header("Which agent asks, where the request does not name one.")}
+def _headers(one: Endpoint) -> Mapping[str, RequestHeader]:
+    return {"X-Agent-Id": RequestHeader("Which agent asks, where the request does not name one.")}
 
 
 ABOUT = About(

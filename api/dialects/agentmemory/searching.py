@@ -27,7 +27,7 @@ from api.http.http import Json
 from ingest.errors import ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.queries import RecallRequest
@@ -188,7 +188,7 @@ def _followups(request: Request) -> Followups:
     return request.app.state.agentmemory.followups
 
 
-async def recall(door: ToolContext, arguments: Arguments) -> Answer:
+async def recall(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_recall: search results, as many as fit the budget."""
     form = _format(arguments["format"])
     results, lacks = await _search(door, arguments)
@@ -204,7 +204,7 @@ async def recall(door: ToolContext, arguments: Arguments) -> Answer:
     return answer({**record, "text": text}, text)
 
 
-async def smart_search(door: ToolContext, arguments: Arguments) -> Answer:
+async def smart_search(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_smart_search: titles first; what is named by id in full."""
     given: list[Any] = arguments["expandIds"] or []
     if wanted := [name for name in map(_named, given) if name]:
@@ -222,7 +222,7 @@ async def smart_search(door: ToolContext, arguments: Arguments) -> Answer:
     return answer(record | ({"degraded": lacks} if lacks else {}))
 
 
-async def timeline(door: ToolContext, arguments: Arguments) -> Answer:
+async def timeline(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_timeline: what was observed around an anchor."""
     agent = arguments["agentId"] or ""
     await door.caught_up(agent)
@@ -283,7 +283,7 @@ async def _search(door: ToolContext, arguments: Arguments) -> tuple[list[tuple[d
     return [(known[one.id], one.score) for one in found.results if one.id in known], missing + found.degraded
 
 
-async def _expanded(door: ToolContext, arguments: Arguments, wanted: list[str]) -> Answer:
+async def _expanded(door: ToolContext, arguments: Arguments, wanted: list[str]) -> ToolAnswer:
     agent = arguments["agentId"] or ""
     await door.caught_up(agent)
     known = views(await door.queries.browse.documents(wanted[:MAX_EXPANDED], door.reader(agent)))

@@ -31,7 +31,7 @@ from ingest.commands.requests import LinkCommit, TrackSession
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock, to_ms
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
 from projections.documents.sessions import Session
 from projections.queries.views import view
@@ -140,7 +140,7 @@ async def _context(door: ToolContext, session: str, home: SessionProject, budget
         return ""
 
 
-async def list_sessions(door: ToolContext, arguments: Arguments) -> Answer:
+async def list_sessions(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_sessions, memory_sessions_list: the newest sessions."""
     agent = arguments["agentId"] or ""
     await door.caught_up(agent)

@@ -22,7 +22,7 @@ from api.dialects.session_projects import home_of
 from ingest.commands.requests import DeleteSlot, SetSlot
 from ingest.errors import CommandRejected, MnemologError, NotFound, Overloaded
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.slots import Slot
 from projections.queries.views import view
 
@@ -57,7 +57,7 @@ async def reflect_session(request: Request, arguments: Arguments) -> Response:
     return reply(await reflect(door_of(request), {**arguments, "project": home.project if home else None}))
 
 
-async def list_slots(door: ToolContext, arguments: Arguments) -> Answer:
+async def list_slots(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_list: a project's, by label; without a project named, what every project holds, each saying whose."""
     await door.caught_up()
     browse, project = door.queries.browse, chosen(arguments, "project")
@@ -65,13 +65,13 @@ async def list_slots(door: ToolContext, arguments: Arguments) -> Answer:
     return succeeded(slots=[slot_record(view(one)) for one in found])
 
 
-async def get_slot(door: ToolContext, arguments: Arguments) -> Answer:
+async def get_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_get: one, and which scope it is of."""
     held = await _current(door, arguments)
     return succeeded(slot=held, scope=held["scope"])
 
 
-async def create_slot(door: ToolContext, arguments: Arguments) -> Answer:
+async def create_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_create: a new one, or another text for one that is there."""
     limit = arguments["sizeLimit"]
     if not 1 <= limit <= 20_000 or limit != int(limit):
@@ -91,19 +91,19 @@ async def create_slot(door: ToolContext, arguments: Arguments) -> Answer:
     return succeeded(slot=await _current(door, arguments))
 
 
-async def append_to_slot(door: ToolContext, arguments: Arguments) -> Answer:
+async def append_to_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_append: a line more; refused where it would not fit."""
     await _write(door, arguments, content=needed(arguments, "text"), append=True)
     return await _sized(door, arguments)
 
 
-async def replace_slot(door: ToolContext, arguments: Arguments) -> Answer:
+async def replace_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_replace: another text, which may be empty."""
     await _write(door, arguments, content=arguments["content"])
     return await _sized(door, arguments)
 
 
-async def delete_slot(door: ToolContext, arguments: Arguments) -> Answer:
+async def delete_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_delete."""
     held = await _current(door, arguments)
     remove = command(DeleteSlot, label=held["label"], scope=held["scope"], project=held.get("project", ""))
@@ -125,7 +125,7 @@ async def _write(door: ToolContext, arguments: Arguments, *, overwrite: bool = T
     door.wrote(caller.agent_id, accepted.position)
 
 
-async def _sized(door: ToolContext, arguments: Arguments) -> Answer:
+async def _sized(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     held = await _current(door, arguments)
     return succeeded(slot=held, size=held["size"])
 

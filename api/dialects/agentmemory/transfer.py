@@ -154,7 +154,7 @@ class TakeOver:
         await self._operations.current.settle()
         source = await asyncio.to_thread(_KnownExport, export, caller.tenant)
         await self._find_own(source, reader)
-        done, rows = _Progress(replaces=strategy == "replace"), source.rows()
+        done, rows = _ImportProgress(replaces=strategy == "replace"), source.rows()
         while some := await asyncio.to_thread(lambda: list(islice(rows, ROWS))):
             await self._take(source, some, strategy, done, reader, caller)
         if done.replaces:
@@ -167,7 +167,7 @@ class TakeOver:
         source: "_KnownExport",
         rows: Sequence[Row],
         strategy: Strategy,
-        done: "_Progress",
+        done: "_ImportProgress",
         reader: Reader,
         caller: Caller,
     ) -> None:
@@ -191,7 +191,7 @@ class TakeOver:
         done.token.include_all(await self._append(fresh))
 
     async def _bring_up_to_date(
-        self, document: Document, row: Row, step: Step, done: "_Progress", reader: Reader, caller: Caller
+        self, document: Document, row: Row, step: Step, done: "_ImportProgress", reader: Reader, caller: Caller
     ) -> None:
         """Change a document that is here to what its row says."""
         command, position = step.command, ""
@@ -259,7 +259,7 @@ class _KnownExport(Export):
         return name if name in self.own else super()._action_id(name)
 
 
-class _Progress:
+class _ImportProgress:
     """What an import has done so far."""
 
     def __init__(self, *, replaces: bool) -> None:
@@ -278,7 +278,7 @@ class _Progress:
 
 
 def _mapped(
-    source: "_KnownExport", rows: Sequence[Row], done: _Progress, partitions: int
+    source: "_KnownExport", rows: Sequence[Row], done: _ImportProgress, partitions: int
 ) -> Iterator[tuple[Row, Mapped, tuple[int, DocumentId], list[Event]]]:
     """The rows that can be taken: what they say, where their documents are, and the events that they become."""
     for row in rows:

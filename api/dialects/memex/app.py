@@ -77,7 +77,7 @@ async def search(request: Request) -> Response:
     await _caught_up(request, body.agent_id)
     _watch_embedding(request)
     kind = None if body.memory_type is None else body.memory_type.value
-    wanted = memories.Search(body.agent_id, body.user_id, body.query, body.top_k, body.alpha, kind)
+    wanted = memories.MemorySearchRequest(body.agent_id, body.user_id, body.query, body.top_k, body.alpha, kind)
     found, _ = await memories.search(_context_of(request), wanted)
     state(request).metrics.done("search")
     return Json(Found(found, body.query, len(found)))

@@ -7,7 +7,7 @@ from uuid import UUID
 from api.dialects.memex import memories
 from api.dialects.memex.records import MAX_IMPORTANCE, TYPES, Shown, type_of
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 
 MAX_NAME = 128
 MAX_CONTENT = 8_000
@@ -15,7 +15,7 @@ MAX_QUERY = 2_000
 MAX_RESULTS = 50
 
 
-async def store(context: ToolContext, arguments: dict[str, Any]) -> Answer:
+async def store(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
     """Store a memory; the same text again is another one."""
     agent, user = _pair(arguments)
     content = length_checked(arguments["content"], "content", MAX_CONTENT)
@@ -27,7 +27,7 @@ async def store(context: ToolContext, arguments: dict[str, Any]) -> Answer:
     return answer(f"Stored memory {kept.id} (type={kind}, importance={float(importance)})")
 
 
-async def search(context: ToolContext, arguments: dict[str, Any]) -> Answer:
+async def search(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
     """Find what an agent remembers of a user."""
     agent, user = _pair(arguments)
     query = length_checked(arguments["query"], "query", MAX_QUERY)
@@ -35,7 +35,7 @@ async def search(context: ToolContext, arguments: dict[str, Any]) -> Answer:
     if kind is None and arguments["memory_type"] is not None:
         return answer(_no_type(arguments["memory_type"]))
     top_k, alpha = int(clamped(arguments["top_k"], 1, MAX_RESULTS)), clamped(arguments["alpha"], 0.0, 1.0)
-    wanted = memories.Search(agent, user, query, top_k, alpha, kind)
+    wanted = memories.MemorySearchRequest(agent, user, query, top_k, alpha, kind)
 
     async def ask(after: str) -> tuple[list[Shown], list[str]]:
         return await memories.search(context, wanted, after)
@@ -44,7 +44,7 @@ async def search(context: ToolContext, arguments: dict[str, Any]) -> Answer:
     return answer(listed(query, found), [*lacks, *degraded])
 
 
-async def delete(context: ToolContext, arguments: dict[str, Any]) -> Answer:
+async def delete(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
     """Forget a memory of the agent's, and what it stands for."""
     agent = _agent(arguments)
     given = str(arguments["memory_id"])
@@ -58,7 +58,7 @@ async def delete(context: ToolContext, arguments: dict[str, Any]) -> Answer:
     return answer(f"Memory {given} was not found, or does not belong to this agent.")
 
 
-async def count(context: ToolContext, arguments: dict[str, Any]) -> Answer:
+async def count(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
     """Count what an agent remembers of a user."""
     agent, user = _pair(arguments)
     lacks = await context.caught_up(agent)
@@ -75,10 +75,10 @@ def _agent(arguments: dict[str, Any]) -> str:
     return length_checked(arguments["agent_id"], "agent_id", MAX_NAME)
 
 
-def answer(text: str, lacks: Sequence[str] = ()) -> Answer:
+def answer(text: str, lacks: Sequence[str] = ()) -> ToolAnswer:
     """A text as an answer; what it may lack stands below it."""
     text = "\n".join([text, *(f"Note: {lack}." for lack in lacks)])
-    return Answer(text, {"result": text})
+    return ToolAnswer(text, {"result": text})
 
 
 def listed(query: str, found: Sequence[Shown]) -> str:

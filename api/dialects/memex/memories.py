@@ -29,7 +29,7 @@ _SAYS_NOTHING = "."
 """Asked in the place of a blank query, which memex takes and recall refuses: no word of it is found."""
 
 
-class Search(NamedTuple):
+class MemorySearchRequest(NamedTuple):
     """What is searched for; the numbers are within memex's bounds. `memory_type` None is every type."""
 
     agent: str
@@ -51,7 +51,7 @@ async def keep(
     return shown_at_once(command, (await context.write(command)).id, now)
 
 
-async def search(context: ToolContext, wanted: Search, after: str = "") -> tuple[list[Shown], list[str]]:
+async def search(context: ToolContext, wanted: MemorySearchRequest, after: str = "") -> tuple[list[Shown], list[str]]:
     """What an agent remembers of a user, best first, and what the answer may lack.
 
     Raises ProjectionBehind when `after` is not searchable in time.

@@ -5,8 +5,8 @@ from typing import Any
 from ingest.errors import CommandRejected, LogFull, MnemologError, Overloaded, ProjectionBehind
 from ingest.roles import READ, READ_WRITE, WRITE, Needs
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.profiles import Attachments, Profile
-from mcp_gateway.tools.tool import Answer, Deferred, Tool, dialect_tool
+from mcp_gateway.profiles import Attachments, ToolProfile
+from mcp_gateway.tools.tool import Deferred, Tool, ToolAnswer, dialect_tool
 
 
 def property_(name: str, kind: str, description: str, **more: Any) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def output_schema(name: str) -> dict[str, Any]:
     return {"type": "object", "title": f"{name}Output", "properties": {"result": result}, "required": ["result"]}
 
 
-def refused(tool: Tool, error: Exception) -> Answer:
+def refused(tool: Tool, error: Exception) -> ToolAnswer:
     """How a fault is told: as an error, with what is wrong and whether to try again."""
     match error:
         case BadArgument(message=message):
@@ -37,8 +37,8 @@ def refused(tool: Tool, error: Exception) -> Answer:
             return _failed(tool, "an unexpected fault; the server's log has it")
 
 
-def _failed(tool: Tool, text: str) -> Answer:
-    return Answer(f"Error executing tool {tool.name}: {text}", is_error=True)
+def _failed(tool: Tool, text: str) -> ToolAnswer:
+    return ToolAnswer(f"Error executing tool {tool.name}: {text}", is_error=True)
 
 
 def _tool(name: str, call: str, needs: Needs, description: str, *properties: dict[str, Any], **more: Any) -> Tool:
@@ -84,7 +84,7 @@ MEMEX: tuple[Tool, ...] = (
         reads_only=True),
 )  # fmt: skip
 
-MEMEX_PROFILE = Profile(
+MEMEX_PROFILE = ToolProfile(
     "memex",
     MEMEX,
     "Memory of an agent about a user. memory_type is episodic (what happened), semantic (a fact) or procedural (a "
