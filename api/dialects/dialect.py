@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from ingest.log.spool import Spool
+    from mcp_gateway.profiles import ToolProfile
     from mcp_gateway.server import Gateway
 
 
