@@ -20,7 +20,7 @@ from api.dialects.agentmemory.endpoints import (
     success,
     written_document,
 )
-from api.dialects.agentmemory.records import Record, View, iso, without_empty
+from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
 from api.dialects.agentmemory.shapes import (
     NAMES,
     NUMBER,
@@ -198,28 +198,14 @@ def action_record(item: View, open_items: Mapping[str, WorkItem]) -> Record:
     """An action, blocked as long as it waits for an open one."""
     waiting = open_items.get(item["id"])
     record: Record = {
-        "id": item["id"],
-        "title": item["title"],
-        "description": item["description"],
+        **renamed(item, "id title description"),
         "status": item["status"] if waiting is None else effective_status(waiting, open_items),
-        "priority": item["priority"],
-        "tags": list(item["tags"]),
-        "createdAt": iso(item["created_at"]),
-        "updatedAt": iso(item["updated_at"]),
-        "createdBy": item["agent_id"],
+        **renamed(item, "priority tags created_at updated_at createdBy=agent_id"),
         "sourceObservationIds": [],
         "sourceMemoryIds": [],
     }
-    return record | without_empty(
-        {
-            "project": item["project"],
-            "parentId": item["parent"],
-            "sessionId": item["session_id"],
-            "assignedTo": item["assigned_to"],
-            "result": item["result"],
-            "crystallizedInto": item["crystallized_into"],
-        }
-    )
+    optional = renamed(item, "project parentId=parent session_id assigned_to result crystallized_into")
+    return record | without_empty(optional)
 
 
 def edge_records(item: View) -> list[Record]:

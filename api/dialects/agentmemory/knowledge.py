@@ -20,7 +20,7 @@ from api.dialects.agentmemory.endpoints import (
     reply,
     success,
 )
-from api.dialects.agentmemory.records import Record, View, iso
+from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
 from api.dialects.session_projects import home_of
 from api.http.http import Json
 from ingest.errors import CommandRejected, NotFound
@@ -37,6 +37,7 @@ MAX_LISTED = 500
 ORIGIN = "reflection"
 """Where lessons come from that are insights."""
 DEPTHS = (1, 3)
+_TIMES = "createdAt=recorded_at updated_at"
 _STEP = re.compile(r"^\d+\. (.*)$")
 
 
@@ -199,7 +200,7 @@ def fact_record(kept: View) -> Record:
         "sourceMemoryIds": [name for name in kept["derived_from"] if name.startswith("mem_")],
         "strength": kept["importance"],
         "project": kept["project"],
-        **_times(kept),
+        **renamed(kept, _TIMES),
     }
 
 
@@ -214,8 +215,8 @@ def procedure_record(kept: View) -> Record:
         "frequency": len(kept["derived_from"]),
         "sourceMemoryIds": list(kept["derived_from"]),
         "strength": kept["importance"],
-        "project": kept["project"],
-        **_times(kept),
+        **renamed(kept, "project"),
+        **renamed(kept, _TIMES),
     }
 
 
@@ -227,14 +228,12 @@ def crystal_record(kept: View, lessons: Iterable[View] = ()) -> Record:
         "id": kept["id"],
         "narrative": narrative,
         "keyOutcomes": outcomes.split("\n- ") if outcomes else [],
-        "filesAffected": list(kept["files"]),
+        **renamed(kept, "filesAffected=files"),
         "lessons": [
             one["content"] for one in lessons if one["derived_from"] and actions.issuperset(one["derived_from"])
         ],
-        "sourceActionIds": list(kept["references"]),
-        "project": kept["project"],
-        "createdAt": iso(kept["recorded_at"]),
-        **({"sessionId": kept["session_id"]} if kept["session_id"] else {}),
+        **renamed(kept, "sourceActionIds=references project createdAt=recorded_at"),
+        **without_empty(renamed(kept, "session_id")),
     }
 
 
@@ -242,19 +241,15 @@ def insight_record(learned: View, confidence: float, score: float | None = None)
     """An insight: a lesson that several memories and lessons amount to."""
     sources: list[str] = learned["derived_from"]
     return {
-        "id": learned["id"],
-        "title": learned["title"],
-        "content": learned["content"],
+        **renamed(learned, "id title content"),
         "confidence": round(confidence, 3),
-        "reinforcements": learned["reinforcements"],
-        "sourceConceptCluster": list(learned["tags"]),
+        **renamed(learned, "reinforcements sourceConceptCluster=tags"),
         "sourceMemoryIds": [name for name in sources if name.startswith("mem_")],
         "sourceLessonIds": [name for name in sources if name.startswith("lsn_")],
         "sourceCrystalIds": [],
-        "tags": list(learned["tags"]),
-        "project": learned["project"],
+        **renamed(learned, "tags project"),
         "decayRate": 0.05,
-        **_times(learned),
+        **renamed(learned, _TIMES),
         **({} if score is None else {"score": score}),
     }
 
@@ -275,10 +270,6 @@ def edge_record(one: Link) -> Record:
         "target": one.target,
         "weight": 1,
     }
-
-
-def _times(kept: View) -> Record:
-    return {"createdAt": iso(kept["recorded_at"]), "updatedAt": iso(kept["updated_at"])}
 
 
 def profile_record(known: Profile) -> Record:

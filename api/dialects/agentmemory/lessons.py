@@ -17,7 +17,7 @@ from api.dialects.agentmemory.endpoints import (
     success,
     written_document,
 )
-from api.dialects.agentmemory.records import Record, View, iso, without_empty
+from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
 from ingest.commands.requests import RecordLesson
 from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
@@ -125,22 +125,14 @@ def lesson_record(learned: View, confidence: float, score: float | None = None) 
     """A lesson with what is left of its confidence; with its score, if it was searched for."""
     reinforced = learned["reinforcements"] > 0
     record: Record = {
-        "id": learned["id"],
-        "content": learned["content"],
-        "context": learned["context"],
+        **renamed(learned, "id content context"),
         "confidence": round(confidence, 3),
         "reinforcements": learned["reinforcements"],
         "source": _source(learned["origin"]),
-        "sourceIds": list(learned["derived_from"]),
-        "tags": list(learned["tags"]),
-        "createdAt": iso(learned["recorded_at"]),
-        "updatedAt": iso(learned["updated_at"]),
+        **renamed(learned, "sourceIds=derived_from tags createdAt=recorded_at updated_at"),
         "decayRate": 0.05,
     }
-    optional = {
-        "project": learned["project"],
-        "lastReinforcedAt": iso(learned["reinforced_at"]) if reinforced else None,
-    }
+    optional = renamed(learned, "project lastReinforcedAt=reinforced_at" if reinforced else "project")
     return record | without_empty(optional) | ({} if score is None else {"score": score})
 
 

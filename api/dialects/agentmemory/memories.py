@@ -22,7 +22,7 @@ from api.dialects.agentmemory.endpoints import (
     success,
     written_document,
 )
-from api.dialects.agentmemory.records import Record, View, iso
+from api.dialects.agentmemory.records import Record, View, renamed
 from api.dialects.agentmemory.searching import alike
 from api.dialects.agentmemory.shapes import TEXT, fields
 from api.http.http import Json
@@ -276,11 +276,4 @@ async def _related(door: ToolContext, relation: Relate) -> dict[str, Any]:
 
 def relation_record(stated: View) -> Record:
     """A relation."""
-    return {
-        "id": stated["id"],
-        "sourceId": stated["source"],
-        "targetId": stated["target"],
-        "type": stated["relation"],
-        "confidence": stated["confidence"],
-        "createdAt": iso(stated["created_at"]),
-    }
+    return renamed(stated, "id sourceId=source targetId=target type=relation confidence created_at")

@@ -17,7 +17,7 @@ from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.condensing import reflect
 from api.dialects.agentmemory.endpoints import Arguments, chosen, command, door_of, failure, needed, reply, success
-from api.dialects.agentmemory.records import Record, View, iso, without_empty
+from api.dialects.agentmemory.records import Record, View, renamed, without_empty
 from api.dialects.session_projects import home_of
 from ingest.commands.requests import DeleteSlot, SetSlot
 from ingest.errors import CommandRejected, MnemologError, NotFound, Overloaded
@@ -138,20 +138,8 @@ async def _current(door: ToolContext, arguments: Arguments) -> dict[str, Any]:
 
 def slot_record(held: View) -> Record:
     """A slot. One that nobody has written to has no times."""
-    created, updated = held["created_at"], held["updated_at"]
-    return {
-        "label": held["label"],
-        "content": held["content"],
-        "size": held["size"],
-        "sizeLimit": held["size_limit"],
-        "description": held["description"],
-        "pinned": held["pinned"],
-        "readOnly": held["read_only"],
-        "scope": held["scope"],
-        "createdAt": created and iso(created),
-        "updatedAt": updated and iso(updated),
-        **without_empty({"project": held["project"]}),
-    }
+    fields = "label content size size_limit description pinned read_only scope created_at updated_at"
+    return renamed(held, fields) | without_empty(renamed(held, "project"))
 
 
 PROJECT = "second-brain"
