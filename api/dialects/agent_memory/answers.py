@@ -213,7 +213,6 @@ def observation_line(number: int, one: Found, score: float) -> dict[str, Any]:
 
 def observation_in_full(number: int, one: Found) -> dict[str, Any]:
     """An observation as `get_observations` shows it."""
-    fields = fields_of(one)
     shown = asdict(fields_of(one))
     del shown["prompt_number"]
     tool_name = shown.pop("tool_name")

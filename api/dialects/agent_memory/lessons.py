@@ -74,11 +74,7 @@ async def listing(request: Request) -> Response:
     context = context_of(request)
     await context.caught_up()
     found = await listed(request).rules(
-        context.reader(),
-        wanted_project(wanted.project),
-        wanted.severity,
-        active=wanted.active,
-        limit=wanted.limit,
+        context.reader(), wanted_project(wanted.project), wanted.severity, active=wanted.active, limit=wanted.limit
     )
     return Json(await _answers(context, found))
 

@@ -177,11 +177,7 @@ async def timeline(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswe
         return ToolAnswer("; ".join([missing, *lacks]) + ".")
     depths = [max(0, min(arguments[name], MAX_DEPTH)) for name in ("depth_before", "depth_after")]
     before, after = await _beside(context, centre, *depths)
-    placed = [
-        *((one, "before") for one in before),
-        (centre, "anchor"),
-        *((one, "after") for one in after),
-    ]
+    placed = [*((one, "before") for one in before), (centre, "anchor"), *((one, "after") for one in after)]
     known_as = await numbers(context, "observation", [one.id for one, _ in placed])
     return json_rows([observation_placed(number, *one) for number, one in zip(known_as, placed, strict=True)])
 

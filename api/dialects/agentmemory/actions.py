@@ -21,11 +21,7 @@ from api.dialects.agentmemory.endpoints import (
     written_document,
 )
 from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
-from api.dialects.agentmemory.shapes import (
-    NAMES,
-    NUMBER,
-    TEXT,
-)
+from api.dialects.agentmemory.shapes import NAMES, NUMBER, TEXT
 from ingest.commands.requests import WriteAction
 from ingest.errors import NotFound
 from mcp_gateway.lenient import BadArgument
@@ -185,11 +181,7 @@ async def _written(door: ToolContext, arguments: Arguments, fields: dict[str, ob
 
 def _command_fields(arguments: Arguments, *others: str) -> dict[str, object]:
     """The fields of the command that these arguments fill."""
-    names = {
-        "sessionId": "session_id",
-        "parentId": "parent",
-        "assignedTo": "assigned_to",
-    }
+    names = {"sessionId": "session_id", "parentId": "parent", "assignedTo": "assigned_to"}
     stated = ("title", "description", "priority", "status", "tags", "sessionId", *others)
     return {names.get(name, name): arguments[name] for name in stated}
 

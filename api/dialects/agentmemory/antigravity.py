@@ -9,14 +9,7 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.condensing import reflected, summarised
-from api.dialects.agentmemory.endpoints import (
-    Arguments,
-    chosen,
-    command,
-    door_of,
-    reply,
-    session_of,
-)
+from api.dialects.agentmemory.endpoints import Arguments, chosen, command, door_of, reply, session_of
 from api.dialects.agentmemory.transcripts import Conversation, brain, conversations
 from api.importing.antigravity import AGENT, observed
 from ingest.commands.requests import TrackSession

@@ -169,12 +169,7 @@ async def graph_stats(request: Request) -> Response:
     totals = await door.queries.graph.stats(door.reader(), None)
     nodes, edges = sum(totals.nodes.values()), sum(totals.edges.values())
     return success(
-        totalNodes=nodes,
-        totalEdges=edges,
-        nodesByType=totals.nodes,
-        edgesByType=totals.edges,
-        nodes=nodes,
-        edges=edges,
+        totalNodes=nodes, totalEdges=edges, nodesByType=totals.nodes, edgesByType=totals.edges, nodes=nodes, edges=edges
     )
 
 

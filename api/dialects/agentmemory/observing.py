@@ -119,12 +119,7 @@ async def _fitted(request: Request, data: Mapping[str, Any]) -> Fitted:
 def _started(session: str, home: SessionProject, cwd: str, moment: datetime | None) -> TrackSession:
     """Says where a session works. An observation opens its session, but does not say that."""
     return TrackSession(
-        status="started",
-        session_id=session,
-        project=home.project,
-        agent_id=home.agent,
-        cwd=cwd,
-        occurred_at=moment,
+        status="started", session_id=session, project=home.project, agent_id=home.agent, cwd=cwd, occurred_at=moment
     )
 
 

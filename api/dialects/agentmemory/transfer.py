@@ -17,11 +17,7 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory.endpoints import door_of, failure, object_in, success
 from api.dialects.agentmemory.importer import END, NOT_TAKEN, SESSION, SYSTEM, Export
-from api.dialects.agentmemory.shapes import (
-    TEXT,
-    fields,
-    otherwise,
-)
+from api.dialects.agentmemory.shapes import TEXT, fields, otherwise
 from api.http.http import body
 from api.importing.mapping import SOURCE, Mapped, Row, Step, checked, event_id, events_of
 from api.services import services

@@ -59,12 +59,7 @@ async def create(request: Request) -> Response:
     body = await _read_body(MemoryCreate, request)
     state(request).creates.count(body.agent_id, system_clock())
     kept = await memories.keep(
-        _context_of(request),
-        body.agent_id,
-        body.user_id,
-        body.content,
-        body.memory_type.value,
-        body.importance,
+        _context_of(request), body.agent_id, body.user_id, body.content, body.memory_type.value, body.importance
     )
     state(request).metrics.done("create")
     return Json(kept, 201)
@@ -85,10 +80,7 @@ async def search(request: Request) -> Response:
 
 async def delete(request: Request) -> Response:
     """Forget a memory of an agent's, for good."""
-    memory, whose = read_all(
-        lambda: path_value(UUID, request, "memory_id"),
-        lambda: parse_query(OfAgent, request),
-    )
+    memory, whose = read_all(lambda: path_value(UUID, request, "memory_id"), lambda: parse_query(OfAgent, request))
     if not await memories.delete(_context_of(request), whose.agent_id, memory):
         raise HTTPException(404, "Memory not found, or it does not belong to this agent.")
     state(request).metrics.done("delete")

@@ -7,15 +7,7 @@ tools and the endpoints do, each in its own way.
 from typing import NamedTuple
 from uuid import UUID
 
-from api.dialects.memex.records import (
-    PROJECT,
-    Shown,
-    is_found,
-    memory_id_of,
-    remember,
-    shown,
-    shown_at_once,
-)
+from api.dialects.memex.records import PROJECT, Shown, is_found, memory_id_of, remember, shown, shown_at_once
 from ingest.commands.decision import EVERYBODY
 from ingest.errors import CommandRejected, NotFound
 from ingest.events.memory import MemoryType

@@ -57,10 +57,7 @@ _USER = property_("user_id", "string", "The user they are about.")
 _ALPHA = property_("alpha", "number", "Weight of likeness (1.0) against recency (0.0).", default=0.7)
 _CONTENT = property_("content", "string", "What to remember, up to 8000 characters.")
 _TYPE = property_(
-    "memory_type",
-    "string",
-    "episodic (what happened), semantic (a fact) or procedural (a how-to).",
-    default="episodic",
+    "memory_type", "string", "episodic (what happened), semantic (a fact) or procedural (a how-to).", default="episodic"
 )
 _ONE_TYPE = {
     "title": "Memory Type",
