@@ -10,12 +10,9 @@ from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.endpoints import (
     MAX_LIMIT,
     Arguments,
-    chosen,
     command,
-    count,
     door_of,
     failure,
-    needed,
     reply,
     success,
     written_document,
@@ -45,7 +42,7 @@ async def list_actions(request: Request, arguments: Arguments) -> Response:
     """Actions, the newest first."""
     door = door_of(request)
     await door.caught_up()
-    reader, project = door.reader(), chosen(arguments, "project")
+    reader, project = door.reader(), arguments.chosen("project")
     everybodys = (await door.queries.browse.open_work(reader, None)).everybodys
     known = [action_record(one, everybodys) for one in await _listed(door, reader, project)]
     found = [
@@ -55,19 +52,19 @@ async def list_actions(request: Request, arguments: Arguments) -> Response:
         and (arguments["parentId"] is None or one.get("parentId") == arguments["parentId"])
     ]
     found.sort(key=lambda one: one["createdAt"], reverse=True)
-    return success(actions=found[: count(arguments, "limit", MAX_ACTIONS)], total=len(found))
+    return success(actions=found[: arguments.count("limit", MAX_ACTIONS)], total=len(found))
 
 
 async def post_action(request: Request, arguments: Arguments) -> Response:
     """A new action, with what it depends on."""
     edges = [_edge(one) for one in cast("list[dict[str, Any]]", arguments["edges"] or [])]
     who = {"agentId": arguments["agentId"] or arguments["createdBy"], "edges": edges}
-    return reply(await create_action(door_of(request), {**arguments, **who}), 201)
+    return reply(await create_action(door_of(request), arguments | who), 201)
 
 
 async def patch_action(request: Request, arguments: Arguments) -> Response:
     """Change an action; 404 for an unknown one."""
-    return reply(await update_action(door_of(request), {**arguments, "actionId": request.path_params["id"]}))
+    return reply(await update_action(door_of(request), arguments | {"actionId": request.path_params["id"]}))
 
 
 async def post_update(request: Request, arguments: Arguments) -> Response:
@@ -94,8 +91,8 @@ async def get_action(request: Request, arguments: Arguments) -> Response:
 async def post_edge(request: Request, arguments: Arguments) -> Response:
     """Make an action depend on another one."""
     edge = _edge(arguments)
-    agent, source = arguments["agentId"], needed(arguments, "sourceActionId")
-    changes = {**dict.fromkeys(FIELDS), "agentId": agent, "actionId": source, "edges": [edge]}
+    agent, source = arguments["agentId"], arguments.needed("sourceActionId")
+    changes = Arguments({**dict.fromkeys(FIELDS), "agentId": agent, "actionId": source, "edges": [edge]})
     try:
         answer = await update_action(door_of(request), changes)
     except NotFound:
@@ -107,7 +104,7 @@ async def post_edge(request: Request, arguments: Arguments) -> Response:
 
 async def next_action(request: Request, arguments: Arguments) -> Response:
     """The one action to work on next."""
-    answer = (await frontier(door_of(request), {**arguments, "limit": 1})).data
+    answer = (await frontier(door_of(request), arguments | {"limit": 1})).data
     assert isinstance(answer, dict)
     best = next(iter(answer["frontier"]), None)
     if best is None:
@@ -141,14 +138,14 @@ def _edge(given: Mapping[str, Any]) -> dict[str, Any]:
 
 async def create_action(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_action_create: a new work item, blocked while what it requires is open; `edges` say more of that."""
-    needed(arguments, "title")
+    arguments.needed("title")
     fields = _command_fields(arguments, "project", "parentId", "requires")
     return await _written(door, arguments, fields | {"edges": arguments.get("edges")})
 
 
 async def update_action(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_action_update: what is given changes; `edges` are added."""
-    name = needed(arguments, "actionId")
+    name = arguments.needed("actionId")
     fields = _command_fields(arguments, "result", "assignedTo") | {"edges": arguments.get("edges")}
     return await _written(door, arguments, fields | {"action": name})
 
@@ -158,8 +155,8 @@ async def frontier(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     agent = arguments["agentId"] or ""
     await door.caught_up(agent)
     reader = door.reader(agent)
-    project = chosen(arguments, "project")
-    limit = count(arguments, "limit", MAX_LIMIT)
+    project = arguments.chosen("project")
+    limit = arguments.count("limit", MAX_LIMIT)
     actions, unblocked, items = await door.queries.browse.open_work(reader, project, agent)
     records = [frontier_record(view(actions[one.item.id]), one, items) for one in unblocked[:limit]]
     return succeeded(frontier=records, total=len(records), totalActions=len(actions), totalUnblocked=len(unblocked))

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.condensing import reflected, summarised
-from api.dialects.agentmemory.endpoints import Arguments, chosen, command, door_of, reply, session_of
+from api.dialects.agentmemory.endpoints import Arguments, command, door_of, reply, session_of
 from api.dialects.agentmemory.transcripts import Conversation, brain, conversations
 from api.importing.antigravity import AGENT, observed
 from ingest.commands.requests import TrackSession
@@ -53,14 +53,14 @@ async def _synced(door: ToolContext, arguments: Arguments) -> tuple[dict[str, An
         raise BadArgument(f"mode must be one of {', '.join(MODES)}", "mode")
     only = ""
     if mode == "current_session":
-        only = chosen(arguments, "currentConversationId") or ""
+        only = arguments.chosen("currentConversationId") or ""
         if not only:
             return _record({}, 0, "currentConversationId is needed for current_session"), {}
     folder = await asyncio.to_thread(lambda: brain(Path.home()))
     if not await asyncio.to_thread(folder.is_dir):
         return _record({}, 0, f"there is no folder {folder}"), {}
     found = await asyncio.to_thread(lambda: list(conversations(folder, only)))
-    here = chosen(arguments, "currentFolder") or ""
+    here = arguments.chosen("currentFolder") or ""
     if mode == "current_folder":
         if not here:
             return _record({}, 0, "currentFolder is needed for current_folder"), {}

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import failed, refused
 from api.dialects.agentmemory.catalog import AGENTMEMORY
-from api.dialects.agentmemory.endpoints import SOURCE, needed, read_body
+from api.dialects.agentmemory.endpoints import SOURCE, read_body
 from api.dialects.agentmemory.knowledge import profile_record
 from api.dialects.agentmemory.sessions import session_records
 from api.dialects.agentmemory.shapes import TEXT, fields
@@ -26,7 +26,7 @@ from ingest.commands.decide import stated_agent
 from ingest.errors import AccessDenied, CommandRejected, MnemologError, NotFound, TooManyRequests
 from ingest.marking import marked
 from mcp_gateway import lenient
-from mcp_gateway.lenient import BadArgument
+from mcp_gateway.lenient import BadArgument, LenientArguments
 from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import Tool, ToolAnswer, ToolContext
 from projections.queries import RecallRequest
@@ -178,7 +178,7 @@ async def message(door: ToolContext, name: str, arguments: Mapping[str, str]) ->
 
 
 async def _recall_context(door: ToolContext, arguments: Mapping[str, str]) -> str:
-    task = needed({"task_description": None, **arguments}, "task_description")
+    task = LenientArguments({"task_description": None} | dict(arguments)).needed("task_description")
     found = await door.queries.recall(RecallRequest(query=task[:QUERY_CHARS], limit=RECALLED), door.reader())
     known = [f"- [{one.kind}] {one.title}: {_shown(one.content)}" for one in found.results]
     shown = marked("mnemolog-recall", known) if known else ["(nothing)"]
@@ -186,7 +186,7 @@ async def _recall_context(door: ToolContext, arguments: Mapping[str, str]) -> st
 
 
 async def _session_handoff(door: ToolContext, arguments: Mapping[str, str]) -> str:
-    name = needed({"session_id": None, **arguments}, "session_id")
+    name = LenientArguments({"session_id": None} | dict(arguments)).needed("session_id")
     reader, browse = door.reader(), door.queries.browse
     located = await browse.session(reader, name, None)
     session = view(located.document)

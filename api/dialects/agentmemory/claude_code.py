@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.endpoints import Arguments, chosen, door_of, failure, settings, success
+from api.dialects.agentmemory.endpoints import Arguments, door_of, failure, settings, success
 from api.importing import claude_code
 from api.importing.mapping import events_of
 from ingest.commands.sizing import check_values
@@ -70,7 +70,7 @@ async def import_transcripts(request: Request, arguments: Arguments) -> Response
     """Take over transcripts."""
     if arguments["maxFiles"] < 1:
         raise BadArgument("maxFiles must be at least 1", "maxFiles")
-    most, named = min(MAX_FILES, int(arguments["maxFiles"])), chosen(arguments, "path")
+    most, named = min(MAX_FILES, int(arguments["maxFiles"])), arguments.chosen("path")
     try:
         place = await asyncio.to_thread(_resolved, Path(named or CLAUDE_CODE))
     except (OSError, ValueError, RuntimeError) as fault:  # too long, with a NUL, of nobody's home

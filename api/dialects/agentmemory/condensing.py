@@ -10,17 +10,7 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import failed, succeeded
-from api.dialects.agentmemory.endpoints import (
-    Arguments,
-    chosen,
-    count,
-    door_of,
-    failure,
-    needed,
-    one_session,
-    session_of,
-    success,
-)
+from api.dialects.agentmemory.endpoints import Arguments, door_of, failure, one_session, session_of, success
 from api.dialects.session_projects import home_of
 from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
@@ -51,7 +41,7 @@ TIERS: dict[str, tuple[Part, ...]] = {
 
 async def summarize(request: Request, arguments: Arguments) -> Response:
     """Summarise a session now."""
-    session, door = needed(arguments, "sessionId"), door_of(request)
+    session, door = arguments.needed("sessionId"), door_of(request)
     home, reader = await home_of(request, session), door.reader()
     if home is None:
         return failure("session_not_found")
@@ -72,7 +62,7 @@ async def crystallize_finished(request: Request, arguments: Arguments) -> Respon
     reader, caller = door.reader(), door.caller()
     before = system_clock() - timedelta(days=max(0.0, min(MAX_DAYS, arguments["olderThanDays"])))
     groups: dict[tuple[str, str], list[str]] = {}
-    async for one in _actions(door, reader, chosen(arguments, "project")):
+    async for one in _actions(door, reader, arguments.chosen("project")):
         if is_finished(one["status"]) and not one["crystallized_into"] and one["updated_at"] <= before:
             groups.setdefault((one["project"], one["parent"]), []).append(one["id"])
     made: list[str] = []
@@ -109,14 +99,14 @@ async def consolidate(door: ToolContext, arguments: Arguments) -> ToolAnswer:
 
     Lessons fade by themselves, so the tier `decay` does nothing, and says so.
     """
-    tier = (chosen(arguments, "tier") or "all").strip().lower()
+    tier = (arguments.chosen("tier") or "all").strip().lower()
     if tier not in TIERS:
         raise BadArgument(f"tier is one of {', '.join(TIERS)}", "tier")
     reader, caller = door.reader(), door.caller()
     await door.caught_up()
-    named = chosen(arguments, "project")
+    named = arguments.chosen("project")
     projects = [named] if named else (await door.queries.browse.projects(reader))[:MAX_PROJECTS]
-    fewest = count(arguments, "minObservations", 1_000)
+    fewest = arguments.count("minObservations", 1_000)
     totals = {"memories": 0, "observations": 0, "facts": 0, "summaries": 0, "procedures": 0}
     for project in projects if TIERS[tier] else ():
         made = await door.operations.condensing.consolidate(
@@ -147,13 +137,13 @@ async def consolidate(door: ToolContext, arguments: Arguments) -> ToolAnswer:
 
 async def reflect(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_reflect: slots from a session; without a session, insights from a project."""
-    if chosen(arguments, "sessionId") is None:
+    if arguments.chosen("sessionId") is None:
         return await _insights(door, arguments)
     try:
         session = session_of(await one_session(door, arguments))
     except NotFound:
         return succeeded(applied=0, observationsReviewed=0, reason="no_observations")
-    return succeeded(**await reflected(door, session, count(arguments, "maxObservations", 200)))
+    return succeeded(**await reflected(door, session, arguments.count("maxObservations", 200)))
 
 
 async def reflected(door: ToolContext, session: Session, newest: int) -> dict[str, Any]:
@@ -169,7 +159,7 @@ async def crystallize(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_crystallize: a session's summary; of finished actions, a memory and lessons."""
     if names := arguments["actionIds"]:
         caller = door.caller()
-        project, session_id = chosen(arguments, "project") or "", chosen(arguments, "sessionId") or ""
+        project, session_id = arguments.chosen("project") or "", arguments.chosen("sessionId") or ""
         made = await door.operations.condensing.crystallize(
             names, door.reader(), caller, project=project, session_id=session_id
         )
@@ -216,7 +206,7 @@ async def summarised(door: ToolContext, session: Session) -> dict[str, Any]:
 async def _insights(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     clusters = max(1, min(20, int(arguments["maxClusters"] or 10)))
     caller = door.caller()
-    project = chosen(arguments, "project") or ""
+    project = arguments.chosen("project") or ""
     found = await door.operations.condensing.reflect(door.reader(), project, caller, clusters)
     door.wrote(caller.agent_id, found.position)
     return succeeded(

@@ -21,7 +21,6 @@ from ingest.errors import CommandRejected, MalformedRequest, NotFound, ReaderUnk
 from ingest.platform.settings import Settings
 from ingest.roles import Needs
 from mcp_gateway import lenient
-from mcp_gateway.lenient import BadArgument
 from mcp_gateway.surrogates import repaired_json
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.document import Document
@@ -30,8 +29,7 @@ from projections.queries.documents import Located
 from projections.queries.views import view
 
 C = TypeVar("C")
-Arguments: TypeAlias = Mapping[str, Any]
-"""What a call was given, read by the schema of its tool or endpoint: every property is there, None without a value."""
+Arguments: TypeAlias = lenient.LenientArguments
 MAX_LIMIT = 100
 """Results of one search."""
 AGENT_CHARS, CWD_CHARS = 128, 4_096
@@ -140,28 +138,9 @@ def failure(error: str, status: int = 200, **record: Any) -> Response:
     return Json({"success": False, "error": error, **record}, status)
 
 
-def needed(arguments: Arguments, name: str) -> str:
-    """A text that may not be blank."""
-    value = arguments[name]
-    if value is None or not value.strip():
-        raise BadArgument(f"{name} is empty", name)
-    return value
-
-
-def count(arguments: Arguments, name: str, most: int, least: int = 1) -> int:
-    """A number brought into its bounds."""
-    return max(least, min(most, int(arguments[name])))
-
-
-def chosen(arguments: Arguments, name: str) -> str | None:
-    """A text, or None for a blank one."""
-    value = arguments.get(name)
-    return value if value and value.strip() else None
-
-
 def agent_of(arguments: Arguments) -> str:
     """The agent that `agentId` names, as far as a name may be long; empty for none."""
-    return (chosen(arguments, "agentId") or "")[:AGENT_CHARS]
+    return (arguments.chosen("agentId") or "")[:AGENT_CHARS]
 
 
 def command(cls: type[C], **fields: Any) -> C:
@@ -174,7 +153,7 @@ async def one_session(door: ToolContext, arguments: Arguments) -> Located:
     agent = arguments.get("agentId") or ""
     await door.caught_up(agent)
     return await door.queries.browse.session(
-        door.reader(agent), needed(arguments, "sessionId"), chosen(arguments, "project")
+        door.reader(agent), arguments.needed("sessionId"), arguments.chosen("project")
     )
 
 

@@ -9,17 +9,7 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.condensing import crystallize, reflect
-from api.dialects.agentmemory.endpoints import (
-    MAX_LIMIT,
-    Arguments,
-    chosen,
-    count,
-    door_of,
-    failure,
-    needed,
-    reply,
-    success,
-)
+from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, door_of, failure, reply, success
 from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
 from api.dialects.session_projects import home_of
 from api.http.http import Json
@@ -45,9 +35,9 @@ async def query_graph(request: Request, arguments: Arguments) -> Response:
     """What is around a node of the graph; without one, what is newest."""
     door = door_of(request)
     await door.caught_up()
-    start, limit = chosen(arguments, "startNodeId"), count(arguments, "limit", MAX_LISTED)
+    start, limit = arguments.chosen("startNodeId"), arguments.count("limit", MAX_LISTED)
     depth = max(DEPTHS[0], min(DEPTHS[1], int(arguments["maxDepth"])))
-    found = await door.queries.graph.query(door.reader(), chosen(arguments, "project"), start, depth, limit)
+    found = await door.queries.graph.query(door.reader(), arguments.chosen("project"), start, depth, limit)
     return Json(
         {
             "nodes": list(map(node_record, found.nodes)),
@@ -90,7 +80,7 @@ async def procedural(request: Request, arguments: Arguments) -> Response:
 async def crystals(request: Request, arguments: Arguments) -> Response:
     """What chains of finished actions came to; of a session, its own and those it has actions of."""
     door = door_of(request)
-    kept = await _tagged(door, {**arguments, "limit": MAX_LISTED}, claims.CRYSTAL)
+    kept = await _tagged(door, arguments | {"limit": MAX_LISTED}, claims.CRYSTAL)
     learned = await door.queries.lessons.surest(door.reader(), None, system_clock(), source="crystal", limit=MAX_LISTED)
     lessons = list(map(view, learned))
     found = [crystal_record(one, lessons) for one in kept]
@@ -101,7 +91,7 @@ async def crystals(request: Request, arguments: Arguments) -> Response:
         found = [
             one for one in found if one.get("sessionId") == session or in_session.intersection(one["sourceActionIds"])
         ]
-    return success(crystals=found[: count(arguments, "limit", MAX_LISTED)], total=len(found))
+    return success(crystals=found[: arguments.count("limit", MAX_LISTED)], total=len(found))
 
 
 async def create_crystal(request: Request, arguments: Arguments) -> Response:
@@ -121,14 +111,14 @@ async def insights(request: Request, arguments: Arguments) -> Response:
     now = system_clock()
     known = await door.queries.lessons.surest(
         door.reader(),
-        chosen(arguments, "project"),
+        arguments.chosen("project"),
         now,
         source=ORIGIN,
         min_confidence=arguments["minConfidence"],
         limit=MAX_LISTED,
     )
     found = [insight_record(view(one), one.confidence_at(now)) for one in known]
-    return success(insights=found[: count(arguments, "limit", MAX_LISTED)], total=len(found))
+    return success(insights=found[: arguments.count("limit", MAX_LISTED)], total=len(found))
 
 
 async def search_insights(request: Request, arguments: Arguments) -> Response:
@@ -138,20 +128,20 @@ async def search_insights(request: Request, arguments: Arguments) -> Response:
     now = system_clock()
     known = await door.queries.lessons.search(
         door.reader(),
-        needed(arguments, "query"),
-        chosen(arguments, "project"),
+        arguments.needed("query"),
+        arguments.chosen("project"),
         now,
         min_confidence=arguments["minConfidence"],
         limit=MAX_LISTED,
     )
     found = [insight_record(view(one), one.confidence_at(now), score) for one, score in known if one.origin == ORIGIN]
-    return success(insights=found[: count(arguments, "limit", MAX_LIMIT)], total=len(found))
+    return success(insights=found[: arguments.count("limit", MAX_LIMIT)], total=len(found))
 
 
 async def get_profile(request: Request, arguments: Arguments) -> Response:
     """What a project is like; without one, which projects there are."""
     door = door_of(request)
-    if chosen(arguments, "project") is not None:
+    if arguments.chosen("project") is not None:
         return reply(await profile(door, arguments))
     await door.caught_up()
     return success(projects=await _projects(door))
@@ -159,16 +149,16 @@ async def get_profile(request: Request, arguments: Arguments) -> Response:
 
 async def post_reflect(request: Request, arguments: Arguments) -> Response:
     """Insights of a project; with a session, the slots brought up to date with that."""
-    if session := chosen(arguments, "sessionId"):
+    if session := arguments.chosen("sessionId"):
         home = await home_of(request, session)
-        arguments = {**arguments, "project": home.project if home else arguments["project"]}
+        arguments = arguments | {"project": home.project if home else arguments["project"]}
     return reply(await reflect(door_of(request), arguments))
 
 
 async def _tagged(door: ToolContext, arguments: Arguments, *tags: str) -> list[dict[str, Any]]:
     """The newest memories that have all of these tags, of the project that is named or of all."""
     await door.caught_up()
-    limit, project = count(arguments, "limit", MAX_LISTED), chosen(arguments, "project")
+    limit, project = arguments.count("limit", MAX_LISTED), arguments.chosen("project")
     found = await door.queries.browse.found(
         near.latest, door.reader(), project, limit, kinds=["memory"], tags=list(tags)
     )
@@ -182,7 +172,7 @@ async def _projects(door: ToolContext) -> list[str]:
 async def profile(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_profile: in an object of its own, and flat."""
     await door.caught_up()
-    reader, project = door.reader(), needed(arguments, "project")
+    reader, project = door.reader(), arguments.needed("project")
     known, cached = await door.queries.profiles.of(reader, project, refresh=bool(arguments["refresh"]))
     if known is None:
         return answer({"profile": None, "reason": "no_sessions"})

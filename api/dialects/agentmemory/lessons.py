@@ -7,12 +7,9 @@ from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.endpoints import (
     MAX_LIMIT,
     Arguments,
-    chosen,
     command,
-    count,
     door_of,
     failure,
-    needed,
     reply,
     success,
     written_document,
@@ -41,7 +38,7 @@ async def post_lesson(request: Request, arguments: Arguments) -> Response:
 async def post_strengthen(request: Request, arguments: Arguments) -> Response:
     """Say that a lesson proved right again."""
     door = door_of(request)
-    name, agent = needed(arguments, "lessonId"), arguments["agentId"] or ""
+    name, agent = arguments.needed("lessonId"), arguments["agentId"] or ""
     caller = door.caller(agent)
     try:
         accepted = await door.operations.work.reinforce(name, door.reader(agent), caller)
@@ -57,7 +54,7 @@ async def post_strengthen(request: Request, arguments: Arguments) -> Response:
 async def post_delete(request: Request, arguments: Arguments) -> Response:
     """Forget a lesson, for good; said again, it is a new one."""
     door = door_of(request)
-    name, agent = needed(arguments, "lessonId"), arguments["agentId"] or ""
+    name, agent = arguments.needed("lessonId"), arguments["agentId"] or ""
     await door.caught_up(agent)
     reader, caller = door.reader(agent), door.caller(agent)
     found = await door.queries.browse.documents([name], reader)
@@ -71,10 +68,10 @@ async def post_delete(request: Request, arguments: Arguments) -> Response:
 async def list_lessons(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_lessons: the surest ones."""
     await door.caught_up()
-    now, source, limit = system_clock(), chosen(arguments, "source"), count(arguments, "limit", MAX_LESSONS)
+    now, source, limit = system_clock(), arguments.chosen("source"), arguments.count("limit", MAX_LESSONS)
     known = await door.queries.lessons.surest(
         door.reader(),
-        chosen(arguments, "project"),
+        arguments.chosen("project"),
         now,
         min_confidence=arguments["minConfidence"],
         limit=MAX_LESSONS if source else limit,
@@ -85,7 +82,7 @@ async def list_lessons(door: ToolContext, arguments: Arguments) -> ToolAnswer:
 
 async def save_lesson(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_lesson_save: a new lesson, or a known one made stronger."""
-    content, stated, agent = needed(arguments, "content"), arguments["confidence"], arguments["agentId"] or ""
+    content, stated, agent = arguments.needed("content"), arguments["confidence"], arguments["agentId"] or ""
     confidence = stated if stated is not None and 0 <= stated <= 1 else USUAL_CONFIDENCE
     lesson = command(
         RecordLesson,
@@ -111,11 +108,11 @@ async def search_lessons(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     now = system_clock()
     found = await door.queries.lessons.search(
         door.reader(),
-        needed(arguments, "query"),
-        chosen(arguments, "project"),
+        arguments.needed("query"),
+        arguments.chosen("project"),
         now,
         min_confidence=arguments["minConfidence"],
-        limit=count(arguments, "limit", MAX_LIMIT),
+        limit=arguments.count("limit", MAX_LIMIT),
         everywhere=False,
     )
     return succeeded(lessons=[lesson_record(view(one), one.confidence_at(now), score) for one, score in found])

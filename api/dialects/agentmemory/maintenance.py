@@ -10,8 +10,6 @@ from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import answer, succeeded
 from api.dialects.agentmemory.endpoints import (
     Arguments,
-    chosen,
-    count,
     door_of,
     failure,
     one_session,
@@ -35,10 +33,10 @@ DRY_RUN = {"dryRun": BOOLEAN}
 
 async def post_forget(request: Request, arguments: Arguments) -> Response:
     """Forget a memory, some observations of a session, or the whole session, for good."""
-    session = chosen(arguments, "sessionId")
+    session = arguments.chosen("sessionId")
     home = await home_of(request, session) if session else None
-    answer = await forget(door_of(request), {**arguments, "project": home.project if home else None})
-    if session and not arguments["observationIds"] and chosen(arguments, "memoryId") is None:
+    answer = await forget(door_of(request), arguments | {"project": home.project if home else None})
+    if session and not arguments["observationIds"] and arguments.chosen("memoryId") is None:
         homes(request).forget(session)
     return reply(answer)
 
@@ -82,8 +80,8 @@ async def heal(request: Request, arguments: Arguments) -> Response:
 
 async def forget(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_forget: a memory, some observations of a session, or the whole session."""
-    memory, names = chosen(arguments, "memoryId"), arguments["observationIds"]
-    if memory is None and chosen(arguments, "sessionId") is None:
+    memory, names = arguments.chosen("memoryId"), arguments["observationIds"]
+    if memory is None and arguments.chosen("sessionId") is None:
         raise BadArgument("memoryId or sessionId is required", "memoryId")
     forgetting, caller, reader = door.operations.forgetting, door.caller(), door.reader()
     try:
@@ -210,7 +208,7 @@ def audit_record(entry: AuditEntry) -> dict[str, Any]:
 
 async def commits_of_log(request: Request, arguments: Arguments) -> Response:
     """The audit log, told as commits; the newest first."""
-    found = await entries(door_of(request), "", count(arguments, "limit", MAX_COMMITS))
+    found = await entries(door_of(request), "", arguments.count("limit", MAX_COMMITS))
     return success(commits=list(map(_commit, found)))
 
 

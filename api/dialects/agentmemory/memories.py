@@ -10,12 +10,9 @@ from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.endpoints import (
     Arguments,
     agent_of,
-    chosen,
     command,
-    count,
     door_of,
     failure,
-    needed,
     object_of,
     project_of,
     reply,
@@ -54,7 +51,7 @@ async def remember(request: Request, arguments: Arguments) -> Response:
     if arguments["project"] is not None and not arguments["project"].strip():
         raise BadArgument("project is blank; leave it out for a memory of no project", "project")
     agent = agent_of(arguments)
-    return reply(await save_memory(door_of(request), {**arguments, "agentId": agent}), 201)
+    return reply(await save_memory(door_of(request), arguments | {"agentId": agent}), 201)
 
 
 async def list_memories(request: Request, arguments: Arguments) -> Response:
@@ -121,10 +118,10 @@ async def save_memory(door: ToolContext, arguments: Arguments) -> ToolAnswer:
 
     One of a session is of the session's project unless another is named.
     """
-    content = needed(arguments, "content")
-    agent, session = arguments["agentId"] or "", chosen(arguments, "sessionId") or ""
+    content = arguments.needed("content")
+    agent, session = arguments["agentId"] or "", arguments.chosen("sessionId") or ""
     kind = dialect.kind_of(arguments["type"])
-    project = chosen(arguments, "project") or (await project_of(door, session, agent) if session else "")
+    project = arguments.chosen("project") or (await project_of(door, session, agent) if session else "")
     remember = command(
         Remember,
         content=content,
@@ -170,8 +167,8 @@ async def list_relations(request: Request, arguments: Arguments) -> Response:
     """Relations, the newest first."""
     door = door_of(request)
     await door.caught_up()
-    reader, browse, project = door.reader(), door.queries.browse, chosen(arguments, "project")
-    limit = count(arguments, "limit", MAX_LISTED_RELATIONS)
+    reader, browse, project = door.reader(), door.queries.browse, arguments.chosen("project")
+    limit = arguments.count("limit", MAX_LISTED_RELATIONS)
     if project is None:
         found = [view(one) for one in await browse.newest_relations(reader, limit)]
     else:
@@ -182,14 +179,14 @@ async def list_relations(request: Request, arguments: Arguments) -> Response:
 
 async def relate(request: Request, arguments: Arguments) -> Response:
     """Relate two memories; without a confidence, what they share says how sure that is."""
-    kind = needed(arguments, "type").strip().lower()
+    kind = arguments.needed("type").strip().lower()
     if kind not in TYPES:
         raise BadArgument(f"type must be one of {', '.join(TYPES)}", "type")
     stated = arguments["confidence"]
     relation = command(
         Relate,
-        source=needed(arguments, "sourceId"),
-        target=needed(arguments, "targetId"),
+        source=arguments.needed("sourceId"),
+        target=arguments.needed("targetId"),
         relation=kind,
         confidence=None if stated is None else float(max(0, min(1, stated))),
         agent_id=arguments["agentId"],
@@ -226,10 +223,10 @@ async def get_versions(request: Request) -> Response:
 async def evolve(request: Request, arguments: Arguments) -> Response:
     """A memory's next version, which supersedes it."""
     door = door_of(request)
-    name, agent = needed(arguments, "memoryId"), arguments["agentId"] or ""
+    name, agent = arguments.needed("memoryId"), arguments["agentId"] or ""
     reader, caller = door.reader(agent), door.caller(agent)
     changes = command(
-        MemoryChanges, content=needed(arguments, "newContent"), title=chosen(arguments, "newTitle"), agent_id=agent
+        MemoryChanges, content=arguments.needed("newContent"), title=arguments.chosen("newTitle"), agent_id=agent
     )
     try:
         accepted = await door.operations.memories.change(name, changes, reader, caller)

@@ -17,10 +17,8 @@ from api.dialects.agentmemory.endpoints import (
     CWD_CHARS,
     Arguments,
     agent_of,
-    chosen,
     command,
     door_of,
-    needed,
     one_session,
     read_query,
     reply,
@@ -46,7 +44,7 @@ IN_THREAD_BYTES = 1 << 18
 
 async def observe(request: Request, arguments: Arguments) -> Response:
     """Record what a hook saw."""
-    session, hook = needed(arguments, "sessionId"), needed(arguments, "hookType")
+    session, hook = arguments.needed("sessionId"), arguments.needed("hookType")
     moment = moment_of(arguments["timestamp"])
     door, agent = door_of(request), agent_of(arguments)
     home, new = await settled(request, session, arguments["project"] or "", agent)
@@ -64,7 +62,7 @@ async def observe(request: Request, arguments: Arguments) -> Response:
     )
     seen = replace(seen, project=home.project)  # a session of another API may be at home in the nameless project
     events: list[WriteCommand] = [seen]
-    if new and (cwd := chosen(arguments, "cwd")):
+    if new and (cwd := arguments.chosen("cwd")):
         events.append(_started(session, home, cwd[:CWD_CHARS], moment))
     accepted, *others = await asyncio.gather(*map(door.write, events))
     for one in (accepted, *others):
@@ -74,10 +72,10 @@ async def observe(request: Request, arguments: Arguments) -> Response:
 
 async def observe_as_agent(request: Request, arguments: Arguments) -> Response:
     """Record what an agent says itself, as if it had used a tool."""
-    session, project = needed(arguments, "sessionId"), needed(arguments, "project")
+    session, project = arguments.needed("sessionId"), arguments.needed("project")
     agent = agent_of(arguments)
     home, _ = await settled(request, session, project, agent)
-    arguments = {**arguments, "project": home.project or project, "agentId": agent or home.agent}
+    arguments = arguments | {"project": home.project or project, "agentId": agent or home.agent}
     if image := arguments["imageData"]:
         fits = await _fitted(request, {"image": image})
         arguments |= {"image": fits.image, "modality": "mixed" if fits.image else ""}
@@ -125,15 +123,15 @@ def _started(session: str, home: SessionProject, cwd: str, moment: datetime | No
 
 async def observe_text(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """agent_observe: kept as if a tool had been used whose input and output is the text."""
-    text = chosen(arguments, "text") or chosen(arguments, "content")
+    text = arguments.chosen("text") or arguments.chosen("content")
     if text is None:
         raise BadArgument("text or content is required", "text")
-    session, project = needed(arguments, "sessionId"), needed(arguments, "project")
+    session, project = arguments.needed("sessionId"), arguments.needed("project")
     agent = arguments["agentId"] or ""
-    if cwd := chosen(arguments, "cwd"):
+    if cwd := arguments.chosen("cwd"):
         await _know_folder(door, session, project, cwd, agent)
-    kind = chosen(arguments, "type") or "other"
-    title = chosen(arguments, "title") or f"agent_{kind}"
+    kind = arguments.chosen("type") or "other"
+    title = arguments.chosen("title") or f"agent_{kind}"
     data = {"tool_name": title, "tool_input": text, "tool_output": text, "type": kind}
     image = {name: arguments[name] for name in ("image", "modality") if name in arguments}
     command = dialect.observe(session, project, "post_tool_use", data, kind=kind, agent_id=agent, **image)
@@ -201,14 +199,14 @@ async def load(request: Request) -> Response:
     return success(session=session, timeline=film(session, times_ms, list(map(dialect.observation, seen))))
 
 
-async def _of_session(request: Request) -> dict[str, Any]:
+async def _of_session(request: Request) -> Arguments:
     """What was asked of a session, with the project that it is at home in."""
     arguments = read_query(request, fields(OF_SESSION))
-    session = chosen(arguments, "sessionId")
+    session = arguments.chosen("sessionId")
     if session is None:
         raise BadArgument("sessionId required", "sessionId")  # clients know it by these words
     home = await home_of(request, session)
-    return {**arguments, "project": home.project if home else None}
+    return arguments | {"project": home.project if home else None}
 
 
 async def observations(door: ToolContext, arguments: Arguments) -> ToolAnswer:
@@ -219,7 +217,7 @@ async def observations(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     except NotFound:
         return answer({"observations": []})
     reader = door.reader(arguments["agentId"] or "")
-    name, project = needed(arguments, "sessionId"), getattr(located.document, "project", "")
+    name, project = arguments.needed("sessionId"), getattr(located.document, "project", "")
     page = await door.queries.browse.session_observations(reader, name, project, None, limit)
     seen = sorted(page.items, key=lambda one: one["occurred_at"])
     return answer({"observations": [dialect.observation(one) for one in seen]})

@@ -9,18 +9,7 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import answer, succeeded
-from api.dialects.agentmemory.endpoints import (
-    MAX_LIMIT,
-    Arguments,
-    chosen,
-    count,
-    door_of,
-    needed,
-    reply,
-    settings,
-    success,
-    views,
-)
+from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, door_of, reply, settings, success, views
 from api.dialects.agentmemory.lessons import lesson_hint
 from api.dialects.agentmemory.records import UNKNOWN_PROJECT
 from api.http.http import Json
@@ -64,11 +53,11 @@ async def context_for(door: ToolContext, reader: Reader, session: str, project: 
 
 async def context(request: Request, arguments: Arguments) -> Response:
     """The context of a project within a budget."""
-    session, project = needed(arguments, "sessionId"), chosen(arguments, "project") or UNKNOWN_PROJECT
+    session, project = arguments.needed("sessionId"), arguments.chosen("project") or UNKNOWN_PROJECT
     budget = settings(request).token_budget if arguments["budget"] is None else int(arguments["budget"])
     if budget < 1:
         raise BadArgument("budget must be at least 1", "budget")
-    agent = chosen(arguments, "agentId") or request.query_params.get("agentId", "")
+    agent = arguments.chosen("agentId") or request.query_params.get("agentId", "")
     door = door_of(request)
     await door.caught_up(agent)
     try:
@@ -80,14 +69,14 @@ async def context(request: Request, arguments: Arguments) -> Response:
 
 async def enrich(request: Request, arguments: Arguments) -> Response:
     """What is known of files that are about to be touched."""
-    session = needed(arguments, "sessionId")
+    session = arguments.needed("sessionId")
     if not arguments["files"]:
         raise BadArgument("files must name at least one file", "files")
-    door, agent = door_of(request), chosen(arguments, "agentId") or ""
+    door, agent = door_of(request), arguments.chosen("agentId") or ""
     await door.caught_up(agent)
     known = await door.queries.around.enrich(
         door.reader(agent), session, arguments["files"], arguments["terms"] or [], arguments["toolName"] or "",
-        chosen(arguments, "project"),
+        arguments.chosen("project"),
     )  # fmt: skip
     return Json({"context": known.context, "truncated": known.truncated})
 
@@ -160,7 +149,7 @@ async def post_smart_search(request: Request, arguments: Arguments) -> Response:
         _followups(request).searched(arguments["sessionId"] or "")
     # The session is the one that asks: it narrows nothing.
     try:
-        return reply(await smart_search(door_of(request), {**arguments, "sessionId": None}))
+        return reply(await smart_search(door_of(request), arguments | {"sessionId": None}))
     except UNANSWERED as why:
         return Json({"mode": "compact", "results": [], "lessons": [], "degraded": [str(why)]})
 
@@ -215,8 +204,8 @@ async def smart_search(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     if arguments["includeLessons"]:
         now = system_clock()
         reader = door.reader(arguments["agentId"] or "")
-        query = needed(arguments, "query")[:QUERY_CHARS]
-        known = door.queries.lessons.search(reader, query, chosen(arguments, "project"), now, limit=LESSONS_SHOWN)
+        query = arguments.needed("query")[:QUERY_CHARS]
+        known = door.queries.lessons.search(reader, query, arguments.chosen("project"), now, limit=LESSONS_SHOWN)
         lessons = [lesson_hint(view(one), one.confidence_at(now), score) for one, score in await known]
     record: dict[str, Any] = {"mode": "compact", "results": items, "lessons": lessons}
     return answer(record | ({"degraded": lacks} if lacks else {}))
@@ -228,11 +217,11 @@ async def timeline(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     await door.caught_up(agent)
     found = await door.queries.around.timeline(
         door.reader(agent),
-        needed(arguments, "anchor"),
-        chosen(arguments, "project"),
-        chosen(arguments, "sessionId") or "",
-        count(arguments, "before", MAX_LIMIT, 0),
-        count(arguments, "after", MAX_LIMIT, 0),
+        arguments.needed("anchor"),
+        arguments.chosen("project"),
+        arguments.chosen("sessionId") or "",
+        arguments.count("before", MAX_LIMIT, 0),
+        arguments.count("after", MAX_LIMIT, 0),
     )
     entries = [(dialect.observation(view(one.observation)), one.position) for one in found.entries]
     record: dict[str, Any] = {
@@ -270,11 +259,11 @@ async def _search(door: ToolContext, arguments: Arguments) -> tuple[list[tuple[d
     agent = arguments["agentId"] or ""
     reader = door.reader(agent)
     question = RecallRequest(
-        query=needed(arguments, "query")[:QUERY_CHARS],
-        projects=[project, ""] if (project := chosen(arguments, "project")) else [],
-        session_id=chosen(arguments, "sessionId") or "",
+        query=arguments.needed("query")[:QUERY_CHARS],
+        projects=[project, ""] if (project := arguments.chosen("project")) else [],
+        session_id=arguments.chosen("sessionId") or "",
         kinds=["observation", "memory"],
-        limit=count(arguments, "limit", MAX_LIMIT),
+        limit=arguments.count("limit", MAX_LIMIT),
     )
 
     missing = await door.caught_up(agent)

@@ -15,10 +15,8 @@ from api.dialects.agentmemory.endpoints import (
     CWD_CHARS,
     Arguments,
     agent_of,
-    chosen,
     command,
     door_of,
-    needed,
     reply,
     session_of,
     settings,
@@ -51,7 +49,7 @@ AT_ONCE = 8
 
 async def start(request: Request, arguments: Arguments) -> Response:
     """Start a session, or go on with it; what is known of its project."""
-    session = needed(arguments, "sessionId")
+    session = arguments.needed("sessionId")
     for name in ("project", "cwd"):
         if arguments[name] is None:
             raise BadArgument(f"{name} is required", name)
@@ -83,7 +81,7 @@ async def start(request: Request, arguments: Arguments) -> Response:
 
 async def end(request: Request, arguments: Arguments) -> Response:
     """End a session; one that nobody knows has ended already. Its summary is made by the upkeep."""
-    session = needed(arguments, "sessionId")
+    session = arguments.needed("sessionId")
     if home := await home_of(request, session):
         ended = TrackSession(status="ended", session_id=session, project=home.project, agent_id=home.agent)
         accepted = await door_of(request).write(ended)
@@ -95,7 +93,7 @@ async def get_sessions(request: Request, arguments: Arguments) -> Response:
     """The sessions, the newest first."""
     limit = MAX_SESSIONS if arguments["limit"] is None else arguments["limit"]
     try:
-        return reply(await list_sessions(door_of(request), {"agentId": arguments["agentId"], "limit": limit}))
+        return reply(await list_sessions(door_of(request), arguments | {"limit": limit}))
     except ReaderUnknown as why:
         return Json({"sessions": [], "degraded": [str(why)]})
 
@@ -192,7 +190,7 @@ MAX_SEEN = 10_000
 
 async def link(request: Request, arguments: Arguments) -> Response:
     """Link a commit to the session it was made in."""
-    sha, session, door = needed(arguments, "sha").strip(), chosen(arguments, "sessionId") or "", door_of(request)
+    sha, session, door = arguments.needed("sha").strip(), arguments.chosen("sessionId") or "", door_of(request)
     home = await home_of(request, session) if session else None
     files: list[str] = arguments["files"] or []
     linked = command(
@@ -200,7 +198,7 @@ async def link(request: Request, arguments: Arguments) -> Response:
         commit=sha,
         session_id=session,
         project=home.project if home else arguments["project"],
-        agent_id=chosen(arguments, "agentId") or (home.agent if home else None),
+        agent_id=arguments.chosen("agentId") or (home.agent if home else None),
         message=arguments["message"],
         branch=_cut(arguments, "branch"),
         repo=_cut(arguments, "repo"),
@@ -217,7 +215,7 @@ async def link(request: Request, arguments: Arguments) -> Response:
 
 async def by_commit(request: Request, arguments: Arguments) -> Response:
     """A commit, and the sessions it was made in."""
-    sha, agent, door = needed(arguments, "sha").strip(), arguments["agentId"] or "", door_of(request)
+    sha, agent, door = arguments.needed("sha").strip(), arguments["agentId"] or "", door_of(request)
     await door.caught_up(agent)
     reader = door.reader(agent)
     found = await _commits(door, reader, {"commit": sha}, 1)

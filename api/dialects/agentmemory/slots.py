@@ -16,7 +16,7 @@ from starlette.responses import Response
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.condensing import reflect
-from api.dialects.agentmemory.endpoints import Arguments, chosen, command, door_of, failure, needed, reply, success
+from api.dialects.agentmemory.endpoints import Arguments, command, door_of, failure, reply, success
 from api.dialects.agentmemory.records import Record, View, renamed, without_empty
 from api.dialects.session_projects import home_of
 from ingest.commands.requests import DeleteSlot, SetSlot
@@ -53,14 +53,14 @@ async def reflect_session(request: Request, arguments: Arguments) -> Response:
     """Bring the slots that follow the work up to date with a session."""
     if not 1 <= arguments["maxObservations"] <= MAX_REVIEWED:
         raise BadArgument(f"maxObservations must be from 1 to {MAX_REVIEWED}", "maxObservations")
-    home = await home_of(request, needed(arguments, "sessionId"))
-    return reply(await reflect(door_of(request), {**arguments, "project": home.project if home else None}))
+    home = await home_of(request, arguments.needed("sessionId"))
+    return reply(await reflect(door_of(request), arguments | {"project": home.project if home else None}))
 
 
 async def list_slots(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_list: a project's, by label; without a project named, what every project holds, each saying whose."""
     await door.caught_up()
-    browse, project = door.queries.browse, chosen(arguments, "project")
+    browse, project = door.queries.browse, arguments.chosen("project")
     found = await (browse.slots(door.reader(), project) if project else browse.all_slots(door.reader()))
     return succeeded(slots=[slot_record(view(one)) for one in found])
 
@@ -93,7 +93,7 @@ async def create_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
 
 async def append_to_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_append: a line more; refused where it would not fit."""
-    await _write(door, arguments, content=needed(arguments, "text"), append=True)
+    await _write(door, arguments, content=arguments.needed("text"), append=True)
     return await _sized(door, arguments)
 
 
@@ -114,12 +114,12 @@ async def delete_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
 
 
 async def _write(door: ToolContext, arguments: Arguments, *, overwrite: bool = True, **fields: Any) -> None:
-    label = needed(arguments, "label")
+    label = arguments.needed("label")
     if "scope" not in fields:
         held = await _current(door, arguments)  # raises NotFound: only create_slot makes a new one
         fields |= {"scope": held["scope"], "project": held.get("project", "")}
     else:
-        fields["project"] = chosen(arguments, "project") or ""
+        fields["project"] = arguments.chosen("project") or ""
     caller = door.caller()
     accepted = await door.operations.slots.set(command(SetSlot, label=label, **fields), caller, overwrite=overwrite)
     door.wrote(caller.agent_id, accepted.position)
@@ -132,8 +132,8 @@ async def _sized(door: ToolContext, arguments: Arguments) -> ToolAnswer:
 
 async def _current(door: ToolContext, arguments: Arguments) -> dict[str, Any]:
     """The slot as it is after all that was acknowledged; raises NotFound."""
-    project = chosen(arguments, "project") or ""
-    return slot_record(view(await door.operations.slots.get(door.reader(), project, needed(arguments, "label"))))
+    project = arguments.chosen("project") or ""
+    return slot_record(view(await door.operations.slots.get(door.reader(), project, arguments.needed("label"))))
 
 
 def slot_record(held: View) -> Record:
