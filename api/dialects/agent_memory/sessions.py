@@ -66,7 +66,7 @@ async def create(request: Request) -> Response:
     begun = started(session, home.project, wanted.project_path, wanted.agent_type)
     try:
         accepted = await context.write(replace(begun, occurred_at=now))
-    except BaseException:
+    except BaseException:  # cancelled, too: nothing is stored, so the session is not there and may begin elsewhere
         homes(request).forget(session)
         raise
     homes(request).wrote(session, accepted.position)
@@ -293,7 +293,7 @@ async def _record(request: Request, item: QueueItem, raw: bytes, name: str) -> N
         commands.append(await parsed(raw, lambda _: observe(*made)))
     try:
         await _write(request, item.session, commands)
-    except BaseException:
+    except BaseException:  # cancelled, too: what is not stored has opened no session
         if is_new:
             homes(request).forget(item.session)
         raise

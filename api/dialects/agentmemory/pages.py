@@ -225,7 +225,7 @@ class Audience:
                 await self._show(services, reader)
             except (MnemologError, RedisError, OSError) as error:
                 logger.warning("the viewers' stream has a gap: %s", error)
-            except Exception:
+            except Exception:  # a fault of ours in one page of the log: the viewers go on with the next
                 logger.exception("the viewers' stream has a gap")
             await asyncio.sleep(1)
 

@@ -1,4 +1,4 @@
-"""The tools of memex, as its clients know them. What they do is in `calls`, which loads the index; listing must not."""
+"""The tools of memex, as its clients know them; what they do is in `memories`, which loads the index (listing must not)."""
 
 from typing import Any
 
@@ -67,17 +67,17 @@ _ONE_TYPE = {
 }
 
 MEMEX: tuple[Tool, ...] = (
-    _tool("store_memory", "calls:store", WRITE, "Store a memory that an agent has of a user. It is found at once.",
-        _AGENT, _USER, _CONTENT, _TYPE,
+    _tool("store_memory", "memories:store_tool", WRITE,
+        "Store a memory that an agent has of a user. It is found at once.", _AGENT, _USER, _CONTENT, _TYPE,
         property_("importance", "number", "0.0 to 2.0; kept with the memory.", default=1.0)),
-    _tool("search_memories", "calls:search", READ,
+    _tool("search_memories", "memories:search_tool", READ,
         "Search what an agent remembers of a user, by meaning and recency; best first.", _AGENT, _USER,
         property_("query", "string", "What to look for, in plain words."),
         property_("top_k", "integer", "How many memories at most, 1 to 50.", default=5), _ALPHA, _ONE_TYPE,
         reads_only=True),
-    _tool("delete_memory", "calls:delete", READ_WRITE, "Delete one memory of an agent, for good.", _AGENT,
+    _tool("delete_memory", "memories:delete_tool", READ_WRITE, "Delete one memory of an agent, for good.", _AGENT,
         property_("memory_id", "string", "The UUID that store_memory and search_memories say."), destructive=True),
-    _tool("count_memories", "calls:count", READ, "Count what an agent remembers of a user.", _AGENT, _USER,
+    _tool("count_memories", "memories:count_tool", READ, "Count what an agent remembers of a user.", _AGENT, _USER,
         reads_only=True),
 )  # fmt: skip
 
