@@ -6,7 +6,7 @@ Of dead letters an admin meets what is of its tenant and projects, an operator a
 from datetime import datetime
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, convert
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -17,7 +17,7 @@ from api.services import caller, reader, services
 from ingest.errors import CommandRejected
 from ingest.roles import ADMIN, OPERATOR
 from projections.maintenance.dead_letters import Outcome
-from projections.maintenance.reconciling.report import Fault, Findings, Report, load_report
+from projections.maintenance.reconciling.report import Fault, Findings, load_report
 from projections.operations.dead_letters import Done
 from projections.queries.dead_letters import Place, Selection, State
 
@@ -194,23 +194,12 @@ class Newest(Struct, frozen=True):
 async def get_reconcile(request: Request) -> Response:
     """What the newest reconciliation found and repaired; null when there was none."""
     report = await load_report(services(request).redis)
-    return Json(Newest(None if report is None else _shown(report)))
+    return Json(Newest(None if report is None else convert(report, ReportView, from_attributes=True)))
 
 
 async def post_reconcile(request: Request) -> Response:
     """Reconcile now; 202 with whether that was queued (not while one that was ordered before waits or runs)."""
     return Json({"queued": await services(request).jobs.enqueue("reconcile", True, job_id="reconcile-now")}, 202)
-
-
-def _shown(report: Report) -> ReportView:
-    return ReportView(
-        started_at=report.started_at,
-        finished_at=report.finished_at,
-        next=report.next,
-        partitions=report.partitions,
-        found=report.found,
-        advice=report.advice,
-    )
 
 
 ENDPOINTS = [

@@ -116,18 +116,8 @@ def _shown(content: str) -> str:
 
 
 def _found(result: "RecallResult") -> RecalledDocument:
-    return RecalledDocument(
-        id=result.id,
-        kind=result.kind,
-        score=result.score,
-        title=result.title,
-        content=result.content,
-        project=result.project,
-        occurred_at=result.occurred_at,
-        session_id=result.session_id or "",
-        agent_id=result.agent_id or "",
-        metadata=result.metadata,
-    )
+    fields = {name: getattr(result, name) for name in RecalledDocument.__struct_fields__}
+    return RecalledDocument(**{name: value for name, value in fields.items() if value is not None})
 
 
 RECALL = Tool(

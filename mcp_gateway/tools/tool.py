@@ -249,21 +249,9 @@ def dialect_tool(
     if required:
         schema["required"] = list(required)
     return Tool(
-        name=name,
-        title=name.replace("_", " ").capitalize(),
-        description=description,
-        arguments=None,
-        answer=None,
-        reads_only=reads_only,
-        needs=needs,
-        call=call,
-        destructive=destructive,
-        schema=schema,
-        also=also or {},
-        instead=instead,
-        stated_answer=stated_answer,
-        refused=refused,
-    )
+        name, name.replace("_", " ").capitalize(), description, None, None, reads_only, needs, call, destructive,
+        schema, also or {}, instead, stated_answer, refused,
+    )  # fmt: skip
 
 
 def without_unset(arguments: Struct) -> dict[str, Any]:

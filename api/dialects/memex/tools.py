@@ -1,4 +1,4 @@
-"""The tools of memex, as its clients know them; what they do is in `memories`, which loads the index (listing must not)."""
+"""The tools of memex, as its clients know them. What they do is in `memories`: it loads the index, listing must not."""
 
 from typing import Any
 
