@@ -19,8 +19,8 @@ from api.dialects.registry import DIALECTS, listeners_of
 from api.dialects.session_projects import SessionProjects
 from api.http.endpoint import open_paths, routes
 from api.http.errors import HANDLERS
-from api.http.listeners import Listeners
 from api.http.listening import LOOPBACK
+from api.http.serving import Listeners
 from api.monitoring import ops
 from api.native import writes
 from api.native.catalog import endpoints

@@ -24,19 +24,42 @@ class BadArgument(CommandRejected):
     code = "bad_argument"
 
 
+class LenientArguments(dict[str, Any]):
+    """What a call was given, read by the schema of its tool or endpoint: every property, None without a value."""
+
+    def __or__(self, other: Mapping[str, Any]) -> "LenientArguments":  # pyright: ignore[reportIncompatibleMethodOverride]
+        return LenientArguments({**self, **other})
+
+    def needed(self, name: str) -> str:
+        """A text that may not be blank; raises BadArgument."""
+        value = self[name]
+        if value is None or not value.strip():
+            raise BadArgument(f"{name} is empty", name)
+        return value
+
+    def chosen(self, name: str) -> str | None:
+        """A text, or None for a blank one."""
+        value = self.get(name)
+        return value if value and value.strip() else None
+
+    def count(self, name: str, most: int, least: int = 1) -> int:
+        """A number brought into its bounds."""
+        return max(least, min(most, int(self[name])))
+
+
 def read(
     arguments: Mapping[str, Any],
     schema: Schema,
     also: Mapping[str, Schema] | None = None,
     instead: Collection[str] = (),
-) -> dict[str, Any]:
+) -> LenientArguments:
     """Every property of an object's schema, and of `also` (taken, but not advertised); absent ones as their default.
 
     Without a default an absent argument is None. What is required may be absent only where one of `instead` is given.
     Raises BadArgument.
     """
     properties: dict[str, Schema] = {**schema.get("properties", {}), **(also or {})}
-    values: dict[str, Any] = {}
+    values = LenientArguments()
     for name, one in properties.items():
         raw = arguments.get(name)
         values[name] = one.get("default") if raw is None else value(raw, one, name)

@@ -33,11 +33,10 @@ from ingest.errors import CommandRejected, InvalidSetting, MnemologError, Reques
 from ingest.ids import new_event_id
 from ingest.platform.aside import INLINE_BYTES, aside
 from mcp_gateway import lenient
-from mcp_gateway.profiles import Offer, Profiles, UnknownProfile
+from mcp_gateway.profiles import Offer, ToolProfiles, UnknownProfile
 from mcp_gateway.surrogates import repaired_json
 from mcp_gateway.tools.catalog import server_version
-from mcp_gateway.tools.refusal import refusal
-from mcp_gateway.tools.tool import Answer, Tool, ToolContext
+from mcp_gateway.tools.tool import Tool, ToolAnswer, ToolContext, refusal
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +62,7 @@ class Gateway:
     `default` names the profiles that requests are offered that name none; raises InvalidSetting for an unknown one.
     """
 
-    def __init__(self, profiles: Profiles, host: str = "127.0.0.1", default: str = "native") -> None:
+    def __init__(self, profiles: ToolProfiles, host: str = "127.0.0.1", default: str = "native") -> None:
         self._profiles = profiles
         try:
             self._default = profiles.chosen(default)
@@ -133,7 +132,7 @@ class Gateway:
             if tool is None:
                 told = f"there is no tool {params.name!r}; there are: {', '.join(offered.tools)}"
                 if offered.answers_for_any_tool:
-                    return _result(Answer(told))
+                    return _result(ToolAnswer(told))
                 raise MCPError(types.INVALID_PARAMS, told)
             return await call_tool(self._door_for(context), tool, params.arguments or {})
 
@@ -238,12 +237,12 @@ async def call_tool(door: ToolContext, tool: Tool, arguments: dict[str, Any]) ->
         if not isinstance(error, MnemologError):
             # A fault of ours: the agent is told what it can do, the operator finds the rest here.
             logger.exception("the tool %s failed", tool.name)
-        told = tool.refused(tool, error) if tool.refused else Answer(refusal(tool, event_id, error), is_error=True)
+        told = tool.refused(tool, error) if tool.refused else ToolAnswer(refusal(tool, event_id, error), is_error=True)
         return _result(told)
     return _result(answer)
 
 
-def _result(answer: Answer) -> types.CallToolResult:
+def _result(answer: ToolAnswer) -> types.CallToolResult:
     return types.CallToolResult(
         content=[types.TextContent(text=answer.text)],
         structured_content=None if answer.data is None else msgspec.to_builtins(answer.data, str_keys=True),

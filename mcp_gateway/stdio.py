@@ -23,7 +23,7 @@ from mcp.types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, ValidationError
 
 from ingest.platform.settings import InvalidSetting
-from mcp_gateway.profiles import Offer, Profiles, UnknownProfile
+from mcp_gateway.profiles import Offer, ToolProfiles, UnknownProfile
 from mcp_gateway.surrogates import repaired_json
 from mcp_gateway.tools.catalog import server_version
 
@@ -40,7 +40,7 @@ class Unreachable(Exception):
     """The server could not be asked; the message is for the agent."""
 
 
-async def bridge(url: str, secret: str | None, profiles: Profiles, profile: str = "") -> None:
+async def bridge(url: str, secret: str | None, profiles: ToolProfiles, profile: str = "") -> None:
     """Serve MCP over stdio from the mnemolog at `url` until standard input ends.
 
     Without a `profile` the server says which tools there are. Raises InvalidSetting for an unknown one.

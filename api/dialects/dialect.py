@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from ingest.log.spool import Spool
-    from mcp_gateway.profiles import Profile
+    from mcp_gateway.profiles import ToolProfile
     from mcp_gateway.server import Gateway
 
 
@@ -73,7 +73,7 @@ class Dialect(NamedTuple):
         """The state that a process begins with."""
         return resolve_name(self.state)(settings)
 
-    def profile(self) -> "Profile | None":
+    def profile(self) -> "ToolProfile | None":
         """Its MCP tools, if it has any."""
         return resolve_name(self.mcp_profile) if self.mcp_profile else None
 

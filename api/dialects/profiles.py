@@ -4,6 +4,6 @@ Nothing here loads the index: the stdio bridge needs only the declarations.
 """
 
 from api.dialects.registry import DIALECTS
-from mcp_gateway.profiles import NATIVE_PROFILE, Profiles
+from mcp_gateway.profiles import NATIVE_PROFILE, ToolProfiles
 
-PROFILES = Profiles(NATIVE_PROFILE, *(profile for one in DIALECTS.values() if (profile := one.profile()) is not None))
+PROFILES = ToolProfiles(NATIVE_PROFILE, *(one.profile() for one in DIALECTS.values()))

@@ -24,7 +24,7 @@ Level = Literal["M", "S", "V"]
 JSON = "application/json"
 
 
-class Header(NamedTuple):
+class RequestHeader(NamedTuple):
     """What a request header says, and the schema of that."""
 
     says: str
@@ -58,7 +58,7 @@ class Endpoint(NamedTuple):
     """The content types of the body."""
     optional: bool = False
     """Whether the body may be left out."""
-    headers: Mapping[str, Header] = {}
+    headers: Mapping[str, RequestHeader] = {}
     """Request headers that count here."""
     open: bool = False
     """Whether it answers without a secret."""

@@ -11,7 +11,7 @@ from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from api.http.endpoint import JSON, Endpoint, Header, Shape
+from api.http.endpoint import JSON, Endpoint, RequestHeader, Shape
 from api.http.http import Json
 from ingest.roles import ANY
 
@@ -42,7 +42,7 @@ class About(NamedTuple):
     description: str
     fault: Shape
     faults: Callable[[Endpoint], Mapping[int, str]]
-    headers: Callable[[Endpoint], Mapping[str, Header]] = lambda one: {}
+    headers: Callable[[Endpoint], Mapping[str, RequestHeader]] = lambda one: {}
     """Request headers that count for an endpoint, beside those that it names itself."""
     below: str = ""
     """Where `/openapi.json` and the pages are, on a port that the door shares."""

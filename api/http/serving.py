@@ -5,14 +5,45 @@ One process, one event loop and one set of services; each port has an applicatio
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import uvicorn
+from starlette.applications import Starlette
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from api.dialects.dialect import MainPort
+from api.http.body_budget import BodyBudget
 from api.http.listening import bind
+
+
+class Listeners:
+    """An ASGI application that hands every request to the application that it is for.
+
+    What none of `by_port` and `on_main_port` takes is the native API's.
+    """
+
+    def __init__(
+        self, native: Starlette, on_main_port: Sequence[tuple[MainPort, Starlette]], by_port: Mapping[int, Starlette]
+    ) -> None:
+        self.native, self.on_main_port, self.by_port = native, on_main_port, by_port
+        self._bodies = BodyBudget()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.native(scope, receive, send)
+            return
+        path: str = scope["path"]
+        if path.startswith("//"):  # clients append to a base URL that ends in a slash
+            path = "/" + path.lstrip("/")
+            scope = {**scope, "path": path, "raw_path": path.encode()}
+        server = scope.get("server")
+        app = self.by_port.get(server[1]) if server else None
+        if app is None:
+            app = next((app for paths, app in self.on_main_port if paths.serves(path)), self.native)
+        await self._bodies.serve(app, scope, receive, send)
+
 
 BACKLOG = 2048
 HEAD_WITHIN_S = 20.0

@@ -1,14 +1,25 @@
-"""Routes for operators: how far everything is, and orders to the workers."""
+"""Routes for operators: how far everything is, orders to the workers, reconciliation; and what could not be applied.
 
-from msgspec import Struct
+Of dead letters an admin meets what is of its tenant and projects, an operator also what names none.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, convert
 from starlette.requests import Request
 from starlette.responses import Response
 
 from api.http.endpoint import Endpoint
-from api.http.http import Json
+from api.http.http import Json, asked_for, query
 from api.native.common import Queued
-from api.services import services
-from ingest.roles import OPERATOR
+from api.services import caller, reader, services
+from ingest.errors import CommandRejected
+from ingest.roles import ADMIN, OPERATOR
+from projections.maintenance.dead_letters import Outcome
+from projections.maintenance.repairs import Fault, Findings, load_report
+from projections.operations.dead_letters import Done
+from projections.queries.dead_letters import LogPlace, Selection, State
 
 
 class Progress(Struct, frozen=True, kw_only=True):
@@ -42,12 +53,171 @@ async def post_snapshot(request: Request) -> Response:
     return Json({"queued": await services(request).jobs.enqueue("snapshot", True, job_id="snapshot")}, 202)
 
 
+Partition = Annotated[int, Meta(ge=0)]
+
+
+class LettersRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of dead letters, or of those that were discarded."""
+
+    state: State = "parked"
+    partition: Partition | None = None
+    code: str = ""
+    type: str = ""
+    cursor: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=200)] = 50
+
+
+class RedriveRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which dead letters to try again: one by its position, or all of a code or an event type."""
+
+    position: str = ""
+    partition: Partition | None = None
+    code: str = ""
+    type: str = ""
+    cursor: str | None = None
+
+
+class DiscardRequest(RedriveRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which dead letters nobody wants applied, why, and whether what they say is to be erased from the log."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=512)]
+    erase: bool = False
+
+
+class Why(Struct, frozen=True, kw_only=True):
+    """Why, by whom and when a letter was discarded, and whether its event was erased."""
+
+    reason: str
+    agent_id: str
+    at: datetime
+    erased: bool
+
+
+class LetterView(Struct, frozen=True, kw_only=True):
+    """An event that could not be applied. `message` is empty for who may not read the event, which is null once gone;
+    `tried_at` and `release` are of the last try."""
+
+    position: str
+    state: State
+    code: str
+    message: str
+    type: str
+    attempts: int
+    parked_at: datetime | None
+    tried_at: datetime | None
+    release: str
+    redrive_requested: bool
+    discarded: Why | None
+    event: dict[str, Any] | None
+
+
+class LettersView(Struct, frozen=True, kw_only=True):
+    """A page of letters, the cursor of the next one, and what became of letters ever, of all that there were.
+
+    `counts` are of the whole server, and null for who is not its operator.
+    """
+
+    dead_letters: list[LetterView]
+    next: str | None
+    counts: dict[Outcome, int] | None
+
+
+async def list_letters(request: Request) -> Response:
+    """Events that could not be applied, in the order of partitions and positions."""
+    wanted = query(request, LettersRequest)
+    selection = Selection(
+        state=wanted.state, partition=wanted.partition, code=wanted.code, type=wanted.type, cursor=wanted.cursor
+    )
+    return Json(await services(request).queries.letters.page(selection, reader(request), wanted.limit))
+
+
+async def get_letter(request: Request) -> Response:
+    """One of them, with its event and its error."""
+    letters = services(request).queries.letters
+    place = LogPlace.parse(request.path_params["position"], letters.partitions)
+    return Json(await letters.show(place, reader(request)))
+
+
+async def post_redrive(request: Request) -> Response:
+    """Have the workers try some again; 202 with their positions."""
+    wanted = await asked_for(request, RedriveRequest)
+    at_hand = services(request)
+    operations = at_hand.operations.letters
+    if wanted.position:
+        place = LogPlace.parse(wanted.position, at_hand.queries.letters.partitions)
+        return Json(await operations.redrive(place, reader(request)), 202)
+    return Json(await operations.redrive_all(_selection(wanted), reader(request)), 202)
+
+
+async def post_discard(request: Request) -> Response:
+    """Say of some that nobody wants them applied; answers their positions."""
+    wanted = await asked_for(request, DiscardRequest)
+    at_hand, who = services(request), caller(request).agent_id
+    operations = at_hand.operations.letters
+    if wanted.position:
+        place = LogPlace.parse(wanted.position, at_hand.queries.letters.partitions)
+        done = await operations.discard(place, reader(request), reason=wanted.reason, agent_id=who, erase=wanted.erase)
+    else:
+        done = await operations.discard_all(
+            _selection(wanted), reader(request), reason=wanted.reason, agent_id=who, erase=wanted.erase
+        )
+    return Json(done)
+
+
+def _selection(wanted: RedriveRequest) -> Selection:
+    """The letters of a code or a type; raises CommandRejected when neither is named, which would be all there are."""
+    if not (wanted.code or wanted.type):
+        raise CommandRejected("name a position, a code or a type", "position")
+    return Selection(partition=wanted.partition, code=wanted.code, type=wanted.type, cursor=wanted.cursor)
+
+
+class ReportView(Struct, frozen=True, kw_only=True):
+    """A reconciliation, finished or under way: what it found in each partition and in all, and what a person has to do.
+
+    `next` is the partition that it goes on with, null when it is over.
+    """
+
+    started_at: datetime
+    finished_at: datetime | None
+    next: int | None
+    partitions: list[Findings]
+    found: dict[Fault, int]
+    advice: list[str]
+
+
+class Newest(Struct, frozen=True):
+    """The newest reconciliation; null when there was none."""
+
+    report: ReportView | None
+
+
+async def get_reconcile(request: Request) -> Response:
+    """What the newest reconciliation found and repaired; null when there was none."""
+    report = await load_report(services(request).redis)
+    return Json(Newest(None if report is None else convert(report, ReportView, from_attributes=True)))
+
+
+async def post_reconcile(request: Request) -> Response:
+    """Reconcile now; 202 with whether that was queued (not while one that was ordered before waits or runs)."""
+    return Json({"queued": await services(request).jobs.enqueue("reconcile", True, job_id="reconcile-now")}, 202)
+
+
 ENDPOINTS = [
-    Endpoint(
-        "GET", "/v1/admin/projections", OPERATOR, get_projections, "How far every partition is.", answer=Projections
-    ),
-    Endpoint(
-        "POST", "/v1/admin/snapshots", OPERATOR, post_snapshot, "Write an index snapshot now.",
-        status=202, answer=Queued,
-    ),
+    Endpoint("GET", "/v1/admin/projections", OPERATOR, get_projections, "How far every partition is.",
+        answer=Projections),
+    Endpoint("POST", "/v1/admin/snapshots", OPERATOR, post_snapshot, "Write an index snapshot now.", status=202,
+        answer=Queued),
+    Endpoint("GET", "/v1/admin/dead-letters", ADMIN, list_letters, "Events that could not be applied.",
+        query=LettersRequest, answer=LettersView),
+    Endpoint("POST", "/v1/admin/dead-letters/redrive", ADMIN, post_redrive, "Have the workers try some again.",
+        status=202, body=RedriveRequest, answer=Done, faults={404: "There is no such dead letter."}),
+    Endpoint("POST", "/v1/admin/dead-letters/discard", ADMIN, post_discard,
+        "Say of some that nobody wants them applied.", body=DiscardRequest, answer=Done,
+        faults={404: "There is no such dead letter.", 409: "Its partition is being rebuilt: `being_rebuilt`."}),
+    Endpoint("GET", "/v1/admin/dead-letters/{position}", ADMIN, get_letter,
+        "One of them, with its event and its error.", answer=LetterView,
+        faults={422: "That is no place in the log, or nobody says who reads an isolated scope."}),
+    Endpoint("GET", "/v1/admin/reconcile", OPERATOR, get_reconcile, "What the newest reconciliation found.",
+        answer=Newest),
+    Endpoint("POST", "/v1/admin/reconcile", OPERATOR, post_reconcile, "Reconcile now.", status=202, answer=Queued),
 ]  # fmt: skip

@@ -1,32 +1,23 @@
-"""Every endpoint of the native API, and what holds for all of them. A new module of routes is a line in LISTS."""
+"""Every endpoint of the native API, and what holds for all of them. A new module of routes is a name in MODULES."""
 
 from collections.abc import Mapping
 
 from starlette.routing import Route
 
-from api.http.endpoint import Endpoint, Header
+from api.http.endpoint import Endpoint, RequestHeader
 from api.http.openapi import ANYTHING, About, documented
 from api.monitoring import ops
 from api.native import (
     actions,
     admin,
-    commits,
-    condensing,
-    dead_letters,
     documents,
     forgetting,
     keys,
     lessons,
-    live,
     log,
     memories,
-    observations,
     rebuilds,
-    recall,
-    reconcile,
-    relations,
     sessions,
-    slots,
     transfer,
     writes,
 )
@@ -35,33 +26,12 @@ from ingest.durability import LEVELS
 from ingest.roles import ANY, WRITE, Needs
 from mcp_gateway.tools.catalog import server_version
 
-LISTS = (
-    writes.ENDPOINTS,
-    recall.ENDPOINTS,
-    memories.ENDPOINTS,
-    lessons.ENDPOINTS,
-    observations.ENDPOINTS,
-    sessions.ENDPOINTS,
-    condensing.ENDPOINTS,
-    commits.ENDPOINTS,
-    slots.ENDPOINTS,
-    actions.ENDPOINTS,
-    relations.ENDPOINTS,
-    documents.ENDPOINTS,
-    log.ENDPOINTS,
-    live.ENDPOINTS,
-    forgetting.ENDPOINTS,
-    transfer.ENDPOINTS,
-    rebuilds.ENDPOINTS,
-    admin.ENDPOINTS,
-    dead_letters.ENDPOINTS,
-    reconcile.ENDPOINTS,
-    keys.ENDPOINTS,
-    ops.ENDPOINTS,
-)
+MODULES = (
+    writes, memories, lessons, sessions, actions, documents, log, forgetting, transfer, rebuilds, admin, keys, ops,
+)  # fmt: skip
 _STRANGER = "Or a web page of another origin asks, or the server is called by a name that it does not know."
-_AGENT = Header("Who reads, and who writes where the body has no `agent_id`.")
-_DURABILITY = Header("What a write must survive before it is acknowledged.", {"enum": list(LEVELS)})
+_AGENT = RequestHeader("Who reads, and who writes where the body has no `agent_id`.")
+_DURABILITY = RequestHeader("What a write must survive before it is acknowledged.", {"enum": list(LEVELS)})
 _MESSAGE = {
     "type": "object",
     "properties": {
@@ -94,7 +64,7 @@ def faults(one: Endpoint) -> Mapping[int, str]:
     return found
 
 
-def headers(one: Endpoint) -> Mapping[str, Header]:
+def headers(one: Endpoint) -> Mapping[str, RequestHeader]:
     """The request headers that count for an endpoint; who is asked for no key asks nothing of anybody."""
     if one.open:
         return {}
@@ -123,7 +93,7 @@ ABOUT = About(
 
 def endpoints(mcp: Route) -> list[Endpoint]:
     """The endpoints of the native API with those that describe it; `mcp` is the route of the MCP door."""
-    described = [one for listed in LISTS for one in listed]
+    described = [one for module in MODULES for one in module.ENDPOINTS]
     return documented(ABOUT, [*described, _mcp(mcp)])
 
 

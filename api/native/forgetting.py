@@ -153,31 +153,19 @@ def _shown(receipt: Receipt) -> dict[str, Any]:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "POST", "/v1/forget", ADMIN, post_forget, "Have a session, a user or a project forgotten.",
-        status=202, body=ForgetRequest, answer=Receipt, faults={404: "There is no such session."},
-    ),
-    Endpoint(
-        "GET", "/v1/forget", ADMIN, list_receipts, "The receipts of what was asked to be forgotten, newest first.",
-        query=ReceiptsRequest, answer=Page[Receipt],
-    ),
-    Endpoint(
-        "GET", "/v1/forget/{id}", ADMIN, get_receipt, "What became of a request to forget.", answer=Receipt
-    ),
+    Endpoint("POST", "/v1/forget", ADMIN, post_forget, "Have a session, a user or a project forgotten.", status=202,
+        body=ForgetRequest, answer=Receipt, faults={404: "There is no such session."}),
+    Endpoint("GET", "/v1/forget", ADMIN, list_receipts, "The receipts of what was asked to be forgotten, newest first.",
+        query=ReceiptsRequest, answer=Page[Receipt]),
+    Endpoint("GET", "/v1/forget/{id}", ADMIN, get_receipt, "What became of a request to forget.", answer=Receipt),
     *(
-        Endpoint(
-            "DELETE", f"/v1/{name}/{{id}}", WRITE, delete_document, f"Forget one of the {name}, for good.",
+        Endpoint("DELETE", f"/v1/{name}/{{id}}", WRITE, delete_document, f"Forget one of the {name}, for good.",
             status=202, query=Deletion, answer=Accepted,
-            faults={403: "It is somebody else's: its creator or its owner may do that."},
-        )
+            faults={403: "It is somebody else's: its creator or its owner may do that."})
         for name in DOCUMENTS
     ),
-    Endpoint(
-        "DELETE", "/v1/sessions/{id:path}", WRITE, delete_session, "Forget a session with all that is of it.",
-        status=202, query=SessionDeletion, answer=Forgotten,
-    ),
-    Endpoint(
-        "POST", "/v1/admin/purge", OPERATOR, post_purge, "Rid index files of what was forgotten now.",
-        status=202, answer=Queued
-    ),
+    Endpoint("DELETE", "/v1/sessions/{id:path}", WRITE, delete_session, "Forget a session with all that is of it.",
+        status=202, query=SessionDeletion, answer=Forgotten),
+    Endpoint("POST", "/v1/admin/purge", OPERATOR, post_purge, "Rid index files of what was forgotten now.", status=202,
+        answer=Queued),
 ]  # fmt: skip

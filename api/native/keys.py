@@ -153,18 +153,13 @@ def _registry(request: Request) -> Registry:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "POST", "/v1/admin/keys", ADMIN, post_key, "Make a key, whose token is shown this once.",
-        status=201, body=Grant, answer=NewKey,
-    ),
-    Endpoint(
-        "GET", "/v1/admin/keys", ADMIN, list_keys, "The keys that the admin may see, the oldest first.", answer=KeysView
-    ),
+    Endpoint("POST", "/v1/admin/keys", ADMIN, post_key, "Make a key, whose token is shown this once.", status=201,
+        body=Grant, answer=NewKey),
+    Endpoint("GET", "/v1/admin/keys", ADMIN, list_keys, "The keys that the admin may see, the oldest first.",
+        answer=KeysView),
     Endpoint("GET", "/v1/admin/keys/{id}", ADMIN, get_key, "A key, without its secret.", answer=KeyView),
-    Endpoint(
-        "POST", "/v1/admin/keys/{id}/rotate", ADMIN, rotate_key,
-        "Make a key in the place of one, which goes on for a while.",
-        status=201, body=Rotation, optional=True, answer=NewKey,
-    ),
+    Endpoint("POST", "/v1/admin/keys/{id}/rotate", ADMIN, rotate_key,
+        "Make a key in the place of one, which goes on for a while.", status=201, body=Rotation, optional=True,
+        answer=NewKey),
     Endpoint("DELETE", "/v1/admin/keys/{id}", ADMIN, revoke_key, "Let nobody in with a key any more.", answer=KeyView),
 ]  # fmt: skip

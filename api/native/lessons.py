@@ -141,32 +141,18 @@ async def post_trigger(request: Request) -> Response:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "GET", "/v1/lessons", READ, list_lessons, "A project's lessons, newest first.",
-        query=LessonsRequest, answer=Page[LessonView],
-    ),
-    Endpoint(
-        "GET", "/v1/lessons/match", READ, get_match, "The lessons to show before a tool is used.",
-        query=MatchRequest, answer=Items[LessonView],
-    ),
-    Endpoint(
-        "POST", "/v1/lessons/search", READ, post_search, "Lessons about a query, best first.",
-        body=LessonSearch, answer=Items[FoundLesson],
-    ),
-    Endpoint(
-        "GET", "/v1/lessons/surest", READ, get_surest, "The surest lessons.",
-        query=SurestRequest, answer=Items[SureLesson],
-    ),
-    Endpoint(
-        "PATCH", "/v1/lessons/{id}", WRITE, patch_lesson, "Edit a lesson.",
-        status=202, body=LessonPatch, answer=Accepted
-    ),
-    Endpoint(
-        "POST", "/v1/lessons/{id}/reinforce", WRITE, post_reinforce, "Say that a lesson proved right again.",
-        status=202, query=Repeatable, answer=Accepted,
-    ),
-    Endpoint(
-        "POST", "/v1/lessons/{id}/trigger", WRITE, post_trigger, "Count that a lesson was shown to an agent.",
-        status=202, query=Repeatable, answer=Accepted,
-    ),
+    Endpoint("GET", "/v1/lessons", READ, list_lessons, "A project's lessons, newest first.", query=LessonsRequest,
+        answer=Page[LessonView]),
+    Endpoint("GET", "/v1/lessons/match", READ, get_match, "The lessons to show before a tool is used.",
+        query=MatchRequest, answer=Items[LessonView]),
+    Endpoint("POST", "/v1/lessons/search", READ, post_search, "Lessons about a query, best first.", body=LessonSearch,
+        answer=Items[FoundLesson]),
+    Endpoint("GET", "/v1/lessons/surest", READ, get_surest, "The surest lessons.", query=SurestRequest,
+        answer=Items[SureLesson]),
+    Endpoint("PATCH", "/v1/lessons/{id}", WRITE, patch_lesson, "Edit a lesson.", status=202, body=LessonPatch,
+        answer=Accepted),
+    Endpoint("POST", "/v1/lessons/{id}/reinforce", WRITE, post_reinforce, "Say that a lesson proved right again.",
+        status=202, query=Repeatable, answer=Accepted),
+    Endpoint("POST", "/v1/lessons/{id}/trigger", WRITE, post_trigger, "Count that a lesson was shown to an agent.",
+        status=202, query=Repeatable, answer=Accepted),
 ]  # fmt: skip

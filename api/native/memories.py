@@ -1,5 +1,6 @@
-"""A project's memories, the versions of one, and how to change one."""
+"""What an agent should know: recall, context, profile; a project's memories, their versions, how to change one."""
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -7,11 +8,51 @@ from api.http.endpoint import Endpoint
 from api.http.http import Json, asked_for
 from api.native.common import After, ListRequest, read_request
 from api.services import caller, reader, services
+from ingest.commands.command import Name
 from ingest.commands.handler import Accepted
 from ingest.roles import READ, WRITE
+from projections.condensing.profile import Profile
 from projections.operations import MemoryChanges
+from projections.queries import ContextRequest, RecallAnswer, RecallRequest
+from projections.queries.context import Context
 from projections.queries.memories import MemoryView
 from projections.queries.views import Items, Page, view
+
+
+class Known(Struct, frozen=True, kw_only=True):
+    """A project's profile; null for a project nobody knows."""
+
+    profile: Profile | None
+    cached: bool
+
+
+class ProfileRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whose profile; `refresh` makes it anew."""
+
+    project: Name
+    user_id: Name = ""
+    refresh: bool = False
+
+
+async def post_recall(request: Request) -> Response:
+    """Find the right memories for a query."""
+    wanted = await asked_for(request, RecallRequest)
+    return Json(await services(request).queries.recall(wanted, reader(request)))
+
+
+async def post_context(request: Request) -> Response:
+    """Compile what an agent should know, within a token budget."""
+    wanted = await asked_for(request, ContextRequest)
+    return Json(await services(request).queries.context(wanted, reader(request, wanted.agent_id)))
+
+
+async def get_profile(request: Request) -> Response:
+    """What a project's work is about, and what a user prefers."""
+    wanted = await read_request(request, ProfileRequest)
+    profile, cached = await services(request).queries.profiles.of(
+        reader(request), wanted.project, wanted.user_id, refresh=wanted.refresh
+    )
+    return Json({"profile": profile, "cached": cached})
 
 
 class MemoriesRequest(ListRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,17 +86,17 @@ async def patch_memory(request: Request) -> Response:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "GET", "/v1/memories", READ, list_memories, "A project's memories, newest first.",
-        query=MemoriesRequest, answer=Page[MemoryView],
-    ),
-    Endpoint(
-        "GET", "/v1/memories/{id}/history", READ, get_history, "Every version of a memory, oldest first.",
-        query=After, answer=Items[MemoryView],
-    ),
-    Endpoint(
-        "PATCH", "/v1/memories/{id}", WRITE, patch_memory, "Change a memory: a new version, or who may read it.",
+    Endpoint("POST", "/v1/recall", READ, post_recall, "Find the right memories for a query.", body=RecallRequest,
+        answer=RecallAnswer),
+    Endpoint("POST", "/v1/context", READ, post_context, "What an agent should know before it starts.",
+        body=ContextRequest, answer=Context),
+    Endpoint("GET", "/v1/profile", READ, get_profile, "What a project is like, and what a user prefers.",
+        query=ProfileRequest, answer=Known),
+    Endpoint("GET", "/v1/memories", READ, list_memories, "A project's memories, newest first.", query=MemoriesRequest,
+        answer=Page[MemoryView]),
+    Endpoint("GET", "/v1/memories/{id}/history", READ, get_history, "Every version of a memory, oldest first.",
+        query=After, answer=Items[MemoryView]),
+    Endpoint("PATCH", "/v1/memories/{id}", WRITE, patch_memory, "Change a memory: a new version, or who may read it.",
         status=202, body=MemoryChanges, answer=Accepted,
-        faults={403: "It is somebody else's: its creator or its owner may do that."},
-    ),
+        faults={403: "It is somebody else's: its creator or its owner may do that."}),
 ]  # fmt: skip

@@ -214,32 +214,19 @@ _NOT_NOW = {409: "It is not where that can be asked of it: `wrong_rebuild_state`
 _ANOTHER = {409: "Another one has not ended: `rebuild_under_way`; `rebuild` is its id."}
 
 ENDPOINTS = [
-    Endpoint(
-        "GET", "/v1/admin/rebuilds", OPERATOR, get_rebuilds, "The newest rebuilds, newest first.", answer=RebuildsView
-    ),
-    Endpoint(
-        "POST", "/v1/admin/rebuilds", OPERATOR, post_rebuild, "Begin a rebuild beside what is read.",
-        status=202, body=RebuildOrder, optional=True, answer=RebuildView, faults=_ANOTHER,
-    ),
-    Endpoint(
-        "GET", "/v1/admin/rebuilds/{id}", OPERATOR, get_rebuild, "One rebuild, and how far it is.", answer=RebuildView
-    ),
-    Endpoint(
-        "POST", "/v1/admin/rebuilds/{id}/switch", OPERATOR, post_switch, "Make what was rebuilt what is read.",
-        status=202, body=SwitchRequest, optional=True, answer=RebuildView, faults=_NOT_NOW,
-    ),
-    Endpoint(
-        "POST", "/v1/admin/rebuilds/{id}/rollback", OPERATOR, post_rollback, "Read again what was read before.",
-        status=202, answer=RebuildView, faults=_NOT_NOW,
-    ),
-    Endpoint(
-        "POST", "/v1/admin/rebuilds/{id}/cancel", OPERATOR, post_cancel,
-        "Leave a rebuild that has not begun to switch.",
-        status=202, answer=RebuildView, faults=_NOT_NOW,
-    ),
-    Endpoint(
-        "POST", "/v1/admin/projections/rebuild", OPERATOR, post_projections_rebuild,
-        "Rebuild documents, and switch to them.",
-        status=202, body=RebuildRequest, optional=True, answer=Rebuilding, faults=_ANOTHER,
-    ),
+    Endpoint("GET", "/v1/admin/rebuilds", OPERATOR, get_rebuilds, "The newest rebuilds, newest first.",
+        answer=RebuildsView),
+    Endpoint("POST", "/v1/admin/rebuilds", OPERATOR, post_rebuild, "Begin a rebuild beside what is read.", status=202,
+        body=RebuildOrder, optional=True, answer=RebuildView, faults=_ANOTHER),
+    Endpoint("GET", "/v1/admin/rebuilds/{id}", OPERATOR, get_rebuild, "One rebuild, and how far it is.",
+        answer=RebuildView),
+    Endpoint("POST", "/v1/admin/rebuilds/{id}/switch", OPERATOR, post_switch, "Make what was rebuilt what is read.",
+        status=202, body=SwitchRequest, optional=True, answer=RebuildView, faults=_NOT_NOW),
+    Endpoint("POST", "/v1/admin/rebuilds/{id}/rollback", OPERATOR, post_rollback, "Read again what was read before.",
+        status=202, answer=RebuildView, faults=_NOT_NOW),
+    Endpoint("POST", "/v1/admin/rebuilds/{id}/cancel", OPERATOR, post_cancel,
+        "Leave a rebuild that has not begun to switch.", status=202, answer=RebuildView, faults=_NOT_NOW),
+    Endpoint("POST", "/v1/admin/projections/rebuild", OPERATOR, post_projections_rebuild,
+        "Rebuild documents, and switch to them.", status=202, body=RebuildRequest, optional=True, answer=Rebuilding,
+        faults=_ANOTHER),
 ]  # fmt: skip

@@ -79,16 +79,10 @@ def _at_hand(request: Request) -> Transfer:
 
 
 ENDPOINTS = [
-    Endpoint(
-        "GET", "/v1/export", ADMIN, get_export, "The log as the caller may read it, a line an event.",
-        query=ExportRequest, answer=TEXT, media=NDJSON,
-    ),
-    Endpoint(
-        "GET", "/v1/admin/export", ADMIN, get_admin_export, "All of the log, whoever may read it.",
-        query=ExportRequest, answer=TEXT, media=NDJSON,
-    ),
-    Endpoint(
-        "POST", "/v1/admin/import", ADMIN, post_import, "Append what an export wrote.",
-        status=202, body={"type": "array", "items": ANYTHING}, taken=[NDJSON], answer=Imported,
-    ),
+    Endpoint("GET", "/v1/export", ADMIN, get_export, "The log as the caller may read it, a line an event.",
+        query=ExportRequest, answer=TEXT, media=NDJSON),
+    Endpoint("GET", "/v1/admin/export", ADMIN, get_admin_export, "All of the log, whoever may read it.",
+        query=ExportRequest, answer=TEXT, media=NDJSON),
+    Endpoint("POST", "/v1/admin/import", ADMIN, post_import, "Append what an export wrote.", status=202,
+        body={"type": "array", "items": ANYTHING}, taken=[NDJSON], answer=Imported),
 ]  # fmt: skip

@@ -86,16 +86,11 @@ _POSTS = {path: Post(cls) for path, (cls, _) in SINGLES.items()}
 _FULL = {409: "The session has its limit of observations; nothing was stored."}
 
 ENDPOINTS = [
-    Endpoint(
-        "POST", "/v1/events", WRITE, post_events, "A batch of commands.",
-        status=202, body=list[WriteCommand], taken=[JSON, "application/x-ndjson", "application/msgpack"],
-        answer=BatchAnswer,
-    ),
+    Endpoint("POST", "/v1/events", WRITE, post_events, "A batch of commands.", status=202, body=list[WriteCommand],
+        taken=[JSON, "application/x-ndjson", "application/msgpack"], answer=BatchAnswer),
     *(
-        Endpoint(
-            "POST", path, WRITE, _POSTS[path], summary,
-            status=202, body=cls, answer=Accepted, faults=_FULL if cls is Observe else {},
-        )
+        Endpoint("POST", path, WRITE, _POSTS[path], summary, status=202, body=cls, answer=Accepted,
+            faults=_FULL if cls is Observe else {})
         for path, (cls, summary) in SINGLES.items()
     ),
 ]  # fmt: skip

@@ -4,15 +4,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 import mcp.types as types
 
-from mcp_gateway.tools.context import CONTEXT
-from mcp_gateway.tools.forget import FORGET
-from mcp_gateway.tools.lesson import LESSON
-from mcp_gateway.tools.observe import OBSERVE
-from mcp_gateway.tools.recall import RECALL
-from mcp_gateway.tools.remember import REMEMBER
-from mcp_gateway.tools.revise import REVISE
-from mcp_gateway.tools.slots import SLOTS
+from mcp_gateway.tools.reading import CONTEXT, RECALL
 from mcp_gateway.tools.tool import Tool
+from mcp_gateway.tools.writing import FORGET, LESSON, OBSERVE, REMEMBER, REVISE, SLOTS
 
 NATIVE = (RECALL, REMEMBER, OBSERVE, LESSON, CONTEXT, REVISE, FORGET, SLOTS)
 INSTRUCTIONS = (

@@ -6,6 +6,7 @@ Nothing here or in the tools imports the index at load time: the stdio bridge li
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, cast
 
 import msgspec
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from projections.documents.access import Reader
     from projections.operations import Operations
     from projections.queries import Queries
+from ingest.errors import CommandRejected, LogFull, LogUnavailable, MalformedRequest, MnemologError, Overloaded
+from ingest.log.archive.errors import ArchiveUnavailable
 
 T = TypeVar("T")
 
@@ -72,7 +75,7 @@ class Written(Struct, frozen=True, kw_only=True):
     duplicate: Annotated[bool, Meta(description="True when this event id was known: nothing new was stored.")]
 
 
-class Answer(NamedTuple):
+class ToolAnswer(NamedTuple):
     """What a call answers: text a model reads, and the same as data, if there is any."""
 
     text: str
@@ -80,9 +83,9 @@ class Answer(NamedTuple):
     is_error: bool = False
 
 
-def json_answer(fields: dict[str, Any]) -> Answer:
+def json_answer(fields: dict[str, Any]) -> ToolAnswer:
     """Fields as JSON on one line."""
-    return Answer(json.dumps(fields, ensure_ascii=False))
+    return ToolAnswer(json.dumps(fields, ensure_ascii=False))
 
 
 class ToolContext(NamedTuple):
@@ -189,7 +192,7 @@ class Tool(NamedTuple):
     reads_only: bool
     needs: Needs
     """Who may call it: the roles of `ingest.roles`."""
-    call: Callable[[ToolContext, Any], Awaitable[Answer]]
+    call: Callable[[ToolContext, Any], Awaitable[ToolAnswer]]
     destructive: bool = False
     schema: Mapping[str, Any] | None = None
     also: Mapping[str, Any] = {}
@@ -197,7 +200,7 @@ class Tool(NamedTuple):
     """Arguments that excuse the absence of required ones."""
     stated_answer: Mapping[str, Any] | None = None
     """The output schema of a dialect's tool, where its contract has one."""
-    refused: Callable[["Tool", Exception], Answer] | None = None
+    refused: Callable[["Tool", Exception], ToolAnswer] | None = None
     """How a dialect tells of a fault; without it as native tools do."""
 
     @property
@@ -216,15 +219,21 @@ class Tool(NamedTuple):
         return None if self.answer is None else schema_of(self.answer)
 
 
-ToolCalls = dict[str, Callable[[ToolContext, dict[str, Any]], Awaitable[Answer]]]
-"""What a dialect's tools do, by name."""
+class Deferred:
+    """The coroutine function that `module:function` names, imported by its first call: listing tools loads no index."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def __call__(self, *arguments: Any) -> Any:
+        return await resolve_name(self.name)(*arguments)
 
 
 def dialect_tool(
     name: str,
     needs: Needs,
     description: str,
-    call: Callable[[ToolContext, Any], Awaitable[Answer]],
+    call: Callable[[ToolContext, Any], Awaitable[ToolAnswer]],
     *,
     properties: Mapping[str, Any],
     required: tuple[str, ...] = (),
@@ -233,28 +242,16 @@ def dialect_tool(
     reads_only: bool = False,
     destructive: bool = False,
     stated_answer: Mapping[str, Any] | None = None,
-    refused: Callable[[Tool, Exception], Answer] | None = None,
+    refused: Callable[[Tool, Exception], ToolAnswer] | None = None,
 ) -> Tool:
     """A tool that another project's clients know, with exactly the properties its contract has."""
     schema: dict[str, Any] = {"type": "object", "properties": dict(properties)}
     if required:
         schema["required"] = list(required)
     return Tool(
-        name=name,
-        title=name.replace("_", " ").capitalize(),
-        description=description,
-        arguments=None,
-        answer=None,
-        reads_only=reads_only,
-        needs=needs,
-        call=call,
-        destructive=destructive,
-        schema=schema,
-        also=also or {},
-        instead=instead,
-        stated_answer=stated_answer,
-        refused=refused,
-    )
+        name, name.replace("_", " ").capitalize(), description, None, None, reads_only, needs, call, destructive,
+        schema, also or {}, instead, stated_answer, refused,
+    )  # fmt: skip
 
 
 def without_unset(arguments: Struct) -> dict[str, Any]:
@@ -262,11 +259,11 @@ def without_unset(arguments: Struct) -> dict[str, Any]:
     return {name: value for name, value in msgspec.structs.asdict(arguments).items() if value is not UNSET}
 
 
-def written(verb: str, accepted: Accepted) -> Answer:
+def written(verb: str, accepted: Accepted) -> ToolAnswer:
     """The answer to a write."""
     verb = f"already {verb}" if accepted.duplicate else verb
     data = Written(id=accepted.id, event_id=accepted.event_id, position=accepted.position, duplicate=accepted.duplicate)
-    return Answer(f"{verb} as {accepted.id}", data)
+    return ToolAnswer(f"{verb} as {accepted.id}", data)
 
 
 @cache
@@ -297,3 +294,57 @@ def _inlined(node: Any, definitions: dict[str, dict[str, Any]]) -> Any:
         fields = {key: value for key, value in fields.items() if key != "title"}
         fields["properties"] = {name: properties[name] for name in ordered}
     return {key: _inlined(value, definitions) for key, value in fields.items()}
+
+
+def refusal(tool: Tool, event_id: str, error: Exception) -> str:
+    """What a failed call of `tool` says. `event_id` makes repeating a write harmless; a reading tool has none."""
+    match error:
+        case CommandRejected(message=message, field=field):
+            return _bad_argument(tool, message, field)
+        case MalformedRequest():
+            return f"{error}. Correct the arguments and call {tool.name} again; nothing was stored."
+        case Overloaded(retry_after_s=seconds):
+            return (
+                f"The server has more to do than it can take: {error}; nothing was stored. "
+                f"A retry is safe: wait {seconds} s, then make the same call."
+            )
+        case LogFull(retry_after_s=seconds):
+            after = _after_unknown_outcome(tool, event_id)
+            return f"The log's server has no memory left; come back in {seconds} s. {after}"
+        case LogUnavailable():
+            return f"The log did not acknowledge. {_after_unknown_outcome(tool, event_id)}"
+        case ProjectionBehind():
+            return (
+                "The index is still catching up and cannot answer yet. A retry is safe: wait a second, then ask again."
+            )
+        case ArchiveUnavailable():
+            return f"{error}. {_after_unknown_outcome(tool, event_id)}"
+        case MnemologError():
+            # said by a look before anything was written, or by a limit
+            nothing = "" if tool.reads_only else " Nothing was stored or changed."
+            return f"{error}.{nothing} The same call will be refused again: correct it first."
+        case _:
+            return f"An unexpected fault; the server's log has it. {_after_unknown_outcome(tool, event_id)}"
+
+
+def _after_unknown_outcome(tool: Tool, event_id: str) -> str:
+    if tool.reads_only:
+        return "A retry is safe: this tool only reads."
+    if not event_id:
+        return "Whether it was stored is unknown: look before you repeat it."
+    return (
+        "Whether it was stored is unknown. "
+        f"A retry is safe if you add `event_id`: {event_id!r} to the same arguments; then nothing is stored twice."
+    )
+
+
+def _bad_argument(tool: Tool, message: str, field: str | None) -> str:
+    properties: dict[str, dict[str, Any]] = tool.input_schema["properties"]
+    name = (field or "").split(".")[0].split("[")[0]
+    if name in properties:
+        about = properties[name].get("description", "")
+        hint = f" {name}: {about}" if about else ""
+    else:
+        hint = f" {tool.name} takes: {', '.join(properties)}."
+    where = f"Bad argument `{field}`: " if field else "Bad arguments: "
+    return f"{where}{message}.{hint} Nothing was stored; correct it and call {tool.name} again."

@@ -50,7 +50,7 @@ SELECT session_id, count(*) FROM observations WHERE kind = 'error' GROUP BY 1 OR
 git rebase --onto main feature~3 feature && git push --force-with-lease origin feature
 /usr/local/lib/python3.11/site-packages/httpx/_transports/default.py:118: ConnectTimeout
 src/components/checkout/PaymentForm.tsx(88,14): error TS2345: Argument of type 'string' is not assignable
-{"tool": "Edit", "file": "api/native/recall.py", "ok": true, "ms": 182, "lines": [14, 15, 22]}
+{"tool": "Edit", "file": "api/native/memories.py", "ok": true, "ms": 182, "lines": [14, 15, 22]}
 kubectl -n payments rollout undo deployment/ledger --to-revision=17
 Traceback (most recent call last): File "app.py", line 7, in <module>: KeyError: 'REDIS_URL'
 for (let i = 0; i < rows.length; i++) { if (rows[i].id === wanted) return rows[i]; } return null;

@@ -30,7 +30,7 @@ from api.access.registry import Registry
 from api.access.token import mint
 from api.app import create_listeners
 from api.dialects.profiles import PROFILES
-from api.http.listeners import Listeners
+from api.http.serving import Listeners
 from ingest.platform.connections import connect
 from ingest.platform.settings import Settings
 from ingest.roles import ADMIN, METRICS, OPERATOR, READ, READ_WRITE, ROLES, WRITE, Needs, Role, allow

@@ -23,7 +23,7 @@ from api.dialects.agentmemory.catalog import PROMPTS, RESOURCES, TEMPLATES
 from api.dialects.profiles import PROFILES
 from api.monitoring.ops import Metrics
 from api.monitoring.vital_metrics import VitalMetrics
-from api.native.catalog import LISTS
+from api.native.catalog import MODULES
 from ingest import errors
 from ingest.commands.command import Command
 from ingest.events.registry import EVENT_TYPES
@@ -112,8 +112,8 @@ def test_every_route_is_in_the_api_page_and_every_route_there_exists():
 
 REQUESTS = [
     (f"{endpoint.method} {endpoint.path.replace(':path', '')}", shape)
-    for endpoints in LISTS
-    for endpoint in endpoints
+    for module in MODULES
+    for endpoint in module.ENDPOINTS
     for shape in (endpoint.body, endpoint.query)
     if isinstance(shape, type) and issubclass(shape, msgspec.Struct)
 ]

@@ -6,11 +6,12 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from api.dialects.agent_memory.records import AGENT_TYPE, Found, ObservationFields, fields_of, time_of
 from ingest.errors import CommandRejected
 from ingest.platform.clock import from_ms
-from mcp_gateway.tools.tool import Answer
+from mcp_gateway.tools.tool import ToolAnswer
 from projections.documents.lessons import Lesson
 from projections.queries.listed import ListedSession
 
@@ -130,20 +131,11 @@ def observation_answer(
 ) -> ObservationAnswer:
     """An observation as it was reported."""
     return ObservationAnswer(
+        **asdict(fields),
         id=numbered.observation,
         session_id=numbered.session,
         project_id=numbered.project,
         project_name=project,
-        title=fields.title,
-        subtitle=fields.subtitle,
-        type=fields.type,
-        narrative=fields.narrative,
-        facts=fields.facts,
-        concepts=fields.concepts,
-        files_read=fields.files_read,
-        files_modified=fields.files_modified,
-        tool_name=fields.tool_name,
-        prompt_number=fields.prompt_number,
         has_embedding=embedded,
         created_at=time_text(at),
         score=None if score is None else round(score, 4),
@@ -171,19 +163,26 @@ def session_answer(told: ListedSession, number: int, project: int) -> SessionAns
     )
 
 
+def _rule(one: Lesson) -> dict[str, Any]:
+    """What every answer says of a lesson."""
+    return {
+        "title": one.title or default_title(one.content),
+        "rule": one.content,
+        "severity": one.severity or "info",
+        "trigger_count": one.trigger_count,
+    }
+
+
 def lesson_answer(one: Lesson, number: int, project: int | None, source: int | None) -> LessonAnswer:
     """A lesson."""
     return LessonAnswer(
+        **_rule(one),
         id=number,
         project_id=project,
         project_name=one.project or None,
-        title=one.title or default_title(one.content),
-        rule=one.content,
-        severity=one.severity or "info",
         trigger_tool=one.trigger_tool or None,
         trigger_pattern=one.trigger_pattern or None,
         source_observation_id=source,
-        trigger_count=one.trigger_count,
         last_triggered_at=_time_of(one.triggered_ms),
         active=one.active,
         created_at=time_text(from_ms(one.occurred_ms)),
@@ -192,14 +191,7 @@ def lesson_answer(one: Lesson, number: int, project: int | None, source: int | N
 
 def match_answer(one: Lesson, number: int) -> MatchAnswer:
     """A lesson, as far as a hook shows it."""
-    return MatchAnswer(
-        id=number,
-        title=one.title or default_title(one.content),
-        rule=one.content,
-        severity=one.severity or "info",
-        project_name=one.project or None,
-        trigger_count=one.trigger_count,
-    )
+    return MatchAnswer(**_rule(one), id=number, project_name=one.project or None)
 
 
 def _time_of(ms: int) -> str | None:
@@ -221,19 +213,14 @@ def observation_line(number: int, one: Found, score: float) -> dict[str, Any]:
 
 def observation_in_full(number: int, one: Found) -> dict[str, Any]:
     """An observation as `get_observations` shows it."""
-    fields = fields_of(one)
+    shown = asdict(fields_of(one))
+    del shown["prompt_number"]
+    tool_name = shown.pop("tool_name")
     return {
         "id": number,
-        "title": fields.title,
-        "subtitle": fields.subtitle,
-        "type": fields.type,
-        "narrative": fields.narrative,
-        "facts": fields.facts,
-        "concepts": fields.concepts,
-        "files_read": fields.files_read,
-        "files_modified": fields.files_modified,
+        **shown,
         "project": one.project,
-        "tool_name": fields.tool_name,
+        "tool_name": tool_name,
         "created_at": time_text(time_of(one)),
     }
 
@@ -270,15 +257,15 @@ def default_title(text: str) -> str:
     return text[:TITLE_CHARS]
 
 
-def json_rows(rows: Sequence[dict[str, Any]]) -> Answer:
+def json_rows(rows: Sequence[dict[str, Any]]) -> ToolAnswer:
     """Rows as JSON, and nothing else."""
-    return Answer(json.dumps(rows, indent=2, ensure_ascii=False))
+    return ToolAnswer(json.dumps(rows, indent=2, ensure_ascii=False))
 
 
-def rows_and_reminder(rows: Sequence[dict[str, Any]], lacks: Sequence[str] = ()) -> Answer:
+def rows_and_reminder(rows: Sequence[dict[str, Any]], lacks: Sequence[str] = ()) -> ToolAnswer:
     """Rows as JSON, then a reminder; what the rows may lack stands in it."""
     notes = [f"Note: {lack}." for lack in lacks]
-    return Answer("\n".join([json_rows(rows).text, "", "---", *notes, REMINDER]))
+    return ToolAnswer("\n".join([json_rows(rows).text, "", "---", *notes, REMINDER]))
 
 
 def start_of(text: str | None) -> datetime | None:

@@ -1,4 +1,4 @@
-"""The application of agent-memory."""
+"""The application of agent-memory and its endpoints."""
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -6,15 +6,82 @@ from starlette.responses import Response
 
 from api.access.gate import Gate
 from api.dialects import detail
+from api.dialects.agent_memory import common, health, lessons, observations, sessions
+from api.dialects.agent_memory.answers import (
+    Done,
+    FoundAnswer,
+    LessonAnswer,
+    MatchAnswer,
+    ObservationAnswer,
+    SessionAnswer,
+    Triggered,
+)
 from api.dialects.agent_memory.common import unprocessable
-from api.dialects.agent_memory.routes import ENDPOINTS
-from api.dialects.faults import handlers
-from api.http.endpoint import routes
+from api.dialects.detail import FAULT
+from api.dialects.faults import handlers, usual
+from api.http.endpoint import Endpoint, routes
 from api.http.http import Json
+from api.http.openapi import About, documented
 from api.monitoring.ops import Measure
 from ingest.errors import CommandRejected
 from ingest.platform.settings import Settings
+from ingest.roles import ANY, OPERATOR, READ, READ_WRITE, WRITE
 from mcp_gateway.server import Gateway
+
+ABOUT = About(
+    "agent-memory",
+    "0.1.0",
+    "What agents did, decided and learned. mnemolog answers as agent-memory's API does.",
+    FAULT,
+    usual,
+    pages=("docs", "redoc"),
+)
+_INVALID = {422: "The request does not fit; `detail` lists what is wrong."}
+
+ENDPOINTS = documented(
+    ABOUT,
+    [
+        Endpoint("GET", "/api/health", ANY, health.health, "Whether the service can be used.",
+            answer=health.HealthAnswer),
+        Endpoint("GET", "/api/admin/stats", OPERATOR, health.stats, "How much there is.", "S",
+            answer=health.StatsAnswer),
+        Endpoint("POST", "/api/admin/re-embed", OPERATOR, health.start, "Make vectors again.", "S",
+            query=common.ReEmbedQuery, answer=health.BEGUN, faults=_INVALID),
+        Endpoint("GET", "/api/admin/re-embed/status", OPERATOR, health.status, "How far that is.", "S",
+            answer=health.PROGRESS),
+        Endpoint("POST", "/api/admin/re-embed/cancel", OPERATOR, health.cancel, "Stop that.", "S", answer=Done),
+        Endpoint("POST", "/api/queue", WRITE, sessions.queue, "Record the use of a tool.", body=sessions.QueueItem,
+            answer=Done, faults=_INVALID),
+        Endpoint("POST", "/api/observations/search", READ, observations.search,
+            "Search observations, and what else is remembered.", "S", body=common.SearchBody, answer=FoundAnswer,
+            faults=_INVALID),
+        Endpoint("POST", "/api/observations", READ_WRITE, observations.create, "Make an observation.", "S",
+            body=common.NewObservation, answer=ObservationAnswer, faults=_INVALID),
+        Endpoint("GET", "/api/observations", READ, observations.listing, "Observations and memories, newest first.",
+            query=common.ObservationsQuery, answer=list[ObservationAnswer], faults=_INVALID),
+        Endpoint("GET", "/api/observations/{id}", READ, observations.get, "One observation.", "S",
+            answer=ObservationAnswer, faults={404: "There is no such observation.", **_INVALID}),
+        Endpoint("POST", "/api/sessions", READ_WRITE, sessions.create, "Begin a session.", body=common.NewSession,
+            answer=SessionAnswer, faults={409: "The session exists.", **_INVALID}),
+        Endpoint("GET", "/api/sessions", READ, sessions.listing, "Sessions, the newest first.", "S",
+            query=common.SessionsQuery, answer=list[SessionAnswer], faults=_INVALID),
+        Endpoint("PATCH", "/api/sessions/{session_id:path}", READ_WRITE, sessions.patch,
+            "Say what became of a session.", body=common.SessionChanges, answer=Done,
+            faults={400: "Nothing is given.", 404: "There is no such session.", **_INVALID}),
+        Endpoint("POST", "/api/lessons", READ_WRITE, lessons.create, "State a rule.", "S", body=common.NewLesson,
+            answer=LessonAnswer, faults={400: "The pattern cannot be used.", **_INVALID}),
+        Endpoint("GET", "/api/lessons", READ, lessons.listing, "Rules, the most severe first.",
+            query=common.LessonsQuery, answer=list[LessonAnswer], faults=_INVALID),
+        Endpoint("GET", "/api/lessons/match", READ, lessons.match, "Rules about a tool call.", query=common.MatchQuery,
+            answer=list[MatchAnswer], faults=_INVALID),
+        Endpoint("PATCH", "/api/lessons/{id}", READ_WRITE, lessons.patch, "Change a rule.", "S",
+            body=common.LessonChanges, answer=LessonAnswer,
+            faults={400: "Nothing is given, or the pattern cannot be used.", 404: "There is no such rule.",
+                **_INVALID}),
+        Endpoint("POST", "/api/lessons/{id}/trigger", READ_WRITE, lessons.trigger, "Count that a rule was shown.",
+            answer=Triggered, faults=_INVALID),
+    ],
+)  # fmt: skip
 
 
 def create_app(settings: Settings, gateway: Gateway) -> Starlette:

@@ -6,7 +6,7 @@ from api.dialects.dialect import Dialect, Listener
 
 AGENT_MEMORY = Dialect(
     "agent-memory",
-    state="api.dialects.agent_memory.state:AgentMemoryState",
+    state="api.dialects.agent_memory.common:AgentMemoryState",
     listeners=(
         Listener(
             "MNEMOLOG_AGENT_MEMORY_PORT",
@@ -16,5 +16,5 @@ AGENT_MEMORY = Dialect(
         ),
     ),
     mcp_profile="api.dialects.agent_memory.tools:AGENT_MEMORY_PROFILE",
-    hook_spool="api.dialects.agent_memory.queued:hook_spool",
+    hook_spool="api.dialects.agent_memory.sessions:hook_spool",
 )

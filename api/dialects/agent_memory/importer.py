@@ -8,19 +8,7 @@ from typing import cast, get_args
 
 from api.dialects.agent_memory import records as dialect
 from api.importing import sessions
-from api.importing.mapping import (
-    NAME_CHARS,
-    Mapped,
-    Record,
-    Row,
-    Step,
-    needed,
-    text,
-    texts,
-    when,
-    when_given,
-    whole,
-)
+from api.importing.mapping import NAME_CHARS, Mapped, Record, Row, Step, needed, text, texts, when, when_given, whole
 from ingest.commands.requests import RecordLesson, ReinforceLesson, ReviseLesson, TriggerLesson
 from ingest.errors import CommandRejected
 from ingest.events.lesson import Severity, fingerprint
@@ -129,10 +117,7 @@ def _lesson(row: Row, tenant: str) -> Mapped:
         trigger_pattern=text(record, "trigger_pattern"),
     )
     key, name = f"{LESSON_ROW}\0{row.name}\0{at.isoformat(timespec='seconds')}", lesson_id(tenant, project, rule)
-    steps = [
-        Step(command, key, at),
-        Step(ReinforceLesson(project=project, lesson=name), f"{key}\0lasting", at),
-    ]
+    steps = [Step(command, key, at), Step(ReinforceLesson(project=project, lesson=name), f"{key}\0lasting", at)]
     shown, last_shown = whole(record, "trigger_count"), when_given(record, "last_triggered_at") or at
     for count in range(min(shown, MAX_TRIGGERED)):
         steps.append(Step(TriggerLesson(project=project, lesson=name), f"{key}\0shown {count}", last_shown))

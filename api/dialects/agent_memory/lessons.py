@@ -17,8 +17,17 @@ from api.dialects.agent_memory.answers import (
     lesson_line,
     match_answer,
 )
-from api.dialects.agent_memory.bodies import LessonChanges, LessonsQuery, MatchQuery, NewLesson
-from api.dialects.agent_memory.common import context_of, listed, numbers, read_body, unprocessable
+from api.dialects.agent_memory.common import (
+    LessonChanges,
+    LessonsQuery,
+    MatchQuery,
+    NewLesson,
+    context_of,
+    listed,
+    numbers,
+    read_body,
+    unprocessable,
+)
 from api.dialects.agent_memory.observations import MAX_RESULTS, observation_of, recalled
 from api.dialects.agent_memory.records import completing, graver, name_of, wanted_project
 from api.dialects.detail import parse_query, path_value
@@ -29,7 +38,7 @@ from ingest.errors import CommandRejected, NotFound
 from ingest.ids import OBSERVATION
 from ingest.patterns import compiled
 from ingest.platform.clock import system_clock, to_ms
-from mcp_gateway.tools.tool import Answer, ToolCalls, ToolContext, json_answer
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext, json_answer
 from projections.documents.lessons import Lesson
 from projections.documents.rows import joined
 from projections.queries import RecallRequest
@@ -65,11 +74,7 @@ async def listing(request: Request) -> Response:
     context = context_of(request)
     await context.caught_up()
     found = await listed(request).rules(
-        context.reader(),
-        wanted_project(wanted.project),
-        wanted.severity,
-        active=wanted.active,
-        limit=wanted.limit,
+        context.reader(), wanted_project(wanted.project), wanted.severity, active=wanted.active, limit=wanted.limit
     )
     return Json(await _answers(context, found))
 
@@ -178,7 +183,7 @@ def _unseen(name: str, stated: RecordLesson, tenant: str) -> Lesson:
     )
 
 
-async def create_lesson(context: ToolContext, arguments: dict[str, Any]) -> Answer:
+async def create_lesson(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
     """State a rule. A rule that was stated before is the same lesson, with what is said of it now."""
     rule, project = arguments["rule"], arguments["project"] or GLOBAL
     if not rule.strip():
@@ -225,7 +230,7 @@ async def change(context: ToolContext, command: ReviseLesson | ReinforceLesson |
     context.wrote(caller.agent_id, (await context.commands.handle(command, caller)).position)
 
 
-async def search_lessons(context: ToolContext, arguments: dict[str, Any]) -> Answer:
+async def search_lessons(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
     """The rules about something that are in force: of a project and global ones, or all."""
     project = arguments["project"]
     request = RecallRequest(
@@ -247,6 +252,3 @@ async def lessons_of(context: ToolContext, names: list[str]) -> dict[str, Lesson
     """Those that the reader may see, by id."""
     found = await context.queries.lookup.documents(names, context.reader())
     return {str(one.document.id): one.document for one in found if isinstance(one.document, Lesson)}
-
-
-TOOL_CALLS: ToolCalls = {"create_lesson": create_lesson, "search_lessons": search_lessons}

@@ -21,8 +21,17 @@ from api.dialects.agent_memory.answers import (
     start_of,
     stored_answer,
 )
-from api.dialects.agent_memory.bodies import MAX_FOUND, NewObservation, ObservationsQuery, SearchBody
-from api.dialects.agent_memory.common import context_of, listed, numbered, numbers, read_body
+from api.dialects.agent_memory.common import (
+    MAX_FOUND,
+    NewObservation,
+    ObservationsQuery,
+    SearchBody,
+    context_of,
+    listed,
+    numbered,
+    numbers,
+    read_body,
+)
 from api.dialects.agent_memory.records import (
     FOUND,
     TYPES,
@@ -42,7 +51,7 @@ from ingest.commands.parse import parse_object
 from ingest.commands.requests import TrackSession
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
-from mcp_gateway.tools.tool import Answer, ToolCalls, ToolContext, json_answer
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext, json_answer
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
@@ -131,7 +140,7 @@ async def _answers(
     return [stored_answer(one, by_id[one.id], embedded=one.id in embedded, score=score) for one, score in found]
 
 
-async def search_tool(context: ToolContext, arguments: dict[str, Any]) -> Answer:
+async def search_tool(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
     """Titles of what matches, best first: observations, and what else is remembered, shown as such."""
     limit = max(1, min(arguments["limit"], MAX_RESULTS))
     offset = max(0, min(arguments["offset"] or 0, MAX_SEARCHED - limit))
@@ -153,11 +162,11 @@ async def search_tool(context: ToolContext, arguments: dict[str, Any]) -> Answer
     return rows_and_reminder(rows, lacks)
 
 
-async def timeline(context: ToolContext, arguments: dict[str, Any]) -> Answer:
+async def timeline(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
     """What happened around an observation, in its session."""
     anchor, query = arguments["anchor"], (arguments["query"] or "").strip()
     if anchor is None and not query:
-        return Answer("Give an anchor (the id of an observation) or a query.")
+        return ToolAnswer("Give an anchor (the id of an observation) or a query.")
     lacks = await context.caught_up()
     if anchor is not None:
         centre = await observation_of(context, anchor)
@@ -165,14 +174,10 @@ async def timeline(context: ToolContext, arguments: dict[str, Any]) -> Answer:
         centre = await _nearest(context, query, arguments["project"])
     if centre is None:
         missing = f"There is no observation {anchor}" if anchor is not None else f"No observation matches: {query}"
-        return Answer("; ".join([missing, *lacks]) + ".")
+        return ToolAnswer("; ".join([missing, *lacks]) + ".")
     depths = [max(0, min(arguments[name], MAX_DEPTH)) for name in ("depth_before", "depth_after")]
     before, after = await _beside(context, centre, *depths)
-    placed = [
-        *((one, "before") for one in before),
-        (centre, "anchor"),
-        *((one, "after") for one in after),
-    ]
+    placed = [*((one, "before") for one in before), (centre, "anchor"), *((one, "after") for one in after)]
     known_as = await numbers(context, "observation", [one.id for one, _ in placed])
     return json_rows([observation_placed(number, *one) for number, one in zip(known_as, placed, strict=True)])
 
@@ -186,7 +191,7 @@ async def _beside(
     return await context.queries.observations.beside(centre, context.reader(), before, after)
 
 
-async def get_observations(context: ToolContext, arguments: dict[str, Any]) -> Answer:
+async def get_observations(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
     """Everything about some observations, oldest first."""
     wanted: list[int] = list(dict.fromkeys(arguments["ids"]))
     if not wanted:
@@ -205,7 +210,7 @@ async def get_observations(context: ToolContext, arguments: dict[str, Any]) -> A
     return rows_and_reminder([observation_in_full(number, one) for number, one in found], lacks)
 
 
-async def save_memory(context: ToolContext, arguments: dict[str, Any]) -> Answer:
+async def save_memory(context: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
     """Write an observation by hand, in the session that has all of these."""
     text, project = arguments["text"], arguments["project"] or MANUAL_PROJECT
     if not text.strip():
@@ -268,11 +273,3 @@ async def observations_of(context: ToolContext, names: list[str]) -> dict[str, F
         for one in located
         if isinstance(one.document, Observation | Memory | Lesson | Summary)
     }
-
-
-TOOL_CALLS: ToolCalls = {
-    "search": search_tool,
-    "timeline": timeline,
-    "get_observations": get_observations,
-    "save_memory": save_memory,
-}

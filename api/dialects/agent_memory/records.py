@@ -81,7 +81,7 @@ class ObservationFields(Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompt_number: int | None = None
 
 
-class _Kept(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _StoredFields(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What `data` has under FIELD."""
 
     title: str
@@ -155,7 +155,7 @@ def session_of(document: Found) -> str:
 def _observed(observation: Observation) -> ObservationFields:
     if FIELD in observation.data:
         try:
-            return _given(observation, msgspec.convert(observation.data[FIELD], _Kept))
+            return _given(observation, msgspec.convert(observation.data[FIELD], _StoredFields))
         except msgspec.ValidationError:  # somebody else's data of that name
             pass
     tool_name = observation.data.get("tool_name")
@@ -240,7 +240,7 @@ def _title(observation: Observation, tool_name: str) -> str:
     return tool_name
 
 
-def _given(observation: Observation, kept: _Kept) -> ObservationFields:
+def _given(observation: Observation, kept: _StoredFields) -> ObservationFields:
     return ObservationFields(
         title=kept.title,
         subtitle=kept.subtitle,

@@ -1,21 +1,273 @@
-"""The application of agentd-memory."""
+"""The application of agentd-memory and its endpoints.
 
+What one client wrote every client reads next: reads wait for the last write through this API, whoever made it.
+"""
+
+import asyncio
 import re
+from datetime import datetime, timedelta
+from functools import partial
+from secrets import token_hex
 
+from prometheus_client import CONTENT_TYPE_LATEST
+from redis.exceptions import RedisError
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
 from starlette.responses import Response
 
 from api.access.gate import Gate
-from api.dialects.agentd.routes import ENDPOINTS
-from api.dialects.faults import handlers
-from api.http.endpoint import routes
+from api.dialects.agentd import records as agentd
+from api.dialects.agentd import requests
+from api.dialects.agentd.records import PROJECT, MemoryView
+from api.dialects.agentd.requests import Asked, Create, Deleted, Details, Found, Health, Listing, Page, Search, Show
+from api.dialects.agentd.state import VERSION, AgentdState
+from api.dialects.faults import handlers, usual
+from api.http.endpoint import Endpoint, routes
 from api.http.http import Json
+from api.http.openapi import TEXT, About, documented
 from api.monitoring.ops import Measure
-from ingest.errors import AccessDenied, CommandRejected, Forbidden, LogFull, Overloaded
+from api.services import services
+from ingest.errors import AccessDenied, CommandRejected, Forbidden, LogFull, NotFound, Overloaded
+from ingest.platform.clock import system_clock
 from ingest.platform.settings import Settings
+from ingest.roles import ANY, METRICS, READ, READ_WRITE
 from mcp_gateway.server import Gateway
+from mcp_gateway.tools.tool import ToolContext
+from projections.documents.access import Reader, may_change, reader_of
+from projections.documents.memories import Memory
+from projections.queries.memories import MemoryPages
+from projections.queries.recall import RecalledDocuments, RecallRequest
+
+SERVICE = "agentd-memory"
+EVERY_CLIENT = "agentd"
+"""Under whose name the last write through this API is kept."""
+MAX_QUERY_CHARS = 20_000
+"""Of a query, what is searched for."""
+ANSWERS_WITHIN_S = 2.0
+"""A log that says nothing for so long is away; clients wait 3 s for the health."""
+
+
+async def health(request: Request) -> Response:
+    """Whether it can be used; 503 when it cannot, 200 and `degraded` while it can be read only or nobody projects."""
+    at_hand = services(request)
+    wrong = at_hand.watch.readiness.impaired
+    index = next((one.message for one in wrong if one.code == "index"), "")
+    away = ""
+    try:
+        async with asyncio.timeout(ANSWERS_WITHIN_S):
+            await at_hand.redis.ping()
+    except (RedisError, OSError) as error:
+        away = f"the log does not answer: {str(error) or type(error).__name__}"
+    log = away or next((one.message for one in wrong if one.code != "index"), "")
+    details = Details(
+        vector_store=not index, sqlite_storage=not log, vector_store_error=index, sqlite_storage_error=log
+    )
+    healthy = not (index or log)
+    answer = Health(status="ok" if healthy else "degraded", service=SERVICE, version=VERSION, details=details)
+    return Json(answer, 503 if away or any(one.weight == "stops" for one in wrong) else 200)
+
+
+async def metrics(request: Request) -> Response:
+    """Prometheus text format."""
+    return Response(_state(request).metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+async def create(request: Request) -> Response:
+    """Store a memory. The same one again is another one."""
+    body, context = await requests.read_body(request, Create), _context_of(request)
+    requests.not_blank(body.content, "content")
+    requests.creator(body.created_by)
+    now = system_clock()
+    command = agentd.remember(
+        agentd.new_name(now, token_hex(4)),
+        body.content,
+        body.created_by,
+        now,
+        purpose=body.type,
+        tags=body.tags,
+        visibility=body.visibility,
+        shared_with=body.shared_with,
+        references=body.references,
+    )
+    accepted = await context.write(command)
+    _state(request).metrics.created(body.type, body.visibility)
+    return Json(agentd.view(agentd.recorded(command, context.caller(body.created_by), accepted.position)), 201)
+
+
+async def listed(request: Request) -> Response:
+    """Memories, newest first. Who may find them does not count, unless `as_actor` says who asks."""
+    body, context, at_hand = requests.listing(request.query_params), _context_of(request), services(request)
+    if body.created_by == "":
+        return Json(Page(items=[], total=0, limit=body.limit, offset=body.offset))
+    reader = _reader(request, body.as_actor)
+    await context.caught_up()
+    page = await MemoryPages(at_hand.replica, at_hand.operations.current.documents).page(
+        reader,
+        PROJECT,
+        body.offset,
+        body.limit,
+        agentd.name_of,
+        types=[body.type] if body.type else [],
+        any_tags=requests.names(body.tag),
+        agent_id=body.created_by or "",
+        visibility=body.visibility or "",
+    )
+    items = [agentd.view(one) for one in page.memories]
+    return Json(Page(items=items, total=page.total, limit=body.limit, offset=body.offset))
+
+
+async def one(request: Request) -> Response:
+    """A memory."""
+    name, context = requests.memory_name(request), _context_of(request)
+    reader = _reader(request, request.query_params.get("as_actor"))
+    lacks = await context.caught_up()
+    try:
+        found = await context.queries.lookup.document(agentd.document_of(name, context.tenant), reader)
+    except NotFound:
+        if lacks:  # it may have been written a moment ago
+            raise HTTPException(503, lacks[0]) from None
+        raise
+    return Json(agentd.view(_of_agentd(found.document)))
+
+
+async def delete(request: Request) -> Response:
+    """Delete a memory, for good; false when there is none."""
+    name, context = requests.memory_name(request), _context_of(request)
+    reader = _reader(request, request.query_params.get("as_actor"))
+    try:
+        memory = await _current(context, name, reader)
+        erased = await context.operations.forgetting.document(
+            memory.id, reader, context.caller(), reason="deleted at the agentd-memory door"
+        )
+    except NotFound:
+        return Json(Deleted(deleted=False))
+    context.wrote(EVERY_CLIENT, erased.position)
+    _state(request).metrics.deleted += 1
+    return Json(Deleted(deleted=True))
+
+
+async def show(request: Request) -> Response:
+    """Change who may find a memory."""
+    name, context = requests.memory_name(request), _context_of(request)
+    body = await requests.read_body(request, Show, refused=("visibility",))
+    actor = body.as_actor
+    acting = None if actor is None else reader_of(context.tenant, "shared", "", actor, context.reach)
+    # who acts is asked of the memory, whoever may see it; but a key for some agents sees only what they may
+    reader = acting if acting and context.reach.agents else context.operator() if acting else _reader(request, None)
+    memory = await _current(context, name, reader)
+    if actor is not None:
+        if not may_change(memory, actor):
+            raise CommandRejected("only its creator or its owner may change who may find a memory", "as_actor")
+        reader = reader_of(context.tenant, "shared", "", actor, context.reach)
+    accepted = await context.operations.memories.show_to(
+        memory, body.visibility, body.shared_with, reader, context.caller(actor or "")
+    )
+    context.wrote(EVERY_CLIENT, accepted.position)
+    await context.queries.log.caught_up(accepted.position)
+    changed = await context.queries.lookup.document(memory.id, reader if context.reach.agents else context.operator())
+    return Json(agentd.view(_of_agentd(changed.document)))
+
+
+async def search(request: Request) -> Response:
+    """Find memories that `as_actor` may find, by meaning, best first; without an embedder by words."""
+    body, context, at_hand = await requests.read_body(request, Search), _context_of(request), services(request)
+    requests.not_blank(body.query, "query")
+    reader = at_hand.reader(body.as_actor or "")
+
+    async def ask(after: str) -> RecalledDocuments:
+        wanted = RecallRequest(
+            query=body.query.strip()[:MAX_QUERY_CHARS],
+            project=PROJECT,
+            kinds=["memory"],
+            types=[body.type] if body.type else [],
+            any_tags=body.tags,
+            from_=_next_ms(body.from_),
+            to=body.to,
+            limit=min(body.limit, requests.MAX_LIMIT),
+            ranking="similarity",
+            alpha=1.0,
+            after=after,
+        )
+        return await context.queries.recall.found(wanted, reader)
+
+    found: list[MemoryView] = []
+    if body.limit:
+        recalled, _ = await context.read_own_writes(EVERY_CLIENT, ask)
+        found = [agentd.view(one) for _, one in recalled.hits if isinstance(one, Memory)]
+    _state(request).metrics.searched += 1
+    return Json(Found(memories=found, total=len(found)))
+
+
+def _state(request: Request) -> AgentdState:
+    return request.app.state.agentd
+
+
+def _context_of(request: Request) -> ToolContext:
+    at_hand = services(request)
+    return at_hand.door("agentd", EVERY_CLIENT if at_hand.reach.speaks_for(EVERY_CLIENT) else at_hand.reach.sole_agent)
+
+
+def _reader(request: Request, actor: str | None) -> Reader:
+    """Who reads: everybody reads everything, unless they say who they are, or the server is strict."""
+    at_hand = services(request)
+    if actor is None and at_hand.scope == "shared" and not _state(request).strict:
+        return at_hand.operator()
+    return at_hand.reader(actor or "")
+
+
+async def _current(context: ToolContext, name: str, reader: Reader) -> Memory:
+    """A memory as it stands after everything acknowledged; raises NotFound."""
+    return _of_agentd(await context.operations.memories.find(agentd.document_of(name, context.tenant), reader))
+
+
+def _of_agentd(document: object) -> Memory:
+    if not isinstance(document, Memory) or document.project != PROJECT:
+        raise NotFound("there is no such memory")
+    return document
+
+
+def _next_ms(at: datetime | None) -> datetime | None:
+    """The first whole millisecond that is not before a time: memories are as old as their milliseconds say."""
+    try:
+        return at if at is None or not at.microsecond % 1000 else at + timedelta(microseconds=999)
+    except OverflowError:
+        return at
+
+
+_BAD_ID = {400: "The id has other characters than letters, digits, `_` and `-`."}
+
+FAULT = {"type": "object", "properties": {"error": TEXT}, "required": ["error"]}
+ABOUT = About(
+    SERVICE, VERSION, "Memories of agents, public, shared or private, as agentd's clients know them.", FAULT,
+    partial(usual, invalid=400), pages=("docs", "redoc"),
+)  # fmt: skip
+ENDPOINTS = documented(
+    ABOUT,
+    [
+        Endpoint("GET", "/health", ANY, health, "Whether the service can be used.", answer=Health,
+            answers={503: Health}, faults={503: "Something it stands on is away; the same shape, `degraded`."}),
+        Endpoint("GET", "/metrics", METRICS, metrics, "Counters, as Prometheus reads them.", "S", answer=TEXT,
+            media="text/plain"),
+        Endpoint("POST", "/memories", READ_WRITE, create, "Store a memory.", status=201, body=Create, answer=MemoryView,
+            faults={400: "Content or creator is blank or missing.", 413: "Over 2 MiB.", 422: "A value does not fit."}),
+        Endpoint("GET", "/memories", READ, listed, "List memories, newest first.", query=Listing, answer=Page,
+            faults={400: "A parameter does not fit."}),
+        Endpoint("POST", "/memories/search", READ, search, "Find memories by meaning.", body=Search, answer=Found,
+            faults={400: "The query is blank or missing.", 422: "A value does not fit."}),
+        Endpoint("GET", "/memories/{id}", READ, one, "Read a memory.", query=Asked, answer=MemoryView,
+            faults={**_BAD_ID, 404: "There is none."}),
+        Endpoint("DELETE", "/memories/{id}", READ_WRITE, delete, "Delete a memory, for good.", query=Asked,
+            answer=Deleted, faults=_BAD_ID),
+        Endpoint("PUT", "/memories/{id}/visibility", READ_WRITE, show, "Change who may find a memory.", body=Show,
+            answer=MemoryView,
+            faults={400: "Not its creator or owner, or no such visibility.", 404: "There is none.",
+                422: "A value does not fit."}),
+    ],
+)  # fmt: skip
+
 
 _PREFIXES = {400: "invalid input: ", 409: "conflict: ", 503: "service unavailable: "}
 

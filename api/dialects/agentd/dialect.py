@@ -9,10 +9,7 @@ AGENTD = Dialect(
     state="api.dialects.agentd.state:AgentdState",
     listeners=(
         Listener(
-            "MNEMOLOG_AGENTD_PORT",
-            "agentd-memory",
-            attrgetter("agentd_ports"),
-            "api.dialects.agentd.app:create_app",
+            "MNEMOLOG_AGENTD_PORT", "agentd-memory", attrgetter("agentd_ports"), "api.dialects.agentd.app:create_app"
         ),
     ),
 )

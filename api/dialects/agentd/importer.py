@@ -6,18 +6,7 @@ nothing is here.
 
 from typing import cast, get_args
 
-from api.importing.mapping import (
-    Mapped,
-    Record,
-    Row,
-    Step,
-    event_id,
-    names,
-    needed,
-    text,
-    when,
-    when_given,
-)
+from api.importing.mapping import Mapped, Record, Row, Step, event_id, names, needed, text, when, when_given
 from ingest.commands.requests import ChangeVisibility, Remember
 from ingest.errors import CommandRejected
 from ingest.events.memory import Purpose, Visibility

@@ -10,37 +10,19 @@ from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.endpoints import (
     MAX_LIMIT,
     Arguments,
-    answered_by,
-    chosen,
     command,
-    count,
     door_of,
-    endpoint,
     failure,
-    needed,
     reply,
     success,
     written_document,
 )
-from api.dialects.agentmemory.records import Record, View, iso, without_empty
-from api.dialects.agentmemory.shapes import (
-    ACTION,
-    COUNT,
-    EDGE,
-    NAMES,
-    NUMBER,
-    READY,
-    TEXT,
-    fields,
-    listed,
-    otherwise,
-    outcome,
-)
+from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
+from api.dialects.agentmemory.shapes import NAMES, NUMBER, TEXT
 from ingest.commands.requests import WriteAction
 from ingest.errors import NotFound
-from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
 from projections.documents.actions import Action, Ready, WorkItem, effective_status, same_status
 from projections.queries.views import view
@@ -53,15 +35,13 @@ FIELDS: dict[str, Any] = {
     "priority": NUMBER,
     "tags": NAMES,
 }
-ENDS = ("sourceActionId", "targetActionId", "type")
-RELATE: dict[str, Any] = dict.fromkeys((*ENDS, "agentId"), TEXT)
 
 
 async def list_actions(request: Request, arguments: Arguments) -> Response:
     """Actions, the newest first."""
     door = door_of(request)
     await door.caught_up()
-    reader, project = door.reader(), chosen(arguments, "project")
+    reader, project = door.reader(), arguments.chosen("project")
     everybodys = (await door.queries.actions.open_work(reader, None)).everybodys
     known = [action_record(one, everybodys) for one in await _listed(door, reader, project)]
     found = [
@@ -71,19 +51,19 @@ async def list_actions(request: Request, arguments: Arguments) -> Response:
         and (arguments["parentId"] is None or one.get("parentId") == arguments["parentId"])
     ]
     found.sort(key=lambda one: one["createdAt"], reverse=True)
-    return success(actions=found[: count(arguments, "limit", MAX_ACTIONS)], total=len(found))
+    return success(actions=found[: arguments.count("limit", MAX_ACTIONS)], total=len(found))
 
 
 async def post_action(request: Request, arguments: Arguments) -> Response:
     """A new action, with what it depends on."""
     edges = [_edge(one) for one in cast("list[dict[str, Any]]", arguments["edges"] or [])]
     who = {"agentId": arguments["agentId"] or arguments["createdBy"], "edges": edges}
-    return reply(await create_action(door_of(request), {**arguments, **who}), 201)
+    return reply(await create_action(door_of(request), arguments | who), 201)
 
 
 async def patch_action(request: Request, arguments: Arguments) -> Response:
     """Change an action; 404 for an unknown one."""
-    return reply(await update_action(door_of(request), {**arguments, "actionId": request.path_params["id"]}))
+    return reply(await update_action(door_of(request), arguments | {"actionId": request.path_params["id"]}))
 
 
 async def post_update(request: Request, arguments: Arguments) -> Response:
@@ -110,8 +90,8 @@ async def get_action(request: Request, arguments: Arguments) -> Response:
 async def post_edge(request: Request, arguments: Arguments) -> Response:
     """Make an action depend on another one."""
     edge = _edge(arguments)
-    agent, source = arguments["agentId"], needed(arguments, "sourceActionId")
-    changes = {**dict.fromkeys(FIELDS), "agentId": agent, "actionId": source, "edges": [edge]}
+    agent, source = arguments["agentId"], arguments.needed("sourceActionId")
+    changes = Arguments({**dict.fromkeys(FIELDS), "agentId": agent, "actionId": source, "edges": [edge]})
     try:
         answer = await update_action(door_of(request), changes)
     except NotFound:
@@ -123,7 +103,7 @@ async def post_edge(request: Request, arguments: Arguments) -> Response:
 
 async def next_action(request: Request, arguments: Arguments) -> Response:
     """The one action to work on next."""
-    answer = (await frontier(door_of(request), {**arguments, "limit": 1})).data
+    answer = (await frontier(door_of(request), arguments | {"limit": 1})).data
     assert isinstance(answer, dict)
     best = next(iter(answer["frontier"]), None)
     if best is None:
@@ -155,33 +135,33 @@ def _edge(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": kind, "target": target}
 
 
-async def create_action(door: ToolContext, arguments: Arguments) -> Answer:
+async def create_action(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_action_create: a new work item, blocked while what it requires is open; `edges` say more of that."""
-    needed(arguments, "title")
+    arguments.needed("title")
     fields = _command_fields(arguments, "project", "parentId", "requires")
     return await _written(door, arguments, fields | {"edges": arguments.get("edges")})
 
 
-async def update_action(door: ToolContext, arguments: Arguments) -> Answer:
+async def update_action(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_action_update: what is given changes; `edges` are added."""
-    name = needed(arguments, "actionId")
+    name = arguments.needed("actionId")
     fields = _command_fields(arguments, "result", "assignedTo") | {"edges": arguments.get("edges")}
     return await _written(door, arguments, fields | {"action": name})
 
 
-async def frontier(door: ToolContext, arguments: Arguments) -> Answer:
+async def frontier(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_frontier: what can be worked on now, best first."""
     agent = arguments["agentId"] or ""
     await door.caught_up(agent)
     reader = door.reader(agent)
-    project = chosen(arguments, "project")
-    limit = count(arguments, "limit", MAX_LIMIT)
+    project = arguments.chosen("project")
+    limit = arguments.count("limit", MAX_LIMIT)
     actions, unblocked, items = await door.queries.actions.open_work(reader, project, agent)
     records = [frontier_record(view(actions[one.item.id]), one, items) for one in unblocked[:limit]]
     return succeeded(frontier=records, total=len(records), totalActions=len(actions), totalUnblocked=len(unblocked))
 
 
-async def _written(door: ToolContext, arguments: Arguments, fields: dict[str, object]) -> Answer:
+async def _written(door: ToolContext, arguments: Arguments, fields: dict[str, object]) -> ToolAnswer:
     agent = arguments["agentId"] or ""
     reader, caller = door.reader(agent), door.caller(agent)
     stated = command(WriteAction, agent_id=agent, **fields)
@@ -197,11 +177,7 @@ async def _written(door: ToolContext, arguments: Arguments, fields: dict[str, ob
 
 def _command_fields(arguments: Arguments, *others: str) -> dict[str, object]:
     """The fields of the command that these arguments fill."""
-    names = {
-        "sessionId": "session_id",
-        "parentId": "parent",
-        "assignedTo": "assigned_to",
-    }
+    names = {"sessionId": "session_id", "parentId": "parent", "assignedTo": "assigned_to"}
     stated = ("title", "description", "priority", "status", "tags", "sessionId", *others)
     return {names.get(name, name): arguments[name] for name in stated}
 
@@ -210,28 +186,14 @@ def action_record(item: View, open_items: Mapping[str, WorkItem]) -> Record:
     """An action, blocked as long as it waits for an open one."""
     waiting = open_items.get(item["id"])
     record: Record = {
-        "id": item["id"],
-        "title": item["title"],
-        "description": item["description"],
+        **renamed(item, "id title description"),
         "status": item["status"] if waiting is None else effective_status(waiting, open_items),
-        "priority": item["priority"],
-        "tags": list(item["tags"]),
-        "createdAt": iso(item["created_at"]),
-        "updatedAt": iso(item["updated_at"]),
-        "createdBy": item["agent_id"],
+        **renamed(item, "priority tags created_at updated_at createdBy=agent_id"),
         "sourceObservationIds": [],
         "sourceMemoryIds": [],
     }
-    return record | without_empty(
-        {
-            "project": item["project"],
-            "parentId": item["parent"],
-            "sessionId": item["session_id"],
-            "assignedTo": item["assigned_to"],
-            "result": item["result"],
-            "crystallizedInto": item["crystallized_into"],
-        }
-    )
+    optional = renamed(item, "project parentId=parent session_id assigned_to result crystallized_into")
+    return record | without_empty(optional)
 
 
 def edge_records(item: View) -> list[Record]:
@@ -251,51 +213,3 @@ def frontier_record(item: View, ready: Ready, open_items: Mapping[str, WorkItem]
     """An action that can be worked on now."""
     record = action_record(item, open_items)
     return {**record, "action": record, "score": ready.score, "blockers": ready.blockers, "leased": ready.leased}
-
-
-_NO_TITLE = {400: "The title is missing, or a field cannot be read."}
-ENDPOINTS = [
-    endpoint(
-        "GET", "/agentmemory/actions", READ, list_actions, "Actions, the newest first.", "S",
-        query=fields({**dict.fromkeys(("status", "project", "parentId"), TEXT), "limit": otherwise(NUMBER, 100)}),
-        answer=outcome({"actions": listed(ACTION), "total": COUNT}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/actions", READ_WRITE, post_action, "Write down an action.", "S", 201, faults=_NO_TITLE,
-        body=fields({**FIELDS, "priority": otherwise(NUMBER, 0), "status": otherwise(TEXT, "pending"),
-            **dict.fromkeys(("project", "parentId", "createdBy"), TEXT), "requires": NAMES,
-            "edges": {"type": "array", "items": {"type": "object"}}}, ("title",)),
-        answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
-    ),
-    endpoint(
-        "GET", "/agentmemory/actions/get", READ, get_action, "One action.", "S",
-        faults={400: "The id is missing.", 404: "There is no such action."},
-        query=fields({"actionId": TEXT}, ("actionId",)), answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/actions/update", READ_WRITE, post_update, "Change the action that the body names.", "S",
-        faults={400: "The id is missing."}, body=fields({**FIELDS, "actionId": TEXT}, ("actionId",)),
-        answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/actions/edges", READ_WRITE, post_edge, "Make an action depend on another one.", "S",
-        faults={400: "An end or the type is missing, or there is no such type."}, body=fields(RELATE, ENDS),
-        answer=outcome({"edge": {"anyOf": [EDGE, {"type": "null"}]}}),
-    ),
-    endpoint(
-        "PATCH", "/agentmemory/actions/{id}", READ_WRITE, patch_action, "Change an action.", "S",
-        faults={400: "A field cannot be read.", 404: "There is no such action."}, body=fields(FIELDS), optional=True,
-        answer=outcome({"action": ACTION, "edges": listed(EDGE)}),
-    ),
-    endpoint(
-        "GET", "/agentmemory/frontier", READ, answered_by(frontier), "What can be worked on now, best first.", "S",
-        query=fields({"project": TEXT, "agentId": TEXT, "limit": otherwise(NUMBER, 20)}),
-        answer=outcome({"frontier": listed(READY),
-            **dict.fromkeys(("total", "totalActions", "totalUnblocked"), COUNT)}),
-    ),
-    endpoint(
-        "GET", "/agentmemory/next", READ, next_action, "The one action to work on next.", "S",
-        query=fields({"project": TEXT, "agentId": TEXT}),
-        answer=outcome({"suggestion": {"type": ["object", "null"]}, "message": TEXT, "totalActions": COUNT}),
-    ),
-]  # fmt: skip

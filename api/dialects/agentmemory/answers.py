@@ -7,29 +7,28 @@ import msgspec
 
 from ingest.errors import CommandRejected, LogUnavailable, MnemologError, Overloaded, ProjectionBehind, ReaderUnknown
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.refusal import refusal
-from mcp_gateway.tools.tool import Answer, Tool
+from mcp_gateway.tools.tool import Tool, ToolAnswer, refusal
 
 _RETRY = (LogUnavailable, Overloaded, ProjectionBehind)
 
 
-def answer(record: Mapping[str, Any], text: str | None = None) -> Answer:
+def answer(record: Mapping[str, Any], text: str | None = None) -> ToolAnswer:
     """The answer that says this; `text` where the text is not the record's JSON."""
     data: dict[str, Any] = msgspec.to_builtins(record, str_keys=True)
-    return Answer(msgspec.json.encode(data).decode() if text is None else text, data)
+    return ToolAnswer(msgspec.json.encode(data).decode() if text is None else text, data)
 
 
-def succeeded(**record: Any) -> Answer:
+def succeeded(**record: Any) -> ToolAnswer:
     """The answer of a function that did what it should."""
     return answer({"success": True, **record})
 
 
-def failed(error: str, **record: Any) -> Answer:
+def failed(error: str, **record: Any) -> ToolAnswer:
     """The answer of a function that could not: no error of the protocol, so that clients show what it says."""
     return answer({"success": False, "error": error, **record})
 
 
-def refused(tool: Tool, error: Exception) -> Answer:
+def refused(tool: Tool, error: Exception) -> ToolAnswer:
     """How a fault is told: an argument at fault is an error that names it, what the function refuses is its answer."""
     if isinstance(error, BadArgument):
         return _bad_argument(error.field, error.message)
@@ -39,7 +38,7 @@ def refused(tool: Tool, error: Exception) -> Answer:
         return _bad_argument(name, error.message) if at_fault else failed(error.message)
     if isinstance(error, MnemologError) and not isinstance(error, _RETRY):
         return failed(str(error))
-    return Answer(refusal(tool, "", error), is_error=True)
+    return ToolAnswer(refusal(tool, "", error), is_error=True)
 
 
 def argument(field: str | None) -> str | None:
@@ -50,5 +49,5 @@ def argument(field: str | None) -> str | None:
     return first + "".join(map(str.capitalize, others))
 
 
-def _bad_argument(name: str | None, message: str) -> Answer:
-    return Answer(f"Bad argument {name}: {message}. Nothing was stored.", is_error=True)
+def _bad_argument(name: str | None, message: str) -> ToolAnswer:
+    return ToolAnswer(f"Bad argument {name}: {message}. Nothing was stored.", is_error=True)

@@ -9,28 +9,13 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.condensing import reflected, summarised
-from api.dialects.agentmemory.endpoints import (
-    Arguments,
-    chosen,
-    command,
-    door_of,
-    endpoint,
-    reply,
-    session_of,
-)
-from api.dialects.agentmemory.shapes import (
-    OBJECT,
-    TEXT,
-    fields,
-    otherwise,
-)
+from api.dialects.agentmemory.endpoints import Arguments, command, door_of, reply, session_of
 from api.dialects.agentmemory.transcripts import Conversation, brain, conversations
 from api.importing.antigravity import AGENT, observed
 from ingest.commands.requests import TrackSession
 from ingest.errors import MnemologError, NotFound
-from ingest.roles import OPERATOR
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import EVERYBODY
 
 MODES = ("current_session", "current_folder", "all")
@@ -38,13 +23,13 @@ MAX_OBSERVATIONS = 5_000
 REFLECTED = 50
 
 
-async def sync(door: ToolContext, arguments: Arguments) -> Answer:
+async def sync(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_antigravity_sync: turns that are not known yet become observations."""
     record, _ = await _synced(door, arguments)
     return answer(record)
 
 
-async def sync_all(door: ToolContext, arguments: Arguments) -> Answer:
+async def sync_all(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_antigravity_sync_all: and each session is summarised, and its slots brought up to date."""
     record, places = await _synced(door, arguments)
     summaries: dict[str, Any] = {}
@@ -68,14 +53,14 @@ async def _synced(door: ToolContext, arguments: Arguments) -> tuple[dict[str, An
         raise BadArgument(f"mode must be one of {', '.join(MODES)}", "mode")
     only = ""
     if mode == "current_session":
-        only = chosen(arguments, "currentConversationId") or ""
+        only = arguments.chosen("currentConversationId") or ""
         if not only:
             return _record({}, 0, "currentConversationId is needed for current_session"), {}
     folder = await asyncio.to_thread(lambda: brain(Path.home()))
     if not await asyncio.to_thread(folder.is_dir):
         return _record({}, 0, f"there is no folder {folder}"), {}
     found = await asyncio.to_thread(lambda: list(conversations(folder, only)))
-    here = chosen(arguments, "currentFolder") or ""
+    here = arguments.chosen("currentFolder") or ""
     if mode == "current_folder":
         if not here:
             return _record({}, 0, "currentFolder is needed for current_folder"), {}
@@ -133,13 +118,3 @@ async def sync_antigravity(request: Request, arguments: Arguments) -> Response:
     if arguments["mode"].strip().lower() not in ("", *MODES):
         raise BadArgument(f"mode must be one of {', '.join(MODES)}", "mode")
     return reply(await sync(door_of(request), arguments))
-
-
-ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/antigravity/sync", OPERATOR, sync_antigravity, "Take over conversations of Antigravity.",
-        "S", faults={400: "There is no such mode."},
-        body=fields({"mode": otherwise(TEXT, MODES[0]), "currentConversationId": TEXT, "currentFolder": TEXT}),
-        optional=True, answer=OBJECT,
-    ),
-]  # fmt: skip

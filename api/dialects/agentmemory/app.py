@@ -8,10 +8,12 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 
 from api.access.gate import Gate
-from api.dialects.agentmemory import live
+from api.dialects.agentmemory import pages
 from api.dialects.agentmemory.answers import argument
 from api.dialects.agentmemory.endpoints import failure
+from api.dialects.agentmemory.health import Meter
 from api.dialects.agentmemory.routes import ENDPOINTS
+from api.dialects.agentmemory.searching import Followups
 from api.dialects.faults import handlers
 from api.http.endpoint import open_paths, routes
 from api.http.http import Json
@@ -26,7 +28,7 @@ ORIGINS = r"null|https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?|vscode-webview
 def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The application; its state is given to it by the process."""
     return Starlette(
-        routes=[*routes(ENDPOINTS), *live.routes()],
+        routes=[*routes(ENDPOINTS), *pages.routes()],
         exception_handlers=handlers(fault_response),
         middleware=[
             Middleware(Measure, "agentmemory"),
@@ -63,3 +65,12 @@ def fault_response(status: int, message: str, error: Exception) -> Response:
             return Json({"error": message if not name or name in message else f"{name}: {message}"}, 400)
         case _:
             return Json({"error": message}, status)
+
+
+class AgentmemoryState:
+    """The settings, what is counted and measured."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.followups = Followups()
+        self.meter = Meter()

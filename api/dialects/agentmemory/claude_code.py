@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.dialects.agentmemory.endpoints import Arguments, chosen, door_of, endpoint, failure, settings, success
-from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, FAILED, NUMBER, TEXT, TEXTS, fields, otherwise, outcome
+from api.dialects.agentmemory.endpoints import Arguments, door_of, failure, settings, success
 from api.importing import claude_code
 from api.importing.mapping import events_of
 from ingest.commands.sizing import check_values
@@ -25,7 +24,6 @@ from ingest.events.observation import ObservationRecorded
 from ingest.events.routing import route_of
 from ingest.ids import OBSERVATION, EventId, document_id
 from ingest.log.partitions import partition_of
-from ingest.roles import OPERATOR
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolContext
 
@@ -44,17 +42,17 @@ def _resolved(path: Path) -> Path:
     return path.expanduser().resolve()
 
 
-class Found(NamedTuple):
+class TranscriptFiles(NamedTuple):
     """The transcripts of a folder, the newest first; `capped` when it was not looked through to the end."""
 
     files: list[Path]
     capped: bool
 
 
-def transcripts(place: Path) -> Found:
+def transcripts(place: Path) -> TranscriptFiles:
     """The transcripts in a folder and those below it, or the one that is named itself."""
     if place.is_file():
-        return Found([place], False)
+        return TranscriptFiles([place], False)
     found: list[tuple[float, Path]] = []
     looked_at = 0
     for folder, _, names in os.walk(place):
@@ -64,15 +62,15 @@ def transcripts(place: Path) -> Found:
             if name.endswith(".jsonl") and not path.is_symlink():
                 found.append((path.stat().st_mtime, path))
         if looked_at >= MAX_LOOKED_AT:
-            return Found(_newest_first(found), True)
-    return Found(_newest_first(found), False)
+            return TranscriptFiles(_newest_first(found), True)
+    return TranscriptFiles(_newest_first(found), False)
 
 
 async def import_transcripts(request: Request, arguments: Arguments) -> Response:
     """Take over transcripts."""
     if arguments["maxFiles"] < 1:
         raise BadArgument("maxFiles must be at least 1", "maxFiles")
-    most, named = min(MAX_FILES, int(arguments["maxFiles"])), chosen(arguments, "path")
+    most, named = min(MAX_FILES, int(arguments["maxFiles"])), arguments.chosen("path")
     try:
         place = await asyncio.to_thread(_resolved, Path(named or CLAUDE_CODE))
     except (OSError, ValueError, RuntimeError) as fault:  # too long, with a NUL, of nobody's home
@@ -158,13 +156,3 @@ def _lines(file: Iterable[bytes]) -> Iterator[claude_code.Line]:
 
 def _newest_first(found: list[tuple[float, Path]]) -> list[Path]:
     return [path for _, path in sorted(found, key=lambda one: (-one[0], str(one[1])))]
-
-
-ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/replay/import-jsonl", OPERATOR, import_transcripts, "Take over transcripts.", status=202,
-        answers={200: FAILED}, body=fields({"path": TEXT, "maxFiles": otherwise(NUMBER, 200)}), optional=True,
-        answer=outcome({**dict.fromkeys(("imported", "observations", "discovered", "maxFiles", "maxFilesUpperBound"),
-            COUNT), "sessionIds": TEXTS, "truncated": BOOLEAN, "traversalCapped": BOOLEAN}),
-    ),
-]  # fmt: skip

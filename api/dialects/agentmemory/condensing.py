@@ -10,39 +10,12 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import failed, succeeded
-from api.dialects.agentmemory.endpoints import (
-    Arguments,
-    answered_by,
-    chosen,
-    count,
-    door_of,
-    endpoint,
-    failure,
-    needed,
-    one_session,
-    session_of,
-    success,
-)
-from api.dialects.agentmemory.shapes import (
-    BOOLEAN,
-    CONSOLIDATED,
-    CONSOLIDATED_BY_TIER,
-    COUNT,
-    NUMBER,
-    SUMMARY,
-    TEXT,
-    TEXTS,
-    fields,
-    otherwise,
-    outcome,
-    record,
-)
+from api.dialects.agentmemory.endpoints import Arguments, door_of, failure, one_session, session_of, success
 from api.dialects.session_projects import home_of
 from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
-from ingest.roles import READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
 from projections.documents.actions import is_finished
 from projections.documents.sessions import Session
@@ -54,12 +27,6 @@ MAX_CHAIN = 200
 MAX_GROUPS = 50
 """Crystals of one call."""
 PAGE = 500
-PIPELINE = {
-    "tier": TEXT,
-    "force": BOOLEAN,
-    "project": TEXT,
-    "minObservations": otherwise(NUMBER, 10),
-}
 MAX_PROJECTS = 50
 """Consolidated by one call that names none."""
 TIERS: dict[str, tuple[Part, ...]] = {
@@ -74,7 +41,7 @@ TIERS: dict[str, tuple[Part, ...]] = {
 
 async def summarize(request: Request, arguments: Arguments) -> Response:
     """Summarise a session now."""
-    session, door = needed(arguments, "sessionId"), door_of(request)
+    session, door = arguments.needed("sessionId"), door_of(request)
     home, reader = await home_of(request, session), door.reader()
     if home is None:
         return failure("session_not_found")
@@ -95,7 +62,7 @@ async def crystallize_finished(request: Request, arguments: Arguments) -> Respon
     reader, caller = door.reader(), door.caller()
     before = system_clock() - timedelta(days=max(0.0, min(MAX_DAYS, arguments["olderThanDays"])))
     groups: dict[tuple[str, str], list[str]] = {}
-    async for one in _actions(door, reader, chosen(arguments, "project")):
+    async for one in _actions(door, reader, arguments.chosen("project")):
         if is_finished(one["status"]) and not one["crystallized_into"] and one["updated_at"] <= before:
             groups.setdefault((one["project"], one["parent"]), []).append(one["id"])
     made: list[str] = []
@@ -127,19 +94,19 @@ async def _actions(door: ToolContext, reader: Reader, project: str | None) -> As
                 break
 
 
-async def consolidate(door: ToolContext, arguments: Arguments) -> Answer:
+async def consolidate(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_consolidate: for a project, or for each; all of it, or one tier.
 
     Lessons fade by themselves, so the tier `decay` does nothing, and says so.
     """
-    tier = (chosen(arguments, "tier") or "all").strip().lower()
+    tier = (arguments.chosen("tier") or "all").strip().lower()
     if tier not in TIERS:
         raise BadArgument(f"tier is one of {', '.join(TIERS)}", "tier")
     reader, caller = door.reader(), door.caller()
     await door.caught_up()
-    named = chosen(arguments, "project")
+    named = arguments.chosen("project")
     projects = [named] if named else (await door.queries.lookup.projects(reader))[:MAX_PROJECTS]
-    fewest = count(arguments, "minObservations", 1_000)
+    fewest = arguments.count("minObservations", 1_000)
     totals = {"memories": 0, "observations": 0, "facts": 0, "summaries": 0, "procedures": 0}
     for project in projects if TIERS[tier] else ():
         made = await door.operations.condensing.consolidate(
@@ -168,15 +135,15 @@ async def consolidate(door: ToolContext, arguments: Arguments) -> Answer:
     )
 
 
-async def reflect(door: ToolContext, arguments: Arguments) -> Answer:
+async def reflect(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_reflect: slots from a session; without a session, insights from a project."""
-    if chosen(arguments, "sessionId") is None:
+    if arguments.chosen("sessionId") is None:
         return await _insights(door, arguments)
     try:
         session = session_of(await one_session(door, arguments))
     except NotFound:
         return succeeded(applied=0, observationsReviewed=0, reason="no_observations")
-    return succeeded(**await reflected(door, session, count(arguments, "maxObservations", 200)))
+    return succeeded(**await reflected(door, session, arguments.count("maxObservations", 200)))
 
 
 async def reflected(door: ToolContext, session: Session, newest: int) -> dict[str, Any]:
@@ -188,11 +155,11 @@ async def reflected(door: ToolContext, session: Session, newest: int) -> dict[st
     return {"applied": made.slots_changed, "observationsReviewed": made.observations, **reason}
 
 
-async def crystallize(door: ToolContext, arguments: Arguments) -> Answer:
+async def crystallize(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_crystallize: a session's summary; of finished actions, a memory and lessons."""
     if names := arguments["actionIds"]:
         caller = door.caller()
-        project, session_id = chosen(arguments, "project") or "", chosen(arguments, "sessionId") or ""
+        project, session_id = arguments.chosen("project") or "", arguments.chosen("sessionId") or ""
         made = await door.operations.condensing.crystallize(
             names, door.reader(), caller, project=project, session_id=session_id
         )
@@ -236,10 +203,10 @@ async def summarised(door: ToolContext, session: Session) -> dict[str, Any]:
     }
 
 
-async def _insights(door: ToolContext, arguments: Arguments) -> Answer:
+async def _insights(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     clusters = max(1, min(20, int(arguments["maxClusters"] or 10)))
     caller = door.caller()
-    project = chosen(arguments, "project") or ""
+    project = arguments.chosen("project") or ""
     found = await door.operations.condensing.reflect(door.reader(), project, caller, clusters)
     door.wrote(caller.agent_id, found.position)
     return succeeded(
@@ -249,27 +216,3 @@ async def _insights(door: ToolContext, arguments: Arguments) -> Answer:
         clustersSkipped=0,
         usedFallback=True,
     )
-
-
-ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/summarize", READ_WRITE, summarize, "Summarise a session now.",
-        body=fields({"sessionId": TEXT}, ("sessionId",)), answer=outcome({"summary": SUMMARY}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/crystals/auto", READ_WRITE, crystallize_finished,
-        "Make crystals of work that was finished a while ago.",
-        body=fields({"olderThanDays": otherwise(NUMBER, 7), "project": TEXT, "dryRun": otherwise(BOOLEAN, False)}),
-        optional=True, answer=outcome({"groupCount": COUNT, "crystalIds": TEXTS}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/consolidate-pipeline", READ_WRITE, pipeline,
-        "All of the consolidation, or one tier of it.", body=fields(PIPELINE), optional=True,
-        answer=outcome({"results": record(CONSOLIDATED, CONSOLIDATED_BY_TIER)}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/consolidate", READ_WRITE, answered_by(consolidate),
-        "Memories about what observations have in common.", body=fields(PIPELINE), optional=True,
-        answer=outcome(CONSOLIDATED, CONSOLIDATED_BY_TIER),
-    ),
-]  # fmt: skip

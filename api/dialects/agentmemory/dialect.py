@@ -4,7 +4,7 @@ from api.dialects.dialect import Dialect, MainPort
 
 AGENTMEMORY = Dialect(
     "agentmemory",
-    state="api.dialects.agentmemory.state:AgentmemoryState",
+    state="api.dialects.agentmemory.app:AgentmemoryState",
     main_port=MainPort(
         "api.dialects.agentmemory.app:create_app",
         prefixes=("/agentmemory", "/viewer", "/stream/mem-live"),

@@ -21,19 +21,18 @@ from ingest.errors import CommandRejected, MalformedRequest, NotFound, ReaderUnk
 from ingest.platform.settings import Settings
 from ingest.roles import Needs
 from mcp_gateway import lenient
-from mcp_gateway.lenient import BadArgument
 from mcp_gateway.surrogates import repaired_json
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.document import Document
 from projections.documents.sessions import Session
 from projections.queries.documents import Located
 from projections.queries.views import view
 
 C = TypeVar("C")
-Arguments: TypeAlias = Mapping[str, Any]
-"""What a call was given, read by the schema of its tool or endpoint: every property is there, None without a value."""
+Arguments: TypeAlias = lenient.LenientArguments
 MAX_LIMIT = 100
 """Results of one search."""
+AGENT_CHARS, CWD_CHARS = 128, 4_096
 SOURCE = "agentmemory"
 """What events written through this API name as their source."""
 
@@ -104,7 +103,7 @@ def endpoint(
 
 
 def answered_by(
-    tool: Callable[[ToolContext, Arguments], Awaitable[Answer]], status: int = 200
+    tool: Callable[[ToolContext, Arguments], Awaitable[ToolAnswer]], status: int = 200
 ) -> Callable[[Request, Arguments], Awaitable[Response]]:
     """The handler of an endpoint that does what a tool does."""
 
@@ -124,7 +123,7 @@ def settings(request: Request) -> Settings:
     return request.app.state.agentmemory.settings
 
 
-def reply(answer: Answer, status: int = 200) -> Response:
+def reply(answer: ToolAnswer, status: int = 200) -> Response:
     """What a tool of agentmemory answers, as its endpoint does."""
     return Json(answer.data, status)
 
@@ -139,23 +138,9 @@ def failure(error: str, status: int = 200, **record: Any) -> Response:
     return Json({"success": False, "error": error, **record}, status)
 
 
-def needed(arguments: Arguments, name: str) -> str:
-    """A text that may not be blank."""
-    value = arguments[name]
-    if value is None or not value.strip():
-        raise BadArgument(f"{name} is empty", name)
-    return value
-
-
-def count(arguments: Arguments, name: str, most: int, least: int = 1) -> int:
-    """A number brought into its bounds."""
-    return max(least, min(most, int(arguments[name])))
-
-
-def chosen(arguments: Arguments, name: str) -> str | None:
-    """A text, or None for a blank one."""
-    value = arguments.get(name)
-    return value if value and value.strip() else None
+def agent_of(arguments: Arguments) -> str:
+    """The agent that `agentId` names, as far as a name may be long; empty for none."""
+    return (arguments.chosen("agentId") or "")[:AGENT_CHARS]
 
 
 def command(cls: type[C], **fields: Any) -> C:
@@ -168,7 +153,7 @@ async def one_session(door: ToolContext, arguments: Arguments) -> Located:
     agent = arguments.get("agentId") or ""
     await door.caught_up(agent)
     return await door.queries.sessions.one(
-        door.reader(agent), needed(arguments, "sessionId"), chosen(arguments, "project")
+        door.reader(agent), arguments.needed("sessionId"), arguments.chosen("project")
     )
 
 

@@ -15,30 +15,16 @@ from starlette.responses import Response
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.actions import action_record, edge_records
 from api.dialects.agentmemory.answers import answer
-from api.dialects.agentmemory.endpoints import Arguments, door_of, endpoint, failure, reply
+from api.dialects.agentmemory.endpoints import Arguments, door_of, failure, reply
 from api.dialects.agentmemory.lessons import lesson_record
-from api.dialects.agentmemory.relations import relation_record
+from api.dialects.agentmemory.memories import relation_record
 from api.dialects.agentmemory.sessions import AT_ONCE, session_records
-from api.dialects.agentmemory.shapes import (
-    FAILED,
-    MEMORY,
-    NUMBER,
-    OBJECT,
-    SESSION,
-    SUMMARY,
-    TEXT,
-    fields,
-    listed,
-    otherwise,
-    record,
-)
 from api.dialects.agentmemory.slots import slot_record
 from ingest.errors import ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock
-from ingest.roles import ADMIN
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
 from projections.queries import Queries
 from projections.queries.views import Page, view
@@ -69,7 +55,7 @@ async def get_export(request: Request, arguments: Arguments) -> Response:
         return failure(f"nothing can be exported: {why}")
 
 
-async def export(door: ToolContext, arguments: Arguments) -> Answer:
+async def export(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """The export; sessions are paged by `maxSessions` and `offset`, the rest is always there."""
     await door.caught_up()
     reader, queries, started = door.reader(), door.queries, time.monotonic()
@@ -168,13 +154,3 @@ async def _all(turn: Turn, most: int) -> AsyncIterator[Record]:
 
 def _count(observations: dict[str, list[Record]]) -> int:
     return sum(map(len, observations.values()))
-
-
-ENDPOINTS = [
-    endpoint(
-        "GET", "/agentmemory/export", ADMIN, get_export, "Everything there is, as one JSON object.",
-        query=fields({"maxSessions": NUMBER, "offset": otherwise(NUMBER, 0)}),
-        answer={"anyOf": [record({"version": TEXT, "exportedAt": TEXT, "sessions": listed(SESSION),
-            "memories": listed(MEMORY), "observations": OBJECT, "summaries": listed(SUMMARY)}), FAILED]},
-    ),
-]  # fmt: skip

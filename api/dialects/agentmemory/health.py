@@ -14,12 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory.endpoints import door_of, settings, success
-from api.dialects.agentmemory.shapes import COUNT, OBJECT, PORTS, TEXT, listed, outcome, record
-from api.http.endpoint import Endpoint
 from api.http.http import Json
 from api.services import services
 from ingest.errors import LogUnavailable
-from ingest.roles import ANY, READ
 from mcp_gateway.tools.catalog import server_version
 from projections.health.pressure import LOG
 
@@ -172,12 +169,7 @@ async def graph_stats(request: Request) -> Response:
     totals = await door.queries.graph.stats(door.reader(), None)
     nodes, edges = sum(totals.nodes.values()), sum(totals.edges.values())
     return success(
-        totalNodes=nodes,
-        totalEdges=edges,
-        nodesByType=totals.nodes,
-        edgesByType=totals.edges,
-        nodes=nodes,
-        edges=edges,
+        totalNodes=nodes, totalEdges=edges, nodesByType=totals.nodes, edgesByType=totals.edges, nodes=nodes, edges=edges
     )
 
 
@@ -212,32 +204,3 @@ async def _ping_ms(request: Request) -> float | None:
     except (TimeoutError, RedisError, OSError):
         return None
     return round(1000 * (time.perf_counter() - began), 3)
-
-
-HEALTH = record(
-    {
-        "status": {"enum": ["healthy", "degraded", "critical"]},
-        **dict.fromkeys(("service", "version", "database", "databaseStatus"), TEXT),
-        "health": OBJECT,
-        **PORTS,
-    }
-)
-ENDPOINTS = [
-    Endpoint(
-        "GET", "/agentmemory/livez", ANY, livez, "That the process answers; asked without a secret.", open=True,
-        answer=record({"status": TEXT, "service": TEXT, **PORTS}),
-    ),
-    Endpoint(
-        "GET", "/agentmemory/health", ANY, health, "How the server is.",
-        faults={503: "the log does not answer, or nobody projects"}, answer=HEALTH, answers={503: HEALTH},
-    ),
-    Endpoint(
-        "GET", "/agentmemory/config/flags", ANY, flags, "What is switched on.",
-        answer=record({"version": TEXT, "provider": TEXT, "embeddingProvider": TEXT, "flags": listed(OBJECT)}),
-    ),
-    Endpoint(
-        "GET", "/agentmemory/graph/stats", READ, graph_stats, "How many nodes and edges the graph has.",
-        answer=outcome({**dict.fromkeys(("totalNodes", "totalEdges", "nodes", "edges"), COUNT), "nodesByType": OBJECT,
-            "edgesByType": OBJECT}),
-    ),
-]  # fmt: skip

@@ -6,20 +6,7 @@ from typing import Any, cast
 from api.dialects.agent_memory.importer import lesson_id
 from api.dialects.agentmemory import records as dialect
 from api.importing import lessons
-from api.importing.mapping import (
-    Mapped,
-    Record,
-    Row,
-    Step,
-    names,
-    needed,
-    number,
-    text,
-    texts,
-    when,
-    when_given,
-    whole,
-)
+from api.importing.mapping import Mapped, Record, Row, Step, names, needed, number, text, texts, when, when_given, whole
 from ingest.commands.requests import RecordLesson, ReinforceLesson, SetSlot
 from ingest.errors import CommandRejected
 from ingest.events.observation import ObservationCompressed

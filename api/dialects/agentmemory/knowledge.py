@@ -9,50 +9,14 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory.answers import answer
 from api.dialects.agentmemory.condensing import crystallize, reflect
-from api.dialects.agentmemory.endpoints import (
-    MAX_LIMIT,
-    Arguments,
-    answered_by,
-    chosen,
-    count,
-    door_of,
-    endpoint,
-    failure,
-    needed,
-    reply,
-    success,
-)
-from api.dialects.agentmemory.records import Record, View, iso
-from api.dialects.agentmemory.searching import timeline
-from api.dialects.agentmemory.shapes import (
-    BOOLEAN,
-    COUNT,
-    CRYSTAL,
-    FACT,
-    INSIGHT,
-    LINK,
-    NAMES,
-    NODE,
-    NUMBER,
-    OBJECT,
-    OBSERVATION,
-    PROCEDURE,
-    PROFILE,
-    TEXT,
-    TEXTS,
-    fields,
-    listed,
-    otherwise,
-    outcome,
-    record,
-)
+from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, door_of, failure, reply, success
+from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
 from api.dialects.session_projects import home_of
 from api.http.http import Json
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
-from ingest.roles import READ, READ_WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.condensing import claims
 from projections.condensing.profile import Profile
 from projections.queries import lookup
@@ -63,7 +27,7 @@ MAX_LISTED = 500
 ORIGIN = "reflection"
 """Where lessons come from that are insights."""
 DEPTHS = (1, 3)
-LISTED = {"project": TEXT, "limit": otherwise(NUMBER, 100)}
+_TIMES = "createdAt=recorded_at updated_at"
 _STEP = re.compile(r"^\d+\. (.*)$")
 
 
@@ -71,9 +35,9 @@ async def query_graph(request: Request, arguments: Arguments) -> Response:
     """What is around a node of the graph; without one, what is newest."""
     door = door_of(request)
     await door.caught_up()
-    start, limit = chosen(arguments, "startNodeId"), count(arguments, "limit", MAX_LISTED)
+    start, limit = arguments.chosen("startNodeId"), arguments.count("limit", MAX_LISTED)
     depth = max(DEPTHS[0], min(DEPTHS[1], int(arguments["maxDepth"])))
-    found = await door.queries.graph.query(door.reader(), chosen(arguments, "project"), start, depth, limit)
+    found = await door.queries.graph.query(door.reader(), arguments.chosen("project"), start, depth, limit)
     return Json(
         {
             "nodes": list(map(node_record, found.nodes)),
@@ -116,7 +80,7 @@ async def procedural(request: Request, arguments: Arguments) -> Response:
 async def crystals(request: Request, arguments: Arguments) -> Response:
     """What chains of finished actions came to; of a session, its own and those it has actions of."""
     door = door_of(request)
-    kept = await _tagged(door, {**arguments, "limit": MAX_LISTED}, claims.CRYSTAL)
+    kept = await _tagged(door, arguments | {"limit": MAX_LISTED}, claims.CRYSTAL)
     learned = await door.queries.lessons.surest(door.reader(), None, system_clock(), source="crystal", limit=MAX_LISTED)
     lessons = list(map(view, learned))
     found = [crystal_record(one, lessons) for one in kept]
@@ -127,7 +91,7 @@ async def crystals(request: Request, arguments: Arguments) -> Response:
         found = [
             one for one in found if one.get("sessionId") == session or in_session.intersection(one["sourceActionIds"])
         ]
-    return success(crystals=found[: count(arguments, "limit", MAX_LISTED)], total=len(found))
+    return success(crystals=found[: arguments.count("limit", MAX_LISTED)], total=len(found))
 
 
 async def create_crystal(request: Request, arguments: Arguments) -> Response:
@@ -147,14 +111,14 @@ async def insights(request: Request, arguments: Arguments) -> Response:
     now = system_clock()
     known = await door.queries.lessons.surest(
         door.reader(),
-        chosen(arguments, "project"),
+        arguments.chosen("project"),
         now,
         source=ORIGIN,
         min_confidence=arguments["minConfidence"],
         limit=MAX_LISTED,
     )
     found = [insight_record(view(one), one.confidence_at(now)) for one in known]
-    return success(insights=found[: count(arguments, "limit", MAX_LISTED)], total=len(found))
+    return success(insights=found[: arguments.count("limit", MAX_LISTED)], total=len(found))
 
 
 async def search_insights(request: Request, arguments: Arguments) -> Response:
@@ -164,20 +128,20 @@ async def search_insights(request: Request, arguments: Arguments) -> Response:
     now = system_clock()
     known = await door.queries.lessons.search(
         door.reader(),
-        needed(arguments, "query"),
-        chosen(arguments, "project"),
+        arguments.needed("query"),
+        arguments.chosen("project"),
         now,
         min_confidence=arguments["minConfidence"],
         limit=MAX_LISTED,
     )
     found = [insight_record(view(one), one.confidence_at(now), score) for one, score in known if one.origin == ORIGIN]
-    return success(insights=found[: count(arguments, "limit", MAX_LIMIT)], total=len(found))
+    return success(insights=found[: arguments.count("limit", MAX_LIMIT)], total=len(found))
 
 
 async def get_profile(request: Request, arguments: Arguments) -> Response:
     """What a project is like; without one, which projects there are."""
     door = door_of(request)
-    if chosen(arguments, "project") is not None:
+    if arguments.chosen("project") is not None:
         return reply(await profile(door, arguments))
     await door.caught_up()
     return success(projects=await _projects(door))
@@ -185,16 +149,16 @@ async def get_profile(request: Request, arguments: Arguments) -> Response:
 
 async def post_reflect(request: Request, arguments: Arguments) -> Response:
     """Insights of a project; with a session, the slots brought up to date with that."""
-    if session := chosen(arguments, "sessionId"):
+    if session := arguments.chosen("sessionId"):
         home = await home_of(request, session)
-        arguments = {**arguments, "project": home.project if home else arguments["project"]}
+        arguments = arguments | {"project": home.project if home else arguments["project"]}
     return reply(await reflect(door_of(request), arguments))
 
 
 async def _tagged(door: ToolContext, arguments: Arguments, *tags: str) -> list[dict[str, Any]]:
     """The newest memories that have all of these tags, of the project that is named or of all."""
     await door.caught_up()
-    limit, project = count(arguments, "limit", MAX_LISTED), chosen(arguments, "project")
+    limit, project = arguments.count("limit", MAX_LISTED), arguments.chosen("project")
     found = await door.queries.lookup.found(
         lookup.latest, door.reader(), project, limit, kinds=["memory"], tags=list(tags)
     )
@@ -205,10 +169,10 @@ async def _projects(door: ToolContext) -> list[str]:
     return [name for name in await door.queries.lookup.projects(door.reader()) if name]
 
 
-async def profile(door: ToolContext, arguments: Arguments) -> Answer:
+async def profile(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_profile: in an object of its own, and flat."""
     await door.caught_up()
-    reader, project = door.reader(), needed(arguments, "project")
+    reader, project = door.reader(), arguments.needed("project")
     known, cached = await door.queries.profiles.of(reader, project, refresh=bool(arguments["refresh"]))
     if known is None:
         return answer({"profile": None, "reason": "no_sessions"})
@@ -226,7 +190,7 @@ def fact_record(kept: View) -> Record:
         "sourceMemoryIds": [name for name in kept["derived_from"] if name.startswith("mem_")],
         "strength": kept["importance"],
         "project": kept["project"],
-        **_times(kept),
+        **renamed(kept, _TIMES),
     }
 
 
@@ -241,8 +205,8 @@ def procedure_record(kept: View) -> Record:
         "frequency": len(kept["derived_from"]),
         "sourceMemoryIds": list(kept["derived_from"]),
         "strength": kept["importance"],
-        "project": kept["project"],
-        **_times(kept),
+        **renamed(kept, "project"),
+        **renamed(kept, _TIMES),
     }
 
 
@@ -254,14 +218,12 @@ def crystal_record(kept: View, lessons: Iterable[View] = ()) -> Record:
         "id": kept["id"],
         "narrative": narrative,
         "keyOutcomes": outcomes.split("\n- ") if outcomes else [],
-        "filesAffected": list(kept["files"]),
+        **renamed(kept, "filesAffected=files"),
         "lessons": [
             one["content"] for one in lessons if one["derived_from"] and actions.issuperset(one["derived_from"])
         ],
-        "sourceActionIds": list(kept["references"]),
-        "project": kept["project"],
-        "createdAt": iso(kept["recorded_at"]),
-        **({"sessionId": kept["session_id"]} if kept["session_id"] else {}),
+        **renamed(kept, "sourceActionIds=references project createdAt=recorded_at"),
+        **without_empty(renamed(kept, "session_id")),
     }
 
 
@@ -269,19 +231,15 @@ def insight_record(learned: View, confidence: float, score: float | None = None)
     """An insight: a lesson that several memories and lessons amount to."""
     sources: list[str] = learned["derived_from"]
     return {
-        "id": learned["id"],
-        "title": learned["title"],
-        "content": learned["content"],
+        **renamed(learned, "id title content"),
         "confidence": round(confidence, 3),
-        "reinforcements": learned["reinforcements"],
-        "sourceConceptCluster": list(learned["tags"]),
+        **renamed(learned, "reinforcements sourceConceptCluster=tags"),
         "sourceMemoryIds": [name for name in sources if name.startswith("mem_")],
         "sourceLessonIds": [name for name in sources if name.startswith("lsn_")],
         "sourceCrystalIds": [],
-        "tags": list(learned["tags"]),
-        "project": learned["project"],
+        **renamed(learned, "tags project"),
         "decayRate": 0.05,
-        **_times(learned),
+        **renamed(learned, _TIMES),
         **({} if score is None else {"score": score}),
     }
 
@@ -304,10 +262,6 @@ def edge_record(one: Link) -> Record:
     }
 
 
-def _times(kept: View) -> Record:
-    return {"createdAt": iso(kept["recorded_at"]), "updatedAt": iso(kept["updated_at"])}
-
-
 def profile_record(known: Profile) -> Record:
     """A project's profile."""
     return {
@@ -322,71 +276,3 @@ def profile_record(known: Profile) -> Record:
         "sessionCount": known.session_count,
         "totalObservations": known.total_observations,
     }
-
-
-ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/graph/query", READ, query_graph, "Part of the graph.", "V",
-        body=fields({"startNodeId": TEXT, "maxDepth": otherwise(NUMBER, 1), "limit": otherwise(NUMBER, MAX_LISTED),
-            "project": TEXT}),
-        optional=True,
-        answer=record({"nodes": listed(NODE), "edges": listed(LINK),
-            **dict.fromkeys(("depth", "totalNodes", "totalEdges", "limit", "offset"), COUNT), "truncated": BOOLEAN}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/graph/build", READ, build_graph, "How big the graph is.", "V",
-        body=fields({"batchSize": NUMBER}), optional=True,
-        answer=outcome({**dict.fromkeys(("sessions", "batches", "nodes", "edges"), COUNT), "reason": TEXT}),
-    ),
-    endpoint(
-        "GET", "/agentmemory/semantic", READ, semantic, "Facts that several sessions agree on.", "S",
-        query=fields(LISTED), answer=record({"semantic": listed(FACT), "items": listed(FACT), "total": COUNT}),
-    ),
-    endpoint(
-        "GET", "/agentmemory/procedural", READ, procedural, "How things are done.", "S", query=fields(LISTED),
-        answer=record({"procedural": listed(PROCEDURE), "items": listed(PROCEDURE), "total": COUNT}),
-    ),
-    endpoint(
-        "GET", "/agentmemory/crystals", READ, crystals, "What chains of finished actions came to.", "S",
-        query=fields({**LISTED, "sessionId": TEXT, "limit": otherwise(NUMBER, 20)}),
-        answer=outcome({"crystals": listed(CRYSTAL), "total": COUNT}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/crystals/create", READ_WRITE, create_crystal, "A memory and lessons of finished actions.",
-        "S", faults={400: "The actions are missing."},
-        body=fields({"actionIds": NAMES, "sessionId": TEXT, "project": TEXT}, ("actionIds",)),
-        answer=outcome({"crystal": CRYSTAL}),
-    ),
-    endpoint(
-        "GET", "/agentmemory/insights", READ, insights, "Insights, the surest first.", "S",
-        query=fields({**LISTED, "minConfidence": otherwise(NUMBER, 0)}),
-        answer=outcome({"insights": listed(INSIGHT), "total": COUNT}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/insights/search", READ, search_insights, "Insights about a query.", "S",
-        faults={400: "The query is missing."},
-        body=fields({"query": TEXT, **LISTED, "limit": otherwise(NUMBER, 10), "minConfidence": otherwise(NUMBER, 0.1)},
-            ("query",)),
-        answer=outcome({"insights": listed(INSIGHT), "total": COUNT}),
-    ),
-    endpoint(
-        "GET", "/agentmemory/profile", READ, get_profile, "What a project is like, or which there are.", "S",
-        query=fields({"project": TEXT, "refresh": BOOLEAN}),
-        answer={"anyOf": [outcome({"projects": TEXTS}), record({"profile": {"anyOf": [PROFILE, {"type": "null"}]}})]},
-    ),
-    endpoint(
-        "POST", "/agentmemory/timeline", READ, answered_by(timeline), "What was observed around an anchor.", "S",
-        faults={400: "The anchor is missing."},
-        body=fields({**dict.fromkeys(("anchor", "project", "sessionId", "agentId"), TEXT),
-            "before": otherwise(NUMBER, 5), "after": otherwise(NUMBER, 5)}, ("anchor",)),
-        answer=outcome({"entries": listed(OBJECT), "observations": listed(OBSERVATION), "anchorIndex": COUNT},
-            {"reason": TEXT}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/reflect", READ_WRITE, post_reflect, "Insights of a project, or slots from a session.",
-        "S",
-        body=fields({**dict.fromkeys(("project", "sessionId"), TEXT), "maxClusters": otherwise(NUMBER, 10),
-            "maxObservations": otherwise(NUMBER, 50)}),
-        optional=True, answer=outcome({}, {"applied": COUNT, "observationsReviewed": COUNT, "reason": TEXT}),
-    ),
-]  # fmt: skip

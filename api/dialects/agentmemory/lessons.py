@@ -7,29 +7,21 @@ from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.endpoints import (
     MAX_LIMIT,
     Arguments,
-    answered_by,
-    chosen,
     command,
-    count,
     door_of,
-    endpoint,
     failure,
-    needed,
     reply,
     success,
     written_document,
 )
-from api.dialects.agentmemory.records import Record, View, iso, without_empty
-from api.dialects.agentmemory.shapes import COUNT, LESSON, NAMES, NUMBER, TEXT, fields, listed, otherwise, outcome
+from api.dialects.agentmemory.records import Record, View, iso, renamed, without_empty
 from ingest.commands.requests import RecordLesson
 from ingest.errors import NotFound
 from ingest.platform.clock import system_clock
-from ingest.roles import READ, READ_WRITE
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.lessons import Lesson
 from projections.queries.views import view
 
-NAMED = {"lessonId": TEXT, "agentId": TEXT}
 MAX_LESSONS = 1_000
 USUAL_CONFIDENCE = 0.5
 LESSON_CHARS = 240
@@ -46,7 +38,7 @@ async def post_lesson(request: Request, arguments: Arguments) -> Response:
 async def post_strengthen(request: Request, arguments: Arguments) -> Response:
     """Say that a lesson proved right again."""
     door = door_of(request)
-    name, agent = needed(arguments, "lessonId"), arguments["agentId"] or ""
+    name, agent = arguments.needed("lessonId"), arguments["agentId"] or ""
     caller = door.caller(agent)
     try:
         accepted = await door.operations.work.reinforce(name, door.reader(agent), caller)
@@ -62,7 +54,7 @@ async def post_strengthen(request: Request, arguments: Arguments) -> Response:
 async def post_delete(request: Request, arguments: Arguments) -> Response:
     """Forget a lesson, for good; said again, it is a new one."""
     door = door_of(request)
-    name, agent = needed(arguments, "lessonId"), arguments["agentId"] or ""
+    name, agent = arguments.needed("lessonId"), arguments["agentId"] or ""
     await door.caught_up(agent)
     reader, caller = door.reader(agent), door.caller(agent)
     found = await door.queries.lookup.documents([name], reader)
@@ -73,13 +65,13 @@ async def post_delete(request: Request, arguments: Arguments) -> Response:
     return success(deleted=forgotten.total)
 
 
-async def list_lessons(door: ToolContext, arguments: Arguments) -> Answer:
+async def list_lessons(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_lessons: the surest ones."""
     await door.caught_up()
-    now, source, limit = system_clock(), chosen(arguments, "source"), count(arguments, "limit", MAX_LESSONS)
+    now, source, limit = system_clock(), arguments.chosen("source"), arguments.count("limit", MAX_LESSONS)
     known = await door.queries.lessons.surest(
         door.reader(),
-        chosen(arguments, "project"),
+        arguments.chosen("project"),
         now,
         min_confidence=arguments["minConfidence"],
         limit=MAX_LESSONS if source else limit,
@@ -88,9 +80,9 @@ async def list_lessons(door: ToolContext, arguments: Arguments) -> Answer:
     return succeeded(lessons=[one for one in records if source in (None, one["source"])][:limit])
 
 
-async def save_lesson(door: ToolContext, arguments: Arguments) -> Answer:
+async def save_lesson(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_lesson_save: a new lesson, or a known one made stronger."""
-    content, stated, agent = needed(arguments, "content"), arguments["confidence"], arguments["agentId"] or ""
+    content, stated, agent = arguments.needed("content"), arguments["confidence"], arguments["agentId"] or ""
     confidence = stated if stated is not None and 0 <= stated <= 1 else USUAL_CONFIDENCE
     lesson = command(
         RecordLesson,
@@ -110,17 +102,17 @@ async def save_lesson(door: ToolContext, arguments: Arguments) -> Answer:
     return succeeded(action=action, lesson=lesson_record(known, known["confidence"]))
 
 
-async def search_lessons(door: ToolContext, arguments: Arguments) -> Answer:
+async def search_lessons(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_lesson_recall, memory_lesson_search: lessons about a query; with a project, of it alone."""
     await door.caught_up()
     now = system_clock()
     found = await door.queries.lessons.search(
         door.reader(),
-        needed(arguments, "query"),
-        chosen(arguments, "project"),
+        arguments.needed("query"),
+        arguments.chosen("project"),
         now,
         min_confidence=arguments["minConfidence"],
-        limit=count(arguments, "limit", MAX_LIMIT),
+        limit=arguments.count("limit", MAX_LIMIT),
         everywhere=False,
     )
     return succeeded(lessons=[lesson_record(view(one), one.confidence_at(now), score) for one, score in found])
@@ -130,22 +122,14 @@ def lesson_record(learned: View, confidence: float, score: float | None = None) 
     """A lesson with what is left of its confidence; with its score, if it was searched for."""
     reinforced = learned["reinforcements"] > 0
     record: Record = {
-        "id": learned["id"],
-        "content": learned["content"],
-        "context": learned["context"],
+        **renamed(learned, "id content context"),
         "confidence": round(confidence, 3),
         "reinforcements": learned["reinforcements"],
         "source": _source(learned["origin"]),
-        "sourceIds": list(learned["derived_from"]),
-        "tags": list(learned["tags"]),
-        "createdAt": iso(learned["recorded_at"]),
-        "updatedAt": iso(learned["updated_at"]),
+        **renamed(learned, "sourceIds=derived_from tags createdAt=recorded_at updated_at"),
         "decayRate": 0.05,
     }
-    optional = {
-        "project": learned["project"],
-        "lastReinforcedAt": iso(learned["reinforced_at"]) if reinforced else None,
-    }
+    optional = renamed(learned, "project lastReinforcedAt=reinforced_at" if reinforced else "project")
     return record | without_empty(optional) | ({} if score is None else {"score": score})
 
 
@@ -166,38 +150,3 @@ def lesson_hint(learned: View, confidence: float, score: float) -> Record:
 def _source(origin: str) -> str:
     known = _SOURCES.get(origin, origin)
     return known if known in ("crystal", "consolidation") else "manual"
-
-
-SAVED = outcome({"action": {"enum": ["created", "strengthened"]}, "lesson": LESSON})
-ENDPOINTS = [
-    endpoint(
-        "GET", "/agentmemory/lessons", READ, answered_by(list_lessons), "The lessons, the surest first.", "S",
-        faults={400: "A number is none."},
-        query=fields({"project": TEXT, "source": TEXT, "minConfidence": otherwise(NUMBER, 0),
-            "limit": otherwise(NUMBER, 50)}),
-        answer=outcome({"lessons": listed(LESSON)}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/lessons", READ_WRITE, post_lesson,
-        "Say a lesson; 200 when it was known and is stronger now.", "S", 201, faults={400: "The content is missing."},
-        body=fields({"content": TEXT, "context": TEXT, "confidence": NUMBER, "project": TEXT, "tags": NAMES,
-            "agentId": TEXT}, ("content",)),
-        answer=SAVED, answers={200: SAVED},
-    ),
-    endpoint(
-        "POST", "/agentmemory/lessons/search", READ, answered_by(search_lessons), "Lessons about a query.", "S",
-        faults={400: "The query is missing."},
-        body=fields({"query": TEXT, "project": TEXT, "minConfidence": otherwise(NUMBER, 0.1),
-            "limit": otherwise(NUMBER, 10)}, ("query",)),
-        answer=outcome({"lessons": listed(LESSON)}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/lessons/strengthen", READ_WRITE, post_strengthen, "Say that a lesson proved right again.",
-        "S", faults={400: "The id is missing."}, body=fields(NAMED, ("lessonId",)), answer=outcome({"lesson": LESSON}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/lessons/delete", READ_WRITE, post_delete, "Forget a lesson.", "S",
-        faults={400: "The id is missing.", 404: "There is no such lesson."}, body=fields(NAMED, ("lessonId",)),
-        answer=outcome({"deleted": COUNT}),
-    ),
-]  # fmt: skip

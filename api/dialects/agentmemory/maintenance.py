@@ -1,52 +1,42 @@
-"""Forgetting, by name and by age; and checking the server and what it holds."""
+"""Forgetting, by name and by age; checking the server and what it holds; who wrote or deleted what."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import answer, succeeded
 from api.dialects.agentmemory.endpoints import (
     Arguments,
-    answered_by,
-    chosen,
     door_of,
-    endpoint,
+    failure,
     one_session,
     read_query,
     reply,
     session_of,
     success,
 )
-from api.dialects.agentmemory.shapes import (
-    BOOLEAN,
-    CHECK,
-    COUNT,
-    FORGOTTEN_BY_AGE,
-    NAMES,
-    OBJECT,
-    TEXT,
-    fields,
-    listed,
-    outcome,
-)
+from api.dialects.agentmemory.shapes import BOOLEAN, fields
 from api.dialects.session_projects import home_of, homes
-from ingest.errors import NotFound
-from ingest.roles import ADMIN, READ_WRITE
+from ingest.errors import NotFound, ReaderUnknown
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.observations import Observation
 from projections.operations.clear import Sweep
+from projections.queries.audit import AuditEntry
 
 DRY_RUN = {"dryRun": BOOLEAN}
-DIAGNOSE = {"categories": NAMES, **DRY_RUN}
 
 
 async def post_forget(request: Request, arguments: Arguments) -> Response:
     """Forget a memory, some observations of a session, or the whole session, for good."""
-    session = chosen(arguments, "sessionId")
+    session = arguments.chosen("sessionId")
     home = await home_of(request, session) if session else None
-    answer = await forget(door_of(request), {**arguments, "project": home.project if home else None})
-    if session and not arguments["observationIds"] and chosen(arguments, "memoryId") is None:
+    answer = await forget(door_of(request), arguments | {"project": home.project if home else None})
+    if session and not arguments["observationIds"] and arguments.chosen("memoryId") is None:
         homes(request).forget(session)
     return reply(answer)
 
@@ -88,10 +78,10 @@ async def heal(request: Request, arguments: Arguments) -> Response:
     )
 
 
-async def forget(door: ToolContext, arguments: Arguments) -> Answer:
+async def forget(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_forget: a memory, some observations of a session, or the whole session."""
-    memory, names = chosen(arguments, "memoryId"), arguments["observationIds"]
-    if memory is None and chosen(arguments, "sessionId") is None:
+    memory, names = arguments.chosen("memoryId"), arguments["observationIds"]
+    if memory is None and arguments.chosen("sessionId") is None:
         raise BadArgument("memoryId or sessionId is required", "memoryId")
     forgetting, caller, reader = door.operations.forgetting, door.caller(), door.reader()
     try:
@@ -114,7 +104,7 @@ async def forget(door: ToolContext, arguments: Arguments) -> Answer:
     return succeeded(deleted=deleted)
 
 
-async def diagnose(door: ToolContext, arguments: Arguments) -> Answer:
+async def diagnose(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_diagnose: what was looked at, and how well the server is."""
     await door.caught_up()
     found = await door.queries.diagnose(door.reader(), arguments["categories"] or ())
@@ -132,29 +122,105 @@ async def diagnose(door: ToolContext, arguments: Arguments) -> Answer:
     )
 
 
-ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/forget", READ_WRITE, post_forget, "Forget a memory, observations, or a session.", "S",
-        faults={400: "Neither a memory nor a session is named."},
-        body=fields({"memoryId": TEXT, "sessionId": TEXT, "observationIds": NAMES}), optional=True,
-        answer=outcome({"deleted": COUNT}),
-    ),
-    *(
-        endpoint(
-            "POST", path, READ_WRITE, auto_forget, "Forget what has had its time.", "S",
-            query=fields(DRY_RUN), body=fields(DRY_RUN), optional=True, answer=outcome(FORGOTTEN_BY_AGE),
+MAX_LIMIT = 1_000
+MAX_PAGES = 20
+"""Pages of the log that are looked at for entries of one kind."""
+WORDS: Mapping[str, str] = {
+    "observation.recorded": "observe",
+    "observation.compressed": "compress",
+    "memory.recorded": "remember",
+    "memory.revised": "evolve",
+    "memory.condensed": "consolidate",
+    "memory.visibility_changed": "share",
+    "lesson.recorded": "lesson_save",
+    "lesson.reinforced": "lesson_strengthen",
+    "lesson.revised": "lesson_update",
+    "lesson.retired": "lesson_delete",
+    "lesson.triggered": "lesson_trigger",
+    "session.started": "session_start",
+    "session.ended": "session_end",
+    "session.summarised": "summarize",
+    "session.committed": "session_commit",
+    "session.retired": "session_retire",
+    "slot.set": "slot_replace",
+    "slot.appended": "slot_append",
+    "slot.deleted": "slot_delete",
+    "action.created": "action_create",
+    "action.updated": "action_update",
+    "relation.linked": "relate",
+    "relation.unlinked": "unrelate",
+    "subject.forgotten": "forget",
+}
+"""What agentmemory calls our events."""
+_EVENTS: Mapping[str, str] = {word: event for event, word in WORDS.items()} | {"delete": "subject.forgotten"}
+MAX_COMMITS = 500
+SHA_CHARS, SHORT_CHARS = 40, 7
+NOBODY = "mnemolog"
+
+
+async def audit(request: Request, arguments: Arguments) -> Response:
+    """Who wrote or deleted what, the newest first."""
+    if arguments["limit"] < 1:
+        raise BadArgument("limit must be at least 1", "limit")
+    door, limit = door_of(request), min(MAX_LIMIT, int(arguments["limit"]))
+    try:
+        found = await entries(door, arguments["operation"] or "", limit, arguments["agentId"] or "")
+    except ReaderUnknown as why:
+        return failure(str(why), entries=[])
+    return success(entries=list(map(audit_record, found)))
+
+
+async def entries(door: ToolContext, operation: str, limit: int, agent: str = "") -> list[AuditEntry]:
+    """Entries of the audit log, newest first; of one operation, in agentmemory's words or ours."""
+    found: list[AuditEntry] = []
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        page = await door.queries.audit.entries(
+            door.reader(agent), _EVENTS.get(operation, operation), cursor=cursor, limit=limit - len(found)
         )
-        for path in ("/agentmemory/auto-forget", "/agentmemory/evict")
-    ),
-    endpoint(
-        "POST", "/agentmemory/diagnostics", ADMIN, answered_by(diagnose), "How the server is, and what is wrong.", "S",
-        body=fields(DIAGNOSE), optional=True,
-        answer=outcome({**dict.fromkeys(("status", "service", "version", "database", "databaseStatus"), TEXT),
-            "checks": listed(CHECK), "summary": OBJECT}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/diagnostics/heal", ADMIN, heal, "What is wrong, and whether it was put right.", "S",
-        body=fields(DIAGNOSE), optional=True,
-        answer=outcome({"fixed": COUNT, "skipped": COUNT, "details": listed(OBJECT), "dryRun": BOOLEAN}),
-    ),
-]  # fmt: skip
+        found += page.entries
+        cursor = page.next
+        if cursor is None or len(found) >= limit:
+            break
+    return found
+
+
+def audit_record(entry: AuditEntry) -> dict[str, Any]:
+    """An entry as agentmemory has it."""
+    details = {
+        "agentId": entry.agent_id,
+        "project": entry.project,
+        "sessionId": entry.session_id,
+        "reason": entry.reason,
+        "source": entry.source,
+        "erased": entry.erased,
+    }
+    shown: dict[str, Any] = {
+        "id": entry.id,
+        "timestamp": dialect.iso(entry.at),
+        "operation": WORDS.get(entry.operation, entry.operation),
+        "functionId": entry.operation,
+        "targetIds": entry.targets,
+        "details": {name: value for name, value in details.items() if value},
+    }
+    return shown | ({"userId": entry.user_id} if entry.user_id else {})
+
+
+async def commits_of_log(request: Request, arguments: Arguments) -> Response:
+    """The audit log, told as commits; the newest first."""
+    found = await entries(door_of(request), "", arguments.count("limit", MAX_COMMITS))
+    return success(commits=list(map(_commit, found)))
+
+
+def _commit(entry: AuditEntry) -> dict[str, Any]:
+    name = "".join(mark for mark in entry.id if mark.isalnum()).lower()
+    agent = entry.agent_id or NOBODY
+    what = WORDS.get(entry.operation, entry.operation)
+    return {
+        "sha": name[-SHA_CHARS:].rjust(SHA_CHARS, "0"),
+        "shortSha": name[-SHORT_CHARS:],
+        "agent": agent,
+        "email": f"{agent}@{NOBODY}.invalid",
+        "date": dialect.iso(entry.at),
+        "message": " ".join([what, *entry.targets[:3]]),
+    }

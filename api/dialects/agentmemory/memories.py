@@ -1,4 +1,4 @@
-"""Memories: saved, listed, deleted."""
+"""Memories: saved, listed, deleted; their versions, and how they are related."""
 
 from typing import Any
 
@@ -9,43 +9,29 @@ from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.endpoints import (
     Arguments,
-    chosen,
+    agent_of,
     command,
     door_of,
-    endpoint,
     failure,
-    needed,
     object_of,
     project_of,
     reply,
     success,
     written_document,
 )
+from api.dialects.agentmemory.records import Record, View, renamed
 from api.dialects.agentmemory.searching import alike
-from api.dialects.agentmemory.shapes import (
-    BOOLEAN,
-    COUNT,
-    MEMORY,
-    NAMES,
-    NUMBER,
-    OBJECT,
-    TEXT,
-    fields,
-    listed,
-    otherwise,
-    outcome,
-    record,
-)
-from api.http.endpoint import Endpoint
+from api.dialects.agentmemory.shapes import TEXT, fields
 from api.http.http import Json
-from ingest.commands.requests import Remember
-from ingest.errors import MnemologError, ProjectionBehind, ReaderUnknown
-from ingest.roles import READ, READ_WRITE
+from ingest.commands.requests import Relate, Remember
+from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
+from projections.operations import MemoryChanges
+from projections.queries.views import view
 
 MAX_LIMIT = 5_000
 MAX_MEMORIES = 50_000
@@ -53,19 +39,7 @@ MAX_MEMORIES = 50_000
 MAX_RELATIONS = 5_000
 """Looked at for what the listed memories are related to."""
 PAGE = 500
-AGENT_CHARS = 128
 REASON_CHARS = 512
-REMEMBER = {
-    "content": TEXT,
-    "type": TEXT,
-    "concepts": NAMES,
-    "files": NAMES,
-    "project": TEXT,
-    "agentId": TEXT,
-    "sessionId": TEXT,
-    "ttlDays": NUMBER,
-    "sourceObservationIds": NAMES,
-}
 DELETE = fields({"memoryIds": {"type": "array", "items": TEXT}, "reason": TEXT}, ("memoryIds",))
 """No text with commas is taken for the list here: what is deleted is gone."""
 SAVE_TOOL = "memory_save"
@@ -76,8 +50,8 @@ async def remember(request: Request, arguments: Arguments) -> Response:
     """Keep a memory."""
     if arguments["project"] is not None and not arguments["project"].strip():
         raise BadArgument("project is blank; leave it out for a memory of no project", "project")
-    agent = (chosen(arguments, "agentId") or "")[:AGENT_CHARS]
-    return reply(await save_memory(door_of(request), {**arguments, "agentId": agent}), 201)
+    agent = agent_of(arguments)
+    return reply(await save_memory(door_of(request), arguments | {"agentId": agent}), 201)
 
 
 async def list_memories(request: Request, arguments: Arguments) -> Response:
@@ -139,15 +113,15 @@ async def _all(door: ToolContext, reader: Reader) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: (one["recorded_at"], one["id"]), reverse=True)
 
 
-async def save_memory(door: ToolContext, arguments: Arguments) -> Answer:
+async def save_memory(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_save, agent_remember: keep a memory, and say which one it resembles.
 
     One of a session is of the session's project unless another is named.
     """
-    content = needed(arguments, "content")
-    agent, session = arguments["agentId"] or "", chosen(arguments, "sessionId") or ""
+    content = arguments.needed("content")
+    agent, session = arguments["agentId"] or "", arguments.chosen("sessionId") or ""
     kind = dialect.kind_of(arguments["type"])
-    project = chosen(arguments, "project") or (await project_of(door, session, agent) if session else "")
+    project = arguments.chosen("project") or (await project_of(door, session, agent) if session else "")
     remember = command(
         Remember,
         content=content,
@@ -184,24 +158,119 @@ async def _saved(door: ToolContext, remember: Remember, name: str, agent: str, k
     return {"memory": record} | ({} if hint is None else {"similarTo": hint})
 
 
-ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/remember", READ_WRITE, remember, "Keep a memory.", status=201,
-        body=fields(REMEMBER, ("content",)), answer=outcome({"memory": MEMORY}, {"similarTo": OBJECT}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/agent/remember", READ_WRITE, remember, "Keep a memory.", "S", 201,
-        body=fields(REMEMBER, ("content",)), answer=outcome({"memory": MEMORY}, {"similarTo": OBJECT}),
-    ),
-    Endpoint(
-        "DELETE", "/agentmemory/governance/memories", READ_WRITE, delete_memories, "Forget memories, for good.",
-        body=DELETE, answer=outcome({"deleted": COUNT, "total": COUNT}),
-    ),
-    endpoint(
-        "GET", "/agentmemory/memories", READ, list_memories, "The memories, newest first, or how many there are.",
-        query=fields({"latest": BOOLEAN, "agentId": TEXT, "includeOrphans": BOOLEAN, "count": BOOLEAN, "limit": NUMBER,
-            "offset": otherwise(NUMBER, 0)}),
-        answer={"anyOf": [record({"memories": listed(MEMORY), "total": COUNT, "offset": COUNT,
-            "limit": {"type": ["integer", "null"]}}), record({"total": COUNT, "latestCount": COUNT})]},
-    ),
-]  # fmt: skip
+TYPES = ("supersedes", "extends", "derives", "contradicts", "related")
+MAX_LISTED_RELATIONS = 1_000
+MEMORY_NOT_FOUND = "memory not found"
+
+
+async def list_relations(request: Request, arguments: Arguments) -> Response:
+    """Relations, the newest first."""
+    door = door_of(request)
+    await door.caught_up()
+    reader, queries, project = door.reader(), door.queries, arguments.chosen("project")
+    limit = arguments.count("limit", MAX_LISTED_RELATIONS)
+    if project is None:
+        found = [view(one) for one in await queries.relations.newest(reader, limit)]
+    else:
+        found = (await queries.relations.page(reader, project, None, limit)).items
+    shown = [relation_record(one) for one in found]
+    return Json({"relations": sorted(shown, key=lambda one: one["createdAt"], reverse=True)})
+
+
+async def relate(request: Request, arguments: Arguments) -> Response:
+    """Relate two memories; without a confidence, what they share says how sure that is."""
+    kind = arguments.needed("type").strip().lower()
+    if kind not in TYPES:
+        raise BadArgument(f"type must be one of {', '.join(TYPES)}", "type")
+    stated = arguments["confidence"]
+    relation = command(
+        Relate,
+        source=arguments.needed("sourceId"),
+        target=arguments.needed("targetId"),
+        relation=kind,
+        confidence=None if stated is None else float(max(0, min(1, stated))),
+        agent_id=arguments["agentId"],
+    )
+    door = door_of(request)
+    try:
+        record = await _related(door, relation)
+    except NotFound:
+        return failure(MEMORY_NOT_FOUND)
+    return success(201, relationId=record["id"], relation=record, **record)
+
+
+async def get_memory(request: Request) -> Response:
+    """One memory, whichever version, and what it is related to."""
+    door = door_of(request)
+    await door.caught_up()
+    reader, name = door.reader(), request.path_params["id"]
+    found = await door.queries.lookup.documents([name], reader)
+    if not found or not isinstance(found[0].document, Memory):
+        raise NotFound(MEMORY_NOT_FOUND)
+    related = dialect.related(await door.queries.relations.of_documents([name], reader)).get(name)
+    record = await _with_earlier(door, name, reader)
+    return Json({"memory": record | ({"relatedIds": related} if related else {})})
+
+
+async def get_versions(request: Request) -> Response:
+    """Every version of a memory, the oldest first."""
+    door = door_of(request)
+    await door.caught_up()
+    versions = await door.queries.memories.history(request.path_params["id"], door.reader())
+    return Json({"versions": dialect.versions(list(map(view, versions)))})
+
+
+async def evolve(request: Request, arguments: Arguments) -> Response:
+    """A memory's next version, which supersedes it."""
+    door = door_of(request)
+    name, agent = arguments.needed("memoryId"), arguments["agentId"] or ""
+    reader, caller = door.reader(agent), door.caller(agent)
+    changes = command(
+        MemoryChanges, content=arguments.needed("newContent"), title=arguments.chosen("newTitle"), agent_id=agent
+    )
+    try:
+        accepted = await door.operations.memories.change(name, changes, reader, caller)
+    except NotFound:
+        return failure(MEMORY_NOT_FOUND)
+    door.wrote(caller.agent_id, accepted.position)
+    known = await written_document(door, accepted.id, agent)
+    previous = known["parent_id"] if known else name
+    try:
+        await _related(
+            door, Relate(source=accepted.id, target=previous, relation="supersedes", confidence=1.0, agent_id=agent)
+        )
+    except NotFound:
+        pass  # forgotten meanwhile: there is nothing to relate it to
+    try:
+        memory = await _with_earlier(door, accepted.id, reader)
+    except NotFound:  # not projected in time, or forgotten meanwhile
+        memory = {"id": accepted.id, "content": changes.content}
+    return success(memory=memory, previousId=previous)
+
+
+async def _with_earlier(door: ToolContext, name: str, reader: Reader) -> dict[str, Any]:
+    """A memory that names the versions before it; raises NotFound."""
+    versions = dialect.versions(list(map(view, await door.queries.memories.history(name, reader))))
+    return next(one for one in versions if one["id"] == name)
+
+
+async def _related(door: ToolContext, relation: Relate) -> dict[str, Any]:
+    """The relation, as it is kept; raises NotFound for an end that is not there."""
+    caller = door.caller(relation.agent_id)
+    accepted = await door.operations.work.relate(relation, door.reader(relation.agent_id), caller)
+    door.wrote(caller.agent_id, accepted.position)
+    known = await written_document(door, accepted.id, relation.agent_id)
+    if known is not None:
+        return relation_record(known)
+    return {
+        "id": accepted.id,
+        "sourceId": relation.source,
+        "targetId": relation.target,
+        "type": relation.relation,
+        "confidence": relation.confidence,
+    }
+
+
+def relation_record(stated: View) -> Record:
+    """A relation."""
+    return renamed(stated, "id sourceId=source targetId=target type=relation confidence created_at")

@@ -1,7 +1,9 @@
-"""What hooks see: stored at once, whatever they send; nothing waits for a projection."""
+"""Observations: what hooks see is stored at once, whatever they send, and nothing waits for a projection; a session's
+observations are listed, and played back as a film.
+"""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -11,28 +13,40 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import answer
-from api.dialects.agentmemory.endpoints import Arguments, chosen, command, door_of, endpoint, needed, reply
-from api.dialects.agentmemory.shapes import ANYTHING, TEXT, fields, record
+from api.dialects.agentmemory.endpoints import (
+    CWD_CHARS,
+    Arguments,
+    agent_of,
+    command,
+    door_of,
+    one_session,
+    read_query,
+    reply,
+    session_of,
+    success,
+)
+from api.dialects.agentmemory.records import Record
+from api.dialects.agentmemory.sessions import list_sessions, session_records
+from api.dialects.agentmemory.shapes import NUMBER, TEXT, fields, otherwise
 from api.dialects.fitting import Fitted, fitted
-from api.dialects.session_projects import SessionProject, homes, settled
+from api.dialects.session_projects import SessionProject, home_of, homes, settled
 from api.http.http import Json
 from ingest.commands.requests import TrackSession, WriteCommand
-from ingest.errors import MnemologError
-from ingest.roles import WRITE
+from ingest.errors import MnemologError, NotFound
+from ingest.platform.clock import to_ms
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
+from projections.queries.views import view
 
-AGENT_CHARS = 128
-CWD_CHARS = 4_096
 IN_THREAD_BYTES = 1 << 18
 """A body over this is made to fit in a thread: the event loop serves others meanwhile."""
 
 
 async def observe(request: Request, arguments: Arguments) -> Response:
     """Record what a hook saw."""
-    session, hook = needed(arguments, "sessionId"), needed(arguments, "hookType")
+    session, hook = arguments.needed("sessionId"), arguments.needed("hookType")
     moment = moment_of(arguments["timestamp"])
-    door, agent = door_of(request), (chosen(arguments, "agentId") or "")[:AGENT_CHARS]
+    door, agent = door_of(request), agent_of(arguments)
     home, new = await settled(request, session, arguments["project"] or "", agent)
     fits = await _fitted(request, _data(arguments["data"]))
     seen = dialect.observe(
@@ -48,7 +62,7 @@ async def observe(request: Request, arguments: Arguments) -> Response:
     )
     seen = replace(seen, project=home.project)  # a session of another API may be at home in the nameless project
     events: list[WriteCommand] = [seen]
-    if new and (cwd := chosen(arguments, "cwd")):
+    if new and (cwd := arguments.chosen("cwd")):
         events.append(_started(session, home, cwd[:CWD_CHARS], moment))
     accepted, *others = await asyncio.gather(*map(door.write, events))
     for one in (accepted, *others):
@@ -58,10 +72,10 @@ async def observe(request: Request, arguments: Arguments) -> Response:
 
 async def observe_as_agent(request: Request, arguments: Arguments) -> Response:
     """Record what an agent says itself, as if it had used a tool."""
-    session, project = needed(arguments, "sessionId"), needed(arguments, "project")
-    agent = (chosen(arguments, "agentId") or "")[:AGENT_CHARS]
+    session, project = arguments.needed("sessionId"), arguments.needed("project")
+    agent = agent_of(arguments)
     home, _ = await settled(request, session, project, agent)
-    arguments = {**arguments, "project": home.project or project, "agentId": agent or home.agent}
+    arguments = arguments | {"project": home.project or project, "agentId": agent or home.agent}
     if image := arguments["imageData"]:
         fits = await _fitted(request, {"image": image})
         arguments |= {"image": fits.image, "modality": "mixed" if fits.image else ""}
@@ -103,26 +117,21 @@ async def _fitted(request: Request, data: Mapping[str, Any]) -> Fitted:
 def _started(session: str, home: SessionProject, cwd: str, moment: datetime | None) -> TrackSession:
     """Says where a session works. An observation opens its session, but does not say that."""
     return TrackSession(
-        status="started",
-        session_id=session,
-        project=home.project,
-        agent_id=home.agent,
-        cwd=cwd,
-        occurred_at=moment,
+        status="started", session_id=session, project=home.project, agent_id=home.agent, cwd=cwd, occurred_at=moment
     )
 
 
-async def observe_text(door: ToolContext, arguments: Arguments) -> Answer:
+async def observe_text(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """agent_observe: kept as if a tool had been used whose input and output is the text."""
-    text = chosen(arguments, "text") or chosen(arguments, "content")
+    text = arguments.chosen("text") or arguments.chosen("content")
     if text is None:
         raise BadArgument("text or content is required", "text")
-    session, project = needed(arguments, "sessionId"), needed(arguments, "project")
+    session, project = arguments.needed("sessionId"), arguments.needed("project")
     agent = arguments["agentId"] or ""
-    if cwd := chosen(arguments, "cwd"):
+    if cwd := arguments.chosen("cwd"):
         await _know_folder(door, session, project, cwd, agent)
-    kind = chosen(arguments, "type") or "other"
-    title = chosen(arguments, "title") or f"agent_{kind}"
+    kind = arguments.chosen("type") or "other"
+    title = arguments.chosen("title") or f"agent_{kind}"
     data = {"tool_name": title, "tool_input": text, "tool_output": text, "type": kind}
     image = {name: arguments[name] for name in ("image", "modality") if name in arguments}
     command = dialect.observe(session, project, "post_tool_use", data, kind=kind, agent_id=agent, **image)
@@ -144,18 +153,103 @@ async def _know_folder(door: ToolContext, session: str, project: str, cwd: str, 
 
 _LATEST_S = 10_000_000_000
 """The year 2286 in seconds: what is later is in milliseconds."""
-ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/observe", WRITE, observe, "Record what a hook saw.", status=201,
-        body=fields({"sessionId": TEXT, "hookType": TEXT, "timestamp": {"type": ["string", "number"]}, "project": TEXT,
-            "cwd": TEXT, "data": ANYTHING, "agentId": TEXT}, ("sessionId", "hookType", "timestamp")),
-        answer=record({"observationId": TEXT}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/agent/observe", WRITE, observe_as_agent,
-        "Record what an agent says itself, as if it had used a tool.", "S", 201,
-        body=fields({**dict.fromkeys(("sessionId", "project", "text", "content", "type", "title", "cwd", "agentId"),
-            TEXT), "imageData": TEXT}, ("sessionId", "project")),
-        answer=record({"observationId": TEXT}),
-    ),
-]  # fmt: skip
+
+
+MAX_OBSERVATIONS = 5_000
+OF_SESSION = {**dict.fromkeys(("sessionId", "agentId"), TEXT), "limit": otherwise(NUMBER, MAX_OBSERVATIONS)}
+LABEL_CHARS = 120
+_KINDS = {
+    "prompt_submit": "prompt",
+    "pre_tool_use": "tool_call",
+    "post_tool_use": "tool_result",
+    "post_tool_failure": "tool_error",
+    "assistant_message": "response",
+    "subagent_stop": "response",
+    "session_start": "session_start",
+    "session_end": "session_end",
+}
+_BODY = ("userPrompt", "narrative")
+_TOOL = ("toolName", "toolInput", "toolOutput")
+
+
+async def get_observations(request: Request) -> Response:
+    """A session's observations, the oldest first; none for a session that nobody knows."""
+    arguments = await _of_session(request)
+    return reply(await observations(door_of(request), arguments))
+
+
+async def get_sessions(request: Request, arguments: Arguments) -> Response:
+    """The sessions that can be played back, the newest first."""
+    answer = await list_sessions(door_of(request), arguments)
+    return success(**answer.data) if isinstance(answer.data, dict) else reply(answer)
+
+
+async def load(request: Request) -> Response:
+    """A session as a film."""
+    arguments, door = await _of_session(request), door_of(request)
+    agent, project = arguments["agentId"] or "", arguments["project"]
+    await door.caught_up(agent)
+    reader, queries = door.reader(agent), door.queries
+    known = session_of(await queries.sessions.one(reader, arguments["sessionId"], project))
+    limit = max(1, min(MAX_OBSERVATIONS, int(arguments["limit"])))
+    page = await queries.sessions.observations(reader, known.session_id, known.project, None, limit)
+    seen = sorted(page.items, key=lambda one: one["occurred_at"])
+    (session,) = await session_records(door, reader, [view(known)])
+    times_ms = [to_ms(one["occurred_at"]) for one in seen]
+    return success(session=session, timeline=film(session, times_ms, list(map(dialect.observation, seen))))
+
+
+async def _of_session(request: Request) -> Arguments:
+    """What was asked of a session, with the project that it is at home in."""
+    arguments = read_query(request, fields(OF_SESSION))
+    session = arguments.chosen("sessionId")
+    if session is None:
+        raise BadArgument("sessionId required", "sessionId")  # clients know it by these words
+    home = await home_of(request, session)
+    return arguments | {"project": home.project if home else None}
+
+
+async def observations(door: ToolContext, arguments: Arguments) -> ToolAnswer:
+    """memory_observations: a session's observations, oldest first."""
+    limit = max(1, min(MAX_OBSERVATIONS, int(arguments["limit"] or MAX_OBSERVATIONS)))
+    try:
+        located = await one_session(door, arguments)
+    except NotFound:
+        return answer({"observations": []})
+    reader = door.reader(arguments["agentId"] or "")
+    name, project = arguments.needed("sessionId"), getattr(located.document, "project", "")
+    page = await door.queries.sessions.observations(reader, name, project, None, limit)
+    seen = sorted(page.items, key=lambda one: one["occurred_at"])
+    return answer({"observations": [dialect.observation(one) for one in seen]})
+
+
+def film(session: Mapping[str, Any], times_ms: Sequence[int], seen: Sequence[Record]) -> Record:
+    """A session's observations as a film: when each came after the first, and how long it was until the next.
+
+    `seen` are records of observations in the order of time, `times_ms` when they happened.
+    """
+    first = times_ms[0] if times_ms else 0
+    ends = [*times_ms[1:], *times_ms[-1:]]
+    return {
+        "sessionId": session["id"],
+        "startedAt": session["startedAt"],
+        "endedAt": session.get("endedAt"),
+        "totalDurationMs": times_ms[-1] - first if times_ms else 0,
+        "eventCount": len(seen),
+        "events": [_event(one, at - first, end - at) for one, at, end in zip(seen, times_ms, ends, strict=True)],
+    }
+
+
+def _event(seen: Record, offset_ms: int, duration_ms: int) -> Record:
+    body = next((seen[name] for name in _BODY if seen.get(name)), None)
+    optional = {"body": body, **{name: seen.get(name) for name in _TOOL}}
+    return {
+        "id": seen["id"],
+        "sessionId": seen["sessionId"],
+        "ts": seen["timestamp"],
+        "offsetMs": offset_ms,
+        "durationMs": duration_ms,
+        "kind": _KINDS.get(seen["hookType"], "hook"),
+        "label": (seen["title"] or seen["hookType"])[:LABEL_CHARS],
+        **{name: value for name, value in optional.items() if value is not None},
+    }

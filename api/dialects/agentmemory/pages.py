@@ -1,17 +1,43 @@
-"""The viewer, a page that needs nothing but this server; and the pages on which the API describes itself."""
+"""The viewer, a page that needs nothing but this server; its WebSocket; the pages on which the API describes itself.
 
+Over the WebSocket comes every observation as soon as it can be read. Best effort, and bounded: one task follows the log
+for all viewers that may see the same, while there are any. It never waits for one of them: a viewer that takes nothing
+off until its share is full is let go. Nor does it keep up at any price: of what is written faster than AT_ONCE
+observations in PAUSE_S, a part is passed over.
+"""
+
+import asyncio
 import base64
+import logging
 import re
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Coroutine, Mapping, Sequence
 from hashlib import sha256
 from importlib.resources import files
+from typing import Any
 
+import msgspec
+from redis.exceptions import RedisError
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from api.access.admission import POLICY_VIOLATION, TRY_LATER, guarded
+from api.access.keyring import still_holds
+from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.shapes import TEXT
 from api.http.endpoint import Endpoint
-from ingest.roles import ANY
+from api.http.following import followed
+from api.services import Services, services_of
+from ingest.errors import CommandRejected, MnemologError
+from ingest.events.observation import ObservationRecorded
+from ingest.platform.tasks import end
+from ingest.roles import ANY, READ
+from projections.documents.access import Reader
+from projections.documents.observations import Observation
+from projections.queries import WantedEvents
+from projections.queries.views import view
 
 MARKDOWN = "text/markdown"
 _HOST = re.compile(r"[\w.:\[\]-]{1,255}")
@@ -65,10 +91,8 @@ def descriptions(endpoints: Sequence[Endpoint]) -> list[Endpoint]:
         return PlainTextResponse(_AUTH, media_type=MARKDOWN)
 
     return [
-        Endpoint(
-            "GET", "/agent.md", ANY, agent, "What this API offers to an agent, as Markdown.", "S",
-            answer=TEXT, media=MARKDOWN,
-        ),
+        Endpoint("GET", "/agent.md", ANY, agent, "What this API offers to an agent, as Markdown.", "S", answer=TEXT,
+            media=MARKDOWN),
         Endpoint("GET", "/auth.md", ANY, auth, "How to authenticate, as Markdown.", "S", answer=TEXT, media=MARKDOWN),
     ]  # fmt: skip
 
@@ -91,9 +115,203 @@ secret takes requests from this machine only, unless it was told to listen elsew
 origins.
 """
 
-ENDPOINTS = [
-    Endpoint("GET", "/", ANY, viewer, "The viewer.", answer=TEXT, media="text/html", open=True),
-    Endpoint("GET", "/viewer", ANY, viewer, "The viewer.", answer=TEXT, media="text/html", open=True),
-    Endpoint("GET", "/agentmemory/viewer", ANY, viewer, "The viewer.", answer=TEXT, media="text/html"),
-    Endpoint("GET", "/favicon.svg", ANY, icon, "The viewer's icon.", answer=TEXT, media="image/svg+xml", open=True),
-]  # fmt: skip
+
+logger = logging.getLogger(__name__)
+PATHS = ("/stream/mem-live/viewer", "/")
+"""Older pages join a stream at the root when the first does not answer; nothing they send is needed."""
+MAX_VIEWERS = 100
+MAX_WAITING_CHARS = 4 << 20
+"""Of a viewer; a frame is kept once, whoever waits for it."""
+AT_ONCE = 200
+PAUSE_S = 0.1
+SLICE_CHARS, SLICE_S = 128 << 10, 0.005
+"""How much is sent before viewers, and everybody else, have their turn: one that reads on never falls behind."""
+CLOSE_S = 1.0
+MAX_RAW_BYTES = 128 << 10
+"""Of what came as it was; a whole screenshot is left out, and the frame says so."""
+_RAW = ("raw", "toolName", "toolInput", "toolOutput", "userPrompt")
+_BOTH = ("id", "sessionId", "timestamp", "hookType", "project", "agentId")
+
+
+class Viewer:
+    """What one viewer has not been sent yet."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[str] = deque()
+        self._chars = 0
+        self._more = asyncio.Event()
+        self.too_slow = asyncio.Event()
+        """Set once its queue is full: what it would see has gaps, so it is disconnected."""
+        self.key_revoked = False
+        """Whether its key does not hold any more."""
+
+    def offer(self, frame: str) -> None:
+        """Have a frame sent, unless there is no room."""
+        if self._chars + len(frame) > MAX_WAITING_CHARS:
+            self.too_slow.set()
+            return
+        self._waiting.append(frame)
+        self._chars += len(frame)
+        self._more.set()
+
+    async def next(self) -> str:
+        """The frame that waits longest, once there is one."""
+        while not self._waiting:
+            self._more.clear()
+            await self._more.wait()
+        frame = self._waiting.popleft()
+        self._chars -= len(frame)
+        return frame
+
+
+class ViewerStream:
+    """The viewers that are connected."""
+
+    def __init__(self) -> None:
+        self._audiences: dict[Reader, Audience] = {}
+
+    async def serve(self, socket: WebSocket) -> None:
+        """Serve one viewer until it leaves or is let go; closes with 1013 past MAX_VIEWERS."""
+        await socket.accept()
+        services = services_of(socket.scope)
+        try:
+            reader = services.door("agentmemory").reader()
+        except CommandRejected as refused:
+            await socket.close(POLICY_VIOLATION, refused.message[:100])
+            return
+        if sum(len(one.viewers) for one in self._audiences.values()) >= MAX_VIEWERS:
+            await socket.close(TRY_LATER, "too many viewers are connected")
+            return
+        viewer = Viewer()
+        audience = self._audiences.setdefault(reader, Audience(services, reader))
+        audience.join(viewer)
+        try:
+            await _first_to_end(_send(socket, viewer), _until_closed(socket), viewer.too_slow.wait())
+        finally:
+            audience.viewers.discard(viewer)
+            if not audience.viewers:
+                self._audiences.pop(reader, None)
+                await audience.stop()
+        if viewer.key_revoked:
+            await _close(socket, POLICY_VIOLATION, "the key does not hold any more")
+        elif viewer.too_slow.is_set():
+            await _close(socket, TRY_LATER, "this viewer was too slow")
+
+
+class Audience:
+    """The viewers that may see the same, and the task that follows the log for them."""
+
+    def __init__(self, services: Services, reader: Reader) -> None:
+        self._services, self._reader = services, reader
+        self.viewers: set[Viewer] = set()
+        self._following: asyncio.Task[None] | None = None
+
+    def join(self, viewer: Viewer) -> None:
+        """One viewer more."""
+        self.viewers.add(viewer)
+        if self._following is None:
+            self._following = asyncio.create_task(self._follow(), name="viewers")
+
+    async def stop(self) -> None:
+        """Follow no longer, when nobody watches."""
+        if self._following is not None:
+            following, self._following = self._following, None
+            await end(following)
+
+    async def _follow(self) -> None:
+        services, reader = self._services, self._reader
+        while True:
+            try:
+                await self._show(services, reader)
+            except (MnemologError, RedisError, OSError) as error:
+                logger.warning("the viewers' stream has a gap: %s", error)
+            except Exception:  # a fault of ours in one page of the log: the viewers go on with the next
+                logger.exception("the viewers' stream has a gap")
+            await asyncio.sleep(1)
+
+    async def _show(self, services: Services, reader: Reader) -> None:
+        queries = services.queries
+        at = queries.log.applied()
+        async for page in followed(services, WantedEvents(reader, ObservationRecorded.TYPE), at, AT_ONCE):
+            seen = await queries.observations.recorded_by(page, reader)
+            sent_chars = 0
+            for one in sorted(seen, key=lambda one: one.recorded_at):
+                for frame in frames(one):
+                    sent_chars += len(frame)
+                    for viewer in self.viewers:
+                        viewer.offer(frame)
+                if sent_chars > SLICE_CHARS:
+                    sent_chars = 0
+                    await asyncio.sleep(SLICE_S)
+            if len(page) == AT_ONCE:
+                await asyncio.sleep(PAUSE_S)
+                at.include_all(queries.log.applied())
+
+
+async def _send(socket: WebSocket, viewer: Viewer) -> None:
+    while not viewer.key_revoked:
+        frame = await viewer.next()
+        if await still_holds(socket.scope):
+            await socket.send_text(frame)
+        else:
+            viewer.key_revoked = True
+
+
+async def _until_closed(socket: WebSocket) -> None:
+    """Return when the viewer leaves; what it says until then is passed over."""
+    while (await socket.receive())["type"] != "websocket.disconnect":
+        pass
+
+
+async def _first_to_end(*parts: Coroutine[Any, Any, Any]) -> None:
+    tasks = [asyncio.create_task(part) for part in parts]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            if not isinstance(fault := task.exception(), WebSocketDisconnect | None):
+                raise fault
+    finally:
+        await end(*tasks)
+
+
+async def _close(socket: WebSocket, code: int, reason: str) -> None:
+    """Close the connection of a viewer that takes nothing; it is likely not to take this either."""
+    try:
+        async with asyncio.timeout(CLOSE_S):
+            await socket.close(code, reason)
+    except (TimeoutError, WebSocketDisconnect, RuntimeError):
+        logger.info("a viewer that took nothing any more was let go")
+
+
+def routes() -> list[WebSocketRoute]:
+    """The routes of the stream, on one set of viewers."""
+    live = ViewerStream()
+    return [guarded(WebSocketRoute(path, live.serve), READ) for path in PATHS]
+
+
+def frames(seen: Observation) -> tuple[str, str]:
+    """The two frames of an observation, as JSON texts."""
+    record = dialect.observation(view(seen))
+    both = _only(record, _BOTH)
+    raw = _frame("raw", {**both, **_only(record, _RAW)})
+    if len(raw) > MAX_RAW_BYTES:
+        raw = _frame("raw", {**both, "raw": {}, "truncated": True})
+    compressed = {name: value for name, value in record.items() if name not in _RAW}
+    return raw.decode(), _frame("compressed", compressed).decode()
+
+
+def _frame(form: str, seen: Mapping[str, Any]) -> bytes:
+    """Pages of both generations take it: older ones go by `type`, newer ones by `event_type`."""
+    session = seen["sessionId"]
+    return msgspec.json.encode(
+        {
+            "type": f"{form}_observation",
+            "event_type": "observation",
+            "sessionId": session,
+            "data": {"type": form, "observation": seen, "sessionId": session},
+        }
+    )
+
+
+def _only(record: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: record[name] for name in names if name in record}

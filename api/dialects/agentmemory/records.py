@@ -9,7 +9,8 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeAlias, get_args
+from functools import cache
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from ingest.commands.requests import Observe
 from ingest.events.memory import MemoryType
@@ -93,22 +94,14 @@ def observation(seen: View) -> Record:
     if seen["content"]:
         raw.setdefault("content", seen["content"])
     record: Record = {
-        "id": seen["id"],
-        "sessionId": seen["session_id"],
-        "timestamp": iso(seen["occurred_at"]),
+        **renamed(seen, "id session_id timestamp=occurred_at"),
         "hookType": hook or "other",
         "project": seen["project"],
         "raw": raw,
         "type": seen["kind"] or "other",
-        "title": seen["title"],
-        "facts": list(seen["facts"]),
-        "narrative": seen["narrative"],
-        "concepts": list(seen["concepts"]),
-        "files": list(seen["files"]),
-        "importance": seen["importance"],
-        "confidence": seen["confidence"],
+        **renamed(seen, "title facts narrative concepts files importance confidence"),
     }
-    optional: Record = {"subtitle": seen["subtitle"], "agentId": seen["agent_id"]}
+    optional: Record = renamed(seen, "subtitle agent_id")
     optional |= {name: seen["metadata"].get(name) for name in (MODALITY_FIELD, IMAGE_FIELD)}
     if hook in _TOOL_HOOKS:
         output = data.get("tool_output")
@@ -127,12 +120,9 @@ def memory(kept: View, *, related: Sequence[str] = (), earlier: Sequence[str] = 
     kind = memory_kind(kept)
     sources: str = kept["metadata"].get(SOURCES_FIELD, "")
     record: Record = {
-        "id": kept["id"],
-        "createdAt": iso(kept["recorded_at"]),
-        "updatedAt": iso(kept["updated_at"]),
+        **renamed(kept, "id createdAt=recorded_at updated_at"),
         "type": kind,
-        "title": kept["title"],
-        "content": kept["content"],
+        **renamed(kept, "title content"),
         "concepts": distinct([*kept["concepts"], *(tag for tag in kept["tags"] if tag != kind)]),
         "files": list(kept["files"]),
         "sessionIds": [kept["session_id"]] if kept["session_id"] else [],
@@ -144,16 +134,8 @@ def memory(kept: View, *, related: Sequence[str] = (), earlier: Sequence[str] = 
         ),
         "isLatest": kept["is_latest"],
     }
-    forget_after: datetime | None = kept["forget_after"]
-    return record | without_empty(
-        {
-            "parentId": kept["parent_id"],
-            "agentId": kept["agent_id"],
-            "project": kept["project"],
-            "forgetAfter": forget_after and iso(forget_after),
-            "relatedIds": list(related),
-        }
-    )
+    optional = renamed(kept, "parent_id agent_id project forget_after")
+    return record | without_empty({**optional, "relatedIds": list(related)})
 
 
 def versions(history: Sequence[View]) -> list[Record]:
@@ -193,7 +175,7 @@ def memory_as_observation(kept: View) -> Record:
         "files": list(kept["files"]),
         "importance": plain(kept["importance"]),
         "confidence": 1,
-        **without_empty({"agentId": kept["agent_id"], "project": kept["project"]}),
+        **without_empty(renamed(kept, "agent_id project")),
     }
 
 
@@ -243,11 +225,7 @@ def narrated(items: Iterable[Record]) -> str:
 def session(known: View, its_summary: View | None = None, commits: Sequence[str] = ()) -> Record:
     """A session; `told` is its summary, once there is one."""
     record: Record = {
-        "id": known["id"],
-        "project": known["project"],
-        "cwd": known["cwd"],
-        "startedAt": iso(known["started_at"]),
-        "updatedAt": iso(known["updated_at"]),
+        **renamed(known, "id project cwd started_at updated_at"),
         "status": _STATUS.get(known["status"], known["status"]),
         "observationCount": known["observation_count"],
     }
@@ -266,17 +244,11 @@ def session(known: View, its_summary: View | None = None, commits: Sequence[str]
 
 def summary(made: View) -> Record:
     """A session's summary."""
-    return {
-        "sessionId": made["session_id"],
-        "project": made["project"],
-        "createdAt": iso(made["recorded_at"]),
-        "title": made["title"],
-        "narrative": made["narrative"],
-        "keyDecisions": list(made["decisions"]),
-        "filesModified": list(made["files"]),
-        "concepts": list(made["concepts"]),
-        "observationCount": made["observation_count"],
-    }
+    return renamed(
+        made,
+        "session_id project createdAt=recorded_at title narrative keyDecisions=decisions filesModified=files concepts "
+        "observation_count",
+    )
 
 
 def commit(known: View) -> Record:
@@ -284,15 +256,32 @@ def commit(known: View) -> Record:
     return {
         "sha": known["commit"],
         "shortSha": known["commit"][:7],
-        "branch": known["branch"],
-        "repo": known["repo"],
-        "message": known["message"],
-        "author": known["author"],
-        "authoredAt": known["authored_at"],
-        "files": list(known["files"]),
-        "sessionIds": list(known["session_ids"]),
-        "linkedAt": iso(known["linked_at"]),
+        **renamed(known, "branch repo message author authored_at files session_ids linked_at"),
     }
+
+
+def renamed(known: View, fields: str) -> Record:
+    """Fields of a document in agentmemory's form: `created_at` becomes createdAt, and of `sha=commit` the name comes
+    first. Times are text, sequences lists."""
+    return {name: _plain_value(known[field]) for name, field in _pairs(fields)}
+
+
+@cache
+def _pairs(fields: str) -> tuple[tuple[str, str], ...]:
+    """What a record calls a field, and what the document calls it."""
+    pairs = (one.split("=") for one in fields.split())
+    return tuple((one[0] if len(one) > 1 else _camel(one[0]), one[-1]) for one in pairs)
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return iso(value)
+    return list(cast("Iterable[Any]", value)) if isinstance(value, list | tuple) else value
 
 
 def iso(when: datetime) -> str:

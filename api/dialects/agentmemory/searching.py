@@ -1,54 +1,90 @@
-"""Search: results with their text, or titles first; timelines; and how often one search follows another."""
+"""What an agent should know: a context at the start or before it touches files; search; timelines."""
 
 import time
 from collections import OrderedDict
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import answer, succeeded
-from api.dialects.agentmemory.endpoints import (
-    MAX_LIMIT,
-    Arguments,
-    chosen,
-    count,
-    door_of,
-    endpoint,
-    needed,
-    reply,
-    success,
-    views,
-)
+from api.dialects.agentmemory.endpoints import MAX_LIMIT, Arguments, door_of, reply, settings, success, views
 from api.dialects.agentmemory.lessons import lesson_hint
-from api.dialects.agentmemory.shapes import (
-    ANYTHING,
-    BOOLEAN,
-    COUNT,
-    DEGRADED,
-    NUMBER,
-    OBJECT,
-    RESULT,
-    TEXT,
-    fields,
-    listed,
-    otherwise,
-    outcome,
-    record,
-)
-from api.http.endpoint import Endpoint
+from api.dialects.agentmemory.records import UNKNOWN_PROJECT
 from api.http.http import Json
 from ingest.errors import ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock
-from ingest.roles import METRICS, READ
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
 from projections.documents.memories import Memory
 from projections.queries import RecallRequest
+from projections.queries.compile import ContextRequest
+from projections.queries.context import estimated_tokens
 from projections.queries.views import view
 from projections.search.similarity import SIMILAR_ABOVE, SUPERSEDE_ABOVE, similarity
+
+MAX_TOKENS = 200_000
+TAG, OUR_TAG = "agentmemory-context", "mnemolog-context"
+LONGER_TOKENS = estimated_tokens(2 * (len(TAG) - len(OUR_TAG)) * " ")
+"""What a context grows by when its tag is the one that agentmemory's clients know."""
+
+
+class RenderedContext(NamedTuple):
+    """A context, of how many blocks it is, and its tokens; an empty one when there is nothing to say."""
+
+    context: str = ""
+    blocks: int = 0
+    tokens: int = 0
+
+
+async def context_for(door: ToolContext, reader: Reader, session: str, project: str, budget: int) -> RenderedContext:
+    """The context of a project for a session, within a budget of tokens; raises ProjectionBehind without an index."""
+    room = max(1, min(MAX_TOKENS, budget) - LONGER_TOKENS)
+    wanted = ContextRequest(project=project, session_id=session, token_budget=room)
+    compiled = await door.queries.context(wanted, reader)
+    if not compiled.context:
+        return RenderedContext()
+    inner = compiled.context.removeprefix(f"<{OUR_TAG}").removesuffix(f"</{OUR_TAG}>")
+    text = f"<{TAG}{inner}</{TAG}>"
+    return RenderedContext(text, len(compiled.blocks), estimated_tokens(text))
+
+
+async def context(request: Request, arguments: Arguments) -> Response:
+    """The context of a project within a budget."""
+    session, project = arguments.needed("sessionId"), arguments.chosen("project") or UNKNOWN_PROJECT
+    budget = settings(request).token_budget if arguments["budget"] is None else int(arguments["budget"])
+    if budget < 1:
+        raise BadArgument("budget must be at least 1", "budget")
+    agent = arguments.chosen("agentId") or request.query_params.get("agentId", "")
+    door = door_of(request)
+    await door.caught_up(agent)
+    try:
+        known = await context_for(door, door.reader(agent), session, project, budget)
+    except ProjectionBehind as error:
+        return Json({**RenderedContext()._asdict(), "degraded": [str(error)]})
+    return Json(known._asdict())
+
+
+async def enrich(request: Request, arguments: Arguments) -> Response:
+    """What is known of files that are about to be touched."""
+    session = arguments.needed("sessionId")
+    if not arguments["files"]:
+        raise BadArgument("files must name at least one file", "files")
+    door, agent = door_of(request), arguments.chosen("agentId") or ""
+    await door.caught_up(agent)
+    known = await door.queries.around.enrich(
+        door.reader(agent), session, arguments["files"], arguments["terms"] or [], arguments["toolName"] or "",
+        arguments.chosen("project"),
+    )  # fmt: skip
+    return Json({"context": known.context, "truncated": known.truncated})
+
+
+async def bridge(request: Request) -> Response:
+    """Hooks ask for this before they ask for a context; nothing has to be synchronised here."""
+    return success(skipped=True, reason="memories are kept here and not in files")
+
 
 WINDOW_S = 30.0
 MAX_SEARCHERS = 10_000
@@ -60,15 +96,6 @@ CAVEAT = (
     "counted by this process since it started: a search is followed up when the same session (or, where none is named, "
     "anybody) searches again within the window; that is a hint that the first answer was not enough, and no more"
 )
-SEARCH = {
-    "query": TEXT,
-    "limit": otherwise(NUMBER, 20),
-    "project": TEXT,
-    "cwd": TEXT,
-    "format": TEXT,
-    "token_budget": NUMBER,
-    "agentId": TEXT,
-}
 QUERY_CHARS = 20_000
 MAX_EXPANDED = 20
 LESSONS_SHOWN = 5
@@ -122,7 +149,7 @@ async def post_smart_search(request: Request, arguments: Arguments) -> Response:
         _followups(request).searched(arguments["sessionId"] or "")
     # The session is the one that asks: it narrows nothing.
     try:
-        return reply(await smart_search(door_of(request), {**arguments, "sessionId": None}))
+        return reply(await smart_search(door_of(request), arguments | {"sessionId": None}))
     except UNANSWERED as why:
         return Json({"mode": "compact", "results": [], "lessons": [], "degraded": [str(why)]})
 
@@ -150,7 +177,7 @@ def _followups(request: Request) -> Followups:
     return request.app.state.agentmemory.followups
 
 
-async def recall(door: ToolContext, arguments: Arguments) -> Answer:
+async def recall(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_recall: search results, as many as fit the budget."""
     form = _format(arguments["format"])
     results, lacks = await _search(door, arguments)
@@ -166,7 +193,7 @@ async def recall(door: ToolContext, arguments: Arguments) -> Answer:
     return answer({**record, "text": text}, text)
 
 
-async def smart_search(door: ToolContext, arguments: Arguments) -> Answer:
+async def smart_search(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_smart_search: titles first; what is named by id in full."""
     given: list[Any] = arguments["expandIds"] or []
     if wanted := [name for name in map(_named, given) if name]:
@@ -177,24 +204,24 @@ async def smart_search(door: ToolContext, arguments: Arguments) -> Answer:
     if arguments["includeLessons"]:
         now = system_clock()
         reader = door.reader(arguments["agentId"] or "")
-        query = needed(arguments, "query")[:QUERY_CHARS]
-        known = door.queries.lessons.search(reader, query, chosen(arguments, "project"), now, limit=LESSONS_SHOWN)
+        query = arguments.needed("query")[:QUERY_CHARS]
+        known = door.queries.lessons.search(reader, query, arguments.chosen("project"), now, limit=LESSONS_SHOWN)
         lessons = [lesson_hint(view(one), one.confidence_at(now), score) for one, score in await known]
     record: dict[str, Any] = {"mode": "compact", "results": items, "lessons": lessons}
     return answer(record | ({"degraded": lacks} if lacks else {}))
 
 
-async def timeline(door: ToolContext, arguments: Arguments) -> Answer:
+async def timeline(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_timeline: what was observed around an anchor."""
     agent = arguments["agentId"] or ""
     await door.caught_up(agent)
     found = await door.queries.around.timeline(
         door.reader(agent),
-        needed(arguments, "anchor"),
-        chosen(arguments, "project"),
-        chosen(arguments, "sessionId") or "",
-        count(arguments, "before", MAX_LIMIT, 0),
-        count(arguments, "after", MAX_LIMIT, 0),
+        arguments.needed("anchor"),
+        arguments.chosen("project"),
+        arguments.chosen("sessionId") or "",
+        arguments.count("before", MAX_LIMIT, 0),
+        arguments.count("after", MAX_LIMIT, 0),
     )
     entries = [(dialect.observation(view(one.observation)), one.position) for one in found.entries]
     record: dict[str, Any] = {
@@ -232,11 +259,11 @@ async def _search(door: ToolContext, arguments: Arguments) -> tuple[list[tuple[d
     agent = arguments["agentId"] or ""
     reader = door.reader(agent)
     question = RecallRequest(
-        query=needed(arguments, "query")[:QUERY_CHARS],
-        projects=[project, ""] if (project := chosen(arguments, "project")) else [],
-        session_id=chosen(arguments, "sessionId") or "",
+        query=arguments.needed("query")[:QUERY_CHARS],
+        projects=[project, ""] if (project := arguments.chosen("project")) else [],
+        session_id=arguments.chosen("sessionId") or "",
         kinds=["observation", "memory"],
-        limit=count(arguments, "limit", MAX_LIMIT),
+        limit=arguments.count("limit", MAX_LIMIT),
     )
 
     missing = await door.caught_up(agent)
@@ -245,7 +272,7 @@ async def _search(door: ToolContext, arguments: Arguments) -> tuple[list[tuple[d
     return [(known[one.id], one.score) for one in found.results if one.id in known], missing + found.degraded
 
 
-async def _expanded(door: ToolContext, arguments: Arguments, wanted: list[str]) -> Answer:
+async def _expanded(door: ToolContext, arguments: Arguments, wanted: list[str]) -> ToolAnswer:
     agent = arguments["agentId"] or ""
     await door.caught_up(agent)
     known = views(await door.queries.lookup.documents(wanted[:MAX_EXPANDED], door.reader(agent)))
@@ -270,28 +297,3 @@ def _format(given: str | None) -> dialect.Format:
         if form == (given or "full").strip().lower():
             return form
     raise BadArgument(f"format must be one of {', '.join(dialect.FORMATS)}", "format")
-
-
-ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/search", READ, post_search, "Search observations and memories.",
-        body=fields(SEARCH, ("query",)),
-        answer=record({"format": TEXT, "results": listed(RESULT), "tokens_used": COUNT, "truncated": BOOLEAN},
-            {"tokens_budget": COUNT, "text": TEXT, **DEGRADED}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/smart-search", READ, post_smart_search,
-        "Search, titles first; what expandIds names in full.",
-        body=fields({"query": TEXT, "expandIds": {"type": ["array", "string"], "items": ANYTHING},
-            "limit": otherwise(NUMBER, 20), "project": TEXT, "includeLessons": otherwise(BOOLEAN, True),
-            "agentId": TEXT, "sessionId": TEXT, "source": TEXT}),
-        optional=True,
-        answer=record({"mode": TEXT, "results": listed(RESULT)},
-            {"lessons": listed(OBJECT), "truncated": BOOLEAN, **DEGRADED}),
-    ),
-    Endpoint(
-        "GET", "/agentmemory/diagnostics/followup", METRICS, followup, "How often agents search again at once.",
-        answer=outcome({**dict.fromkeys(("windowSeconds", "agentInitiatedSearches", "followupWithinWindow"), COUNT),
-            "rate": NUMBER, "caveat": TEXT}),
-    ),
-]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Sessions: they start, they end (every turn, and go on), they are listed."""
+"""Sessions: started, ended, listed; and the commits that were made in them."""
 
 import asyncio
 import logging
@@ -11,28 +11,25 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import answer
-from api.dialects.agentmemory.contexts import context_for
 from api.dialects.agentmemory.endpoints import (
+    CWD_CHARS,
     Arguments,
-    chosen,
+    agent_of,
+    command,
     door_of,
-    endpoint,
-    needed,
     reply,
     session_of,
     settings,
     success,
 )
-from api.dialects.agentmemory.observing import AGENT_CHARS, CWD_CHARS
-from api.dialects.agentmemory.shapes import DEGRADED, NUMBER, SESSION, TEXT, fields, listed, outcome, record
+from api.dialects.agentmemory.searching import context_for
 from api.dialects.session_projects import SessionProject, home_of, homes, settled
 from api.http.http import Json
-from ingest.commands.requests import TrackSession
+from ingest.commands.requests import LinkCommit, TrackSession
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock, to_ms
-from ingest.roles import READ, READ_WRITE, WRITE
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
 from projections.documents.sessions import Session
 from projections.queries.views import view
@@ -52,11 +49,11 @@ AT_ONCE = 8
 
 async def start(request: Request, arguments: Arguments) -> Response:
     """Start a session, or go on with it; what is known of its project."""
-    session = needed(arguments, "sessionId")
+    session = arguments.needed("sessionId")
     for name in ("project", "cwd"):
         if arguments[name] is None:
             raise BadArgument(f"{name} is required", name)
-    door, agent = door_of(request), (chosen(arguments, "agentId") or "")[:AGENT_CHARS]
+    door, agent = door_of(request), agent_of(arguments)
     home, new = await settled(request, session, arguments["project"], agent)
     moment = system_clock()
     started = TrackSession(
@@ -84,7 +81,7 @@ async def start(request: Request, arguments: Arguments) -> Response:
 
 async def end(request: Request, arguments: Arguments) -> Response:
     """End a session; one that nobody knows has ended already. Its summary is made by the upkeep."""
-    session = needed(arguments, "sessionId")
+    session = arguments.needed("sessionId")
     if home := await home_of(request, session):
         ended = TrackSession(status="ended", session_id=session, project=home.project, agent_id=home.agent)
         accepted = await door_of(request).write(ended)
@@ -96,7 +93,7 @@ async def get_sessions(request: Request, arguments: Arguments) -> Response:
     """The sessions, the newest first."""
     limit = MAX_SESSIONS if arguments["limit"] is None else arguments["limit"]
     try:
-        return reply(await list_sessions(door_of(request), {"agentId": arguments["agentId"], "limit": limit}))
+        return reply(await list_sessions(door_of(request), arguments | {"limit": limit}))
     except ReaderUnknown as why:
         return Json({"sessions": [], "degraded": [str(why)]})
 
@@ -141,7 +138,7 @@ async def _context(door: ToolContext, session: str, home: SessionProject, budget
         return ""
 
 
-async def list_sessions(door: ToolContext, arguments: Arguments) -> Answer:
+async def list_sessions(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_sessions, memory_sessions_list: the newest sessions."""
     agent = arguments["agentId"] or ""
     await door.caught_up(agent)
@@ -184,19 +181,90 @@ async def session_records(
     return sorted(records, key=lambda record: record["startedAt"], reverse=True)
 
 
-ENDPOINTS = [
-    endpoint(
-        "POST", "/agentmemory/session/start", READ_WRITE, start,
-        "Start a session, or go on with it; answers a context.",
-        body=fields({"sessionId": TEXT, "project": TEXT, "cwd": TEXT, "title": TEXT, "agentId": TEXT}, ("sessionId",)),
-        answer=record({"session": SESSION, "context": TEXT}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/session/end", WRITE, end, "End a session.",
-        body=fields({"sessionId": TEXT}, ("sessionId",)), answer=outcome(),
-    ),
-    endpoint(
-        "GET", "/agentmemory/sessions", READ, get_sessions, "The sessions, the newest first.",
-        query=fields({"limit": NUMBER, "agentId": TEXT}), answer=record({"sessions": listed(SESSION)}, DEGRADED),
-    ),
-]  # fmt: skip
+NAME_CHARS, TIME_CHARS, MAX_FILES = 512, 64, 2_000
+MAX_LIMIT = 500
+PAGE = 500
+MAX_SEEN = 10_000
+"""Commits that one request looks at, the newest linked first."""
+
+
+async def link(request: Request, arguments: Arguments) -> Response:
+    """Link a commit to the session it was made in."""
+    sha, session, door = arguments.needed("sha").strip(), arguments.chosen("sessionId") or "", door_of(request)
+    home = await home_of(request, session) if session else None
+    files: list[str] = arguments["files"] or []
+    linked = command(
+        LinkCommit,
+        commit=sha,
+        session_id=session,
+        project=home.project if home else arguments["project"],
+        agent_id=arguments.chosen("agentId") or (home.agent if home else None),
+        message=arguments["message"],
+        branch=_cut(arguments, "branch"),
+        repo=_cut(arguments, "repo"),
+        author=_cut(arguments, "author"),
+        authored_at=(arguments["authoredAt"] or "")[:TIME_CHARS],
+        files=[one[:NAME_CHARS] for one in files[:MAX_FILES]],
+    )
+    accepted = await door.write(linked)
+    await door.caught_up(linked.agent_id)
+    found = await door.queries.lookup.documents([accepted.id], door.operator())
+    known = view(found[0].document) if found else _as_said(linked)
+    return Json({"commit": dialect.commit(known)})
+
+
+async def by_commit(request: Request, arguments: Arguments) -> Response:
+    """A commit, and the sessions it was made in."""
+    sha, agent, door = arguments.needed("sha").strip(), arguments["agentId"] or "", door_of(request)
+    await door.caught_up(agent)
+    reader = door.reader(agent)
+    found = await _commits(door, reader, {"commit": sha}, 1)
+    if not found:
+        return Json({"error": f"no session is known for commit {sha}"}, 404)
+    named = [await door.queries.sessions.named(reader, name) for name in found[0]["session_ids"]]
+    known = [view(one.document) for located in named for one in located]
+    return Json({"commit": dialect.commit(found[0]), "sessions": await session_records(door, reader, known)})
+
+
+async def commits(request: Request, arguments: Arguments) -> Response:
+    """Commits, the newest linked first."""
+    limit = int(arguments["limit"])
+    if limit < 1:
+        raise BadArgument("limit must be at least 1", "limit")
+    door, agent = door_of(request), arguments["agentId"] or ""
+    await door.caught_up(agent)
+    wanted = {name: arguments[name] for name in ("branch", "repo") if arguments[name]}
+    found = await _commits(door, door.reader(agent), wanted, min(limit, MAX_LIMIT))
+    return Json({"commits": list(map(dialect.commit, found))})
+
+
+async def _commits(door: ToolContext, reader: Reader, wanted: dict[str, str], limit: int) -> list[dict[str, Any]]:
+    """The newest commits in which these fields are as wanted."""
+    found: list[dict[str, Any]] = []
+    cursor, seen = None, 0
+    while len(found) < limit and seen < MAX_SEEN:
+        page = await door.queries.commits.page(reader, None, cursor, PAGE)
+        found += [one for one in page.items if all(one[name] == value for name, value in wanted.items())]
+        cursor, seen = page.next, seen + PAGE
+        if cursor is None:
+            break
+    return found[:limit]
+
+
+def _cut(arguments: Arguments, name: str) -> str:
+    return (arguments[name] or "")[:NAME_CHARS]
+
+
+def _as_said(linked: LinkCommit) -> dict[str, Any]:
+    """A commit that is not projected in time."""
+    return {
+        "commit": linked.commit,
+        "branch": linked.branch,
+        "repo": linked.repo,
+        "message": linked.message,
+        "author": linked.author,
+        "authored_at": linked.authored_at,
+        "files": linked.files,
+        "session_ids": [linked.session_id] if linked.session_id else [],
+        "linked_at": system_clock(),
+    }

@@ -32,6 +32,16 @@ def record(always: Mapping[str, Shape], perhaps: Mapping[str, Shape] | None = No
     return {"type": "object", "properties": {**always, **(perhaps or {})}, "required": list(always)}
 
 
+def texts(*names: str) -> dict[str, Shape]:
+    """The schemas of properties that are texts."""
+    return dict.fromkeys(names, TEXT)
+
+
+def counts(*names: str) -> dict[str, Shape]:
+    """The schemas of properties that are whole numbers."""
+    return dict.fromkeys(names, COUNT)
+
+
 def listed(items: Shape) -> Shape:
     """The schema of a list."""
     return {"type": "array", "items": items}
@@ -48,21 +58,18 @@ FAILED = record({"success": {"const": False}, "error": TEXT})
 
 OBSERVATION = record(
     {
-        **dict.fromkeys(("id", "sessionId", "timestamp", "hookType", "project", "type", "title", "narrative"), TEXT),
+        **texts("id", "sessionId", "timestamp", "hookType", "project", "type", "title", "narrative"),
         **dict.fromkeys(("facts", "concepts", "files"), TEXTS),
         "raw": OBJECT,
         "importance": NUMBER,
         "confidence": NUMBER,
     },
-    dict.fromkeys(("subtitle", "agentId", "modality", "imageData"), TEXT),
+    texts("subtitle", "agentId", "modality", "imageData"),
 )
 MEMORY = record(
+    {**texts("id", "type", "title", "content"), "version": COUNT},
     {
-        **dict.fromkeys(("id", "type", "title", "content"), TEXT),
-        "version": COUNT,
-    },
-    {
-        **dict.fromkeys(("createdAt", "updatedAt", "parentId", "agentId", "project", "forgetAfter"), TEXT),
+        **texts("createdAt", "updatedAt", "parentId", "agentId", "project", "forgetAfter"),
         **dict.fromkeys(("concepts", "files", "sessionIds", "supersedes", "sourceObservationIds", "relatedIds"), TEXTS),
         "strength": NUMBER,
         "isLatest": BOOLEAN,
@@ -70,25 +77,18 @@ MEMORY = record(
 )
 SUMMARY = record(
     {
-        **dict.fromkeys(("sessionId", "project", "createdAt", "title", "narrative"), TEXT),
+        **texts("sessionId", "project", "createdAt", "title", "narrative"),
         **dict.fromkeys(("keyDecisions", "filesModified", "concepts"), TEXTS),
         "observationCount": COUNT,
     }
 )
 SESSION = record(
-    {
-        **dict.fromkeys(("id", "project", "cwd", "startedAt", "updatedAt", "status"), TEXT),
-        "observationCount": COUNT,
-    },
-    {
-        **dict.fromkeys(("endedAt", "firstPrompt", "agentId"), TEXT),
-        "summary": {"anyOf": [SUMMARY, TEXT]},
-        "commitShas": TEXTS,
-    },
+    {**texts("id", "project", "cwd", "startedAt", "updatedAt", "status"), "observationCount": COUNT},
+    {**texts("endedAt", "firstPrompt", "agentId"), "summary": {"anyOf": [SUMMARY, TEXT]}, "commitShas": TEXTS},
 )
 COMMIT = record(
     {
-        **dict.fromkeys(("sha", "shortSha", "branch", "repo", "message", "author", "authoredAt", "linkedAt"), TEXT),
+        **texts("sha", "shortSha", "branch", "repo", "message", "author", "authoredAt", "linkedAt"),
         "files": TEXTS,
         "sessionIds": TEXTS,
     }
@@ -96,9 +96,7 @@ COMMIT = record(
 LESSON = record(
     {"id": TEXT},
     {
-        **dict.fromkeys(
-            ("content", "context", "source", "createdAt", "updatedAt", "project", "lastReinforcedAt"), TEXT
-        ),
+        **texts("content", "context", "source", "createdAt", "updatedAt", "project", "lastReinforcedAt"),
         **dict.fromkeys(("confidence", "decayRate", "score"), NUMBER),
         "reinforcements": COUNT,
         "sourceIds": TEXTS,
@@ -107,8 +105,8 @@ LESSON = record(
 )
 SLOT = record(
     {
-        **dict.fromkeys(("label", "content", "description", "scope"), TEXT),
-        **dict.fromkeys(("size", "sizeLimit"), COUNT),
+        **texts("label", "content", "description", "scope"),
+        **counts("size", "sizeLimit"),
         **dict.fromkeys(("pinned", "readOnly"), BOOLEAN),
         **dict.fromkeys(("createdAt", "updatedAt"), PERHAPS_TEXT),
     },
@@ -117,13 +115,13 @@ SLOT = record(
 ACTION = record(
     {"id": TEXT, "title": PERHAPS_TEXT},
     {
-        **dict.fromkeys(("description", "status", "createdAt", "updatedAt", "createdBy", "project", "parentId"), TEXT),
-        **dict.fromkeys(("sessionId", "assignedTo", "result", "crystallizedInto"), TEXT),
+        **texts("description", "status", "createdAt", "updatedAt", "createdBy", "project", "parentId"),
+        **texts("sessionId", "assignedTo", "result", "crystallizedInto"),
         **dict.fromkeys(("tags", "sourceObservationIds", "sourceMemoryIds"), TEXTS),
         "priority": NUMBER,
     },
 )
-EDGE = record(dict.fromkeys(("type", "sourceActionId", "targetActionId", "createdAt"), TEXT))
+EDGE = record(texts("type", "sourceActionId", "targetActionId", "createdAt"))
 READY = {
     **ACTION,
     "properties": {
@@ -136,19 +134,18 @@ READY = {
     "required": ["id", "title", "action", "score", "leased"],
 }
 RELATION = record(
-    dict.fromkeys(("id", "sourceId", "targetId", "type"), TEXT),
-    {"confidence": {"type": ["number", "null"]}, "createdAt": TEXT},
+    texts("id", "sourceId", "targetId", "type"), {"confidence": {"type": ["number", "null"]}, "createdAt": TEXT}
 )
 CRYSTAL = record(
     {
-        **dict.fromkeys(("id", "narrative", "createdAt"), TEXT),
+        **texts("id", "narrative", "createdAt"),
         **dict.fromkeys(("keyOutcomes", "filesAffected", "lessons", "sourceActionIds"), TEXTS),
     },
     {"project": TEXT, "sessionId": TEXT},
 )
 INSIGHT = record(
     {
-        **dict.fromkeys(("id", "title", "content", "project", "createdAt", "updatedAt"), TEXT),
+        **texts("id", "title", "content", "project", "createdAt", "updatedAt"),
         **dict.fromkeys(("confidence", "decayRate"), NUMBER),
         "reinforcements": COUNT,
         **dict.fromkeys(
@@ -159,7 +156,7 @@ INSIGHT = record(
 )
 FACT = record(
     {
-        **dict.fromkeys(("id", "fact", "project", "createdAt", "updatedAt"), TEXT),
+        **texts("id", "fact", "project", "createdAt", "updatedAt"),
         **dict.fromkeys(("confidence", "strength"), NUMBER),
         "sourceSessionIds": TEXTS,
         "sourceMemoryIds": TEXTS,
@@ -167,24 +164,16 @@ FACT = record(
 )
 PROCEDURE = record(
     {
-        **dict.fromkeys(("id", "name", "triggerCondition", "project", "createdAt", "updatedAt"), TEXT),
+        **texts("id", "name", "triggerCondition", "project", "createdAt", "updatedAt"),
         "steps": TEXTS,
         "frequency": COUNT,
         "sourceMemoryIds": TEXTS,
         "strength": NUMBER,
     }
 )
-NODE = record({**dict.fromkeys(("id", "type", "name", "label"), TEXT), "properties": OBJECT})
-LINK = record(
-    {**dict.fromkeys(("id", "type", "sourceNodeId", "targetNodeId", "source", "target"), TEXT), "weight": NUMBER}
-)
-TIMED = record(
-    {
-        **dict.fromkeys(("id", "sessionId", "ts", "kind", "label"), TEXT),
-        "offsetMs": COUNT,
-        "durationMs": COUNT,
-    }
-)
+NODE = record({**texts("id", "type", "name", "label"), "properties": OBJECT})
+LINK = record({**texts("id", "type", "sourceNodeId", "targetNodeId", "source", "target"), "weight": NUMBER})
+TIMED = record({**texts("id", "sessionId", "ts", "kind", "label"), "offsetMs": COUNT, "durationMs": COUNT})
 FILM = record(
     {
         "sessionId": TEXT,
@@ -195,27 +184,22 @@ FILM = record(
         "events": listed(TIMED),
     }
 )
-CHECK = record({**dict.fromkeys(("name", "category", "status", "message"), TEXT), "fixable": BOOLEAN})
-RESULT = record({**dict.fromkeys(("obsId", "sessionId"), TEXT)}, {"score": NUMBER, "title": TEXT, "type": TEXT})
+CHECK = record({**texts("name", "category", "status", "message"), "fixable": BOOLEAN})
+RESULT = record({**texts("obsId", "sessionId")}, {"score": NUMBER, "title": TEXT, "type": TEXT})
 TOOL = record({"name": TEXT, "description": TEXT, "inputSchema": OBJECT})
 CALLED = record({"content": listed(record({"type": {"const": "text"}, "text": TEXT}))}, {"isError": BOOLEAN})
 DEGRADED = {"degraded": TEXTS}
 PORTS = {"viewerPort": COUNT, "viewerSkipped": BOOLEAN, "streamsPort": COUNT}
 NOTE = record({"file": TEXT, "size": COUNT, "updatedAt": TEXT})
 AUDITED = record(
-    {
-        **dict.fromkeys(("id", "timestamp", "operation", "functionId"), TEXT),
-        "targetIds": TEXTS,
-        "details": OBJECT,
-    },
-    {"userId": TEXT},
+    {**texts("id", "timestamp", "operation", "functionId"), "targetIds": TEXTS, "details": OBJECT}, {"userId": TEXT}
 )
 PROFILE = record(
     {
-        **dict.fromkeys(("project", "updatedAt"), TEXT),
+        **texts("project", "updatedAt"),
         **dict.fromkeys(("topConcepts", "topFiles"), listed(OBJECT)),
         **dict.fromkeys(("conventions", "commonErrors", "recentActivity", "preferences"), TEXTS),
-        **dict.fromkeys(("sessionCount", "totalObservations"), COUNT),
+        **counts("sessionCount", "totalObservations"),
     }
 )
 FORGOTTEN_BY_AGE = {
@@ -224,10 +208,18 @@ FORGOTTEN_BY_AGE = {
     "evicted": COUNT,
     "dryRun": BOOLEAN,
 }
-CONSOLIDATED: Mapping[str, Shape] = dict.fromkeys(("consolidated", "totalObservations"), COUNT)
+CONSOLIDATED: Mapping[str, Shape] = counts("consolidated", "totalObservations")
 CONSOLIDATED_BY_TIER: Mapping[str, Shape] = {
     "reason": TEXT,
     "semantic": OBJECT,
     "procedural": OBJECT,
     "reflect": OBJECT,
 }
+HEALTH = record(
+    {
+        "status": {"enum": ["healthy", "degraded", "critical"]},
+        **texts("service", "version", "database", "databaseStatus"),
+        "health": OBJECT,
+        **PORTS,
+    }
+)

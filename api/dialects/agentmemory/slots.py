@@ -1,35 +1,31 @@
-"""Slots: small texts by label that stay in view; of a project, or of every project."""
+"""Slots: small texts by label that stay in view, of a project or of every project; and notes.
 
+Notes are small Markdown files by name, a project's second brain. A note is kept as a slot of a project of its own, so
+it is scrubbed, backed up, replayed and forgotten like everything else. Its label is made of its name, and its
+description is the name.
+"""
+
+import re
+from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.answers import succeeded
 from api.dialects.agentmemory.condensing import reflect
-from api.dialects.agentmemory.endpoints import (
-    Arguments,
-    answered_by,
-    chosen,
-    command,
-    door_of,
-    endpoint,
-    failure,
-    needed,
-    reply,
-)
-from api.dialects.agentmemory.records import Record, View, iso, without_empty
-from api.dialects.agentmemory.shapes import BOOLEAN, COUNT, NUMBER, SLOT, TEXT, fields, listed, otherwise, outcome
+from api.dialects.agentmemory.endpoints import Arguments, command, door_of, failure, reply, success
+from api.dialects.agentmemory.records import Record, View, renamed, without_empty
 from api.dialects.session_projects import home_of
 from ingest.commands.requests import DeleteSlot, SetSlot
-from ingest.errors import CommandRejected, MnemologError
-from ingest.roles import READ, READ_WRITE
+from ingest.errors import CommandRejected, MnemologError, NotFound, Overloaded
 from mcp_gateway.lenient import BadArgument
-from mcp_gateway.tools.tool import Answer, ToolContext
+from mcp_gateway.tools.tool import ToolAnswer, ToolContext
+from projections.documents.slots import Slot
 from projections.queries.views import view
 
-IN_PROJECT = {"project": TEXT}
-LABEL = {"label": TEXT, **IN_PROJECT}
 MAX_REVIEWED = 200
 
 
@@ -57,25 +53,25 @@ async def reflect_session(request: Request, arguments: Arguments) -> Response:
     """Bring the slots that follow the work up to date with a session."""
     if not 1 <= arguments["maxObservations"] <= MAX_REVIEWED:
         raise BadArgument(f"maxObservations must be from 1 to {MAX_REVIEWED}", "maxObservations")
-    home = await home_of(request, needed(arguments, "sessionId"))
-    return reply(await reflect(door_of(request), {**arguments, "project": home.project if home else None}))
+    home = await home_of(request, arguments.needed("sessionId"))
+    return reply(await reflect(door_of(request), arguments | {"project": home.project if home else None}))
 
 
-async def list_slots(door: ToolContext, arguments: Arguments) -> Answer:
+async def list_slots(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_list: a project's, by label; without a project named, what every project holds, each saying whose."""
     await door.caught_up()
-    queries, project = door.queries, chosen(arguments, "project")
+    queries, project = door.queries, arguments.chosen("project")
     found = await (queries.slots.of_project(door.reader(), project) if project else queries.slots.all(door.reader()))
     return succeeded(slots=[slot_record(view(one)) for one in found])
 
 
-async def get_slot(door: ToolContext, arguments: Arguments) -> Answer:
+async def get_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_get: one, and which scope it is of."""
     held = await _current(door, arguments)
     return succeeded(slot=held, scope=held["scope"])
 
 
-async def create_slot(door: ToolContext, arguments: Arguments) -> Answer:
+async def create_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_create: a new one, or another text for one that is there."""
     limit = arguments["sizeLimit"]
     if not 1 <= limit <= 20_000 or limit != int(limit):
@@ -95,19 +91,19 @@ async def create_slot(door: ToolContext, arguments: Arguments) -> Answer:
     return succeeded(slot=await _current(door, arguments))
 
 
-async def append_to_slot(door: ToolContext, arguments: Arguments) -> Answer:
+async def append_to_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_append: a line more; refused where it would not fit."""
-    await _write(door, arguments, content=needed(arguments, "text"), append=True)
+    await _write(door, arguments, content=arguments.needed("text"), append=True)
     return await _sized(door, arguments)
 
 
-async def replace_slot(door: ToolContext, arguments: Arguments) -> Answer:
+async def replace_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_replace: another text, which may be empty."""
     await _write(door, arguments, content=arguments["content"])
     return await _sized(door, arguments)
 
 
-async def delete_slot(door: ToolContext, arguments: Arguments) -> Answer:
+async def delete_slot(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     """memory_slot_delete."""
     held = await _current(door, arguments)
     remove = command(DeleteSlot, label=held["label"], scope=held["scope"], project=held.get("project", ""))
@@ -118,83 +114,88 @@ async def delete_slot(door: ToolContext, arguments: Arguments) -> Answer:
 
 
 async def _write(door: ToolContext, arguments: Arguments, *, overwrite: bool = True, **fields: Any) -> None:
-    label = needed(arguments, "label")
+    label = arguments.needed("label")
     if "scope" not in fields:
         held = await _current(door, arguments)  # raises NotFound: only create_slot makes a new one
         fields |= {"scope": held["scope"], "project": held.get("project", "")}
     else:
-        fields["project"] = chosen(arguments, "project") or ""
+        fields["project"] = arguments.chosen("project") or ""
     caller = door.caller()
     accepted = await door.operations.slots.set(command(SetSlot, label=label, **fields), caller, overwrite=overwrite)
     door.wrote(caller.agent_id, accepted.position)
 
 
-async def _sized(door: ToolContext, arguments: Arguments) -> Answer:
+async def _sized(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     held = await _current(door, arguments)
     return succeeded(slot=held, size=held["size"])
 
 
 async def _current(door: ToolContext, arguments: Arguments) -> dict[str, Any]:
     """The slot as it is after all that was acknowledged; raises NotFound."""
-    project = chosen(arguments, "project") or ""
-    return slot_record(view(await door.operations.slots.get(door.reader(), project, needed(arguments, "label"))))
+    project = arguments.chosen("project") or ""
+    return slot_record(view(await door.operations.slots.get(door.reader(), project, arguments.needed("label"))))
 
 
 def slot_record(held: View) -> Record:
     """A slot. One that nobody has written to has no times."""
-    created, updated = held["created_at"], held["updated_at"]
-    return {
-        "label": held["label"],
-        "content": held["content"],
-        "size": held["size"],
-        "sizeLimit": held["size_limit"],
-        "description": held["description"],
-        "pinned": held["pinned"],
-        "readOnly": held["read_only"],
-        "scope": held["scope"],
-        "createdAt": created and iso(created),
-        "updatedAt": updated and iso(updated),
-        **without_empty({"project": held["project"]}),
-    }
+    fields = "label content size size_limit description pinned read_only scope created_at updated_at"
+    return renamed(held, fields) | without_empty(renamed(held, "project"))
 
 
-_NO_SLOT = {400: "The label is missing.", 404: "There is no such slot."}
-_WRITTEN = {**_NO_SLOT, 413: "The text would exceed the slot's limit; says its size and the limit."}
-ENDPOINTS = [
-    endpoint(
-        "GET", "/agentmemory/slots", READ, answered_by(list_slots), "All slots, by label.", "S",
-        query=fields(IN_PROJECT), answer=outcome({"slots": listed(SLOT)}),
-    ),
-    endpoint(
-        "GET", "/agentmemory/slot", READ, answered_by(get_slot), "One slot.", "S", faults=_NO_SLOT,
-        query=fields(LABEL, ("label",)), answer=outcome({"slot": SLOT, "scope": TEXT}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/slot", READ_WRITE, post_slot, "Create a slot, or replace its text.", "S", 201,
-        faults={400: "Not a label, or a limit out of bounds.", 409: "It is there, and not to be overwritten."},
-        body=fields({**LABEL, "content": otherwise(TEXT, ""), "sizeLimit": otherwise(NUMBER, 2000),
-            "description": TEXT, "pinned": otherwise(BOOLEAN, True), "scope": otherwise(TEXT, "project"),
-            "overwrite": BOOLEAN}, ("label",)),
-        answer=outcome({"slot": SLOT}),
-    ),
-    endpoint(
-        "DELETE", "/agentmemory/slot", READ_WRITE, answered_by(delete_slot), "Remove a slot.", "S", faults=_NO_SLOT,
-        query=fields(LABEL, ("label",)), answer=outcome(),
-    ),
-    endpoint(
-        "POST", "/agentmemory/slot/append", READ_WRITE, answered_by(append_to_slot), "Add a line to a slot.", "S",
-        faults=_WRITTEN, body=fields({**LABEL, "text": TEXT}, ("label", "text")),
-        answer=outcome({"slot": SLOT, "size": COUNT}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/slot/replace", READ_WRITE, answered_by(replace_slot), "Replace a slot's text.", "S",
-        faults=_WRITTEN, body=fields({**LABEL, "content": TEXT}, ("label", "content")),
-        answer=outcome({"slot": SLOT, "size": COUNT}),
-    ),
-    endpoint(
-        "POST", "/agentmemory/slot/reflect", READ_WRITE, reflect_session,
-        "Bring the slots that follow the work up to date with a session.", "S", faults={400: "The session is missing."},
-        body=fields({"sessionId": TEXT, "maxObservations": otherwise(NUMBER, 50)}, ("sessionId",)),
-        answer=outcome({"applied": COUNT, "observationsReviewed": COUNT}, {"reason": TEXT}),
-    ),
-]  # fmt: skip
+PROJECT = "second-brain"
+MAX_NOTES = 500
+MAX_CHARS = 20_000
+"""Of a note, as of any slot."""
+_NAME = re.compile(r"[\w][\w .()-]{0,119}\.md")
+_LABEL = "note_"
+
+
+async def list_notes(request: Request, arguments: Arguments) -> Response:
+    """The notes by name; with `file`, that one and its text."""
+    name, door = arguments["file"], door_of(request)
+    await door.caught_up()
+    notes = _notes(await door.queries.slots.of_project(door.reader(), PROJECT))
+    if name is None:
+        return success(files=[{key: value for key, value in one.items() if key != "content"} for one in notes])
+    found = next((one for one in notes if one["file"] == _checked(name)), None)
+    if found is None:
+        raise NotFound(f"there is no file {name}")
+    return success(**found)
+
+
+async def write_note(request: Request, arguments: Arguments) -> Response:
+    """Keep a note, in the place of one of that name."""
+    door = door_of(request)
+    name = _checked(arguments["file"])
+    await door.caught_up()
+    notes = _notes(await door.queries.slots.of_project(door.reader(), PROJECT))
+    if len(notes) >= MAX_NOTES and name not in (one["file"] for one in notes):
+        raise Overloaded(f"there are {MAX_NOTES} files already", retry_after_s=3600)
+    label = _LABEL + blake2b(name.encode(), digest_size=8).hexdigest()
+    note = SetSlot(
+        label=label, content=arguments["content"], project=PROJECT, size_limit=MAX_CHARS, description=name, pinned=False
+    )
+    caller = door.caller()
+    accepted = await door.operations.slots.set(note, caller)
+    door.wrote(caller.agent_id, accepted.position)
+    return success(file=name)
+
+
+def _notes(found: Sequence[Slot]) -> list[dict[str, Any]]:
+    slots = [view(one) for one in found if one.project == PROJECT and one.label.startswith(_LABEL)]
+    notes = [
+        {
+            "file": one["description"],
+            "size": one["size"],
+            "updatedAt": dialect.iso(one["updated_at"]),
+            "content": one["content"],
+        }
+        for one in slots
+    ]
+    return sorted(notes, key=lambda one: one["file"])
+
+
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise BadArgument("file must be a name without a folder that ends in .md", "file")
+    return name

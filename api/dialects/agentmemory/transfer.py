@@ -17,15 +17,7 @@ from starlette.responses import Response
 
 from api.dialects.agentmemory.endpoints import door_of, failure, object_in, success
 from api.dialects.agentmemory.importer import END, NOT_TAKEN, SESSION, SYSTEM, Export
-from api.dialects.agentmemory.shapes import (
-    COUNT,
-    TEXT,
-    TEXTS,
-    fields,
-    otherwise,
-    outcome,
-)
-from api.http.endpoint import Endpoint
+from api.dialects.agentmemory.shapes import TEXT, fields, otherwise
 from api.http.http import body
 from api.importing.mapping import SOURCE, Mapped, Row, Step, checked, event_id, events_of
 from api.services import services
@@ -38,7 +30,6 @@ from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, session_route
 from ingest.log.position import Token
 from ingest.platform.aside import aside
-from ingest.roles import ADMIN
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
@@ -159,7 +150,7 @@ class TakeOver:
         await self._operations.current.settle()
         source = await asyncio.to_thread(_KnownExport, export, caller.tenant)
         await self._find_own(source, reader)
-        done, rows = _Progress(replaces=strategy == "replace"), source.rows()
+        done, rows = _ImportProgress(replaces=strategy == "replace"), source.rows()
         while some := await asyncio.to_thread(lambda: list(islice(rows, ROWS))):
             await self._take(source, some, strategy, done, reader, caller)
         if done.replaces:
@@ -172,7 +163,7 @@ class TakeOver:
         source: "_KnownExport",
         rows: Sequence[Row],
         strategy: Strategy,
-        done: "_Progress",
+        done: "_ImportProgress",
         reader: Reader,
         caller: Caller,
     ) -> None:
@@ -196,7 +187,7 @@ class TakeOver:
         done.token.include_all(await self._append(fresh))
 
     async def _bring_up_to_date(
-        self, document: Document, row: Row, step: Step, done: "_Progress", reader: Reader, caller: Caller
+        self, document: Document, row: Row, step: Step, done: "_ImportProgress", reader: Reader, caller: Caller
     ) -> None:
         """Change a document that is here to what its row says."""
         command, position = step.command, ""
@@ -264,7 +255,7 @@ class _KnownExport(Export):
         return name if name in self.own else super()._action_id(name)
 
 
-class _Progress:
+class _ImportProgress:
     """What an import has done so far."""
 
     def __init__(self, *, replaces: bool) -> None:
@@ -283,7 +274,7 @@ class _Progress:
 
 
 def _mapped(
-    source: "_KnownExport", rows: Sequence[Row], done: _Progress, partitions: int
+    source: "_KnownExport", rows: Sequence[Row], done: _ImportProgress, partitions: int
 ) -> Iterator[tuple[Row, Mapped, tuple[int, DocumentId], list[Event]]]:
     """The rows that can be taken: what they say, where their documents are, and the events that they become."""
     for row in rows:
@@ -317,16 +308,3 @@ def _goes_with(mapped: Mapped, opened: set[str]) -> bool:
     """Whether a row that is not here can be: a summary counts only in a session that the same import opened."""
     first = mapped.steps[0].command
     return not isinstance(first, SummariseSession) or first.session_id in opened
-
-
-ENDPOINTS = [
-    Endpoint(
-        "POST", "/agentmemory/import", ADMIN, import_export, "Take over an export; what cannot be taken is told of.",
-        "S", body=EXPORT,
-        faults={400: "The export is missing, or there is no such strategy.",
-            413: "The export is too big for a request.", 429: "Another one is being imported."},
-        answer=outcome({"strategy": TEXT,
-            **dict.fromkeys(("skipped", "sessions", "observations", "memories", "summaries"), COUNT)},
-            {"refused": COUNT, "refusals": TEXTS}),
-    ),
-]  # fmt: skip

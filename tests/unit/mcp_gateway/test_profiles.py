@@ -1,13 +1,13 @@
+from inspect import iscoroutinefunction
 from itertools import combinations
+from pkgutil import resolve_name
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from api.dialects.agentmemory.calls import CALLS
 from api.dialects.profiles import PROFILES
-from mcp_gateway.attachments import Attachments
-from mcp_gateway.profiles import UnknownProfile
-from mcp_gateway.tools.tool import Tool
+from mcp_gateway.profiles import Attachments, UnknownProfile
+from mcp_gateway.tools.tool import Deferred, Tool
 
 AGENTMEMORY = [
     "memory_recall", "memory_save", "memory_sessions", "memory_sessions_list", "memory_smart_search",
@@ -86,8 +86,11 @@ def test_a_tool_takes_exactly_what_the_contract_says(tool: Tool):
     assert tool.description
 
 
-def test_every_tool_of_agentmemory_has_a_call_and_no_call_is_left_over():
-    assert list(CALLS) == AGENTMEMORY
+@pytest.mark.parametrize("profile", [one for one in PROFILES if one != "native"])
+def test_every_tool_of_a_dialect_names_a_function_that_is_there(profile: str):
+    for tool in PROFILES[profile].tools:
+        assert isinstance(tool.call, Deferred)
+        assert iscoroutinefunction(resolve_name(tool.call.name)), tool.name
 
 
 def test_no_two_profiles_have_a_tool_of_the_same_name():

@@ -21,7 +21,7 @@ from ingest.ids import EventId
 from ingest.roles import READ
 from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.server import AGENT_HEADER, Gateway, call_tool
-from mcp_gateway.tools.tool import Answer, Tool, ToolContext, dialect_tool
+from mcp_gateway.tools.tool import Tool, ToolAnswer, ToolContext, dialect_tool
 from projections.queries import ContextRequest, Queries, Reader, RecallRequest, RecallResult
 
 from .conftest import ScriptedOperations, ScriptedQueries
@@ -398,8 +398,8 @@ def test_an_unknown_profile_in_the_settings_stops_the_server():
         Gateway(PROFILES, "127.0.0.1", "native,x")
 
 
-async def _echo(door: ToolContext, arguments: dict[str, Any]) -> Answer:
-    return Answer("said", {"arguments": arguments, "agent": door.acting()})
+async def _echo(door: ToolContext, arguments: dict[str, Any]) -> ToolAnswer:
+    return ToolAnswer("said", {"arguments": arguments, "agent": door.acting()})
 
 
 ECHO = dialect_tool(
@@ -419,8 +419,8 @@ async def test_a_dialects_tool_gets_every_property_read_leniently(door: ToolCont
 
 
 async def test_a_dialect_tells_of_faults_in_its_own_way(door: ToolContext):
-    def refused(tool: Tool, error: Exception) -> Answer:
-        return Answer(f"{tool.name}: {error}", {"error": str(error)})
+    def refused(tool: Tool, error: Exception) -> ToolAnswer:
+        return ToolAnswer(f"{tool.name}: {error}", {"error": str(error)})
 
     told = await call_tool(door, ECHO._replace(refused=refused), {})
     assert (text(told), told.structured_content) == ("echo: text is required", {"error": "text is required"})

@@ -17,10 +17,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from api.access.admission import Guarded
 from api.access.principal import SCOPE_KEY, nobody
 from api.app import create_listeners
-from api.dialects.agent_memory import routes as agent_memory
-from api.dialects.agentd import routes as agentd
+from api.dialects.agent_memory import app as agent_memory
+from api.dialects.agentd import app as agentd
 from api.dialects.agentmemory import routes as agentmemory
-from api.dialects.memex import routes as memex
+from api.dialects.memex import app as memex
 from api.http.endpoint import Endpoint, routes
 from api.http.openapi import document
 from api.native import catalog

@@ -14,9 +14,9 @@ from ingest.errors import (
     SlotFull,
 )
 from ingest.log.archive.errors import ArchiveUnavailable
-from mcp_gateway.tools.forget import FORGET
-from mcp_gateway.tools.recall import RECALL
-from mcp_gateway.tools.refusal import refusal
+from mcp_gateway.tools.reading import RECALL
+from mcp_gateway.tools.tool import refusal
+from mcp_gateway.tools.writing import FORGET
 
 DEFINITE = [
     NotFound("no memory mem_x"),

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from factories import NOW
 
-from api.dialects.agent_memory import queued
-from api.dialects.agent_memory.queued import (
+from api.dialects.agent_memory import sessions
+from api.dialects.agent_memory.records import AGENT_TYPE
+from api.dialects.agent_memory.sessions import (
     PREVIEW_CHARS,
     SKIPPED,
     QueueItem,
@@ -18,7 +19,6 @@ from api.dialects.agent_memory.queued import (
     spooled,
     started,
 )
-from api.dialects.agent_memory.records import AGENT_TYPE
 from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import Observe
 from ingest.errors import MalformedRequest
@@ -94,23 +94,23 @@ def test_what_is_no_report_says_so(content: bytes):
 
 def test_what_is_kept_is_what_the_spool_takes(tmp_path: Path):
     folder = tmp_path / "spool"
-    assert queued.keep(folder, queued.new_name(), BODY)
-    assert queued.keep(folder, queued.new_name(), BODY)
+    assert sessions.keep(folder, sessions.new_name(), BODY)
+    assert sessions.keep(folder, sessions.new_name(), BODY)
     taken = Spool(folder, spooled).take(10)
     assert [len(file.commands) for file in taken] == [1, 1]
     assert len({command.event_id for file in taken for command in file.commands}) == 2
 
 
 def test_the_folder_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(queued, "MAX_FILES", 1)
-    assert queued.keep(tmp_path, queued.new_name(), BODY)
-    assert not queued.keep(tmp_path, queued.new_name(), BODY)
+    monkeypatch.setattr(sessions, "MAX_FILES", 1)
+    assert sessions.keep(tmp_path, sessions.new_name(), BODY)
+    assert not sessions.keep(tmp_path, sessions.new_name(), BODY)
     assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_report_that_was_stored_and_kept_all_the_same_is_one_event(tmp_path: Path):
-    name = queued.new_name()
+    name = sessions.new_name()
     stored = observe(QueueItem.model_validate_json(BODY), BODY, "shop", name)
-    queued.keep(tmp_path, name, BODY)
+    sessions.keep(tmp_path, name, BODY)
     (file,) = Spool(tmp_path, spooled).take(10)
     assert file.commands == [stored]

@@ -1,4 +1,4 @@
-from api.dialects.agentmemory.auditing import WORDS
+from api.dialects.agentmemory.maintenance import WORDS
 from ingest.events.registry import EVENT_TYPES
 
 

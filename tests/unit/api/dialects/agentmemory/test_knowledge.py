@@ -11,7 +11,7 @@ from api.dialects.agentmemory.knowledge import (
     node_record,
     procedure_record,
 )
-from api.dialects.agentmemory.replay import film as film_of
+from api.dialects.agentmemory.observing import film as film_of
 from projections.queries.graph import Link, Node
 
 KEPT: dict[str, Any] = {

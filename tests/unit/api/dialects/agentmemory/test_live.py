@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from factories import NOW
 
-from api.dialects.agentmemory.live import MAX_RAW_BYTES, MAX_WAITING_CHARS, Viewer, frames
+from api.dialects.agentmemory.pages import MAX_RAW_BYTES, MAX_WAITING_CHARS, Viewer, frames
 from ingest.ids import DocumentId
 from projections.documents.observations import Observation
 

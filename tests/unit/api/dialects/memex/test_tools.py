@@ -4,7 +4,7 @@ from uuid import UUID
 import pytest
 from jsonschema import Draft202012Validator
 
-from api.dialects.memex.calls import answer, clamped, length_checked, listed, store
+from api.dialects.memex.memories import answer, clamped, length_checked, listed, store_tool
 from api.dialects.memex.records import Shown
 from api.dialects.memex.tools import MEMEX, refused
 from ingest.errors import CommandRejected, LogUnavailable, Overloaded
@@ -76,7 +76,7 @@ def test_what_an_answer_lacks_stands_below_it():
 
 async def test_a_bad_type_names_the_three():
     asked = {**PAIR, "content": "c", "memory_type": "poem", "importance": 1.0}
-    told = await store(cast("ToolContext", None), asked)
+    told = await store_tool(cast("ToolContext", None), asked)
     assert told.text == "Invalid memory_type 'poem'. Must be one of: episodic, semantic, procedural."
 
 

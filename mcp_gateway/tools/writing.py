@@ -1,0 +1,300 @@
+"""The tools that write: remember, observe, lesson; revise and forget; slots, small named texts that stay in view."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from ingest.commands.command import Name
+from ingest.commands.requests import DeleteSlot, Observe, RecordLesson, Remember, SetSlot
+from ingest.errors import CommandRejected
+from ingest.events.memory import MemoryType, Visibility
+from ingest.events.slot import SlotScope
+from ingest.roles import READ_WRITE, WRITE
+from mcp_gateway.tools.tool import (
+    Arguments,
+    EventId,
+    Project,
+    Tags,
+    Tool,
+    ToolAnswer,
+    ToolContext,
+    WriteArguments,
+    Written,
+    without_unset,
+    written,
+)
+
+if TYPE_CHECKING:
+    from projections.documents.slots import Slot
+
+
+Readers = Annotated[list[Name], Meta(max_length=200, description="Agents that may see it when it is `shared`.")]
+Files = Annotated[list[Name], Meta(max_length=200, description="Paths it is about.")]
+Days = Annotated[
+    float, Meta(gt=0, le=36_500, description="Not recalled any more after this many days. Left out: for ever.")
+]
+
+
+class RememberArguments(WriteArguments, frozen=True, kw_only=True):
+    """A memory to keep."""
+
+    content: Annotated[str, Meta(description="What to remember, in full sentences that make sense on their own.")]
+    memory_type: Annotated[
+        MemoryType,
+        Meta(
+            description="`semantic`: a fact or decision; `episodic`: something that happened; `procedural`: a how-to."
+        ),
+    ] = "semantic"
+    tags: Tags | UnsetType = UNSET
+    files: Files | UnsetType = UNSET
+    importance: Annotated[float, Meta(ge=0, le=10, description="10: comes first among equals; 1: trivia.")] = 5.0
+    visibility: Annotated[
+        Visibility,
+        Meta(description="Who finds it: everyone (`public`), those in `shared_with`, or only you (`private`)."),
+    ] = "public"
+    shared_with: Readers | UnsetType = UNSET
+    session_id: Annotated[Name, Meta(description="The session it comes from.")] = ""
+    ttl_days: Days | UnsetType = UNSET
+
+
+async def remember(door: ToolContext, arguments: RememberArguments) -> ToolAnswer:
+    """Record the memory."""
+    return written("remembered", await door.write(Remember(**without_unset(arguments))))
+
+
+REMEMBER = Tool(
+    name="remember", title="Remember",
+    description=(
+        "Keep a fact, decision, preference or procedure for later sessions and for other agents. Use it when the user "
+        "states something lasting, when a choice is made and why, or when you worked out how something is done here. "
+        "One idea per call. For what merely happened in this session use `observe`; for advice learned from a "
+        "mistake or success use `lesson`. It can be recalled at once."
+    ),
+    arguments=RememberArguments, answer=Written, reads_only=False, needs=WRITE, call=remember,
+)  # fmt: skip
+
+
+When = Annotated[
+    datetime, Meta(tz=True, description="When it happened, with a zone (2026-01-31T12:00:00Z). Left out: now.")
+]
+Data = Annotated[dict[str, Any], Meta(description="The same as data (tool name, input, output), if there is any.")]
+
+
+class ObserveArguments(WriteArguments, frozen=True, kw_only=True):
+    """Something seen or done."""
+
+    session_id: Annotated[Name, Meta(min_length=1, description="The session it happened in; any stable name.")]
+    content: Annotated[str, Meta(min_length=1, description="What happened, in words.")]
+    kind: Annotated[
+        str,
+        Meta(max_length=64, description="What sort of event, e.g. `tool_use`, `user_message`, `decision`, `error`."),
+    ] = ""
+    data: Data | UnsetType = UNSET
+    occurred_at: When | UnsetType = UNSET
+
+
+async def observe(door: ToolContext, arguments: ObserveArguments) -> ToolAnswer:
+    """Record the observation; its session opens by itself."""
+    return written("observed", await door.write(Observe(**without_unset(arguments))))
+
+
+OBSERVE = Tool(
+    name="observe", title="Observe",
+    description=(
+        "Write down one thing that happened in a session: a step you took, a result, an error, what the user asked. "
+        "Use it as you go; observations of a session stay in order and show up in `recall` and `context`. "
+        "For knowledge that should outlive the session use `remember`."
+    ),
+    arguments=ObserveArguments, answer=Written, reads_only=False, needs=WRITE, call=observe,
+)  # fmt: skip
+
+
+class LessonArguments(WriteArguments, frozen=True, kw_only=True):
+    """A lesson to state."""
+
+    content: Annotated[str, Meta(description="The lesson as advice: `Do X before Y, because Z`.")]
+    context: Annotated[str, Meta(description="When it applies, or what taught it.")] = ""
+    confidence: Annotated[float, Meta(ge=0, le=1, description="How sure you are, 0 to 1.")] = 0.5
+    tags: Tags | UnsetType = UNSET
+    session_id: Annotated[Name, Meta(description="The session that taught it.")] = ""
+
+
+async def record_lesson(door: ToolContext, arguments: LessonArguments) -> ToolAnswer:
+    """Record the lesson, or make the one that says the same stronger."""
+    return written("lesson recorded", await door.write(RecordLesson(**without_unset(arguments))))
+
+
+LESSON = Tool(
+    name="lesson", title="Record a lesson",
+    description=(
+        "Record advice learned from experience: what went wrong and how to avoid it, or what worked. Use it after a "
+        "mistake was understood, after a correction by the user, or when something proved itself. Stating the same "
+        "lesson again raises its confidence, so do. The surest lessons open every `context` of the project."
+    ),
+    arguments=LessonArguments, answer=Written, reads_only=False, needs=WRITE, call=record_lesson,
+)  # fmt: skip
+
+
+class ReviseArguments(Arguments, frozen=True, kw_only=True):
+    """Which memory, and what changes. What is left out stays."""
+
+    id: Annotated[Name, Meta(min_length=1, description="Id of the memory, as `recall` says it.")]
+    content: Annotated[str, Meta(min_length=1, description="Its new text, complete.")] | UnsetType = UNSET
+    tags: Tags | UnsetType = UNSET
+    files: Files | UnsetType = UNSET
+    importance: Annotated[float, Meta(ge=0, le=10, description="10: comes first among equals.")] | UnsetType = UNSET
+    visibility: Annotated[Visibility, Meta(description="Who finds it from now on.")] | UnsetType = UNSET
+    shared_with: Readers | UnsetType = UNSET
+    event_id: EventId = ""
+
+
+async def revise(door: ToolContext, arguments: ReviseArguments) -> ToolAnswer:
+    """Revise the memory; its earlier versions stay readable."""
+    from projections.operations import MemoryChanges  # loads the index, which the stdio bridge must not
+
+    changes = without_unset(arguments)
+    name = changes.pop("id")
+    reader, caller = door.reader(arguments.agent_id), door.caller(arguments.agent_id)
+    accepted = await door.operations.memories.change(name, MemoryChanges(**changes), reader, caller)
+    door.wrote(caller.agent_id, accepted.position)
+    return written("revised", accepted)
+
+
+REVISE = Tool(
+    name="revise", title="Revise a memory",
+    description=(
+        "Correct a memory: its text, labels, or who may see it. The new version takes its place in `recall`; the old "
+        "one stays in its history. Use it when something remembered has changed or was wrong."
+    ),
+    arguments=ReviseArguments, answer=Written, reads_only=False, needs=READ_WRITE, call=revise,
+)  # fmt: skip
+
+
+Reason = Annotated[str, Meta(max_length=512, description="Why; kept in the log, the content is not.")]
+
+
+class ForgetArguments(Arguments, frozen=True, kw_only=True):
+    """What to forget."""
+
+    id: Annotated[
+        Name, Meta(min_length=1, description="Id of a memory, lesson, observation, slot, action or relation.")
+    ]
+    reason: Reason = ""
+    event_id: EventId = ""
+
+
+class Forgot(Struct, frozen=True, kw_only=True):
+    """What was forgotten: the document, and what was derived from it."""
+
+    documents: Annotated[dict[str, int], Meta(description="How many documents went, by kind.")]
+    event_id: Annotated[str, Meta(description="Id of the forgetting in the log.")]
+    position: Annotated[str, Meta(description="Place in the log; REST reads take it as `after`.")]
+
+
+async def forget(door: ToolContext, arguments: ForgetArguments) -> ToolAnswer:
+    """Forget the document, if it is there for this agent."""
+    reader, caller = door.reader(arguments.agent_id), door.caller(arguments.agent_id)
+    gone = await door.operations.forgetting.document(
+        arguments.id, reader, caller, reason=arguments.reason, event_id=arguments.event_id
+    )
+    door.wrote(caller.agent_id, gone.position)
+    told = ", ".join(f"{count} {kind}" for kind, count in sorted(gone.documents.items()))
+    answer = Forgot(documents=gone.documents, event_id=gone.event_id, position=gone.position)
+    return ToolAnswer(f"forgot {arguments.id} ({told})", answer)
+
+
+FORGET = Tool(
+    name="forget", title="Forget",
+    description=(
+        "Remove one document for good, with everything derived from it: its content leaves search, storage and the "
+        "log. Use it when the user asks for it, or for what must not be kept. To correct a memory use `revise`."
+    ),
+    arguments=ForgetArguments, answer=Forgot, reads_only=False, needs=READ_WRITE, destructive=True, call=forget,
+)  # fmt: skip
+
+
+class SlotsArguments(Arguments, frozen=True, kw_only=True):
+    """What to do with which slot."""
+
+    action: Annotated[
+        Literal["list", "read", "write", "append", "delete"],
+        Meta(description="`write` replaces the text, `append` adds a line; `list` needs no label."),
+    ] = "list"
+    label: Annotated[
+        str, Meta(pattern="^([a-z][a-z0-9_]{0,63})?$", description="Name of the slot, e.g. `pending_items`.")
+    ] = ""
+    content: Annotated[str, Meta(max_length=20_000, description="Text to write or to append.")] = ""
+    project: Project = ""
+    scope: Annotated[
+        SlotScope, Meta(description="Where to write: the project's slot, or the one all projects share.")
+    ] = "project"
+    event_id: EventId = ""
+
+
+class SlotAnswer(Struct, frozen=True, kw_only=True):
+    """One slot."""
+
+    label: str
+    content: str
+    scope: SlotScope
+    size_limit: Annotated[int, Meta(description="Characters it may have.")]
+    pinned: Annotated[bool, Meta(description="Pinned slots open every `context`.")]
+
+
+class SlotTexts(Struct, frozen=True, kw_only=True):
+    """The slots asked for, as they are now."""
+
+    slots: list[SlotAnswer]
+
+
+async def use_slots(door: ToolContext, arguments: SlotsArguments) -> ToolAnswer:
+    """Read or write slots."""
+    reader, caller = door.reader(arguments.agent_id), door.caller(arguments.agent_id)
+    if arguments.action == "list":
+        await door.caught_up(arguments.agent_id)
+        return _answer(await door.queries.slots.of_project(reader, arguments.project))
+    if not arguments.label:
+        raise CommandRejected("which slot?", "label")
+    if arguments.action == "delete":
+        remove = DeleteSlot(
+            event_id=arguments.event_id, label=arguments.label, project=arguments.project, scope=arguments.scope
+        )
+        gone = await door.operations.slots.delete(remove, caller)
+        door.wrote(caller.agent_id, gone.position)
+        return ToolAnswer(f"deleted {arguments.label}", SlotTexts(slots=[]))
+    if arguments.action != "read":
+        command = SetSlot(
+            event_id=arguments.event_id,
+            label=arguments.label,
+            content=arguments.content,
+            project=arguments.project,
+            scope=arguments.scope,
+            append=arguments.action == "append",
+        )
+        accepted = await door.operations.slots.set(command, caller)
+        door.wrote(caller.agent_id, accepted.position)
+    place = "" if arguments.scope == "global" and arguments.action != "read" else arguments.project
+    return _answer([await door.operations.slots.get(reader, place, arguments.label)])
+
+
+def _answer(slots: "Sequence[Slot]") -> ToolAnswer:
+    """The slots, as text under their labels."""
+    found = [
+        SlotAnswer(label=one.label, content=one.content, scope=one.scope, size_limit=one.size_limit, pinned=one.pinned)
+        for one in slots
+    ]
+    text = "\n".join(f"{one.label} ({len(one.content)}/{one.size_limit}): {one.content or '(empty)'}" for one in found)
+    return ToolAnswer(text, SlotTexts(slots=found))
+
+
+SLOTS = Tool(
+    name="slots", title="Slots",
+    description=(
+        "Small named texts that every session of a project sees at its start: what is pending, who the user is, how "
+        "to work here. List, read, write, append to or delete one. Keep them short and current; for everything else "
+        "use `remember`."
+    ),
+    arguments=SlotsArguments, answer=SlotTexts, reads_only=False, needs=READ_WRITE, call=use_slots,
+)  # fmt: skip
