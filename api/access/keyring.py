@@ -15,10 +15,9 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from api.access.key import Key
+from api.access.key import Key, parse
 from api.access.principal import Principal, anybody, principal_of, root
 from api.access.registry import Registry
-from api.access.token import parse
 from ingest.errors import LogUnavailable
 from ingest.platform.clock import Clock, system_clock, to_ms
 

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from api.access.key import Grant, Key, key_of
-from api.access.token import Token, mint
+from api.access.key import Grant, Key, Token, key_of, mint
 from ingest.errors import CommandRejected, NotFound
 from ingest.log.keys import ACCESS_KEYS, ACCESS_VERSION, access_row_pk, row_key
 from ingest.platform.clock import Clock, system_clock, to_ms

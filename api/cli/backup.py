@@ -23,7 +23,7 @@ from api.cli.commands import AsJson
 from api.cli.direct import connected, server, telling
 from api.cli.output import FAILED, Output, plain
 from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
-from ingest.log.archive.opening import open_log
+from ingest.log.archive.archived_log import open_log
 from ingest.log.keys import MANIFEST, PartitionKeys
 from ingest.platform.settings import Settings, from_environment
 from projections.maintenance.backup.contents import choose, no_such_backup

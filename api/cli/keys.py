@@ -17,10 +17,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from api.access.key import Grant, Key
+from api.access.key import Grant, Key, parse
 from api.access.keyring import FRESH_S
 from api.access.registry import Made, Registry
-from api.access.token import parse
 from api.agents.files import installed
 from api.agents.hosts import System
 from api.cli.commands import AsJson, Url

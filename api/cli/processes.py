@@ -17,9 +17,9 @@ from rich.text import Text
 
 from ingest.errors import LogUnavailable
 from ingest.platform.client_key import client_key
-from ingest.platform.redis_url import place_of
+from ingest.platform.processes import load_without_collecting
 from ingest.platform.settings import Settings, from_environment
-from ingest.platform.tuning import load_without_collecting
+from ingest.platform.sizes import place_of
 from ingest.secrets.redaction import RedactingFormatter, secrets_of
 
 
@@ -87,7 +87,7 @@ def up(
 def api() -> None:
     """Serve the HTTP API and MCP (needs REDIS_URL)."""
     load_without_collecting()
-    from api.access.binding import check_before_start
+    from api.access.gate import check_before_start
     from api.app import create_listeners
     from api.http.listening import ports_of
     from api.http.serving import serve

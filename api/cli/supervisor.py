@@ -19,7 +19,7 @@ from typing import BinaryIO
 import httpx
 from msgspec.structs import replace
 
-from api.access.binding import check_before_start
+from api.access.gate import check_before_start
 from api.cli.backup import restore_at_start
 from api.http.listening import bind, ports_of
 from ingest.embedded.valkey import EmbeddedValkey

@@ -9,9 +9,8 @@ from msgspec import msgpack
 from ingest.commands.command import Command
 from ingest.durability import Durability
 from ingest.errors import CommandRejected
-from ingest.events.envelope import Envelope, Event
+from ingest.events.envelope import Envelope, Event, route_of
 from ingest.events.registry import EventData
-from ingest.events.routing import route_of
 from ingest.ids import EventId, document_id
 from ingest.reach import ANYWHERE, Reach
 

@@ -13,15 +13,14 @@ from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import AnyCommand, ForgetSubject, Observe
 from ingest.durability import Durability, reaches
 from ingest.errors import CommandRejected, DurabilityNotReached, LogFull, Overloaded, kept
-from ingest.events.envelope import Event, encode
-from ingest.events.routing import route_of
+from ingest.events.envelope import Event, encode, route_of
 from ingest.ids import EventId, dedup_id, imported_dedup_id, new_event_id
 from ingest.log.event_log import MAX_ENTRY_BYTES, Appended, Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.partitions import partition_of
 from ingest.log.position import Position, Token
-from ingest.platform.aside import Slices, aside
 from ingest.platform.clock import Clock, system_clock
+from ingest.platform.tasks import Slices, aside
 from ingest.secrets.clean import are_clean
 
 BIG_CHARS = 64 << 10

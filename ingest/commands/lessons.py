@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from ingest.commands.command import Command, Confidence, Name, Names, Title
 from ingest.commands.decision import Decision, Origin, about, decides, distinct, event_of, need_text
+from ingest.events.envelope import route_of
 from ingest.events.lesson import (
     LessonRecorded,
     LessonReinforced,
@@ -15,7 +16,6 @@ from ingest.events.lesson import (
     Severity,
     fingerprint,
 )
-from ingest.events.routing import route_of
 from ingest.ids import LESSON, content_id
 from ingest.patterns import compiled
 

@@ -1,4 +1,4 @@
-"""Memories: what may be asked of them, and what becomes of it."""
+"""Memories, and the relations between documents: what may be asked of them, and what becomes of it."""
 
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from ingest.commands.command import (
     Command,
+    Confidence,
     Importance,
     Name,
     Names,
@@ -19,11 +20,13 @@ from ingest.commands.decision import (
     creating,
     decides,
     distinct,
+    event_of,
     need_text,
     utc,
     writer,
 )
 from ingest.errors import CommandRejected
+from ingest.events.envelope import route_of
 from ingest.events.memory import (
     MemoryCondensed,
     MemoryRecorded,
@@ -31,9 +34,11 @@ from ingest.events.memory import (
     MemoryType,
     MemoryVisibilityChanged,
     Purpose,
+    RelationLinked,
+    RelationUnlinked,
     Visibility,
 )
-from ingest.ids import MEMORY
+from ingest.ids import MEMORY, relation_id
 
 
 class Remember(Command, frozen=True, kw_only=True, tag="remember"):
@@ -182,3 +187,34 @@ def _need_reader(command: Remember | ReviseMemory, origin: Origin) -> None:
         raise CommandRejected(
             f"a {command.visibility} memory needs an agent_id or owner, or nobody could read it", "agent_id"
         )
+
+
+class Relate(Command, frozen=True, kw_only=True, tag="relation"):
+    """Relate two documents, or withdraw that (`remove`)."""
+
+    source: Annotated[str, Meta(min_length=1, max_length=512)]
+    target: Annotated[str, Meta(min_length=1, max_length=512)]
+    relation: Annotated[str, Meta(min_length=1, max_length=64)]
+    confidence: Confidence | None = None
+    derived_from: Names = []
+    remove: bool = False
+
+
+@decides(Relate)
+def _relate(command: Relate, origin: Origin) -> Decision:
+    if "\0" in command.source + command.target + command.relation:
+        raise CommandRejected("an end or the name of a relation may not contain NUL", "source")
+    data: RelationLinked | RelationUnlinked
+    if command.remove:
+        data = RelationUnlinked(source=command.source, target=command.target, relation=command.relation)
+    else:
+        data = RelationLinked(
+            source=command.source,
+            target=command.target,
+            relation=command.relation,
+            confidence=command.confidence,
+            derived_from=command.derived_from,
+        )
+    event = event_of(command, origin, data)
+    route = route_of(*event)
+    return Decision(event, route, relation_id(route, command.source, command.relation, command.target))

@@ -1,14 +1,26 @@
-"""Sessions, and the commits made in them: what may be asked of them, and what becomes of it."""
+"""Sessions, the observations and the commits made in them: what may be asked of them, and what becomes of it."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from ingest.commands.command import Command, Name, Title
-from ingest.commands.decision import Decision, Origin, about, decides, distinct, event_of, need_session
-from ingest.events.routing import route_of
+from ingest.commands.decision import (
+    Decision,
+    Origin,
+    about,
+    creating,
+    decides,
+    distinct,
+    event_of,
+    need_session,
+    storable,
+)
+from ingest.errors import CommandRejected
+from ingest.events.envelope import route_of
 from ingest.events.session import (
     MAX_RETIRED,
+    ObservationRecorded,
     Outcome,
     SessionCommitted,
     SessionEnded,
@@ -16,7 +28,7 @@ from ingest.events.session import (
     SessionStarted,
     SessionSummarised,
 )
-from ingest.ids import COMMIT, content_id
+from ingest.ids import COMMIT, OBSERVATION, content_id
 
 
 class TrackSession(Command, frozen=True, kw_only=True, tag="session"):
@@ -125,3 +137,25 @@ def _link_commit(command: LinkCommit, origin: Origin) -> Decision:
     event = event_of(command, origin, data)
     route = route_of(*event)
     return Decision(event, route, content_id(COMMIT, route, command.commit))
+
+
+class Observe(Command, frozen=True, kw_only=True, tag="observe"):
+    """Record what an agent saw or did in a session."""
+
+    kind: Annotated[str, Meta(max_length=64)] = ""
+    content: str = ""
+    data: dict[str, Any] = {}
+
+
+@decides(Observe)
+def _observe(command: Observe, origin: Origin) -> Decision:
+    if not command.session_id:
+        raise CommandRejected("an observation belongs to a session", "session_id")
+    if not command.content.strip() and not command.data:
+        raise CommandRejected("an observation needs content or data", "content")
+    data = ObservationRecorded(
+        kind=command.kind,
+        content=command.content if command.content else "",
+        data=storable(command.data, "data") if command.data else {},
+    )
+    return creating(OBSERVATION, command, origin, data)

@@ -7,7 +7,7 @@ from msgspec import Meta
 from ingest.commands.command import Command, Label, SlotSize
 from ingest.commands.decision import Decision, Origin, decides, event_of
 from ingest.errors import CommandRejected
-from ingest.events.routing import route_of
+from ingest.events.envelope import route_of
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotScope, SlotSet
 from ingest.ids import SLOT, content_id
 

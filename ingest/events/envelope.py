@@ -1,4 +1,6 @@
-"""The envelope: who says it happened, where and when; and how it is written to and read from the log (msgpack)."""
+"""The envelope: who says it happened, where and when; how it is written to and read from the log (msgpack); and which
+stream an event belongs to, the same for a command, a fold and an import.
+"""
 
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -7,8 +9,17 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ingest.errors import NewerEventVersion, UnknownEventType, UnreadableEvent
-from ingest.events.registry import EVENT_TYPES, EventData
-from ingest.events.upcasters import upcast
+from ingest.events.registry import EVENT_TYPES, EventData, upcast
+from ingest.events.session import (
+    ObservationCompressed,
+    ObservationRecorded,
+    SessionEnded,
+    SessionRetired,
+    SessionStarted,
+    SessionSummarised,
+)
+from ingest.events.subject import EventErased, SubjectForgotten
+from ingest.log.partitions import project_route, session_route
 from ingest.log.position import Position
 from ingest.platform.clock import to_ms
 
@@ -154,3 +165,34 @@ def _written(envelope: Envelope, data: EventData) -> _Written:
         recorded_at=envelope.recorded_at,
         data=data,
     )
+
+
+SESSION_TYPES = frozenset(
+    one.TYPE
+    for one in (
+        ObservationRecorded,
+        ObservationCompressed,
+        SessionStarted,
+        SessionEnded,
+        SessionRetired,
+        SessionSummarised,
+    )
+)
+"""Events of a session's stream; the others are of their project's."""
+
+
+def route_of(envelope: Envelope, data: EventData) -> str:
+    """The routing key of an event.
+
+    A tombstone goes where what it forgets is: to the session that its envelope names, else to the project.
+    """
+    match data:
+        case SubjectForgotten():
+            in_session = bool(envelope.session_id)
+        case EventErased(was=was):
+            in_session = was in SESSION_TYPES
+        case _:
+            in_session = data.TYPE in SESSION_TYPES
+    if in_session:
+        return session_route(envelope.tenant, envelope.project, envelope.session_id)
+    return project_route(envelope.tenant, envelope.project)

@@ -18,7 +18,7 @@ from redis.retry import Retry
 from ingest.errors import InvalidSetting, LogUnavailable
 from ingest.platform.cluster import ClusterClient, SpreadPipeline
 from ingest.platform.memory_limit import Expected, Server
-from ingest.platform.redis_url import FORMS, is_cluster
+from ingest.platform.sizes import FORMS, is_cluster
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

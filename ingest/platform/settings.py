@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from ingest.durability import Durability, parse_durability
 from ingest.errors import CommandRejected, InvalidSetting
-from ingest.platform.redis_url import FORMS, is_cluster, is_redis_url
-from ingest.platform.sizes import parse_bytes, parse_bytes_or_share
+from ingest.platform.sizes import FORMS, is_cluster, is_redis_url, parse_bytes, parse_bytes_or_share
 
 VARIABLES: dict[str, str] = {
     "REDIS_URL": "Redis >= 7 or Valkey >= 8 to use, one server or a cluster; unset: an embedded Valkey is started",

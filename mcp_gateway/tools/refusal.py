@@ -11,7 +11,7 @@ from ingest.errors import (
     Overloaded,
     ProjectionBehind,
 )
-from ingest.log.archive.errors import ArchiveUnavailable
+from ingest.log.archive.manifest import ArchiveUnavailable
 from mcp_gateway.tools.tool import Tool
 
 

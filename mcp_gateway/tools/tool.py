@@ -188,7 +188,7 @@ class Tool(NamedTuple):
     answer: type[Struct] | None
     reads_only: bool
     needs: Needs
-    """Who may call it: the roles of `ingest.roles`."""
+    """Who may call it: the roles of `ingest.reach`."""
     call: Callable[[ToolContext, Any], Awaitable[Answer]]
     destructive: bool = False
     schema: Mapping[str, Any] | None = None

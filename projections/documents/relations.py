@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from ingest.events.envelope import Recorded
-from ingest.events.relation import RelationLinked, RelationUnlinked
+from ingest.events.memory import RelationLinked, RelationUnlinked
 from ingest.ids import RELATION, DocumentId, relation_id
 from ingest.log.partitions import project_route
 from projections.documents.listings import by_position, derived, in_user_listing

@@ -4,9 +4,8 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from ingest.events.envelope import Recorded
-from ingest.events.observation import ObservationRecorded
-from ingest.events.routing import SESSION_TYPES
+from ingest.events.envelope import SESSION_TYPES, Recorded
+from ingest.events.session import ObservationRecorded
 from ingest.events.subject import EventErased
 from ingest.ids import DocumentId
 from projections.documents import memories, sessions

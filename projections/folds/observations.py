@@ -3,7 +3,7 @@
 from typing import cast
 
 from ingest.events.envelope import Recorded
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
+from ingest.events.session import ObservationCompressed, ObservationRecorded
 from projections.documents import observations, sessions
 from projections.documents.ledgers import Entry, ledger_id
 from projections.documents.observations import Observation

@@ -4,7 +4,7 @@ from typing import cast
 
 from ingest.events.action import ActionCreated, ActionUpdated
 from ingest.events.envelope import Recorded
-from ingest.events.relation import RelationLinked, RelationUnlinked
+from ingest.events.memory import RelationLinked, RelationUnlinked
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.ids import DocumentId
 from projections.documents import actions, relations, slots

@@ -29,13 +29,12 @@ from ingest.errors import (
     UnreadableEvent,
 )
 from ingest.events.envelope import UNCLAIMED, Envelope, Event, Recorded, decode
-from ingest.events.registry import EVENT_TYPES, EventData
+from ingest.events.registry import EVENT_TYPES, EventData, upcast
 from ingest.events.subject import EventErased, SubjectForgotten
-from ingest.events.upcasters import upcast
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored, pages
-from ingest.platform.aside import INLINE_BYTES, Slices, aside
 from ingest.platform.clock import to_ms
+from ingest.platform.tasks import INLINE_BYTES, Slices, aside
 from ingest.secrets.clean import cleaned
 from projections.documents.access import Reader
 from projections.documents.document import Document

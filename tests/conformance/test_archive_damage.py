@@ -14,16 +14,15 @@ from workshop import PARTITIONS, Workshop
 
 from ingest.errors import DurabilityUnavailable, InvalidSetting
 from ingest.log.archive import segments as segments_module
-from ingest.log.archive.archived_log import ArchivedLog
-from ingest.log.archive.checking import look, verify
-from ingest.log.archive.errors import (
+from ingest.log.archive.archive import look, verify
+from ingest.log.archive.archived_log import ArchivedLog, open_log
+from ingest.log.archive.manifest import (
     ArchiveNotConfigured,
     ArchiveUnavailable,
     DamagedArchive,
     DamagedSegment,
     MissingFile,
 )
-from ingest.log.archive.opening import open_log
 from ingest.log.archive.sealing import Sealing
 from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import EventLog

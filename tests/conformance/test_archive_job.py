@@ -20,11 +20,10 @@ from workshop import PARTITIONS, TENANT, Workshop
 
 from ingest.commands.decide import Caller
 from ingest.log.archive import segments as segments_module
-from ingest.log.archive.archive import Archive
+from ingest.log.archive.archive import Archive, count_erased, load_archived
 from ingest.log.archive.archived_log import ArchivedLog
-from ingest.log.archive.errors import MissingFile, Outrun
+from ingest.log.archive.manifest import MissingFile, Outrun
 from ingest.log.archive.sealing import Sealing
-from ingest.log.archive.state import count_erased, load_archived
 from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import Stored
 from ingest.log.keys import ARCHIVE_LEASE, CONSUMER, CONSUMER_GROUP, PartitionKeys

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from ingest.errors import MnemologError
 from ingest.ids import new_event_id
 from ingest.log.archive.archived_log import ArchivedLog
-from ingest.log.archive.errors import ArchiveUnavailable, DamagedArchive, MissingFile, Outrun
+from ingest.log.archive.manifest import ArchiveUnavailable, DamagedArchive, MissingFile, Outrun
 from ingest.log.archive.sealing import Sealing
 from ingest.log.keys import ARCHIVE_LEASE, JOB_LEASE_TTL
 from ingest.log.position import Position

@@ -1,5 +1,6 @@
 """The archive of one log: its manifests and segments in a store, each checked against what Redis says of it.
 
+The archive is what Redis says it is: a manifest that Redis does not name was never committed, or has been replaced.
 Each life of a log has a folder of its own, `ID/pNN/`. A change writes new files beside the old ones and counts when
 Redis names it; files of an earlier version are deleted then, so a reader may find one gone: it asks Redis again.
 """
@@ -9,15 +10,89 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from ingest.ids import new_event_id
-from ingest.log.archive.errors import DamagedSegment, MissingFile
-from ingest.log.archive.manifest import Manifest, Sealed, decode, encode, version_of
+from ingest.log.archive.manifest import (
+    DamagedArchive,
+    DamagedSegment,
+    Manifest,
+    MissingFile,
+    Sealed,
+    decode,
+    encode,
+    version_of,
+)
 from ingest.log.archive.segments import unpack
-from ingest.log.archive.state import Archived
 from ingest.log.archive.store import Store
 from ingest.log.event_log import Stored
-from ingest.log.keys import ARCHIVE_ID, MANIFEST
-from ingest.platform.connections import Client
+from ingest.log.keys import ARCHIVE_ID, MANIFEST, PartitionKeys
+from ingest.log.position import START, Position
+from ingest.platform.connections import Client, Commands
+
+VERSION, FILE, CHAIN, SEALED, TRIMMED, STUBS = "version", "file", "chain", "sealed", "trimmed", "stubs"
+"""Fields of `{pNN}:archived`."""
+_FIELDS = (VERSION, FILE, CHAIN, SEALED, TRIMMED)
+
+
+class Archived(NamedTuple):
+    """The archive of a partition as Redis knows it. Behind `trimmed` the stream has everything.
+
+    What lies between `trimmed` and `sealed` is in both. Version 0 is an archive without any
+    file; else `file` is its manifest, and `chain` how that must end.
+    """
+
+    version: int = 0
+    file: str = ""
+    chain: str = ""
+    sealed: Position = START
+    trimmed: Position = START
+
+
+def queue_archived(pipe: Commands, keys: PartitionKeys) -> None:
+    """Queue the question; `read_archived` reads its answer."""
+    pipe.hmget(keys.archived, _FIELDS)
+
+
+def read_archived(answer: Sequence[bytes | None]) -> Archived:
+    """What the answer says."""
+    version, file, chain, sealed, trimmed = answer
+    return Archived(
+        int(version or 0), (file or b"").decode(), (chain or b"").decode(), _position(sealed), _position(trimmed)
+    )
+
+
+async def load_archived(redis: Commands, keys: PartitionKeys) -> Archived:
+    """The archive of a partition as it is now; also within a transaction, before its `multi`."""
+    return read_archived(await redis.hmget(keys.archived, _FIELDS))
+
+
+async def count_erased(redis: Client, partitions: int) -> int:
+    """How many entries were ever erased from the log: stubs beside the streams, and those that moved into segments.
+
+    Both numbers of a partition are of one moment: a stub that moves is counted once.
+    """
+    count = 0
+    for partition in range(partitions):
+        keys = PartitionKeys(partition)
+        async with redis.pipeline(transaction=True) as pipe:
+            pipe.zcard(keys.erased)
+            pipe.hget(keys.archived, STUBS)
+            beside, moved = await pipe.execute()
+        count += int(beside) + int(moved or 0)
+    return count
+
+
+async def forget_archive(redis: Client, partitions: int) -> None:
+    """Let a log have no archive: what is in segments then belongs to another life of it. Only for an empty log."""
+    await redis.hdel(MANIFEST, ARCHIVE_ID)
+    for partition in range(partitions):
+        await redis.delete(PartitionKeys(partition).archived)
+
+
+def _position(raw: bytes | None) -> Position:
+    return Position.parse(raw) if raw else START
+
 
 CACHED_BYTES = 64 << 20
 """Payloads of unpacked segments that a process keeps: at least one segment, some ten of usual events."""
@@ -147,3 +222,61 @@ class Archive:
         for key in [key for key in self._cache if key[0] == partition and key[1] not in names]:
             del self._cache[key]
             del self._sizes[key]
+
+
+TRIES = 5
+"""How often a partition is looked at again because its archive changed meanwhile."""
+
+
+class PartitionArchive(Struct, frozen=True, kw_only=True):
+    """A partition's archive: its segments, their entries and bytes, and up to where it was sealed and trimmed."""
+
+    partition: int
+    segments: int
+    entries: int
+    bytes: int
+    sealed: str
+    trimmed: str
+    waiting: int
+    """Entries that are in the stream."""
+
+
+async def look(redis: Client, archive: Archive, partition: int) -> PartitionArchive:
+    """What a partition's archive holds, by its manifest; raises DamagedArchive or ArchiveUnavailable."""
+    keys = PartitionKeys(partition)
+    archived = await load_archived(redis, keys)
+    contents = [one.content for one in (await archive.manifest(partition, archived)).segments]
+    return PartitionArchive(
+        partition=partition,
+        segments=len(contents),
+        entries=sum(one.entries for one in contents),
+        bytes=sum(one.bytes for one in contents),
+        sealed=str(archived.sealed),
+        trimmed=str(archived.trimmed),
+        waiting=int(await redis.xlen(keys.log)),
+    )
+
+
+async def verify(
+    redis: Client, archive: Archive, partition: int, progress: Callable[[], None] = lambda: None
+) -> list[DamagedArchive]:
+    """What is damaged in a partition: its manifest, or any of its segments; nothing is changed.
+
+    `progress` is called for each segment. What another process replaces meanwhile is looked at again, so that a
+    file that is gone for good reason is no fault. Raises ArchiveUnavailable when the place cannot be reached.
+    """
+    keys = PartitionKeys(partition)
+    faults: list[DamagedArchive] = []
+    for _ in range(TRIES):
+        before = await load_archived(redis, keys)
+        try:
+            manifest = await archive.manifest(partition, before)
+        except DamagedArchive as error:
+            faults = [error]
+        except MissingFile:
+            faults = [DamagedArchive(partition, before.file, "it is not there")]
+        else:
+            faults = [*await archive.faults(manifest, progress)]
+        if not faults or await load_archived(redis, keys) == before:
+            break
+    return faults

@@ -1,5 +1,7 @@
 """A partition's manifest: which segments hold its beginning, each chained to the one before. Pure.
 
+What can be wrong with an archive is here, too: one error class per decision of the caller.
+
 The chain's head is also in Redis. A manifest that was put back to an earlier one, or altered at any place, leads to
 another head, and so is noticed.
 """
@@ -14,8 +16,53 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.log.archive.errors import DamagedArchive
+from ingest.errors import MnemologError
 from ingest.log.position import START, Position
+
+
+class ArchiveUnavailable(MnemologError):
+    """The place of the archive cannot be reached, or refuses. Nothing was lost: try again when it is back."""
+
+    code = "archive_unavailable"
+
+
+class MissingFile(ArchiveUnavailable):
+    """The place can be reached, and the file is not there."""
+
+
+class ArchiveNotConfigured(MnemologError):
+    """The beginning of the log is in an archive, and MNEMOLOG_ARCHIVE does not say where."""
+
+    code = "archive_not_configured"
+
+    def __init__(self, partition: int, trimmed: str) -> None:
+        super().__init__(
+            f"partition {partition} of this log is in an archive up to {trimmed}; "
+            "set MNEMOLOG_ARCHIVE to the place it had"
+        )
+
+
+class DamagedArchive(MnemologError):
+    """What a partition's manifest says is not what was sealed."""
+
+    code = "damaged_archive"
+
+    def __init__(self, partition: int, name: str, trouble: str) -> None:
+        super().__init__(f"partition {partition}: {name} is damaged: {trouble}")
+        self.partition, self.name, self.trouble = partition, name, trouble
+
+
+class DamagedSegment(DamagedArchive):
+    """The bytes of a segment are not those that were sealed."""
+
+    code = "damaged_segment"
+
+
+class Outrun(MnemologError):
+    """Another process changed a partition's archive, or something was erased from it, meanwhile: begin again."""
+
+    code = "archive_outrun"
+
 
 FORMAT, FORMAT_VERSION = "mnemolog-archive", 1
 

@@ -13,11 +13,10 @@ from redis.exceptions import WatchError
 
 from ingest.errors import LogUnavailable
 from ingest.ids import new_event_id
+from ingest.log.archive.archive import CHAIN, FILE, SEALED, STUBS, TRIMMED, VERSION, Archived, load_archived
 from ingest.log.archive.archived_log import ArchivedLog
-from ingest.log.archive.errors import Outrun
-from ingest.log.archive.manifest import Content, Manifest, Sealed, appended, file_of, replaced
+from ingest.log.archive.manifest import Content, Manifest, Outrun, Sealed, appended, file_of, replaced
 from ingest.log.archive.segments import content_of, filled, is_full, overlaid, pack
-from ingest.log.archive.state import CHAIN, FILE, SEALED, STUBS, TRIMMED, VERSION, Archived, load_archived
 from ingest.log.event_log import Stored, pages
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position

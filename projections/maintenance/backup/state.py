@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import msgspec
 from msgspec import Struct
 
-from ingest.log.archive.state import count_erased
+from ingest.log.archive.archive import count_erased
 from ingest.log.event_log import EventLog
 from ingest.log.keys import BACKUP_STATUS, FORGOTTEN_BEFORE, MANIFEST
 from ingest.platform.connections import Client

@@ -13,7 +13,7 @@ from ingest.errors import (
     SessionFull,
     SlotFull,
 )
-from ingest.log.archive.errors import ArchiveUnavailable
+from ingest.log.archive.manifest import ArchiveUnavailable
 from mcp_gateway.tools.forget import FORGET
 from mcp_gateway.tools.recall import RECALL
 from mcp_gateway.tools.refusal import refusal

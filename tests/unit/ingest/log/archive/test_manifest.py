@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.log.archive.errors import DamagedArchive
-from ingest.log.archive.manifest import Content, Manifest, appended, decode, encode, replaced, version_of
+from ingest.log.archive.manifest import (
+    Content,
+    DamagedArchive,
+    Manifest,
+    appended,
+    decode,
+    encode,
+    replaced,
+    version_of,
+)
 from ingest.log.position import START, Position
 
 EMPTY = Manifest(log="2026-01-31", archive="01A", partition=2)

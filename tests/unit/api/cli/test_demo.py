@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from api.cli.fleet import BATCH, EVENT_KEY, QUESTIONS, Fleet, Question, build_fleet
+from api.cli.demo import BATCH, EVENT_KEY, QUESTIONS, Fleet, Question, build_fleet
 from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import WriteCommand
 from ingest.ids import EventId

@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.access.token import Token, mint, parse
+from api.access.key import Token, mint, parse
 
 
 def test_a_new_token_is_read_back_as_what_it_is():
