@@ -10,8 +10,8 @@ from ingest.commands.decision import (
     Origin,
     about,
     creating,
+    data_of,
     decides,
-    distinct,
     event_of,
     need_session,
     storable,
@@ -85,11 +85,7 @@ class LinkCommit(Command, frozen=True, kw_only=True, tag="commit"):
 @decides(TrackSession)
 def _track_session(command: TrackSession, origin: Origin) -> Decision:
     need_session(command)
-    data: SessionStarted | SessionEnded
-    if command.status == "started":
-        data = SessionStarted(cwd=command.cwd, title=command.title, agent_type=command.agent_type)
-    else:
-        data = SessionEnded(reason=command.reason, outcome=command.outcome)
+    data = data_of(SessionStarted if command.status == "started" else SessionEnded, command)
     return about(command.session_id, command, origin, data)
 
 
@@ -102,39 +98,18 @@ def _end_idle(command: EndIdleSession, origin: Origin) -> Decision:
 @decides(RetireSession, keep_names=True)
 def _retire_session(command: RetireSession, origin: Origin) -> Decision:
     need_session(command)
-    data = SessionRetired(documents=command.documents, part=command.part, idle_since_ms=command.idle_since_ms)
-    return about(command.session_id, command, origin, data)
+    return about(command.session_id, command, origin, data_of(SessionRetired, command))
 
 
 @decides(SummariseSession, keep_names=True)
 def _summarise_session(command: SummariseSession, origin: Origin) -> Decision:
     need_session(command)
-    data = SessionSummarised(
-        title=command.title,
-        narrative=command.narrative,
-        decisions=distinct(command.decisions),
-        files=distinct(command.files),
-        concepts=distinct(command.concepts),
-        model=command.model,
-        prompt_version=command.prompt_version,
-        observation_count=command.observation_count,
-        forgotten_at=command.forgotten_at,
-    )
-    return about(command.session_id, command, origin, data)
+    return about(command.session_id, command, origin, data_of(SessionSummarised, command))
 
 
 @decides(LinkCommit)
 def _link_commit(command: LinkCommit, origin: Origin) -> Decision:
-    data = SessionCommitted(
-        commit=command.commit,
-        message=command.message,
-        branch=command.branch,
-        repo=command.repo,
-        author=command.author,
-        authored_at=command.authored_at,
-        files=distinct(command.files),
-    )
-    event = event_of(command, origin, data)
+    event = event_of(command, origin, data_of(SessionCommitted, command))
     route = route_of(*event)
     return Decision(event, route, content_id(COMMIT, route, command.commit))
 

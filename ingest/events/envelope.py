@@ -104,7 +104,8 @@ _decode_data = {name: msgspec.msgpack.Decoder(cls).decode for name, cls in EVENT
 
 def encode(event: Event) -> bytes:
     """The stored bytes of an event."""
-    return _encoder.encode(_written(event.envelope, event.data))
+    fields: dict[str, Any] = {**msgspec.structs.asdict(event.envelope), "data": event.data}
+    return _encoder.encode(_Written(**fields))
 
 
 def decode(payload: bytes, position: Position) -> Recorded:
@@ -145,26 +146,6 @@ def as_json_object(payload: bytes, position: Position) -> dict[str, Any]:
 
 _NAMED = {"project": "", "agent_id": "", "session_id": "", "user_id": ""}
 """Readers get these even where the stored event leaves them out."""
-
-
-def _written(envelope: Envelope, data: EventData) -> _Written:
-    return _Written(
-        event_id=envelope.event_id,
-        type=envelope.type,
-        version=envelope.version,
-        tenant=envelope.tenant,
-        project=envelope.project,
-        agent_id=envelope.agent_id,
-        session_id=envelope.session_id,
-        user_id=envelope.user_id,
-        occurred_at=envelope.occurred_at,
-        source=envelope.source,
-        causation=envelope.causation,
-        trace=envelope.trace,
-        metadata=envelope.metadata,
-        recorded_at=envelope.recorded_at,
-        data=data,
-    )
 
 
 SESSION_TYPES = frozenset(
