@@ -145,7 +145,7 @@ _SHAPE = re.compile(
 )
 
 
-class Token(NamedTuple):
+class KeyToken(NamedTuple):
     """A key as its owner knows it: `mnk_<id>_<secret><checksum>`.
 
     The id is public and names the key in lists and logs. The secret has 256 bits of randomness, so nobody can guess one
@@ -169,18 +169,18 @@ class Token(NamedTuple):
         return sha256(self.secret.encode()).hexdigest()
 
 
-def mint() -> Token:
+def mint() -> KeyToken:
     """A new token, of the system's randomness."""
     secret = _base62(int.from_bytes(secrets.token_bytes(SECRET_BYTES)), SECRET_CHARS)
-    return Token("".join(secrets.choice(_ALPHABET) for _ in range(ID_CHARS)), secret)
+    return KeyToken("".join(secrets.choice(_ALPHABET) for _ in range(ID_CHARS)), secret)
 
 
-def parse(text: str) -> Token | None:
+def parse(text: str) -> KeyToken | None:
     """The token that a text is; None for what is none, or was mistyped."""
     found = _SHAPE.fullmatch(text)
     if found is None or _checksum(found[1], found[2]) != found[3]:
         return None
-    return Token(found[1], found[2])
+    return KeyToken(found[1], found[2])
 
 
 def _checksum(name: str, secret: str) -> str:

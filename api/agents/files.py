@@ -27,7 +27,7 @@ class UnusableSettings(MnemologError):
     code = "unusable_settings"
 
 
-class Change(NamedTuple):
+class SettingsChange(NamedTuple):
     """A settings file as it is and as it should be; None is no file. `pristine`: there is nothing of ours in it yet."""
 
     path: Path
@@ -43,25 +43,25 @@ class Change(NamedTuple):
         return list(lines) or ([f"{self.path}: an empty file goes"] if self.before != self.after else [])
 
 
-def installing(setup: Setup) -> Change:
+def installing(setup: Setup) -> SettingsChange:
     """What installing makes of a file. Raises UnusableSettings when it cannot be read, or is not ours to change."""
     before = _read(setup.path)
     pristine = before is not None and _made(setup, before, setup.remove) == before
-    return Change(setup.path, before, _made(setup, before, setup.install), pristine)
+    return SettingsChange(setup.path, before, _made(setup, before, setup.install), pristine)
 
 
-def removing(setup: Setup) -> Change:
+def removing(setup: Setup) -> SettingsChange:
     """What removing makes of a file: what it was before, or itself without our entries. Raises as `installing`."""
     before = _read(setup.path)
     if before is None:
-        return Change(setup.path, None, None)
+        return SettingsChange(setup.path, None, None)
     original = _read(backup_of(setup.path))
     if original is not None and _made(setup, original, setup.install) == before:
-        return Change(setup.path, before, original)
+        return SettingsChange(setup.path, before, original)
     after = _made(setup, before, setup.remove)
     if original is None and after != before and not _value(setup, after):
-        return Change(setup.path, before, None)  # it began with us
-    return Change(setup.path, before, after)
+        return SettingsChange(setup.path, before, None)  # it began with us
+    return SettingsChange(setup.path, before, after)
 
 
 def installed(system: System) -> list[tuple[Host, Path]]:
@@ -78,7 +78,7 @@ def installed(system: System) -> list[tuple[Host, Path]]:
     return found
 
 
-def apply(change: Change) -> None:
+def apply(change: SettingsChange) -> None:
     """Write, or delete, the file; what a link points to, with the mode it has. Raises UnusableSettings."""
     path = Path(os.path.realpath(change.path))
     backup = backup_of(change.path)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from api.agents import entries, hook
-from api.agents.entries import Command, Value
+from api.agents.entries import ShellCommand, Value
 
 
 class Host(StrEnum):
@@ -87,19 +87,19 @@ def setups(host: Host, scope: Scope, system: System, url: str) -> list[Setup]:
 def hook_line(url: str) -> str:
     """The shell command of our hook: the interpreter alone, without site packages, which starts fastest."""
     args = ("-I", "-S", str(Path(hook.__file__).resolve()), Host.CLAUDE_CODE.value, *([url] if url else []))
-    return Command(sys.executable, args).line()
+    return ShellCommand(sys.executable, args).line()
 
 
-def bridge(url: str) -> Command:
+def bridge(url: str) -> ShellCommand:
     """The command of the MCP stdio bridge."""
     env = {"MNEMOLOG_URL": url} if url else {}
     script = Path(sys.executable).with_name("mnemolog.exe" if sys.platform == "win32" else "mnemolog")
     if script.exists():
-        return Command(str(script), ("mcp",), env)
-    return Command(sys.executable, ("-m", "api.cli.main", "mcp"), env)
+        return ShellCommand(str(script), ("mcp",), env)
+    return ShellCommand(sys.executable, ("-m", "api.cli.main", "mcp"), env)
 
 
-def _servers(path: Path, section: str, command: Command, **extra: Any) -> Setup:
+def _servers(path: Path, section: str, command: ShellCommand, **extra: Any) -> Setup:
     return Setup(
         path,
         partial(entries.with_server, section=section, command=command, extra=extra),

@@ -287,7 +287,7 @@ def address(url: str) -> tuple[str, int, str]:
 # --- to the server, or to the spool
 
 
-class Server:
+class HookServer:
     """The server, as far as a hook talks to it."""
 
     def __init__(self, url: str, secret: str = "", agent_id: str = "") -> None:
@@ -353,7 +353,7 @@ def _exchange(host: str, port: int, request: bytes, deadline: float) -> tuple[in
     return int(head[9:12]), content
 
 
-def record(command: dict[str, Any], body: bytes, server: Server, spool: str) -> int:
+def record(command: dict[str, Any], body: bytes, server: HookServer, spool: str) -> int:
     """Deliver, or spool, or keep with the reason why it was refused; returns the status of the answer, 0 for none."""
     path = "/v1/sessions" if command["type"] == "session" else "/v1/observations"
     if command.get("status") == "ended" and _names(spool):
@@ -373,7 +373,7 @@ def record(command: dict[str, Any], body: bytes, server: Server, spool: str) -> 
     return status
 
 
-def notice(status: int, started: bool, server: Server, spool: str) -> str:
+def notice(status: int, started: bool, server: HookServer, spool: str) -> str:
     """What the user should know of an answer; empty when there is nothing, or it was said already.
 
     A refusal is said once, and again when another session starts; a file in the spool folder remembers it.
@@ -445,7 +445,7 @@ def _write(path: str, content: bytes) -> None:
         file.write(content)
 
 
-def context(server: Server, project: str, session: str) -> str:
+def context(server: HookServer, project: str, session: str) -> str:
     """What the agent should know before it starts; empty when there is nothing, or no server."""
     request = {"project": project, "session_id": session, "token_budget": CONTEXT_TOKENS}
     try:
@@ -476,7 +476,7 @@ def preview(tool_input: Any) -> str:
     return " ".join(text[:most] for text in parts)[:PREVIEW_CHARS]
 
 
-def lessons(server: Server, event: Mapping[str, Any], project: str, claims: str) -> list[dict[str, Any]]:
+def lessons(server: HookServer, event: Mapping[str, Any], project: str, claims: str) -> list[dict[str, Any]]:
     """The lessons about the tool call in a payload that this agent has not seen yet; they are then marked as seen."""
     name = _text(event.get("tool_name"))
     if not name or name.startswith(OWN_TOOLS) or event.get("entrypoint") == "sdk-ts":
@@ -508,7 +508,7 @@ def lessons_text(found: list[dict[str, Any]]) -> str:
     )
 
 
-def shown(server: Server, found: list[dict[str, Any]], event: Mapping[str, Any]) -> None:
+def shown(server: HookServer, found: list[dict[str, Any]], event: Mapping[str, Any]) -> None:
     """Count that the lessons were shown."""
     used = _text(event.get("tool_use_id")) or os.urandom(10).hex()
     for one in found:
@@ -641,7 +641,7 @@ def run(host: str, url: str, environ: Mapping[str, str]) -> None:
         return
     now = time.time_ns() // 1_000_000
     agent_id = environ.get("AGENT_ID", "")
-    server = Server(url, key_of(url, environ), agent_id)
+    server = HookServer(url, key_of(url, environ), agent_id)
     spool = spool_of(url, environ)
     when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 1000)) + f".{now % 1000:03d}Z"
     facts = {"occurred_at": when, "event_id": f"{now:012x}{os.urandom(10).hex()}", "agent_id": agent_id}

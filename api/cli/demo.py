@@ -20,7 +20,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from api.cli.client import Client, ClientError
+from api.cli.client import ApiClient, ClientError
 from api.cli.commands import AsJson, Url, connect, follow_log, head, lag_totals
 from api.cli.output import FAILED, OK, Output, answering, one_line, plain
 
@@ -41,7 +41,7 @@ SHOP, STATION, CLINIC = "shop-checkout", "ground-station", "clinic-scheduling"
 _STORIES = ("checkout.jsonl", "ground_station.jsonl", "clinic.jsonl")
 
 
-class Batch(Struct, frozen=True):
+class DemoBatch(Struct, frozen=True):
     """Commands of one agent on one day, to be sent together."""
 
     agent: str
@@ -49,7 +49,7 @@ class Batch(Struct, frozen=True):
     commands: list[dict[str, Any]]
 
 
-class Question(Struct, frozen=True):
+class DemoQuestion(Struct, frozen=True):
     """A question of an agent, and what must be among the first answers."""
 
     text: str
@@ -67,8 +67,8 @@ class Question(Struct, frozen=True):
 class Fleet(Struct, frozen=True):
     """Everything the demo plays and asks."""
 
-    batches: list[Batch]
-    questions: list[Question]
+    batches: list[DemoBatch]
+    questions: list[DemoQuestion]
     context: dict[str, Any]
 
     @property
@@ -113,7 +113,7 @@ def build_fleet(now: datetime) -> Fleet:
     commands = [_command(line, later) for name in _STORIES for line in _lines(name)]
     by_id = {command["event_id"]: command for command in commands}
     questions = [
-        Question(text, project, asker, event_id, by_id[event_id]["content"])
+        DemoQuestion(text, project, asker, event_id, by_id[event_id]["content"])
         for text, project, asker, event_id in QUESTIONS
     ]
     return Fleet(_batches(commands), questions, CONTEXT)
@@ -133,13 +133,13 @@ def _day_and_agent(command: dict[str, Any]) -> tuple[str, str]:
     return command["occurred_at"][:10], command["agent_id"]
 
 
-def _batches(commands: list[dict[str, Any]]) -> list[Batch]:
+def _batches(commands: list[dict[str, Any]]) -> list[DemoBatch]:
     """Day by day and agent by agent, in order of time within both: what replaces a memory is sent after it."""
     ordered = sorted(commands, key=lambda command: (*_day_and_agent(command), command["occurred_at"]))
-    batches: list[Batch] = []
+    batches: list[DemoBatch] = []
     for (day, agent), group in groupby(ordered, key=_day_and_agent):
         together = list(group)
-        batches += [Batch(agent, day, together[start : start + BATCH]) for start in range(0, len(together), BATCH)]
+        batches += [DemoBatch(agent, day, together[start : start + BATCH]) for start in range(0, len(together), BATCH)]
     return batches
 
 
@@ -187,7 +187,7 @@ def demo(
     raise typer.Exit(code)
 
 
-def run_demo(client: Client, console: Console, as_json: bool = False) -> int:
+def run_demo(client: ApiClient, console: Console, as_json: bool = False) -> int:
     """Play the demo and report; 0 when every question finds its document in the first three, else an exit code."""
     output = Output(as_json, console)
     try:
@@ -197,7 +197,7 @@ def run_demo(client: Client, console: Console, as_json: bool = False) -> int:
         return error.exit_code
 
 
-def _run(client: Client, output: Output) -> int:
+def _run(client: ApiClient, output: Output) -> int:
     fleet = build_fleet(datetime.now(UTC))
     played = _play(client, output, fleet)
     degraded = _wait_until_searchable(client, played.after)
@@ -230,7 +230,7 @@ def _run(client: Client, output: Output) -> int:
     return FAILED if missed else OK
 
 
-def _play(client: Client, output: Output, fleet: Fleet) -> Played:
+def _play(client: ApiClient, output: Output, fleet: Fleet) -> Played:
     """Send every batch, day by day; raises ClientError when the server rejects something."""
     tokens: list[str] = []
     accepted = duplicates = 0
@@ -251,7 +251,7 @@ def _play(client: Client, output: Output, fleet: Fleet) -> Played:
     return Played(len(fleet.agents), accepted, duplicates, time.perf_counter() - started, ",".join(tokens))
 
 
-def _wait_until_searchable(client: Client, after: str) -> list[str]:
+def _wait_until_searchable(client: ApiClient, after: str) -> list[str]:
     """Wait until a recall sees everything that was played; what recall must do without. Raises ClientError."""
     give_up = time.monotonic() + SEARCHABLE_S
     while True:
@@ -264,7 +264,7 @@ def _wait_until_searchable(client: Client, after: str) -> list[str]:
             return answer["degraded"]
 
 
-def _wait_until_embedded(client: Client) -> None:
+def _wait_until_embedded(client: ApiClient) -> None:
     """Wait, but not for ever, until no text is without a vector: recall works before, only less well."""
     give_up = time.monotonic() + EMBEDDED_S
     while time.monotonic() < give_up:
@@ -274,7 +274,7 @@ def _wait_until_embedded(client: Client) -> None:
         time.sleep(PAUSE_S)
 
 
-def _ask(client: Client, question: Question, after: str) -> Outcome:
+def _ask(client: ApiClient, question: DemoQuestion, after: str) -> Outcome:
     request = {"query": question.text, "project": question.project, "limit": TOP, "after": after}
     answer = client.post("/v1/recall", request)
     results: list[dict[str, Any]] = answer["results"][:TOP]

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import typer
 
-from api.cli.client import Client, ClientError
+from api.cli.client import ApiClient, ClientError
 from api.cli.commands import connect
 from api.cli.output import FAILED, USAGE, Output, answering
-from api.importing.report import Report, document, show
+from api.importing.report import ImportReport, document, show
 from api.importing.run import Nowhere, Run, Server
 from api.importing.source import Source, Unusable
-from api.importing.state import State, StateFile, state_folder
-from api.importing.systems import Wanted, opened, shown
+from api.importing.state import ImportState, StateFile, state_folder
+from api.importing.systems import ImportRequest, opened, shown
 from api.importing.transcripts import Format
 from ingest.platform.clock import system_clock
 from ingest.platform.settings import from_environment
@@ -50,12 +50,12 @@ def run_import(options: Options, output: Output) -> None:
                 _run(options, output, client, _tenant(client))
 
 
-def _run(options: Options, output: Output, client: Client | None, tenant: str) -> None:
+def _run(options: Options, output: Output, client: ApiClient | None, tenant: str) -> None:
     url = "" if client is None else client.url
     variant = f"{options.project!r} {options.form} {tenant}"
     file = StateFile(options.system, _absolute(options.location), url, variant, state_folder())
     with _explained(output):
-        wanted = Wanted(_absolute(options.location), tenant, options.secret, options.project, options.form)
+        wanted = ImportRequest(_absolute(options.location), tenant, options.secret, options.project, options.form)
         source = opened(options.system, wanted)
         with closing(source):
             report = _taken(options, output, client, source, file, tenant)
@@ -63,8 +63,8 @@ def _run(options: Options, output: Output, client: Client | None, tenant: str) -
 
 
 def _taken(
-    options: Options, output: Output, client: Client | None, source: Source, file: StateFile, tenant: str
-) -> Report:
+    options: Options, output: Output, client: ApiClient | None, source: Source, file: StateFile, tenant: str
+) -> ImportReport:
     """The report of an import that came to its end."""
     for note in source.notes:
         output.note(note)
@@ -85,9 +85,9 @@ def _taken(
         return run.run(system_clock)
 
 
-def _state(options: Options, output: Output, source: Source, file: StateFile, url: str) -> State:
+def _state(options: Options, output: Output, source: Source, file: StateFile, url: str) -> ImportState:
     """The state to begin with: that of an import which was not finished, else a new one."""
-    fresh = State(options.system, shown(options.location), url, source.fingerprint)
+    fresh = ImportState(options.system, shown(options.location), url, source.fingerprint)
     known = None if options.dry_run or options.restart else file.read()
     if known is None:
         return fresh
@@ -103,7 +103,7 @@ def _state(options: Options, output: Output, source: Source, file: StateFile, ur
     return known
 
 
-def _say(options: Options, output: Output, report: Report) -> None:
+def _say(options: Options, output: Output, report: ImportReport) -> None:
     output.document(
         document(
             report,
@@ -118,7 +118,7 @@ def _say(options: Options, output: Output, report: Report) -> None:
 
 
 @contextmanager
-def _resumable(output: Output, state: State, file: StateFile, *, dry: bool) -> Generator[None]:
+def _resumable(output: Output, state: ImportState, file: StateFile, *, dry: bool) -> Generator[None]:
     """Says how an import that ends early goes on."""
 
     def hint() -> None:
@@ -149,7 +149,7 @@ def _explained(output: Output) -> Generator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _tenant(client: Client) -> str:
+def _tenant(client: ApiClient) -> str:
     """The tenant of a server, as the first line of its export says it; raises ClientError."""
     with client.download("/v1/admin/export", {"project": "mnemolog import: no project"}) as blocks:
         return read_header(_first_line(blocks)).tenant
@@ -169,5 +169,5 @@ def _absolute(location: str) -> str:
     return location if "://" in location or not location else str(Path(location).expanduser().absolute())
 
 
-def _forget(state: State) -> None:
+def _forget(state: ImportState) -> None:
     """A dry run leaves no state."""

@@ -40,7 +40,7 @@ def up(
     ] = "",
 ) -> None:
     """Run everything one machine needs, until Ctrl-C: Valkey (unless REDIS_URL is set), a worker, the API with MCP."""
-    from api.cli.client import Client
+    from api.cli.client import ApiClient
     from api.cli.demo import run_demo
     from api.cli.supervisor import Supervisor, local_url
     from api.http.listening import PORT_CLIENTS, ports_of
@@ -68,7 +68,7 @@ def up(
             if port != settings.port:
                 console.print(f"  {PORT_CLIENTS[variable]} clients: port {port}")
         if with_demo:
-            with Client(url, client_key(url, os.environ)) as client:
+            with ApiClient(url, client_key(url, os.environ)) as client:
                 run_demo(client, Console(), as_json=False)
         console.print("Ctrl-C stops it.")
         while True:

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from api.cli.client import Client, ClientError
+from api.cli.client import ApiClient, ClientError
 from api.cli.commands import AsJson, Url, connect
 from api.cli.output import FAILED, USAGE, Output, answering, one_line, plain
 
@@ -151,7 +151,7 @@ def _selected(output: Output, position: str, code: str, event_type: str, partiti
     return {name: value for name, value in body.items() if value not in ("", None)}
 
 
-def _all(client: Client, what: str, body: dict[str, Any]) -> list[str]:
+def _all(client: ApiClient, what: str, body: dict[str, Any]) -> list[str]:
     """Have it done to all that are selected, however many requests that takes; returns their positions."""
     found: list[str] = []
     cursor: str | None = None
@@ -163,7 +163,7 @@ def _all(client: Client, what: str, body: dict[str, Any]) -> list[str]:
             return found
 
 
-def _await_tried(client: Client, requested: list[str], wait_s: float) -> list[dict[str, Any]]:
+def _await_tried(client: ApiClient, requested: list[str], wait_s: float) -> list[dict[str, Any]]:
     """Wait until all were tried; returns those that are still letters."""
     deadline = time.monotonic() + wait_s
     left: list[dict[str, Any]] = []
@@ -176,7 +176,7 @@ def _await_tried(client: Client, requested: list[str], wait_s: float) -> list[di
     return left
 
 
-def _letter(client: Client, position: str) -> dict[str, Any] | None:
+def _letter(client: ApiClient, position: str) -> dict[str, Any] | None:
     try:
         return client.get(f"{PATH}/{position}")
     except ClientError as error:
@@ -215,11 +215,11 @@ def reconcile(
         raise typer.Exit(FAILED)
 
 
-def _report(client: Client) -> dict[str, Any] | None:
+def _report(client: ApiClient) -> dict[str, Any] | None:
     return client.get(RECONCILE_PATH)["report"]
 
 
-def _finished(client: Client, before: dict[str, Any] | None, wait_s: float) -> dict[str, Any] | None:
+def _finished(client: ApiClient, before: dict[str, Any] | None, wait_s: float) -> dict[str, Any] | None:
     """The report of a run that ended since; the one before when none does in time."""
     known, deadline = (before or {}).get("finished_at"), time.monotonic() + wait_s
     while time.monotonic() < deadline:

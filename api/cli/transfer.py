@@ -15,7 +15,7 @@ import typer
 from rich.progress import Progress
 from rich.text import Text
 
-from api.cli.client import Client
+from api.cli.client import ApiClient
 from api.cli.commands import AsJson, Url, connect
 from api.cli.import_command import Options, run_import
 from api.cli.output import FAILED, USAGE, Output, answering, one_line
@@ -134,7 +134,7 @@ def _report(output: Output, answer: dict[str, Any]) -> None:
         output.note("the file is incomplete: its end is missing, or it has not as many events as its end says")
 
 
-def _write_file(client: Client, output: Output, project: str | None, file: Path) -> End | None:
+def _write_file(client: ApiClient, output: Output, project: str | None, file: Path) -> End | None:
     """Write beside the file, and put it in place when it is whole."""
     part = file.with_name(f"{file.name}.part")
     try:
@@ -150,7 +150,7 @@ def _write_file(client: Client, output: Output, project: str | None, file: Path)
         part.unlink(missing_ok=True)
 
 
-def _write(client: Client, output: Output, project: str | None, target: BinaryIO) -> End | None:
+def _write(client: ApiClient, output: Output, project: str | None, target: BinaryIO) -> End | None:
     """Copy the export; returns its last line, None when that did not come."""
     params = {} if project is None else {"project": project}
     last = b""

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from api.importing.claude_code import Line
+from api.importing.claude_code import TranscriptLine
 from api.importing.mapping import Record
 from api.importing.source import Unusable
 from ingest.secrets.scrub import repair_text
@@ -64,7 +64,7 @@ def listed(value: Any, *fields: str) -> list[Any] | None:
     return None
 
 
-def lines(path: Path) -> Iterator[Line]:
+def lines(path: Path) -> Iterator[TranscriptLine]:
     """The lines of a file that are not blank, counted from 1; raises Unusable."""
     try:
         with path.open("rb") as file:
@@ -77,7 +77,7 @@ def lines(path: Path) -> Iterator[Line]:
                     whole = len(rest) < MAX_LINE_BYTES or rest.endswith(b"\n")
                     text = b"{"
                 if text.strip():
-                    yield Line(number, _object(text))
+                    yield TranscriptLine(number, _object(text))
     except OSError as error:
         raise Unusable(f"{path} cannot be read: {error.strerror}") from None
 

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import msgspec
 
 from api.importing.mapping import Row, events_of
-from api.importing.report import Report
+from api.importing.report import ImportReport
 from api.importing.source import Cursor, Placed, Source
-from api.importing.state import State
+from api.importing.state import ImportState
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Recorded
 from ingest.log.position import START
@@ -61,8 +61,8 @@ class Run:
         self,
         source: Source,
         sender: Sender,
-        state: State,
-        save: Callable[[State], None],
+        state: ImportState,
+        save: Callable[[ImportState], None],
         *,
         tenant: str,
         batch: int = BATCH,
@@ -72,7 +72,7 @@ class Run:
         self._tenant, self._batch, self._on_rows = tenant, batch, on_rows
         self._chunk = _Chunk(state.cursor)
 
-    def run(self, finished_at: Callable[[], datetime]) -> Report:
+    def run(self, finished_at: Callable[[], datetime]) -> ImportReport:
         """Take every row after the state's cursor. Raises Unusable or ClientError; the state is then what is done."""
         for placed in self._source.rows(self._state.cursor):
             if self._chunk.full(self._batch) or (self._chunk.kind not in ("", placed.row.kind)):

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from api.importing.report import Report
+from api.importing.report import ImportReport
 from api.importing.source import Cursor, Unusable
 
 
-class State(Struct):
+class ImportState(Struct):
     """An import from one place to one server; `cursor` is after the last row that the server acknowledged."""
 
     system: str
@@ -20,7 +20,7 @@ class State(Struct):
     server: str
     fingerprint: str = ""
     cursor: Cursor = field(default_factory=list[str | int])
-    report: Report = field(default_factory=Report)
+    report: ImportReport = field(default_factory=ImportReport)
     finished_at: datetime | None = None
 
 
@@ -31,14 +31,14 @@ class StateFile:
         digest = blake2b("\0".join((system, location, server, options)).encode(), digest_size=16).hexdigest()
         self.path = folder / f"{digest}.json"
 
-    def read(self) -> State | None:
+    def read(self) -> ImportState | None:
         """The state that was saved last; None when there is none."""
         try:
-            return msgspec.json.decode(self.path.read_bytes(), type=State)
+            return msgspec.json.decode(self.path.read_bytes(), type=ImportState)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
 
-    def save(self, state: State) -> None:
+    def save(self, state: ImportState) -> None:
         """Put a state in the place of the last one, whole; raises Unusable."""
         part = self.path.with_suffix(f".{os.getpid()}")
         try:

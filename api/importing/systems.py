@@ -26,7 +26,7 @@ _OURS = re.compile(r"(obs|mem)_[0-9a-f]{20}")
 CLAUDE_MEM_FILE = Path(".claude-mem/claude-mem.db")
 
 
-class Wanted(NamedTuple):
+class ImportRequest(NamedTuple):
     """What to import: the location as it was given, and what else was."""
 
     location: str
@@ -36,10 +36,10 @@ class Wanted(NamedTuple):
     form: Format = Format.AUTO
 
 
-Opener: TypeAlias = Callable[[Wanted], Source]
+Opener: TypeAlias = Callable[[ImportRequest], Source]
 
 
-def opened(system: str, wanted: Wanted) -> Source:
+def opened(system: str, wanted: ImportRequest) -> Source:
     """The source of a system; raises Unusable."""
     try:
         return SYSTEMS[system](wanted)
@@ -53,11 +53,11 @@ def shown(location: str) -> str:
     return f"{scheme}{mark}{rest_of_it.rpartition('@')[2]}" if mark else location
 
 
-def _agentmemory(wanted: Wanted) -> Source:
+def _agentmemory(wanted: ImportRequest) -> Source:
     place = _place(wanted, "an export file, its SQLite file, or the URL of its server")
     export: Any
     if rest.is_url(place):
-        with rest.Server(place, wanted.secret) as server:
+        with rest.RestServer(place, wanted.secret) as server:
             export = rest.agentmemory_export(server)
     elif is_sqlite(Path(place)):
         with closing(Sqlite(Path(place))) as database:
@@ -77,11 +77,11 @@ def _agentmemory(wanted: Wanted) -> Source:
     return source
 
 
-def _agentd(wanted: Wanted) -> Source:
+def _agentd(wanted: ImportRequest) -> Source:
     place = _place(wanted, "the URL of its server, or a file with what GET /memories answers")
     project = agentd.PROJECT if wanted.project is None else wanted.project
     if rest.is_url(place):
-        with rest.Server(place, wanted.secret) as server:
+        with rest.RestServer(place, wanted.secret) as server:
             found = rest.agentd_memories(server)
     else:
         found = _list_in(Path(place), "items", "memories")
@@ -95,7 +95,7 @@ def _agentd(wanted: Wanted) -> Source:
     )
 
 
-def _agent_memory(wanted: Wanted) -> Source:
+def _agent_memory(wanted: ImportRequest) -> Source:
     place = _place(wanted, "the URL of its server or of its PostgreSQL database")
     if is_postgres(place):
         tables = agent_memory_sections
@@ -104,7 +104,7 @@ def _agent_memory(wanted: Wanted) -> Source:
         )
     if not rest.is_url(place):
         raise Unusable(f"{place!r} is neither an http:// nor a postgresql:// URL")
-    with rest.Server(place, wanted.secret) as server:
+    with rest.RestServer(place, wanted.secret) as server:
         found = rest.AgentMemory(server)
     rows = list(_told(found))
     source = WholeSource(
@@ -138,7 +138,7 @@ def _told(found: rest.AgentMemory) -> Iterator[Row]:
     yield from (Row(agent_memory.END, text(one, "session_id"), one) for one in known)
 
 
-def _memex(wanted: Wanted) -> Source:
+def _memex(wanted: ImportRequest) -> Source:
     place = _place(wanted, "the URL of its PostgreSQL database, or a JSON file of its memories")
     if is_postgres(place):
         return _tables(memex.SYSTEM, Postgres(place), memex_sections, memex.mapped)
@@ -149,14 +149,14 @@ def _memex(wanted: Wanted) -> Source:
     return WholeSource(memex.SYSTEM, lambda: iter(rows), len(rows), memex.mapped, fingerprint_of(found))
 
 
-def _claude_mem(wanted: Wanted) -> Source:
+def _claude_mem(wanted: ImportRequest) -> Source:
     path = Path(wanted.location) if wanted.location else Path.home() / CLAUDE_MEM_FILE
     if not is_sqlite(path):
         raise Unusable(f"{path} is no SQLite file")
     return _tables(claude_mem.SYSTEM, Sqlite(path), claude_mem_sections, claude_mem.mapped)
 
 
-def _jsonl(wanted: Wanted) -> Source:
+def _jsonl(wanted: ImportRequest) -> Source:
     if wanted.location:
         return LinesSource(Path(wanted.location).expanduser(), wanted.form)
     if wanted.form in USUAL:
@@ -183,7 +183,7 @@ def _tables(system: str, database: Database, sections: Callable[[Database], list
         raise
 
 
-def _place(wanted: Wanted, what: str) -> str:
+def _place(wanted: ImportRequest, what: str) -> str:
     if not wanted.location:
         raise Unusable(f"a location is needed: {what}")
     return wanted.location

@@ -80,7 +80,7 @@ class Admission(Protocol):
         ...
 
 
-class Gate(Protocol):
+class CapacityGate(Protocol):
     """Who knows whether there is room for more."""
 
     def check(self) -> None:
@@ -104,7 +104,7 @@ class CommandHandler:
         self._durability: Durability | None = durability
         self.admission: Admission | None = None
         """Asked before every observation, when there is one."""
-        self.gate: Gate | None = None
+        self.gate: CapacityGate | None = None
         """Asked before every write but forgetting, when there is one."""
         self.refused: Counter[str] = Counter()
         """Commands and imported events that were refused for want of room, by `cause`."""

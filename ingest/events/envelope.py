@@ -51,11 +51,11 @@ class _Written(Envelope, frozen=True, kw_only=True, omit_defaults=True):
     data: Any
 
 
-class _Read(Envelope, frozen=True, kw_only=True):
+class _ReadEnvelope(Envelope, frozen=True, kw_only=True):
     data: Raw
 
 
-class _Told(Struct, frozen=True, kw_only=True):
+class _AnyRelease(Struct, frozen=True, kw_only=True):
     """What readers rely on in the event of any release."""
 
     event_id: str
@@ -98,7 +98,7 @@ _UNREADABLE = (
 )  # fmt: skip
 """What reading raises for bytes that somebody else wrote, or that broke."""
 _encoder = msgspec.msgpack.Encoder()
-_decode_envelope = msgspec.msgpack.Decoder(_Read).decode
+_decode_envelope = msgspec.msgpack.Decoder(_ReadEnvelope).decode
 _decode_data = {name: msgspec.msgpack.Decoder(cls).decode for name, cls in EVENT_TYPES.items()}
 
 
@@ -136,7 +136,7 @@ def as_json_object(payload: bytes, position: Position) -> dict[str, Any]:
     """
     try:
         raw: dict[str, Any] = msgspec.msgpack.decode(payload, type=dict[str, Any])
-        msgspec.convert(raw, _Told)
+        msgspec.convert(raw, _AnyRelease)
         msgspec.json.encode(raw)
     except _UNREADABLE as error:
         return {"position": str(position), "recorded_at": position.recorded_at, "unreadable": str(error)}

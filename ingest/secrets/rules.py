@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ingest.patterns import Shape
+from ingest.patterns import SecretPattern
 from ingest.secrets import plausible
 
 Span = tuple[int, int]
@@ -41,7 +41,7 @@ _COUNTED = re.compile(r"\{\d+,?\d*\}.*")
 _REST = r"[A-Za-z0-9_\-]*(?:[.+/=~][A-Za-z0-9_\-+/=~]+)*=*"
 
 
-class Rule(NamedTuple):
+class SecretRule(NamedTuple):
     """A shape, and what the secret in it must be besides."""
 
     name: str
@@ -49,13 +49,13 @@ class Rule(NamedTuple):
     check: str = "none"
 
 
-def rules() -> list[Rule]:
+def rules() -> list[SecretRule]:
     """Our own rules but for tokens, then those of gitleaks."""
     own = _load("rules.toml")
-    found = [Rule(one["id"], one["regex"], one.get("check", "none")) for one in own["rules"]]
+    found = [SecretRule(one["id"], one["regex"], one.get("check", "none")) for one in own["rules"]]
     theirs = _load("gitleaks.toml")["rules"]
     return found + [
-        Rule(one["id"], one["regex"].replace(_CONTEXT, ""), "named")
+        SecretRule(one["id"], one["regex"].replace(_CONTEXT, ""), "named")
         for one in theirs
         if "regex" in one and "path" not in one and one["id"] not in _LEFT_OUT
     ]
@@ -68,9 +68,9 @@ def tokens() -> tuple[str, Finder]:
     a token. So their beginnings are looked for, and each alternative is matched forwards from there.
     """
     alternatives: list[str] = _load("rules.toml")["tokens"]
-    beginnings = Shape(_BEFORE + f"(?:{'|'.join(_COUNTED.sub('', one) for one in alternatives)})")
+    beginnings = SecretPattern(_BEFORE + f"(?:{'|'.join(_COUNTED.sub('', one) for one in alternatives)})")
     token = f"(?:{'|'.join(alternatives)}){_REST}"
-    whole = Shape(token)
+    whole = SecretPattern(token)
 
     def find(raw: bytes, text: str) -> Iterator[Span]:
         end = 0
@@ -85,9 +85,9 @@ def tokens() -> tuple[str, Finder]:
     return _BEFORE + token, find
 
 
-def finder(rule: Rule) -> Finder:
+def finder(rule: SecretRule) -> Finder:
     """What finds the secrets of one rule."""
-    pattern = Shape(rule.regex)
+    pattern = SecretPattern(rule.regex)
     check = _CHECKS[rule.check]
     whole_run = rule.check in _WHOLE_RUN
 

@@ -36,7 +36,7 @@ EVERYTHING = Position(10**14 - 1, 0)
 """Behind every position."""
 
 
-class Archived(NamedTuple):
+class ArchiveRun(NamedTuple):
     """What a run did: segments that were sealed, entries that were trimmed, segments that were rewritten."""
 
     sealed: int = 0
@@ -53,7 +53,7 @@ class ArchiveJob:
         self._id = str(new_event_id())
         self._next = 0
 
-    async def run(self, *, force: bool = False) -> Archived:
+    async def run(self, *, force: bool = False) -> ArchiveRun:
         """Archive what is old enough, for about a minute; with `force` all that is projected, however long it takes.
 
         What is damaged is left as it is, and logged; the other partitions are archived. Raises ArchiveUnavailable when
@@ -65,7 +65,7 @@ class ArchiveJob:
             if not mine and force:
                 raise _busy()
             if not mine:
-                return Archived()
+                return ArchiveRun()
             return await self._run(force)
 
     async def rewrite(self) -> int:
@@ -87,9 +87,9 @@ class ArchiveJob:
                 raise errors[0]
             return count
 
-    async def _run(self, force: bool) -> Archived:
+    async def _run(self, force: bool) -> ArchiveRun:
         until = monotonic() + SLICE_S
-        done, errors = Archived(), list[MnemologError]()
+        done, errors = ArchiveRun(), list[MnemologError]()
         for _ in range(self._log.partitions):
             partition, self._next = self._next, (self._next + 1) % self._log.partitions
             try:
@@ -108,7 +108,7 @@ class ArchiveJob:
             logger.info("archived: %d segments sealed, %d entries trimmed, %d segments rewritten", *done)
         return done
 
-    async def _archive(self, partition: int, until: float, force: bool) -> Archived:
+    async def _archive(self, partition: int, until: float, force: bool) -> ArchiveRun:
         """One partition: first what an interrupted run or purge left, then segment by segment."""
         sealing = self._sealing
         rewritten = await _again(lambda: sealing.rewrite(partition))
@@ -120,7 +120,7 @@ class ArchiveJob:
             trimmed += await _again(lambda: sealing.let_go(partition))
             if monotonic() >= until and not force:
                 break
-        return Archived(sealed, trimmed, rewritten)
+        return ArchiveRun(sealed, trimmed, rewritten)
 
     def _before(self, ages: int) -> Position:
         return Position(max(0, to_ms(self._clock() - ages * self._after)), 0)
@@ -135,8 +135,8 @@ async def _again(step: "Callable[[], Awaitable[T]]") -> T:
     return await step()
 
 
-def _sum(one: Archived, two: Archived) -> Archived:
-    return Archived(*(a + b for a, b in zip(one, two, strict=True)))
+def _sum(one: ArchiveRun, two: ArchiveRun) -> ArchiveRun:
+    return ArchiveRun(*(a + b for a, b in zip(one, two, strict=True)))
 
 
 def _busy() -> Outrun:

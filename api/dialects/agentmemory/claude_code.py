@@ -142,7 +142,7 @@ def _events(path: Path, tenant: str) -> Iterator[Event]:
                 continue  # a line that says nothing to keep: most lines of a transcript are such
 
 
-def _lines(file: Iterable[bytes]) -> Iterator[claude_code.Line]:
+def _lines(file: Iterable[bytes]) -> Iterator[claude_code.TranscriptLine]:
     for number, line in enumerate(file, 1):
         entry: Any = None
         if len(line) <= MAX_LINE:
@@ -152,7 +152,7 @@ def _lines(file: Iterable[bytes]) -> Iterator[claude_code.Line]:
             except (ValueError, RecursionError, RequestTooLarge):
                 entry = None
         known = cast("dict[str, Any]", entry) if isinstance(entry, dict) else None
-        yield claude_code.Line(number, known if known is not None and claude_code.is_one(known) else None)
+        yield claude_code.TranscriptLine(number, known if known is not None and claude_code.is_one(known) else None)
 
 
 def _newest_first(found: list[tuple[float, Path]]) -> list[Path]:

@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from ingest.ids import new_event_id
 from ingest.log.archive.manifest import (
+    ArchiveManifest,
     DamagedArchive,
     DamagedSegment,
-    Manifest,
     MissingFile,
     Sealed,
     decode,
@@ -113,7 +113,7 @@ class Archive:
     def __init__(self, redis: Client, store: Store) -> None:
         self._redis, self._store = redis, store
         self._identity: Identity | None = None
-        self._manifests: dict[int, Manifest] = {}
+        self._manifests: dict[int, ArchiveManifest] = {}
         self._cache: OrderedDict[tuple[int, str], list[Stored]] = OrderedDict()
         self._sizes: dict[tuple[int, str], int] = {}
         self._unpacking = asyncio.Semaphore(UNPACKED_AT_ONCE)
@@ -129,7 +129,7 @@ class Archive:
             self._identity = Identity((log or b"").decode(), archive.decode())
         return self._identity
 
-    async def manifest(self, partition: int, archived: Archived) -> Manifest:
+    async def manifest(self, partition: int, archived: Archived) -> ArchiveManifest:
         """The manifest that Redis names; raises DamagedArchive for another one, ArchiveUnavailable without it.
 
         MissingFile may mean that there is a newer one by now.
@@ -138,7 +138,9 @@ class Archive:
         if known is not None and archived.version and known.name == archived.file:
             return known
         identity = await self.identity()
-        found = Manifest(log=identity.log, archive=identity.archive, partition=partition, version=archived.version)
+        found = ArchiveManifest(
+            log=identity.log, archive=identity.archive, partition=partition, version=archived.version
+        )
         if archived.version:
             raw = await asyncio.to_thread(self._store.read, f"{await self._folder(partition)}/{archived.file}")
             found = await asyncio.to_thread(decode, raw, found, archived.chain)
@@ -166,7 +168,7 @@ class Archive:
         """Keep a segment's bytes; they count when a manifest that Redis names has them."""
         await asyncio.to_thread(self._store.write, f"{await self._folder(partition)}/{name}", data)
 
-    async def write_manifest(self, manifest: Manifest) -> None:
+    async def write_manifest(self, manifest: ArchiveManifest) -> None:
         """Keep a manifest; it counts when Redis names it."""
         await self.write(manifest.partition, manifest.name, await asyncio.to_thread(encode, manifest))
 
@@ -175,7 +177,7 @@ class Archive:
         folder = await self._folder(partition)
         await asyncio.to_thread(self._store.delete, [f"{folder}/{name}" for name in names])
 
-    async def sweep(self, manifest: Manifest) -> bool:
+    async def sweep(self, manifest: ArchiveManifest) -> bool:
         """Delete what belongs to no version or to earlier ones; whether nothing of later ones is there.
 
         A later one was never committed: its writer was killed, or is at it and holds a lease that this one lost. Its
@@ -194,7 +196,9 @@ class Archive:
         names = await asyncio.to_thread(self._store.names, "")
         return [name for name in names if name != own]
 
-    async def faults(self, manifest: Manifest, progress: Callable[[], None] = lambda: None) -> list[DamagedSegment]:
+    async def faults(
+        self, manifest: ArchiveManifest, progress: Callable[[], None] = lambda: None
+    ) -> list[DamagedSegment]:
         """Every segment of a manifest that is not what was sealed. All of them are read from the store."""
         found: list[DamagedSegment] = []
         for sealed in manifest.segments:

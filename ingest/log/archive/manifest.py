@@ -95,7 +95,7 @@ class Sealed(Struct, frozen=True, kw_only=True):
         return Position.parse(self.content.last)
 
 
-class Manifest(Struct, frozen=True, kw_only=True):
+class ArchiveManifest(Struct, frozen=True, kw_only=True):
     """The archive of one partition. `log` is when the log was created, `archive` names this life of it.
 
     `version` counts every change; `writer` is an id made for the change, so that no two writers ever write the same
@@ -158,7 +158,7 @@ def version_of(name: str) -> int | None:
     return int(digits) if kind in ("segment", "manifest") and digits.isascii() and digits.isdigit() else None
 
 
-def appended(manifest: Manifest, content: Content, writer: str) -> Manifest:
+def appended(manifest: ArchiveManifest, content: Content, writer: str) -> ArchiveManifest:
     """The next version, with one more segment; raises ValueError when that does not lie behind the others."""
     if Position.parse(content.first) <= manifest.sealed:
         raise ValueError(f"{content.first} is sealed already: up to {manifest.sealed}")
@@ -167,7 +167,7 @@ def appended(manifest: Manifest, content: Content, writer: str) -> Manifest:
     return replace(manifest, version=version, writer=writer, segments=(*manifest.segments, added))
 
 
-def replaced(manifest: Manifest, contents: Mapping[str, Content], writer: str) -> Manifest:
+def replaced(manifest: ArchiveManifest, contents: Mapping[str, Content], writer: str) -> ArchiveManifest:
     """The next version, with other contents in the place of segments by name; the chain behind them is made anew."""
     version, chain = manifest.version + 1, genesis(manifest.archive, manifest.partition)
     segments: list[Sealed] = []
@@ -179,12 +179,12 @@ def replaced(manifest: Manifest, contents: Mapping[str, Content], writer: str) -
     return replace(manifest, version=version, writer=writer, segments=tuple(segments))
 
 
-def encode(manifest: Manifest) -> bytes:
+def encode(manifest: ArchiveManifest) -> bytes:
     """The bytes of a manifest."""
     return msgspec.json.encode(manifest)
 
 
-def decode(raw: bytes, expected: Manifest, head: str) -> Manifest:
+def decode(raw: bytes, expected: ArchiveManifest, head: str) -> ArchiveManifest:
     """A manifest of the log, archive, partition and version of `expected`, whose chain ends in `head`.
 
     Raises DamagedArchive for everything else.
@@ -195,7 +195,7 @@ def decode(raw: bytes, expected: Manifest, head: str) -> Manifest:
         return DamagedArchive(expected.partition, name, trouble)
 
     try:
-        found = msgspec.json.decode(raw, type=Manifest)
+        found = msgspec.json.decode(raw, type=ArchiveManifest)
         fault = _fault(found)
     except (msgspec.MsgspecError, ValueError) as error:
         raise damaged(f"it cannot be read: {error}") from None
@@ -212,7 +212,7 @@ def decode(raw: bytes, expected: Manifest, head: str) -> Manifest:
     return found
 
 
-def _fault(manifest: Manifest) -> str:
+def _fault(manifest: ArchiveManifest) -> str:
     """What is wrong with a chain in itself; empty for a good one."""
     chain = genesis(manifest.archive, manifest.partition)
     for one in manifest.segments:

@@ -15,7 +15,7 @@ from ingest.errors import LogUnavailable
 from ingest.ids import new_event_id
 from ingest.log.archive.archive import CHAIN, FILE, SEALED, STUBS, TRIMMED, VERSION, Archived, load_archived
 from ingest.log.archive.archived_log import ArchivedLog
-from ingest.log.archive.manifest import Content, Manifest, Outrun, Sealed, appended, file_of, replaced
+from ingest.log.archive.manifest import ArchiveManifest, Content, Outrun, Sealed, appended, file_of, replaced
 from ingest.log.archive.segments import content_of, filled, is_full, overlaid, pack
 from ingest.log.event_log import Stored, pages
 from ingest.log.keys import PartitionKeys
@@ -129,7 +129,7 @@ class Sealing:
         return []
 
     async def _name_sealed(
-        self, keys: PartitionKeys, state: Archived, manifest: Manifest, entries: Sequence[Stored]
+        self, keys: PartitionKeys, state: Archived, manifest: ArchiveManifest, entries: Sequence[Stored]
     ) -> None:
         """Let the manifest count, unless something of its new segment was erased after it was read."""
         payloads = dict(entries)
@@ -158,7 +158,7 @@ class Sealing:
             await _execute(pipe, keys)
 
     async def _affected(
-        self, keys: PartitionKeys, manifest: Manifest, after: Position
+        self, keys: PartitionKeys, manifest: ArchiveManifest, after: Position
     ) -> list[tuple[Sealed, list[bytes]]]:
         """The next few segments behind a position in which something was erased, each with all its stubs."""
         found: list[tuple[Sealed, list[bytes]]] = []
@@ -172,7 +172,7 @@ class Sealing:
         return found
 
     async def _with_stubs(
-        self, manifest: Manifest, sealed: Sealed, stubs: Sequence[bytes], writer: str
+        self, manifest: ArchiveManifest, sealed: Sealed, stubs: Sequence[bytes], writer: str
     ) -> Content | None:
         """What a segment is with stubs in it, whose file is written; None when it has them already."""
         partition = manifest.partition
@@ -189,11 +189,11 @@ class Sealing:
         self,
         keys: PartitionKeys,
         state: Archived,
-        manifest: Manifest,
+        manifest: ArchiveManifest,
         contents: Mapping[str, Content],
         writer: str,
         moved: Sequence[bytes],
-    ) -> tuple[Archived, Manifest]:
+    ) -> tuple[Archived, ArchiveManifest]:
         """Let segments have other contents, which takes their stubs out of Redis; what they were is deleted."""
         newer = replaced(manifest, contents, writer)
         await self._archive.write_manifest(newer)
@@ -222,7 +222,7 @@ async def _projected(redis: Client, keys: PartitionKeys) -> Position:
     return Position.parse(stored) if stored else START
 
 
-def _queue_version(pipe: Transaction, keys: PartitionKeys, manifest: Manifest) -> None:
+def _queue_version(pipe: Transaction, keys: PartitionKeys, manifest: ArchiveManifest) -> None:
     pipe.hset(keys.archived, VERSION, str(manifest.version))
     pipe.hset(keys.archived, FILE, manifest.name)
     pipe.hset(keys.archived, CHAIN, manifest.head)

@@ -5,7 +5,7 @@ each runs on one node: this client finds the node and leaves the rest to redis-p
 """
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from redis.asyncio import BlockingConnectionPool
@@ -17,26 +17,14 @@ from redis.retry import Retry
 
 from ingest.errors import InvalidSetting
 from ingest.platform.cluster.merging import MERGED, first
-from ingest.platform.cluster.pipelines import SlotTransaction, SpreadPipeline
-from ingest.platform.cluster.routing import Queued, Router
+from ingest.platform.cluster.pipelines import AsyncCoreCommands, SlotTransaction, SpreadPipeline
+from ingest.platform.cluster.routing import QueuedCommand, Router
 from ingest.platform.cluster.slots import keys_of, slot_of, slot_of_all
 from ingest.platform.cluster.topology import Address, NodeClient, Topology
-from ingest.platform.memory_limit import Server
+from ingest.platform.memory_limit import RedisServer
 
-if TYPE_CHECKING:  # redis-py's commands as methods that call execute_command; the stubs are of another version
-
-    class AsyncCoreCommands: ...
-
-    class _Parser: ...
-
-else:
-    from redis.commands import AsyncCoreCommands
-
-    class _Parser(DefaultParser):
-        """The fast parser, which also knows a cluster's errors."""
-
-        EXCEPTION_CLASSES = ClusterParser.EXCEPTION_CLASSES
-
+_PARSER: Any = type("_Parser", (DefaultParser,), {"EXCEPTION_CLASSES": cast(Any, ClusterParser).EXCEPTION_CLASSES})
+"""The fast parser, which also knows a cluster's errors."""
 
 SPLIT = {"MGET", "UNLINK", "DEL"}
 """Commands that are the same whether they are sent with all their keys or key by key."""
@@ -64,10 +52,10 @@ class ClusterClient(AsyncCoreCommands):
                 socket_connect_timeout=2.0,
                 health_check_interval=15,
                 retry=Retry(NoBackoff(), 0),  # the router repeats, perhaps elsewhere
-                parser_class=_Parser,
+                parser_class=_PARSER,
                 **given,
             )
-            return cast(Any, Server).from_pool(pool)
+            return cast(Any, RedisServer).from_pool(pool)
 
         self._router = Router(Topology(seeds, open_client), repeat=repeat)
 
@@ -122,7 +110,7 @@ class ClusterClient(AsyncCoreCommands):
 
     async def _split(self, args: tuple[Any, ...], slots: list[int]) -> Any:
         answers = await self._router.run_all(
-            [Queued(slot, (args[0], key), {}) for slot, key in zip(slots, args[1:], strict=True)]
+            [QueuedCommand(slot, (args[0], key), {}) for slot, key in zip(slots, args[1:], strict=True)]
         )
         for answer in answers:
             if isinstance(answer, (RedisError, OSError)):

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from ingest.log.archive.manifest import ArchiveManifest as Chain
 from ingest.log.archive.manifest import DamagedArchive, MissingFile, Sealed
-from ingest.log.archive.manifest import Manifest as Chain
 from ingest.log.archive.segments import unpack
 from ingest.log.event_log import Stored
 from projections.maintenance.backup.manifest import INDEX, BackupFailed, DamagedBackup, Listed, Manifest

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ingest.log.archive.manifest import Manifest as Chain
+from ingest.log.archive.manifest import ArchiveManifest as Chain
 from ingest.log.archive.manifest import appended
 from ingest.log.archive.segments import content_of, filled, pack
 from ingest.log.event_log import EventLog, Stored, pages
