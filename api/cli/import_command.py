@@ -12,9 +12,8 @@ from api.cli.client import ApiClient, ClientError
 from api.cli.commands import connect
 from api.cli.output import FAILED, USAGE, Output, answering
 from api.importing.report import ImportReport, document, show
-from api.importing.run import Nowhere, Run, Server
+from api.importing.run import ImportState, Run, StateFile, nowhere, server, state_folder
 from api.importing.source import Source, Unusable
-from api.importing.state import ImportState, StateFile, state_folder
 from api.importing.systems import ImportRequest, opened, shown
 from api.importing.transcripts import Format
 from ingest.platform.clock import system_clock
@@ -70,7 +69,7 @@ def _taken(
         output.note(note)
     state = _state(options, output, source, file, "" if client is None else client.url)
     save = file.save if client is not None else _forget
-    sender = Nowhere() if client is None else Server(client.post_lines, tenant)
+    sender = nowhere if client is None else server(client.post_lines, tenant)
     with _resumable(output, state, file, dry=client is None), output.progress() as progress:
         task = progress.add_task("rows", total=source.total(), completed=state.report.rows)
         run = Run(

@@ -18,7 +18,7 @@ from rich.text import Text
 from ingest.errors import LogUnavailable
 from ingest.platform.client_key import client_key
 from ingest.platform.processes import load_without_collecting
-from ingest.platform.settings import Settings, from_environment
+from ingest.platform.settings import DROP_INS, Settings, from_environment
 from ingest.platform.sizes import place_of
 from ingest.secrets.redaction import RedactingFormatter, secrets_of
 
@@ -35,7 +35,7 @@ def up(
         str,
         typer.Option(
             envvar="MNEMOLOG_DROP_IN",
-            help="Listen for clients of these, too: agentd, agent-memory, memex, several by comma, or all.",
+            help=f"Listen for clients of these, too: {', '.join(DROP_INS)}, several by comma, or all.",
         ),
     ] = "",
 ) -> None:

@@ -7,9 +7,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from api.importing.files import decoded
 from api.importing.mapping import Record
-from api.importing.source import Unusable
+from api.importing.source import Unusable, decoded
 
 TIMEOUT_S = 60.0
 PATIENCE_S, FIRST_PAUSE_S = 10.0, 0.2

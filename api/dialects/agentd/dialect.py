@@ -15,4 +15,5 @@ AGENTD = Dialect(
             "api.dialects.agentd.app:create_app",
         ),
     ),
+    importer="api.importing.systems:agentd_source",
 )

@@ -16,9 +16,8 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from ingest.errors import InvalidSetting
-from ingest.platform.cluster.merging import MERGED, first
 from ingest.platform.cluster.pipelines import AsyncCoreCommands, SlotTransaction, SpreadPipeline
-from ingest.platform.cluster.routing import QueuedCommand, Router
+from ingest.platform.cluster.routing import MERGED, QueuedCommand, Router, first
 from ingest.platform.cluster.slots import keys_of, slot_of, slot_of_all
 from ingest.platform.cluster.topology import Address, NodeClient, Topology
 from ingest.platform.memory_limit import RedisServer
@@ -33,7 +32,7 @@ SPLIT = {"MGET", "UNLINK", "DEL"}
 class ClusterClient(AsyncCoreCommands):
     """Sends each command to the primary of its keys' slot. Reads go to primaries, too: they see what was written.
 
-    What names no key is asked of every primary; see `merging` for what is made of the answers. MGET, UNLINK and DEL may
+    What names no key is asked of every primary; see `MERGED` for what is made of the answers. MGET, UNLINK and DEL may
     name keys of several slots; everything else raises KeysApart then.
     """
 

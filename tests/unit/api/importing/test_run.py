@@ -10,9 +10,8 @@ import pytest
 from api.cli.client import ClientError
 from api.importing.mapping import Mapped, Row, Step
 from api.importing.report import MAX_EXAMPLES, MAX_REASONS, OTHER, ImportReport
-from api.importing.run import Nowhere, Run, Server
+from api.importing.run import ImportState, Run, StateFile, nowhere, server, state_folder
 from api.importing.source import WholeSource
-from api.importing.state import ImportState, StateFile, state_folder
 from ingest.commands.requests import Observe, Remember
 from ingest.errors import CommandRejected
 from projections.operations.transfer import read_event, read_header
@@ -74,7 +73,7 @@ def run(route: Route, state: ImportState, saved: list[bytes], batch: int = 4, ro
     def save(now: ImportState) -> None:
         saved.append(msgspec.json.encode(now))
 
-    return Run(source(rows), Server(route, "acme"), state, save, tenant="acme", batch=batch).run(lambda: AT)
+    return Run(source(rows), server(route, "acme"), state, save, tenant="acme", batch=batch).run(lambda: AT)
 
 
 def fresh() -> ImportState:
@@ -135,7 +134,7 @@ def test_rows_that_all_come_to_nothing_are_counted_and_done():
 
 def test_a_dry_run_takes_everything():
     done: list[int] = []
-    run = Run(source(), Nowhere(), fresh(), lambda state: None, tenant="acme", batch=7, on_rows=done.append)
+    run = Run(source(), nowhere, fresh(), lambda state: None, tenant="acme", batch=7, on_rows=done.append)
     assert run.run(lambda: AT).rows == sum(done) == 20
 
 

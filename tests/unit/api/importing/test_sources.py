@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from api.importing.files import MAX_LINE_BYTES, lines
 from api.importing.mapping import Mapped, Row
-from api.importing.source import Cursor, Source, Unusable
+from api.importing.source import MAX_LINE_BYTES, Cursor, Source, Unusable, lines
 from api.importing.sql import PAGE, Section, Sqlite, SqlSource
 from api.importing.systems import SYSTEMS, ImportRequest, opened, shown
 from api.importing.transcripts import Format, LinesSource
