@@ -139,8 +139,8 @@ class PartitionRunner:
 
     async def _pending(self, until: Position) -> set[Position]:
         """The entries behind the checkpoint that were delivered and not acknowledged."""
-        behind = f"({self._checkpoint}"
-        rows = await self._redis.xpending_range(self._keys.log, CONSUMER_GROUP, min=behind, max=str(until), count=BATCH)
+        after = f"({self._checkpoint}"
+        rows = await self._redis.xpending_range(self._keys.log, CONSUMER_GROUP, min=after, max=str(until), count=BATCH)
         return {Position.parse(row["message_id"]) for row in rows}
 
     async def _read(self, start: str, count: int) -> list[Stored]:

@@ -89,7 +89,7 @@ class Gate:
             return
         keyring: Keyring = scope["app"].state.keyring
         try:
-            principal = await keyring.identify(_given(scope, authorization))
+            principal = await keyring.identify(_credential(scope, authorization))
         except LogUnavailable as error:
             await self._refuse(answer(error), scope, receive, send, str(error))
             return
@@ -101,11 +101,11 @@ class Gate:
         scope[SCOPE_KEY] = principal
         await self._app(scope, receive, send)
 
-    async def _refuse(self, told: ASGIApp, scope: Scope, receive: Receive, send: Send, reason: str) -> None:
+    async def _refuse(self, refusal: ASGIApp, scope: Scope, receive: Receive, send: Send, reason: str) -> None:
         if scope["type"] == "websocket":
             await close(receive, send, POLICY_VIOLATION, reason)
         else:
-            await told(scope, receive, send)
+            await refusal(scope, receive, send)
 
 
 class Pages:
@@ -142,14 +142,14 @@ def _pattern(origins: Collection[str]) -> re.Pattern[str] | None:
     return re.compile(".*" if "*" in origins else "|".join(re.escape(one.rstrip("/")) for one in origins))
 
 
-def _given(scope: Scope, authorization: bytes) -> str:
+def _credential(scope: Scope, authorization: bytes) -> str:
     """What a caller sends as its key: the bearer, else for a WebSocket what its address says."""
-    scheme, _, given = authorization.decode("latin-1").partition(" ")
-    if given and scheme.lower() == "bearer":
-        return given.strip()
+    scheme, _, credential = authorization.decode("latin-1").partition(" ")
+    if credential and scheme.lower() == "bearer":
+        return credential.strip()
     if scope["type"] == "websocket":
-        asked = parse_qs(scope["query_string"].decode("latin-1"))
-        return next((asked[name][0] for name in SOCKET_PARAMETERS if name in asked), "")
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        return next((query[name][0] for name in SOCKET_PARAMETERS if name in query), "")
     return ""
 
 

@@ -116,8 +116,10 @@ async def _seal(settings: Settings, url: str) -> ArchiveRun:
 
 def _tell_sealed(output: Output, done: ArchiveRun) -> None:
     output.document(done._asdict())
-    told = f"{done.sealed:,} segments sealed, {done.trimmed:,} entries trimmed, {done.rewritten:,} segments rewritten"
-    output.line(Text(told))
+    summary = (
+        f"{done.sealed:,} segments sealed, {done.trimmed:,} entries trimmed, {done.rewritten:,} segments rewritten"
+    )
+    output.line(Text(summary))
 
 
 @asynccontextmanager

@@ -289,7 +289,7 @@ class _PartitionTail:
     ) -> None:
         """`first` is the page after `after`; the others have `size` events."""
         self._client, self._number, self._after, self._page = client, number, after, first
-        self._asked = {"partition": number, "limit": size, **wanted}
+        self._params = {"partition": number, "limit": size, **wanted}
         self.reached = ""
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -297,7 +297,7 @@ class _PartitionTail:
         while (self._page["next"] or "") != token:
             yield from self._page["events"]
             token: str = self._page["next"] or ""
-            self._page = self._client.get("/v1/events", {"after": token, **self._asked})
+            self._page = self._client.get("/v1/events", {"after": token, **self._params})
         own = f"{self._number}:"
         self.reached = next((part for part in token.split(",") if part.startswith(own)), "")
 
@@ -325,10 +325,10 @@ def _event_line(event: dict[str, Any]) -> Text:
     text.append(f"  {plain(event.get('type', '?')):<20}", style="cyan not dim")
     text.append(f"  {one_line(event.get('project', '') or '-', 20):<20}", style="not dim")
     text.append(f"  {one_line(event.get('agent_id', '') or '-', 12):<12}", style="bold not dim")
-    return text.append(f"  {one_line(_said(event))}", style="not dim")
+    return text.append(f"  {one_line(_event_text(event))}", style="not dim")
 
 
-def _said(event: dict[str, Any]) -> str:
+def _event_text(event: dict[str, Any]) -> str:
     """What an event says, in its own words where it has any."""
     fields: dict[str, Any] = event.get("data") or {}
     for name in ("content", "title", "reason"):

@@ -11,8 +11,19 @@ import typer
 from rich.text import Text
 
 from api.agents import recording
-from api.agents.files import SettingsChange, UnusableSettings, apply, backup_of, installing, removing
-from api.agents.hosts import Host, Scope, Setup, System, setups
+from api.agents.files import (
+    Host,
+    Scope,
+    SettingsChange,
+    Setup,
+    System,
+    UnusableSettings,
+    apply,
+    backup_of,
+    installing,
+    removing,
+    setups,
+)
 from api.cli.commands import AsJson
 from api.cli.output import FAILED, USAGE, Output, answering, plain
 from ingest.platform.client_key import client_key

@@ -64,8 +64,8 @@ def list_(
     output.document(page)
     table = Table("position", "code", "type", "tries", "parked", "what", box=None, pad_edge=False, header_style="bold")
     for one in page["dead_letters"]:
-        said = one["message"] if one["discarded"] is None else one["discarded"]["reason"]
-        row = (one["position"], one["code"], one["type"], str(one["attempts"]), (one["parked_at"] or "")[:19], said)
+        message = one["message"] if one["discarded"] is None else one["discarded"]["reason"]
+        row = (one["position"], one["code"], one["type"], str(one["attempts"]), (one["parked_at"] or "")[:19], message)
         table.add_row(*(one_line(cell, 100) for cell in row))
     output.show(table)
     known: dict[str, int] = page["counts"] or {}

@@ -112,7 +112,7 @@ def agent_memory_source(wanted: ImportRequest) -> Source:
         raise Unusable(f"{place!r} is neither an http:// nor a postgresql:// URL")
     with rest.RestServer(place, wanted.secret) as server:
         found = rest.AgentMemory(server)
-    rows = list(_told(found))
+    rows = list(_server_rows(found))
     source = WholeSource(
         agent_memory.SYSTEM,
         lambda: iter(rows),
@@ -124,7 +124,7 @@ def agent_memory_source(wanted: ImportRequest) -> Source:
     return source
 
 
-def _told(found: rest.AgentMemory) -> Iterator[Row]:
+def _server_rows(found: rest.AgentMemory) -> Iterator[Row]:
     """The rows of an agent-memory server: its observations name their sessions by number."""
     called = {one.get("id"): text(one, "session_id") for one in found.sessions}
     observed: dict[str, list[Record]] = {}

@@ -161,9 +161,9 @@ async def readyz(request: Request) -> Response:
     if (stopped := found.stopped) is not None:
         status = "starting" if stopped.code == "index" else "unavailable"
         return Json(Stopped(status=status, code=stopped.code, reason=stopped.message, lag=lag, vitals=vitals), 503)
-    told = [Shortcoming(one.code, one.message) for one in found.conditions]
-    status, documents = "degraded" if told else "ready", at_hand.replica.documents if may_see_figures else UNSET
-    return Json(Usable(status=status, degraded=told, documents=documents, lag=lag, vitals=vitals))
+    shortcomings = [Shortcoming(one.code, one.message) for one in found.conditions]
+    status, documents = "degraded" if shortcomings else "ready", at_hand.replica.documents if may_see_figures else UNSET
+    return Json(Usable(status=status, degraded=shortcomings, documents=documents, lag=lag, vitals=vitals))
 
 
 async def metrics(request: Request) -> Response:

@@ -123,10 +123,10 @@ class CommandHandler:
             (appended,) = await self._append([ready], forgets=isinstance(command, ForgetSubject))
         return _accepted(ready, appended, await self._confirmed({ready.partition: appended.position}, caller))
 
-    async def _check_durability(self, said: Sequence[AnyCommand | CommandRejected], caller: Caller) -> None:
+    async def _check_durability(self, items: Sequence[AnyCommand | CommandRejected], caller: Caller) -> None:
         """Raise DurabilityUnavailable before anything is stored. What is forgotten is forgotten all the same."""
         wanted = caller.durability or self._durability
-        if wanted is not None and not any(isinstance(one, ForgetSubject) for one in said):
+        if wanted is not None and not any(isinstance(one, ForgetSubject) for one in items):
             await self._log.confirmations.check(wanted)
 
     async def _confirmed(self, newest: Mapping[int, Position], caller: Caller) -> Durability:
@@ -212,7 +212,7 @@ class CommandHandler:
         repeated = [place for place, row in zip(places, appended, strict=True) if row.duplicate]
         return outcome._replace(repeated=repeated)
 
-    def _check(self, said: Sequence[AnyCommand | CommandRejected | Event]) -> None:
+    def _check(self, items: Sequence[AnyCommand | CommandRejected | Event]) -> None:
         """Raise Overloaded while there is no room for these. For forgetting, which frees room, there always is.
 
         What is given together with a forgetting (a slot, rid of the forgotten lines) is part of it.
@@ -222,7 +222,7 @@ class CommandHandler:
         try:
             self.gate.check()
         except Overloaded as fault:
-            writes = [one for one in said if not isinstance(one, CommandRejected)]
+            writes = [one for one in items if not isinstance(one, CommandRejected)]
             if not writes or any(isinstance(one, ForgetSubject) for one in writes):
                 return
             self.refused[fault.cause] += len(writes)

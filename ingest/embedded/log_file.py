@@ -55,8 +55,8 @@ class Lost(Struct, frozen=True, kw_only=True):
     until: str
 
     def __str__(self) -> str:
-        behind = f"behind {self.after} " if Position.parse(self.after) > START else ""
-        return f"partition {self.partition} {behind}up to {self.until}"
+        after = f"behind {self.after} " if Position.parse(self.after) > START else ""
+        return f"partition {self.partition} {after}up to {self.until}"
 
 
 class Incident(Struct, frozen=True, kw_only=True):
@@ -81,16 +81,16 @@ class Incident(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """For people who have no business with the server's files; names some partitions where they are many."""
-        return "; ".join(_told(self, _some))
+        return "; ".join(_described(self, _some))
 
     def whole(self) -> str:
         """All of it, for an operator."""
         where = f"{self.file} from byte {self.cut_at:,} on" if self.file else ""
         kept = f"kept in {self.kept}" if self.kept else ""
-        return "; ".join(filter(None, (*_told(self, ", ".join), where, kept)))
+        return "; ".join(filter(None, (*_described(self, ", ".join), where, kept)))
 
 
-def _told(incident: Incident, listed: Callable[[Sequence[str]], str]) -> Iterator[str]:
+def _described(incident: Incident, listed: Callable[[Sequence[str]], str]) -> Iterator[str]:
     if incident.lost:
         yield f"acknowledged events are not in the log any more: {listed([str(one) for one in incident.lost])}"
     if incident.cut_bytes:
@@ -127,8 +127,8 @@ def find_fault(folder: Path) -> FileFault | None:
         return None
     found = _CHECKED.findall(done.stdout)
     if not found:
-        said = (done.stdout + done.stderr).strip().splitlines()
-        raise ServerStartFailed(f"{manifest} cannot be checked: {said[-1] if said else done.returncode}")
+        printed = (done.stdout + done.stderr).strip().splitlines()
+        raise ServerStartFailed(f"{manifest} cannot be checked: {printed[-1] if printed else done.returncode}")
     name, size, at = found[-1]
     return FileFault(manifest.parent / name, int(at), int(size))
 

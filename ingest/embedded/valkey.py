@@ -236,8 +236,8 @@ def newest_positions(redis: Any) -> dict[int, Position]:
             pipe.xinfo_stream(PartitionKeys(partition).log)
         answers: list[Any] = pipe.execute(raise_on_error=False)
     return {
-        partition: START if isinstance(told, ResponseError) else Position.parse(told["last-generated-id"])
-        for partition, told in zip(partitions, answers, strict=True)
+        partition: START if isinstance(answer, ResponseError) else Position.parse(answer["last-generated-id"])
+        for partition, answer in zip(partitions, answers, strict=True)
     }
 
 

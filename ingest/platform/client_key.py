@@ -18,8 +18,8 @@ _PORTS = {"http": 80, "https": 443}
 
 def client_key(url: str, environ: Mapping[str, str]) -> str | None:
     """What is sent to the server at a URL; None for nothing. Raises InvalidSetting for a file that others can read."""
-    if given := environ.get("MNEMOLOG_SECRET"):
-        return given
+    if secret := environ.get("MNEMOLOG_SECRET"):
+        return secret
     if (path := key_file(url, environ)) is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Child processes that end with their parent, and why one ended; how a long-running process of ours is set up."""
+"""Child processes that end with their parent, and why one ended; how a long-running process is set up; our release."""
 
 import ctypes
 import gc
@@ -46,10 +46,10 @@ def reason_in(log: Path, begin: int, most: int = 64 << 10) -> str:
         file.seek(max(begin, size - most))
         written = file.read().decode(errors="replace").splitlines()
     lines = [line.strip() for line in written if line.strip()]
-    told = [line for line in lines if line.startswith("error: ")] or [
+    errors = [line for line in lines if line.startswith("error: ")] or [
         line for line in lines if _SERIOUS.search(line) and not _HINT.search(line)
     ]
-    line = (told or lines or ["it said nothing"])[-1].removeprefix("error: ")
+    line = (errors or lines or ["it said nothing"])[-1].removeprefix("error: ")
     return _LINE_START.sub("", _ADVICE.split(line)[0])
 
 
@@ -84,3 +84,14 @@ def give_back() -> None:
 def _glibc() -> Any:
     libc = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
     return libc if hasattr(libc, "malloc_trim") else None
+
+
+@cache
+def release() -> str:
+    """The installed release; empty when run from a source tree."""
+    from importlib.metadata import PackageNotFoundError, version  # most commands need none of it
+
+    try:
+        return version("mnemolog")
+    except PackageNotFoundError:
+        return ""

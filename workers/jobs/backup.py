@@ -119,7 +119,7 @@ class BackupJob:
             await asyncio.to_thread(self._target.put, newest.name, self._work / "new")
             backups.append(newest)
             logger.info("backup %s: %d events, %d bytes, in %s", newest.name, newest.events, newest.bytes, self._target)
-        if newest is not None and (gone := to_delete(newest, backups, self._keep)):
-            await asyncio.to_thread(self._target.delete, gone)
-            logger.info("backups deleted: %s", ", ".join(gone))
+        if newest is not None and (outdated := to_delete(newest, backups, self._keep)):
+            await asyncio.to_thread(self._target.delete, outdated)
+            logger.info("backups deleted: %s", ", ".join(outdated))
         return newest, made

@@ -77,8 +77,8 @@ class ArchivedLog(RedisLog):
         if after >= archived.trimmed:
             return merged(rows, stubs)[:limit]
         page = await self._segments(partition, archived, after, limit, stubs)
-        behind = [stub for stub in stubs if read_stub(stub).position > archived.trimmed]
-        return [*page, *merged(rows, behind)][:limit]
+        later = [stub for stub in stubs if read_stub(stub).position > archived.trimmed]
+        return [*page, *merged(rows, later)][:limit]
 
     async def _read_archived(self, partition: int, after: Position, limit: int) -> list[Stored]:
         """The part of a page that is in the archive; the stream is not asked, which a replay would not use."""
@@ -97,8 +97,8 @@ class ArchivedLog(RedisLog):
             queue_stubs_back(pipe, keys, before, limit)
             answer, rows, stubs = await pipe.execute()
         archived = self._noted(partition, read_archived(answer))
-        behind = [stub for stub in stubs if read_stub(stub).position > archived.trimmed]
-        page = merged(rows, behind, newest_first=True)[:limit]
+        later = [stub for stub in stubs if read_stub(stub).position > archived.trimmed]
+        page = merged(rows, later, newest_first=True)[:limit]
         if len(page) == limit or archived.trimmed == START:
             return page
         return [*page, *await self._segments_back(partition, archived, before, limit - len(page), stubs)]

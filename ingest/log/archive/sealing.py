@@ -72,15 +72,15 @@ class Sealing:
         state = await load_archived(self._redis, keys)
         manifest = await self._archive.manifest(partition, state)
         projected = await _projected(self._redis, keys)
-        gone = 0
+        trimmed_count = 0
         for sealed in manifest.behind(state.trimmed):
             if sealed.last > projected:
                 break
             entries = await self._archive.entries_from_store(partition, sealed)
             await self._trim(keys, state, entries)
             state = state._replace(trimmed=sealed.last)
-            gone += len(entries)
-        return gone
+            trimmed_count += len(entries)
+        return trimmed_count
 
     async def rewrite(self, partition: int) -> int:
         """Put stubs into the segments that still say what was erased since; returns into how many.

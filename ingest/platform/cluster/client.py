@@ -38,7 +38,7 @@ class ClusterClient(AsyncCoreCommands):
 
     def __init__(self, url: str, *, connections: int, read_timeout_s: float, repeat: bool) -> None:
         """`connections` bounds the pool of each primary. See `connect` for the rest; raises InvalidSetting."""
-        seeds, given = parse_cluster_url(url)
+        seeds, options = parse_cluster_url(url)
 
         def open_client(address: Address) -> NodeClient:
             pool = cast(Any, BlockingConnectionPool)(
@@ -52,7 +52,7 @@ class ClusterClient(AsyncCoreCommands):
                 health_check_interval=15,
                 retry=Retry(NoBackoff(), 0),  # the router repeats, perhaps elsewhere
                 parser_class=_PARSER,
-                **given,
+                **options,
             )
             return cast(Any, RedisServer).from_pool(pool)
 

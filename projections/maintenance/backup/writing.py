@@ -15,7 +15,7 @@ from ingest.log.keys import NUMBERS, RECEIPTS, PartitionKeys
 from ingest.log.position import Position
 from ingest.platform.clock import Clock
 from ingest.platform.connections import Client
-from ingest.platform.release import release
+from ingest.platform.processes import release
 from projections.maintenance.backup.contents import KEPT, HashField, Index, Kept, Member, Text, encode_kept
 from projections.maintenance.backup.manifest import INDEX, MANIFEST, BackupFailed, Manifest, name_of, stamp_of
 from projections.maintenance.backup.state import measure

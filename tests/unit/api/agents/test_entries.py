@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.agents import hosts, recording
+from api.agents import files, recording
 from api.agents.entries import NotOurs, ShellCommand, with_hooks, with_server, without_hooks, without_server
 
-HOOK = hosts.hook_line("")
+HOOK = files.hook_line("")
 OLDER = "/old/venv/bin/python -I -S '/old site/api/agents/hook.py' claude-code"
 BRIDGE = ShellCommand("/venv/bin/mnemolog", ("mcp",))
 THEIRS: dict[str, Any] = {"matcher": "Bash", "hooks": [{"type": "command", "command": "say done", "timeout": 1}]}

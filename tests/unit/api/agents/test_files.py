@@ -9,8 +9,18 @@ import pytest
 
 from api.agents import entries
 from api.agents.entries import ShellCommand
-from api.agents.files import UnusableSettings, apply, backup_of, installing, removing
-from api.agents.hosts import Host, Scope, Setup, System, setups
+from api.agents.files import (
+    Host,
+    Scope,
+    Setup,
+    System,
+    UnusableSettings,
+    apply,
+    backup_of,
+    installing,
+    removing,
+    setups,
+)
 
 FILES = [
     "",
