@@ -201,7 +201,7 @@ class PartitionRunner:
             await self._save(entries)
         except (LeaseLost, RedisError, OSError):
             raise
-        except Exception as error:
+        except Exception as error:  # whatever a fold raises
             logger.warning("partition %d: a batch failed, applying its events alone: %r", self._partition, error)
             for entry in entries:
                 await self._apply_alone(entry)

@@ -8,7 +8,6 @@ since, so that the file is what it was, to the byte.
 import difflib
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import partial
@@ -19,6 +18,7 @@ from api.agents import entries, hook, json_text, toml_text
 from api.agents.entries import NotOurs, ShellCommand, Value
 from api.agents.json_text import Unreadable
 from ingest.errors import MnemologError
+from ingest.platform.files import write_whole
 
 
 class Host(StrEnum):
@@ -241,15 +241,4 @@ def _read(path: Path) -> str | None:
 
 def _write(path: Path, text: str, *, like: Path) -> None:
     """Whole or not at all, with the mode of `like`; a new file is for its owner alone."""
-    mode = like.stat().st_mode & 0o7777 if like.exists() else 0o600
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(mode)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_whole(path, text.encode(), like.stat().st_mode & 0o7777 if like.exists() else 0o600)

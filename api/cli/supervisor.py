@@ -157,7 +157,7 @@ class Supervisor:
         """
         try:
             self._start(timeout_s, on_wait)
-        except BaseException:
+        except BaseException:  # also KeyboardInterrupt: no process stays behind
             self.stop()
             raise
 

@@ -107,7 +107,7 @@ class EmbeddedValkey:
         self.lock()
         try:
             self._start(timeout_s)
-        except BaseException:
+        except BaseException:  # also KeyboardInterrupt, while it loads
             self._stop_process()
             if not held_before:
                 self._lock.release()

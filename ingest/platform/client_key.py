@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ingest.errors import InvalidSetting
-from ingest.platform.files import write_for_owner
+from ingest.platform.files import write_whole
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -57,7 +57,7 @@ def store_key(key: str, url: str, environ: Mapping[str, str]) -> Path:
         raise InvalidSetting(f"{url!r} is not an http:// or https:// address, so no key is stored for it")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_for_owner(path, f"{key}\n".encode())
+        write_whole(path, f"{key}\n".encode())
     except OSError as error:
         raise InvalidSetting(f"{path} cannot be written: {error.strerror or error}") from None
     return path

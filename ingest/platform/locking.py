@@ -85,7 +85,7 @@ class Lock:
             )
             os.ftruncate(fd, 0)
             os.pwrite(fd, holder_json, 0)
-        except BaseException:
+        except BaseException:  # also KeyboardInterrupt, while it waits
             os.close(fd)
             raise
         self.fd = fd

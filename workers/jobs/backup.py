@@ -71,7 +71,7 @@ class BackupJob:
             await self.run()
         except MnemologError as error:
             logger.warning("no backup was made: %s", error)
-        except Exception:
+        except Exception:  # a fault of ours: the next run tries again
             logger.exception("no backup was made")
 
     async def run(self, *, force: bool = False) -> Manifest | None:
@@ -96,7 +96,7 @@ class BackupJob:
                 return None
             try:
                 newest, made = await self._renew(state)
-            except Exception as error:
+            except Exception as error:  # whatever it is, the status shows it
                 await save_status(self._redis, replace(noted, error=str(error)[:500]))
                 raise
             finally:
