@@ -110,17 +110,14 @@ CONTEXT = {
 def build_fleet(now: datetime) -> Fleet:
     """The fleet as it looks at `now`; the last of its days is yesterday (UTC)."""
     later = now.date() - TODAY
-    commands = [_command(line, later) for name in _STORIES for line in _lines(name)]
+    stories = (files("api.cli").joinpath("stories", name).read_bytes() for name in _STORIES)
+    commands = [_command(line, later) for story in stories for line in story.splitlines()]
     by_id = {command["event_id"]: command for command in commands}
     questions = [
         DemoQuestion(text, project, asker, event_id, by_id[event_id]["content"])
         for text, project, asker, event_id in QUESTIONS
     ]
     return Fleet(_batches(commands), questions, CONTEXT)
-
-
-def _lines(name: str) -> list[bytes]:
-    return files("api.cli").joinpath("stories", name).read_bytes().splitlines()
 
 
 def _command(line: bytes, later: timedelta) -> dict[str, Any]:

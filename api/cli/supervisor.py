@@ -132,7 +132,7 @@ class Supervisor:
         folder = settings.data_dir / "valkey"
         self.valkey = None if settings.redis_url else EmbeddedValkey(folder, COMMAND, lasting=True)
         if self.valkey is not None:
-            settings = _with_redis_url(settings, self.valkey.url)
+            settings = replace(settings, redis_url=self.valkey.url)
         self.settings = settings
         self.notice = ""
         """What is to be known of who gets in, once it has started."""
@@ -278,7 +278,3 @@ def _appending(log: Path) -> BinaryIO:
     except OSError as error:
         message = f"{error.filename} cannot be written: {error.strerror}; set MNEMOLOG_DATA_DIR to a folder that can be"
         raise ServerStartFailed(message) from None
-
-
-def _with_redis_url(settings: Settings, url: str) -> Settings:
-    return replace(settings, redis_url=url)

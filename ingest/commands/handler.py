@@ -121,7 +121,9 @@ class CommandHandler:
             appended = await self._admitted(command, caller, ready, self.admission)
         else:
             (appended,) = await self._append([ready], forgets=isinstance(command, ForgetSubject))
-        return _accepted(ready, appended, await self._confirmed({ready.partition: appended.position}, caller))
+        durability = await self._confirmed({ready.partition: appended.position}, caller)
+        position = f"{ready.partition}:{appended.position}"
+        return Accepted(ready.subject, ready.event_id, position, appended.duplicate, durability)
 
     async def _check_durability(self, items: Sequence[AnyCommand | CommandRejected], caller: Caller) -> None:
         """Raise DurabilityUnavailable before anything is stored. What is forgotten is forgotten all the same."""
@@ -329,8 +331,3 @@ def _newest(ready: Sequence[_Ready], appended: Sequence[Appended]) -> dict[int, 
     for one, (position, _) in zip(ready, appended, strict=True):
         found[one.partition] = max(position, found.get(one.partition, position))
     return found
-
-
-def _accepted(ready: _Ready, appended: Appended, durability: Durability) -> Accepted:
-    position: Position = appended.position
-    return Accepted(ready.subject, ready.event_id, f"{ready.partition}:{position}", appended.duplicate, durability)

@@ -93,7 +93,8 @@ class ArchiveJob:
         for _ in range(self._log.partitions):
             partition, self._next = self._next, (self._next + 1) % self._log.partitions
             try:
-                done = _sum(done, await self._archive(partition, until, force))
+                more = await self._archive(partition, until, force)
+                done = ArchiveRun(*(a + b for a, b in zip(done, more, strict=True)))
             except (DamagedArchive, MissingFile) as error:
                 logger.error("partition %d is not archived: %s", partition, error)
                 errors.append(error)
@@ -133,10 +134,6 @@ async def _again(step: "Callable[[], Awaitable[T]]") -> T:
         except (Outrun, MissingFile):  # a file that is gone may have been replaced
             continue
     return await step()
-
-
-def _sum(one: ArchiveRun, two: ArchiveRun) -> ArchiveRun:
-    return ArchiveRun(*(a + b for a, b in zip(one, two, strict=True)))
 
 
 def _busy() -> Outrun:

@@ -154,7 +154,7 @@ class Sealing:
             pipe.multi()
             pipe.hset(keys.archived, TRIMMED, str(last))
             pipe.xtrim(keys.log, minid=f"{last.ms}-{last.seq + 1}", approximate=False)
-            _queue_moved(pipe, keys, [one for one in stubs if payloads.get(read_stub(one).position) == _payload(one)])
+            _queue_moved(pipe, keys, [one for one in stubs if read_stub(one) in payloads.items()])
             await _execute(pipe, keys)
 
     async def _affected(
@@ -245,7 +245,3 @@ async def _execute(pipe: Transaction, keys: PartitionKeys) -> None:
 
 def _outrun(keys: PartitionKeys) -> Outrun:
     return Outrun(f"partition {keys.partition}: the archive changed, or something was erased, meanwhile")
-
-
-def _payload(member: bytes) -> bytes:
-    return read_stub(member).payload
