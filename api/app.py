@@ -7,8 +7,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from api.access.admission import guarded
-from api.access.binding import check_binding
-from api.access.gate import Gate
+from api.access.gate import Gate, check_binding
 from api.access.keyring import Keyring
 from api.access.rates import RateLimits
 from api.access.registry import Registry
@@ -31,8 +30,8 @@ from ingest.commands.decide import Caller
 from ingest.commands.decision import writer
 from ingest.errors import InvalidSetting
 from ingest.log.spool import Spool
+from ingest.platform.processes import tune_interpreter
 from ingest.platform.settings import Settings
-from ingest.platform.tuning import tune_interpreter
 from ingest.roles import ANY
 from mcp_gateway.server import Gateway
 from projections.condensing.llm.assistant import check as check_llm

@@ -86,7 +86,7 @@ class Spooling:
             self._turns_without_log += 1
         except OSError as error:
             logger.warning("%s cannot be drained: %s", spool.folder, error)
-        except Exception:
+        except Exception:  # a fault of ours in one spool holds up no other
             logger.exception("%s cannot be drained", spool.folder)
 
 

@@ -8,15 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from api.monitoring.ops import Metrics
-from api.monitoring.vital_metrics import VitalMetrics
+from api.monitoring.ops import Metrics, VitalMetrics
 from api.native.transfer import Transfer
 from api.services import Services
 from ingest.commands.handler import CommandHandler
 from ingest.embedded.acknowledged import Acknowledged
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import InvalidSetting
-from ingest.log.archive.opening import open_log
+from ingest.log.archive.archived_log import open_log
 from ingest.log.group_commit import GroupCommit, Rows
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, once_reachable

@@ -35,9 +35,8 @@ from ingest.commands.handler import CommandHandler
 from ingest.commands.requests import WriteCommand
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.ids import MEMORY, document_id, new_event_id
-from ingest.log.archive.archive import Archive
+from ingest.log.archive.archive import Archive, look
 from ingest.log.archive.archived_log import ArchivedLog
-from ingest.log.archive.checking import look
 from ingest.log.archive.sealing import Sealing
 from ingest.log.archive.store import store_of
 from ingest.log.group_commit import GroupCommit

@@ -93,7 +93,7 @@ def _options() -> Any:
     return options
 
 
-class Shape:
+class SecretPattern:
     """One pattern of ours, compiled when first needed.
 
     Finds places without groups, which RE2 does several hundred times faster, and groups in those places alone.

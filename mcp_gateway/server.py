@@ -31,7 +31,7 @@ from ingest.commands.parse import parse_object
 from ingest.commands.sizing import check_values
 from ingest.errors import CommandRejected, InvalidSetting, MnemologError, RequestTooLarge
 from ingest.ids import new_event_id
-from ingest.platform.aside import INLINE_BYTES, aside
+from ingest.platform.tasks import INLINE_BYTES, aside
 from mcp_gateway import lenient
 from mcp_gateway.profiles import Offer, ToolProfiles, UnknownProfile
 from mcp_gateway.surrogates import repaired_json

@@ -26,14 +26,10 @@ TOO_COMMON = 8
 
 
 def tracked(*folders: str) -> list[Path]:
-    """The tracked Python files below these folders; a copy of another one is left out."""
+    """The tracked Python files below these folders, without links."""
     names = subprocess.run(["git", "ls-files", "--", *folders], cwd=ROOT, capture_output=True, text=True, check=True)
-    found: dict[bytes, Path] = {}
-    for name in names.stdout.splitlines():
-        if name.endswith(".py"):
-            content = (ROOT / name).read_bytes()
-            found.setdefault(content if len(content) > 1_000 else name.encode(), ROOT / name)
-    return list(found.values())
+    found = [ROOT / name for name in names.stdout.splitlines() if name.endswith(".py")]
+    return [file for file in found if not file.is_symlink()]
 
 
 def lines(files: list[Path]) -> int:

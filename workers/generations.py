@@ -190,7 +190,7 @@ async def _apply(
         await _save(store, keys, wanted, last, dead)
     except (LeaseLost, RedisError, OSError):
         raise
-    except Exception:
+    except Exception:  # whatever a fold raises
         for entry in wanted:
             try:
                 await _save(store, keys, [entry], entry.position, dead)

@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from datetime import timedelta
@@ -13,20 +14,18 @@ from typing import Any, NamedTuple
 
 from ingest.commands.handler import CommandHandler
 from ingest.errors import InvalidSetting, MnemologError
-from ingest.events.envelope import Event, encode
-from ingest.events.routing import route_of
+from ingest.events.envelope import Event, encode, route_of
 from ingest.ids import dedup_id, new_event_id
-from ingest.log.archive.archived_log import ArchivedLog
-from ingest.log.archive.opening import open_log
+from ingest.log.archive.archived_log import ArchivedLog, open_log
 from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import LEASE_TTL, WORKERS
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of
 from ingest.platform.connections import Client, connect, once_reachable
+from ingest.platform.processes import tune_interpreter
 from ingest.platform.settings import Settings
 from ingest.platform.tasks import end
-from ingest.platform.tuning import tune_interpreter
 from projections.condensing.llm.assistant import build_assistant, parse_daily_tokens
 from projections.condensing.llm.assistant import check as check_llm
 from projections.embedding.embedder import Embedder
@@ -42,7 +41,7 @@ from projections.search.presence import work_folder
 from workers.host import RunnerHost
 from workers.jobs.archive import ArchiveJob
 from workers.jobs.backup import BackupJob
-from workers.jobs.embed import DocumentVectors, EmbeddingQueue, EmbedJob
+from workers.jobs.embed import LOOK_AGAIN_S, DocumentVectors, EmbeddingQueue, EmbedJob
 from workers.jobs.enrich import EnrichJob
 from workers.jobs.forget import ForgetJob
 from workers.jobs.purge import Purge
@@ -54,11 +53,12 @@ from workers.jobs.retire import RetireJob
 from workers.jobs.snapshot import SnapshotJob
 from workers.jobs.upkeep import Condense, Upkeep
 from workers.queue import Job, JobQueue, build_worker, run_worker
-from workers.schedule import queue_embedding, queue_periodically, queue_rebuilding
 
 logger = logging.getLogger(__name__)
 
 REBUILD_SLICE_S = 20.0
+REBUILD_LOOK_S = 1.0
+"""Between two looks for a rebuild that was ordered, or that a worker left."""
 EMBEDDING_NICENESS = 19
 """Embedding takes the processor time that nobody else wants: writes and text search come first."""
 UPKEEP_EVERY_S = 60.0
@@ -280,6 +280,54 @@ def _lower_priority() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), EMBEDDING_NICENESS)
     except (AttributeError, OSError) as error:
         logger.info("embedding runs at normal priority: %s", error)
+
+
+async def queue_periodically(queue: JobQueue, job: Job, period_s: float) -> None:
+    """Queue a job now and again; one that is waiting or running, of any worker, is not queued twice."""
+    while True:
+        try:
+            await queue.enqueue(job.name, job_id=job.name)
+        except Exception as error:  # Redis is away or starting; asked for again later
+            logger.warning("%s was not asked for: %s", job.name, error)
+        await asyncio.sleep(period_s)
+
+
+async def queue_rebuilding(queue: JobQueue, rebuilds: Rebuilds, rebuilding: RebuildJob, worker: str) -> None:
+    """Queue this worker's part in a rebuild while there is one; each worker has a job of its own to share it."""
+    while True:
+        try:
+            if await rebuilds.wanted():
+                await queue.enqueue("rebuild", job_id=f"rebuild:{worker}")
+            else:
+                await rebuilding.rest()
+        except Exception as error:  # Redis is away or starting; looked again later
+            logger.warning("rebuilds were not looked for: %s", error)
+        await asyncio.sleep(REBUILD_LOOK_S)
+
+
+async def queue_embedding(
+    queue: JobQueue, host: RunnerHost, changed: asyncio.Event, arq_worker: Callable[[], str]
+) -> None:
+    """Keep one embedding job queued or running while there may be something to embed: always when `changed` is set.
+
+    A job that runs may have seen the queues empty just before; asking again until a new one is accepted makes sure
+    that one starts after the last change.
+    """
+    while True:
+        try:
+            async with asyncio.timeout(LOOK_AGAIN_S):
+                await changed.wait()
+        except TimeoutError:
+            pass  # nothing new: look all the same, for what an earlier worker left
+        changed.clear()
+        try:
+            if not await queue.enqueue("embed", host.leased, job_id=f"embed:{arq_worker()}"):
+                changed.set()
+                await asyncio.sleep(0.1)
+        except Exception as error:  # Redis is away or starting: the event is set again, nothing is lost
+            logger.warning("embedding was not asked for: %s", error)
+            changed.set()
+            await asyncio.sleep(1.0)
 
 
 async def main(settings: Settings) -> None:

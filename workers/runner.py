@@ -139,8 +139,8 @@ class PartitionRunner:
 
     async def _pending(self, until: Position) -> set[Position]:
         """The entries behind the checkpoint that were delivered and not acknowledged."""
-        behind = f"({self._checkpoint}"
-        rows = await self._redis.xpending_range(self._keys.log, CONSUMER_GROUP, min=behind, max=str(until), count=BATCH)
+        after = f"({self._checkpoint}"
+        rows = await self._redis.xpending_range(self._keys.log, CONSUMER_GROUP, min=after, max=str(until), count=BATCH)
         return {Position.parse(row["message_id"]) for row in rows}
 
     async def _read(self, start: str, count: int) -> list[Stored]:
@@ -201,7 +201,7 @@ class PartitionRunner:
             await self._save(entries)
         except (LeaseLost, RedisError, OSError):
             raise
-        except Exception as error:
+        except Exception as error:  # whatever a fold raises
             logger.warning("partition %d: a batch failed, applying its events alone: %r", self._partition, error)
             for entry in entries:
                 await self._apply_alone(entry)

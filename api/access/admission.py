@@ -83,6 +83,6 @@ async def close(receive: Receive, send: Send, code: int, reason: str) -> None:
 def guarded(route: R, needs: Needs) -> R:
     """A copy of a route, all of whose methods ask for these roles."""
     methods = (route.methods or set()) - {"HEAD"} if isinstance(route, Route) else {"GET"}
-    behind = copy.copy(route)
-    behind.app = Guarded(route.app, dict.fromkeys(methods, needs))
-    return behind
+    copied = copy.copy(route)
+    copied.app = Guarded(route.app, dict.fromkeys(methods, needs))
+    return copied

@@ -15,10 +15,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from api.access.admission import POLICY_VIOLATION, close
 from api.access.keyring import Keyring
 from api.access.principal import SCOPE_KEY, nobody
+from api.access.registry import Registry
 from api.http.errors import answer
 from api.http.http import Json
 from api.http.listening import LOOPBACK
-from ingest.errors import LogUnavailable
+from ingest.errors import InvalidSetting, LogUnavailable
+from ingest.platform.connections import connect, once_reachable
 from ingest.platform.settings import Settings
 
 _MESSAGE = "send `Authorization: Bearer <key>`: an API key (`mnemolog keys create`), or the server's MNEMOLOG_SECRET"
@@ -87,7 +89,7 @@ class Gate:
             return
         keyring: Keyring = scope["app"].state.keyring
         try:
-            principal = await keyring.identify(_given(scope, authorization))
+            principal = await keyring.identify(_credential(scope, authorization))
         except LogUnavailable as error:
             await self._refuse(answer(error), scope, receive, send, str(error))
             return
@@ -99,11 +101,11 @@ class Gate:
         scope[SCOPE_KEY] = principal
         await self._app(scope, receive, send)
 
-    async def _refuse(self, told: ASGIApp, scope: Scope, receive: Receive, send: Send, reason: str) -> None:
+    async def _refuse(self, refusal: ASGIApp, scope: Scope, receive: Receive, send: Send, reason: str) -> None:
         if scope["type"] == "websocket":
             await close(receive, send, POLICY_VIOLATION, reason)
         else:
-            await told(scope, receive, send)
+            await refusal(scope, receive, send)
 
 
 class Pages:
@@ -140,12 +142,36 @@ def _pattern(origins: Collection[str]) -> re.Pattern[str] | None:
     return re.compile(".*" if "*" in origins else "|".join(re.escape(one.rstrip("/")) for one in origins))
 
 
-def _given(scope: Scope, authorization: bytes) -> str:
+def _credential(scope: Scope, authorization: bytes) -> str:
     """What a caller sends as its key: the bearer, else for a WebSocket what its address says."""
-    scheme, _, given = authorization.decode("latin-1").partition(" ")
-    if given and scheme.lower() == "bearer":
-        return given.strip()
+    scheme, _, credential = authorization.decode("latin-1").partition(" ")
+    if credential and scheme.lower() == "bearer":
+        return credential.strip()
     if scope["type"] == "websocket":
-        asked = parse_qs(scope["query_string"].decode("latin-1"))
-        return next((asked[name][0] for name in SOCKET_PARAMETERS if name in asked), "")
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        return next((query[name][0] for name in SOCKET_PARAMETERS if name in query), "")
     return ""
+
+
+def check_binding(settings: Settings, *, keys: bool) -> None:
+    """Raise InvalidSetting for a server that anybody on its network could use."""
+    if settings.secret or keys or settings.host in LOOPBACK:
+        return
+    raise InvalidSetting(
+        f"MNEMOLOG_HOST={settings.host} would let everybody in who can reach this machine: there is no API key. Set "
+        "MNEMOLOG_SECRET, or make a key with `mnemolog keys create NAME --role operator` (with REDIS_URL set, or while "
+        "the server runs on 127.0.0.1)"
+    )
+
+
+async def check_before_start(settings: Settings) -> str:
+    """What a starting server says of who gets in; empty when it asks for a key. Raises InvalidSetting."""
+    if settings.secret or settings.redis_url is None:
+        return ""
+    redis = connect(settings.redis_url, connections=2)
+    try:
+        keys = await once_reachable(redis, "to see whether there are keys", Registry(redis).version) > 0
+    finally:
+        await redis.aclose()
+    check_binding(settings, keys=keys)
+    return "" if keys else "open to this machine only: no keys"

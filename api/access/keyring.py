@@ -15,10 +15,9 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from api.access.key import Key
+from api.access.key import Key, parse
 from api.access.principal import Principal, anybody, principal_of, root
 from api.access.registry import Registry
-from api.access.token import parse
 from ingest.errors import LogUnavailable
 from ingest.platform.clock import Clock, system_clock, to_ms
 
@@ -63,7 +62,7 @@ class Keyring:
             self._version = version
         self._known_s = time.monotonic()
 
-    async def identify(self, given: str) -> Principal | None:
+    async def identify(self, credential: str) -> Principal | None:
         """Who sends this; None for what lets nobody in. An empty text is what a caller without a key sends.
 
         Raises LogUnavailable when nothing was heard of the keys for STALE_S.
@@ -71,10 +70,10 @@ class Keyring:
         if time.monotonic() >= self._due_s:
             await self._look()
         if self._secret is not None and hmac.compare_digest(
-            sha256(given.encode(errors="replace")).digest(), self._secret
+            sha256(credential.encode(errors="replace")).digest(), self._secret
         ):
             return self._root
-        token = parse(given)
+        token = parse(credential)
         # an id that nobody has goes the same way as a wrong secret
         key, principal = self._keys.get(token.id if token else "", (None, None))
         digest = token.digest if token else _NO_DIGEST

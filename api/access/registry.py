@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from api.access.key import Grant, Key, key_of
-from api.access.token import Token, mint
+from api.access.key import Grant, Key, KeyToken, key_of, mint
 from ingest.errors import CommandRejected, NotFound
 from ingest.log.keys import ACCESS_KEYS, ACCESS_VERSION, access_row_pk, row_key
 from ingest.platform.clock import Clock, system_clock, to_ms
@@ -26,7 +25,7 @@ ROWS_AT_ONCE = 500
 class Made(NamedTuple):
     """A new key, and the only copy of its token there is."""
 
-    token: Token
+    token: KeyToken
     key: Key
 
 

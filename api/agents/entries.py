@@ -27,7 +27,7 @@ class NotOurs(Exception):
     """Something of the user's stands where our entry would be; the message says what."""
 
 
-class Command(NamedTuple):
+class ShellCommand(NamedTuple):
     """A program and its arguments, as a host starts it; `env` is what it needs beside the host's environment."""
 
     program: str
@@ -68,7 +68,7 @@ def without_hooks(settings: Value) -> Value:
     return {key: value for key, value in settings.items() if key != "hooks"}
 
 
-def with_server(settings: Value, section: str, command: Command, extra: Mapping[str, Any]) -> Value:
+def with_server(settings: Value, section: str, command: ShellCommand, extra: Mapping[str, Any]) -> Value:
     """The settings with our MCP server below `section`. Raises NotOurs when another has our name."""
     servers = _object(settings, section)
     known = servers.get(SERVER)

@@ -1,4 +1,5 @@
-"""Settings files on disk: what a change would make of one, and writing it without ever leaving half of it.
+"""The coding agents that can be set up: which settings file says what, what a change would make of it, and writing it
+without ever leaving half of it.
 
 The first change keeps a copy beside the file. Removing our entries puts that copy back when nothing else has changed
 since, so that the file is what it was, to the byte.
@@ -6,16 +7,115 @@ since, so that the file is what it was, to the byte.
 
 import difflib
 import os
-import tempfile
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from api.agents import json_text, toml_text
-from api.agents.entries import NotOurs, Value
-from api.agents.hosts import Host, Scope, Setup, System, setups
+from api.agents import entries, hook, json_text, toml_text
+from api.agents.entries import NotOurs, ShellCommand, Value
 from api.agents.json_text import Unreadable
 from ingest.errors import MnemologError
+from ingest.platform.files import write_whole
+
+
+class Host(StrEnum):
+    """Who is set up."""
+
+    CLAUDE_CODE = "claude-code"
+    CLAUDE_DESKTOP = "claude-desktop"
+    CURSOR = "cursor"
+    CODEX = "codex"
+    VSCODE = "vscode"
+
+
+class Scope(StrEnum):
+    """For everything a user does, or for the project in the working directory."""
+
+    USER = "user"
+    PROJECT = "project"
+
+
+class Setup(NamedTuple):
+    """One settings file of a host, and what installing and removing make of its value."""
+
+    path: Path
+    install: Callable[[Value], Value]
+    remove: Callable[[Value], Value]
+    comments: bool = False
+    toml: bool = False
+
+
+class System(NamedTuple):
+    """Where files of programs are: the home folder, the working directory, the platform, the environment."""
+
+    home: Path
+    folder: Path
+    environ: Mapping[str, str]
+    platform: str = sys.platform
+
+    def configuration(self) -> Path:
+        """The folder in which programs with windows keep their settings."""
+        if self.platform == "darwin":
+            return self.home / "Library/Application Support"
+        if self.platform == "win32":
+            return Path(self.environ.get("APPDATA") or self.home / "AppData/Roaming")
+        return Path(self.environ.get("XDG_CONFIG_HOME") or self.home / ".config")
+
+
+def setups(host: Host, scope: Scope, system: System, url: str) -> list[Setup]:
+    """The files to set up; none when the host has no such scope. `url` is a server's other than the usual one."""
+    server = bridge(url)
+    user = scope is Scope.USER
+    match host:
+        case Host.CLAUDE_CODE:
+            own = system.environ.get("CLAUDE_CONFIG_DIR")
+            folder = Path(own) if own else system.home / ".claude"
+            settings = folder / "settings.json" if user else system.folder / ".claude/settings.json"
+            servers = (folder if own else system.home) / ".claude.json" if user else system.folder / ".mcp.json"
+            return [
+                Setup(settings, partial(entries.with_hooks, command=hook_line(url)), entries.without_hooks),
+                _servers(servers, "mcpServers", server, type="stdio"),
+            ]
+        case Host.CLAUDE_DESKTOP:
+            path = system.configuration() / "Claude/claude_desktop_config.json"
+            return [_servers(path, "mcpServers", server)] if user else []
+        case Host.CURSOR:
+            path = (system.home if user else system.folder) / ".cursor/mcp.json"
+            return [_servers(path, "mcpServers", server)._replace(comments=True)]
+        case Host.CODEX:
+            home = Path(system.environ.get("CODEX_HOME") or system.home / ".codex")
+            path = (home if user else system.folder / ".codex") / "config.toml"
+            return [_servers(path, "mcp_servers", server)._replace(toml=True)]
+        case Host.VSCODE:
+            path = system.configuration() / "Code/User/mcp.json" if user else system.folder / ".vscode/mcp.json"
+            return [_servers(path, "servers", server, type="stdio")._replace(comments=True)]
+
+
+def hook_line(url: str) -> str:
+    """The shell command of our hook: the interpreter alone, without site packages, which starts fastest."""
+    args = ("-I", "-S", str(Path(hook.__file__).resolve()), Host.CLAUDE_CODE.value, *([url] if url else []))
+    return ShellCommand(sys.executable, args).line()
+
+
+def bridge(url: str) -> ShellCommand:
+    """The command of the MCP stdio bridge."""
+    env = {"MNEMOLOG_URL": url} if url else {}
+    script = Path(sys.executable).with_name("mnemolog.exe" if sys.platform == "win32" else "mnemolog")
+    if script.exists():
+        return ShellCommand(str(script), ("mcp",), env)
+    return ShellCommand(sys.executable, ("-m", "api.cli.main", "mcp"), env)
+
+
+def _servers(path: Path, section: str, command: ShellCommand, **extra: Any) -> Setup:
+    return Setup(
+        path,
+        partial(entries.with_server, section=section, command=command, extra=extra),
+        partial(entries.without_server, section=section),
+    )
+
 
 BACKUP = ".before-mnemolog"
 BOM = "\ufeff"
@@ -27,7 +127,7 @@ class UnusableSettings(MnemologError):
     code = "unusable_settings"
 
 
-class Change(NamedTuple):
+class SettingsChange(NamedTuple):
     """A settings file as it is and as it should be; None is no file. `pristine`: there is nothing of ours in it yet."""
 
     path: Path
@@ -43,25 +143,25 @@ class Change(NamedTuple):
         return list(lines) or ([f"{self.path}: an empty file goes"] if self.before != self.after else [])
 
 
-def installing(setup: Setup) -> Change:
+def installing(setup: Setup) -> SettingsChange:
     """What installing makes of a file. Raises UnusableSettings when it cannot be read, or is not ours to change."""
     before = _read(setup.path)
     pristine = before is not None and _made(setup, before, setup.remove) == before
-    return Change(setup.path, before, _made(setup, before, setup.install), pristine)
+    return SettingsChange(setup.path, before, _made(setup, before, setup.install), pristine)
 
 
-def removing(setup: Setup) -> Change:
+def removing(setup: Setup) -> SettingsChange:
     """What removing makes of a file: what it was before, or itself without our entries. Raises as `installing`."""
     before = _read(setup.path)
     if before is None:
-        return Change(setup.path, None, None)
+        return SettingsChange(setup.path, None, None)
     original = _read(backup_of(setup.path))
     if original is not None and _made(setup, original, setup.install) == before:
-        return Change(setup.path, before, original)
+        return SettingsChange(setup.path, before, original)
     after = _made(setup, before, setup.remove)
     if original is None and after != before and not _value(setup, after):
-        return Change(setup.path, before, None)  # it began with us
-    return Change(setup.path, before, after)
+        return SettingsChange(setup.path, before, None)  # it began with us
+    return SettingsChange(setup.path, before, after)
 
 
 def installed(system: System) -> list[tuple[Host, Path]]:
@@ -78,7 +178,7 @@ def installed(system: System) -> list[tuple[Host, Path]]:
     return found
 
 
-def apply(change: Change) -> None:
+def apply(change: SettingsChange) -> None:
     """Write, or delete, the file; what a link points to, with the mode it has. Raises UnusableSettings."""
     path = Path(os.path.realpath(change.path))
     backup = backup_of(change.path)
@@ -141,15 +241,4 @@ def _read(path: Path) -> str | None:
 
 def _write(path: Path, text: str, *, like: Path) -> None:
     """Whole or not at all, with the mode of `like`; a new file is for its owner alone."""
-    mode = like.stat().st_mode & 0o7777 if like.exists() else 0o600
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(mode)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_whole(path, text.encode(), like.stat().st_mode & 0o7777 if like.exists() else 0o600)

@@ -37,7 +37,7 @@ def rewrite(text: str, value: Any, *, comments: bool = False) -> str:
     plain = _blanked(text) if comments else text
     start = _past_space(plain, 0)
     end = len(plain.rstrip())
-    new = text[:start] + _Text(text, plain).changed(start, end, old, value, "") + text[end:]
+    new = text[:start] + _JsonText(text, plain).changed(start, end, old, value, "") + text[end:]
     with suppress(Unreadable):
         if parse(new, comments=comments) == value:
             return new
@@ -64,7 +64,7 @@ class _Part(NamedTuple):
     value: Any
 
 
-class _Text:
+class _JsonText:
     """The text that is rewritten. `plain` is the same without comments, position for position."""
 
     def __init__(self, text: str, plain: str) -> None:

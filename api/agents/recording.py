@@ -111,20 +111,19 @@ def _prompt(event: Mapping[str, Any]) -> dict[str, Any] | None:
     return _observed("prompt_submit", {"prompt": prompt}) if prompt.strip() else None
 
 
-def _tool(event: Mapping[str, Any]) -> dict[str, Any] | None:
+def _tool(event: Mapping[str, Any], hook: str, outcome: dict[str, Any]) -> dict[str, Any] | None:
     name = _text(event.get("tool_name"))
     if not name or name.startswith(OWN_TOOLS):
         return None
-    data = {"tool_name": name, "tool_input": event.get("tool_input"), "tool_output": event.get("tool_response")}
-    return _observed("post_tool_use", data)
+    return _observed(hook, {"tool_name": name, "tool_input": event.get("tool_input"), **outcome})
+
+
+def _success(event: Mapping[str, Any]) -> dict[str, Any] | None:
+    return _tool(event, "post_tool_use", {"tool_output": event.get("tool_response")})
 
 
 def _failure(event: Mapping[str, Any]) -> dict[str, Any] | None:
-    name = _text(event.get("tool_name"))
-    if not name or name.startswith(OWN_TOOLS) or event.get("is_interrupt"):
-        return None
-    data = {"tool_name": name, "tool_input": event.get("tool_input"), "error": event.get("error")}
-    return _observed("post_tool_failure", data)
+    return None if event.get("is_interrupt") else _tool(event, "post_tool_failure", {"error": event.get("error")})
 
 
 def _answer(event: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -146,7 +145,7 @@ LESSONS_EVENT = "PreToolUse"
 RECORDERS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any] | None]] = {
     "SessionStart": _started,
     "UserPromptSubmit": _prompt,
-    "PostToolUse": _tool,
+    "PostToolUse": _success,
     "PostToolUseFailure": _failure,
     "Stop": _answer,
     "SubagentStop": _subagent,
@@ -177,7 +176,7 @@ def cut(value: Any, left: list[int], depth: int = 0) -> Any:
     """The JSON value with its long texts cut, `left[0]` characters at most (which are used up), and storable."""
     if isinstance(value, str):
         keep = min(len(value), STRING_CHARS, max(left[0], 0))
-        if keep < len(value) and len(value) > STRING_CHARS and _is_base64(value):
+        if keep < len(value) and len(value) > STRING_CHARS and value[:400].replace("+", "").replace("/", "").isalnum():
             return f"[{len(value)} characters of base64]"
         left[0] -= keep
         return value if keep == len(value) else _whole_words(value[:keep]) + CUT
@@ -213,10 +212,6 @@ def _whole_words(text: str) -> str:
     """Without the word at the end that was cut: the server could not tell half a secret from other text."""
     end = max(text.rfind(" "), text.rfind("\n"))
     return text if end < len(text) - WORD_CHARS else text[:end]
-
-
-def _is_base64(text: str) -> bool:
-    return text[:400].replace("+", "").replace("/", "").isalnum()
 
 
 def _text(value: Any) -> str:
@@ -287,24 +282,15 @@ def address(url: str) -> tuple[str, int, str]:
 # --- to the server, or to the spool
 
 
-class Server:
+class HookServer:
     """The server, as far as a hook talks to it."""
 
     def __init__(self, url: str, secret: str = "", agent_id: str = "") -> None:
         self.url, self._secret, self._agent_id = url, secret, agent_id
         self.has_key = bool(secret)
 
-    def post(self, path: str, body: bytes, seconds: float) -> tuple[int, bytes]:
+    def ask(self, method: str, path: str, body: bytes, seconds: float) -> tuple[int, bytes]:
         """Status and body of the answer; raises Undeliverable when there is none within the time."""
-        return self._ask("POST", path, body, seconds)
-
-    def get(self, path: str, query: Mapping[str, str], seconds: float) -> tuple[int, bytes]:
-        """As `post`."""
-        return self._ask(
-            "GET", f"{path}?{'&'.join(f'{name}={_quoted(text)}' for name, text in query.items())}", b"", seconds
-        )
-
-    def _ask(self, method: str, path: str, body: bytes, seconds: float) -> tuple[int, bytes]:
         host, port, prefix = address(self.url)
         head = [f"{method} {prefix}{path} HTTP/1.0", f"Host: {host if ':' not in host else f'[{host}]'}:{port}"]
         head += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
@@ -353,14 +339,14 @@ def _exchange(host: str, port: int, request: bytes, deadline: float) -> tuple[in
     return int(head[9:12]), content
 
 
-def record(command: dict[str, Any], body: bytes, server: Server, spool: str) -> int:
+def record(command: dict[str, Any], body: bytes, server: HookServer, spool: str) -> int:
     """Deliver, or spool, or keep with the reason why it was refused; returns the status of the answer, 0 for none."""
     path = "/v1/sessions" if command["type"] == "session" else "/v1/observations"
     if command.get("status") == "ended" and _names(spool):
         keep(spool, body)  # behind what the session did before: a later observation would open it again
         return 0
     try:
-        status, answer = server.post(path, body, DELIVERY_S)
+        status, answer = server.ask("POST", path, body, DELIVERY_S)
     except Undeliverable:
         status, answer = 0, b""
     if 200 <= status < 300:
@@ -373,7 +359,7 @@ def record(command: dict[str, Any], body: bytes, server: Server, spool: str) -> 
     return status
 
 
-def notice(status: int, started: bool, server: Server, spool: str) -> str:
+def notice(status: int, started: bool, server: HookServer, spool: str) -> str:
     """What the user should know of an answer; empty when there is nothing, or it was said already.
 
     A refusal is said once, and again when another session starts; a file in the spool folder remembers it.
@@ -381,7 +367,10 @@ def notice(status: int, started: bool, server: Server, spool: str) -> str:
     marker = os.path.join(spool, TOLD)
     if status not in UNKNOWN:
         if started and 200 <= status < 300:
-            _remove(marker)
+            try:
+                os.unlink(marker)
+            except OSError:
+                pass  # there is none, or another hook was faster
         return ""
     if not started and os.path.exists(marker):
         return ""
@@ -401,13 +390,6 @@ def notice(status: int, started: bool, server: Server, spool: str) -> str:
         "memory. Make a key with `mnemolog keys create hooks --role read,write --store` where the server runs, or "
         "store one here with `mnemolog keys store`, or set MNEMOLOG_SECRET."
     )
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        return
 
 
 def keep(folder: str, body: bytes, reason: bytes = b"") -> None:
@@ -445,11 +427,11 @@ def _write(path: str, content: bytes) -> None:
         file.write(content)
 
 
-def context(server: Server, project: str, session: str) -> str:
+def context(server: HookServer, project: str, session: str) -> str:
     """What the agent should know before it starts; empty when there is nothing, or no server."""
     request = {"project": project, "session_id": session, "token_budget": CONTEXT_TOKENS}
     try:
-        status, answer = server.post("/v1/context", dumps(request), CONTEXT_S)
+        status, answer = server.ask("POST", "/v1/context", dumps(request), CONTEXT_S)
         text = _text(loads(answer)["context"]).strip() if status == 200 else ""
     except (Undeliverable, ValueError, KeyError, TypeError):
         return ""
@@ -476,14 +458,15 @@ def preview(tool_input: Any) -> str:
     return " ".join(text[:most] for text in parts)[:PREVIEW_CHARS]
 
 
-def lessons(server: Server, event: Mapping[str, Any], project: str, claims: str) -> list[dict[str, Any]]:
+def lessons(server: HookServer, event: Mapping[str, Any], project: str, claims: str) -> list[dict[str, Any]]:
     """The lessons about the tool call in a payload that this agent has not seen yet; they are then marked as seen."""
     name = _text(event.get("tool_name"))
     if not name or name.startswith(OWN_TOOLS) or event.get("entrypoint") == "sdk-ts":
         return []
     request = {"tool_name": name, "preview": preview(event.get("tool_input")), "project": project}
+    query = "&".join(f"{field}={_quoted(text)}" for field, text in request.items())
     try:
-        status, answer = server.get("/v1/lessons/match", {**request, "limit": str(LESSONS_ASKED)}, LESSONS_S)
+        status, answer = server.ask("GET", f"/v1/lessons/match?{query}&limit={LESSONS_ASKED}", b"", LESSONS_S)
         known = [one for one in loads(answer)["items"] if _text(one["content"]).strip()] if status == 200 else []
     except (Undeliverable, ValueError, KeyError, TypeError):
         return []
@@ -508,21 +491,22 @@ def lessons_text(found: list[dict[str, Any]]) -> str:
     )
 
 
-def shown(server: Server, found: list[dict[str, Any]], event: Mapping[str, Any]) -> None:
+def shown(server: HookServer, found: list[dict[str, Any]], event: Mapping[str, Any]) -> None:
     """Count that the lessons were shown."""
     used = _text(event.get("tool_use_id")) or os.urandom(10).hex()
     for one in found:
         name = _text(one.get("id"))
         path = f"/v1/lessons/{_quoted(name)}/trigger?event_id={_quoted(f'{used}:{name}'[:EVENT_ID_CHARS])}"
         try:
-            server.post(path, b"", TRIGGER_S)
+            server.ask("POST", path, b"", TRIGGER_S)
         except Undeliverable:
             pass  # it was sent, or is not counted: a count is not worth more of the host's time
 
 
 def claim(folder: str, event: Mapping[str, Any], lesson: str) -> bool:
     """Whether a lesson is new to an agent of a session. Of several calls at once one gets it."""
-    path = os.path.join(folder, f"{_session_key(event)}-{_key(_text(event.get('agent_id')) + ' ' + lesson)}")
+    agent_and_lesson = _text(event.get("agent_id")) + " " + lesson
+    path = os.path.join(folder, f"{_key(_text(event.get('session_id')))}-{_key(agent_and_lesson)}")
     try:
         os.makedirs(folder, 0o700, exist_ok=True)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -539,7 +523,7 @@ def forget_claims(folder: str, event: Mapping[str, Any]) -> None:
         names = os.listdir(folder)
     except OSError:
         return
-    own = _session_key(event) + "-"
+    own = _key(_text(event.get("session_id"))) + "-"
     oldest = time.time() - CLAIM_DAYS * 86_400
     for name in names:
         path = os.path.join(folder, name)
@@ -548,10 +532,6 @@ def forget_claims(folder: str, event: Mapping[str, Any]) -> None:
                 os.unlink(path)
         except OSError:
             pass  # another hook was faster
-
-
-def _session_key(event: Mapping[str, Any]) -> str:
-    return _key(_text(event.get("session_id")))
 
 
 def _key(text: str) -> str:
@@ -566,20 +546,6 @@ def _key(text: str) -> str:
 # --- the process
 
 
-def loads(raw: bytes) -> Any:
-    """The JSON value; raises ValueError."""
-    text = raw.decode("utf-8", "replace").strip()
-    try:
-        return _scanner()(text, 0)[0]
-    except (StopIteration, RecursionError):
-        raise ValueError("not JSON") from None
-
-
-def dumps(value: Any) -> bytes:
-    """The value as JSON, in ASCII."""
-    return "".join(_encoder()(value, 0)).encode()
-
-
 class _Lenient:
     """How the scanner is to read. Constants that are no JSON become texts."""
 
@@ -588,28 +554,34 @@ class _Lenient:
     memo: dict[str, str] = {}  # noqa: RUF012
 
 
-def _scanner() -> Callable[[str, int], tuple[Any, int]]:
-    """json's C half. The whole of json imports re, which would double the time this process takes to start."""
+def loads(raw: bytes) -> Any:
+    """The JSON value; raises ValueError. By json's C half: all of json imports re, which would double the start."""
     try:
         import _json
 
-        return _json.make_scanner(_Lenient())  # pyright: ignore
+        scan = _json.make_scanner(_Lenient())  # pyright: ignore
     except (ImportError, AttributeError, TypeError):  # another Python
         import json
 
-        return json.JSONDecoder(strict=False, parse_constant=str).raw_decode
+        scan = json.JSONDecoder(strict=False, parse_constant=str).raw_decode
+    try:
+        return scan(raw.decode("utf-8", "replace").strip(), 0)[0]
+    except (StopIteration, RecursionError):
+        raise ValueError("not JSON") from None
 
 
-def _encoder() -> Callable[[Any, int], Any]:
+def dumps(value: Any) -> bytes:
+    """The value as JSON, in ASCII; by json's C half, as `loads`."""
     try:
         import _json
 
         ascii_text = _json.encode_basestring_ascii
-        return _json.make_encoder(None, str, ascii_text, None, ":", ",", False, False, True)  # pyright: ignore
+        encode = _json.make_encoder(None, str, ascii_text, None, ":", ",", False, False, True)  # pyright: ignore
     except (ImportError, AttributeError, TypeError):
         import json
 
-        return lambda value, _: json.dumps(value, separators=(",", ":"))
+        return json.dumps(value, separators=(",", ":")).encode()
+    return "".join(encode(value, 0)).encode()
 
 
 def complain(text: str) -> None:
@@ -641,7 +613,7 @@ def run(host: str, url: str, environ: Mapping[str, str]) -> None:
         return
     now = time.time_ns() // 1_000_000
     agent_id = environ.get("AGENT_ID", "")
-    server = Server(url, key_of(url, environ), agent_id)
+    server = HookServer(url, key_of(url, environ), agent_id)
     spool = spool_of(url, environ)
     when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 1000)) + f".{now % 1000:03d}Z"
     facts = {"occurred_at": when, "event_id": f"{now:012x}{os.urandom(10).hex()}", "agent_id": agent_id}
@@ -688,7 +660,7 @@ def main() -> None:
     url = url or f"http://127.0.0.1:{environ.get('MNEMOLOG_PORT') or 3111}"
     try:
         run(sys.argv[1] if len(sys.argv) > 1 else "", url, environ)
-    except Exception as error:
+    except Exception as error:  # the host must go on whatever happens here
         complain(f"{type(error).__name__}: {error}")
     finally:
         os._exit(0)

@@ -19,19 +19,18 @@ from api.cli.commands import AsJson
 from api.cli.direct import connected, server, telling
 from api.cli.output import FAILED, Output, plain
 from ingest.errors import InvalidSetting, NotFound
-from ingest.log.archive.archived_log import ArchivedLog
-from ingest.log.archive.checking import PartitionArchive, look, verify
-from ingest.log.archive.errors import DamagedArchive, MissingFile
-from ingest.log.archive.opening import open_log
+from ingest.log.archive.archive import PartitionArchive, look, verify
+from ingest.log.archive.archived_log import ArchivedLog, open_log
+from ingest.log.archive.manifest import DamagedArchive, MissingFile
 from ingest.log.keys import MANIFEST
 from ingest.platform.connections import Client
 from ingest.platform.settings import Settings, from_environment
-from workers.jobs.archive import Archived, ArchiveJob
+from workers.jobs.archive import ArchiveJob, ArchiveRun
 
 KIB = 1 << 10
 
 
-class What(StrEnum):
+class ArchiveAction(StrEnum):
     """What to do."""
 
     STATUS = "status"
@@ -46,8 +45,9 @@ def register(app: typer.Typer) -> None:
 
 def archive(
     what: Annotated[
-        What, typer.Argument(help="status: what it holds; verify: read all of it; seal: archive what is projected.")
-    ] = What.STATUS,
+        ArchiveAction,
+        typer.Argument(help="status: what it holds; verify: read all of it; seal: archive what is projected."),
+    ] = ArchiveAction.STATUS,
     as_json: AsJson = False,
 ) -> None:
     """Show, verify or fill the log's archive. `verify` exits 1 and names every file that is damaged."""
@@ -58,13 +58,13 @@ def archive(
             raise InvalidSetting("MNEMOLOG_ARCHIVE does not say where the archive is")
         with server(settings) as url:
             match what:
-                case What.STATUS:
+                case ArchiveAction.STATUS:
                     asyncio.run(_status(settings, url, output))
-                case What.VERIFY:
+                case ArchiveAction.VERIFY:
                     faults = asyncio.run(_verify(settings, url, output))
                     if faults:
                         raise typer.Exit(FAILED)
-                case What.SEAL:
+                case ArchiveAction.SEAL:
                     _tell_sealed(output, asyncio.run(_seal(settings, url)))
 
 
@@ -109,15 +109,17 @@ async def _segments(redis: Client, log: ArchivedLog) -> int:
     return count
 
 
-async def _seal(settings: Settings, url: str) -> Archived:
+async def _seal(settings: Settings, url: str) -> ArchiveRun:
     async with _opened(settings, url) as (redis, log):
         return await ArchiveJob(redis, log, after=timedelta(seconds=settings.archive_after)).run(force=True)
 
 
-def _tell_sealed(output: Output, done: Archived) -> None:
+def _tell_sealed(output: Output, done: ArchiveRun) -> None:
     output.document(done._asdict())
-    told = f"{done.sealed:,} segments sealed, {done.trimmed:,} entries trimmed, {done.rewritten:,} segments rewritten"
-    output.line(Text(told))
+    summary = (
+        f"{done.sealed:,} segments sealed, {done.trimmed:,} entries trimmed, {done.rewritten:,} segments rewritten"
+    )
+    output.line(Text(summary))
 
 
 @asynccontextmanager

@@ -23,7 +23,7 @@ from api.cli.commands import AsJson
 from api.cli.direct import connected, server, telling
 from api.cli.output import FAILED, Output, plain
 from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
-from ingest.log.archive.opening import open_log
+from ingest.log.archive.archived_log import open_log
 from ingest.log.keys import MANIFEST, PartitionKeys
 from ingest.platform.settings import Settings, from_environment
 from projections.maintenance.backup.contents import choose, no_such_backup
@@ -73,7 +73,7 @@ def backup(to: To = "", as_json: AsJson = False) -> None:
         with server(settings) as url:
             made = asyncio.run(_back_up(settings, url, target))
     output.document({"backup": made, "target": str(target)})
-    output.line(Text(_told(made) if made else f"{target} has all that the log has"))
+    output.line(Text(_described(made) if made else f"{target} has all that the log has"))
 
 
 def restore_(
@@ -99,7 +99,8 @@ def restore_(
     output.document(
         {"backup": restored.manifest, "target": str(target), "left_out": restored.left_out, "verified": verified}
     )
-    output.line(Text(f"restored {_told(restored.manifest)}" + (", and its replay is the backup's" if verified else "")))
+    replayed = ", and its replay is the backup's" if verified else ""
+    output.line(Text(f"restored {_described(restored.manifest)}{replayed}"))
     if at:
         output.line(Text(f"up to {plain(at)}: {restored.left_out:,} events behind that were left out"))
 
@@ -153,7 +154,7 @@ def verify_(
         )
     output.show(table)
     same = "; the live documents are the same" if live else ""
-    output.line(Text(f"{_told(verified.manifest)}: every record was read and replayed{same}"))
+    output.line(Text(f"{_described(verified.manifest)}: every record was read and replayed{same}"))
 
 
 def restore_at_start(settings: Settings, on_wait: Callable[[str], None]) -> bool:
@@ -178,7 +179,7 @@ def restore_at_start(settings: Settings, on_wait: Callable[[str], None]) -> bool
         raise LogUnavailable(f"the log's server does not answer: {error}") from error
     if restored is None:
         return False
-    logger.info("the log was empty: restored %s from %s", _told(restored.manifest), target)
+    logger.info("the log was empty: restored %s from %s", _described(restored.manifest), target)
     return True
 
 
@@ -273,7 +274,7 @@ def _at_hand(named: str) -> tuple[Settings, Target]:
     return settings, target_of(where, settings.hf_token or "")
 
 
-def _told(manifest: BackupManifest) -> str:
+def _described(manifest: BackupManifest) -> str:
     return f"backup {manifest.name}: {manifest.events:,} events, {-(-manifest.bytes // KIB):,} KiB"
 
 

@@ -57,7 +57,7 @@ class InvalidUrl(ClientError):
         super().__init__("invalid_url", f"{url!r} is not an http:// or https:// address", field="url")
 
 
-class Client:
+class ApiClient:
     """A connection to one server; a context manager. `agent` says who reads and writes where a request does not."""
 
     def __init__(

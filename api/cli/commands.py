@@ -14,7 +14,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from api.cli.client import Client, ClientError
+from api.cli.client import ApiClient, ClientError
 from api.cli.output import FAILED, Output, answering, one_line, plain
 from ingest.platform.client_key import client_key
 from ingest.platform.settings import from_environment
@@ -37,7 +37,7 @@ Tags = Annotated[list[str], typer.Option("--tags", "-t", help="Comma-separated; 
 Content = Annotated[str, typer.Argument(help="The text; `-` reads it from stdin.")]
 
 
-class Kind(StrEnum):
+class RecallKind(StrEnum):
     """What recall can find (an enum, because typer takes no list of literals)."""
 
     OBSERVATION = "observation"
@@ -56,10 +56,10 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: mnemolog lag --max 1000")(lag)
 
 
-def connect(url: str | None, agent: str = "") -> Client:
+def connect(url: str | None, agent: str = "") -> ApiClient:
     """A client for the server that the option, else the environment names; raises InvalidSetting or InvalidUrl."""
     server = url or from_environment(os.environ).url
-    return Client(server, client_key(server, os.environ), agent=agent)
+    return ApiClient(server, client_key(server, os.environ), agent=agent)
 
 
 def observe(
@@ -153,7 +153,7 @@ def recall(
     agent: Annotated[str, typer.Option("--agent", "-a", help="Read as this agent: finds its private memories.")] = "",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=200)] = 10,
     kind: Annotated[
-        list[Kind],
+        list[RecallKind],
         typer.Option("--kind", "-k", help="Search only these; may be repeated."),
     ] = [],  # noqa: B006 - typer copies it
     mode: Annotated[Literal["hybrid", "lexical", "vector"], typer.Option(help="Words, meaning, or both.")] = "hybrid",
@@ -214,14 +214,14 @@ def lag(
         raise typer.Exit(FAILED)
 
 
-def head(client: Client) -> str:
+def head(client: ApiClient) -> str:
     """The position after the last event of the log; empty for an empty log."""
     rows: list[dict[str, Any]] = client.get("/v1/admin/projections")["partitions"]
     return ",".join(f"{row['partition']}:{row['head']}" for row in rows)
 
 
 def follow_log(
-    client: Client, output: Output, position: str, follow: bool = True, event_type: str = "", session: str = ""
+    client: ApiClient, output: Output, position: str, follow: bool = True, event_type: str = "", session: str = ""
 ) -> None:
     """Print events after `position`; with `follow`, until Ctrl-C."""
     try:
@@ -265,11 +265,11 @@ def _write(path: str, command: dict[str, Any], done: str, url: str | None, as_js
     output.line(Text(f"{done} {accepted['id']} at {accepted['position']}{known}"))
 
 
-def _events(client: Client, position: str, follow: bool, wanted: dict[str, str]) -> Iterator[dict[str, Any]]:
+def _events(client: ApiClient, position: str, follow: bool, wanted: dict[str, str]) -> Iterator[dict[str, Any]]:
     """Events after a position: those there are, in the order of time, then, with `follow`, new ones."""
     pages = _first_pages(client, position, wanted)
     size = max(FIRST_PAGE, min(PAGE, HELD // max(1, len(pages))))
-    parts = [_Partition(client, number, position, page, size, wanted) for number, page in enumerate(pages)]
+    parts = [_PartitionTail(client, number, position, page, size, wanted) for number, page in enumerate(pages)]
     yield from heapq.merge(*parts, key=_recorded_at)
     position = ",".join(filter(None, (part.reached for part in parts)))
     while follow:
@@ -281,15 +281,15 @@ def _events(client: Client, position: str, follow: bool, wanted: dict[str, str])
         position = reached
 
 
-class _Partition:
+class _PartitionTail:
     """The events of one partition, read a page at a time. `reached` is the position after those that were returned."""
 
     def __init__(
-        self, client: Client, number: int, after: str, first: dict[str, Any], size: int, wanted: dict[str, str]
+        self, client: ApiClient, number: int, after: str, first: dict[str, Any], size: int, wanted: dict[str, str]
     ) -> None:
         """`first` is the page after `after`; the others have `size` events."""
         self._client, self._number, self._after, self._page = client, number, after, first
-        self._asked = {"partition": number, "limit": size, **wanted}
+        self._params = {"partition": number, "limit": size, **wanted}
         self.reached = ""
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -297,12 +297,12 @@ class _Partition:
         while (self._page["next"] or "") != token:
             yield from self._page["events"]
             token: str = self._page["next"] or ""
-            self._page = self._client.get("/v1/events", {"after": token, **self._asked})
+            self._page = self._client.get("/v1/events", {"after": token, **self._params})
         own = f"{self._number}:"
         self.reached = next((part for part in token.split(",") if part.startswith(own)), "")
 
 
-def _first_pages(client: Client, position: str, wanted: dict[str, str]) -> list[dict[str, Any]]:
+def _first_pages(client: ApiClient, position: str, wanted: dict[str, str]) -> list[dict[str, Any]]:
     """A small page of each partition; how many there are is known when there is no other."""
     pages: list[dict[str, Any]] = []
     while True:
@@ -325,10 +325,10 @@ def _event_line(event: dict[str, Any]) -> Text:
     text.append(f"  {plain(event.get('type', '?')):<20}", style="cyan not dim")
     text.append(f"  {one_line(event.get('project', '') or '-', 20):<20}", style="not dim")
     text.append(f"  {one_line(event.get('agent_id', '') or '-', 12):<12}", style="bold not dim")
-    return text.append(f"  {one_line(_said(event))}", style="not dim")
+    return text.append(f"  {one_line(_event_text(event))}", style="not dim")
 
 
-def _said(event: dict[str, Any]) -> str:
+def _event_text(event: dict[str, Any]) -> str:
     """What an event says, in its own words where it has any."""
     fields: dict[str, Any] = event.get("data") or {}
     for name in ("content", "title", "reason"):

@@ -1,12 +1,17 @@
 """`mnemolog demo`: ten agents work for nine days, in seconds; then the fleet is asked what it remembers.
 
-Everything goes through the public HTTP API, as a fleet of real agents would. Playing it again stores nothing twice.
+Everything goes through the public HTTP API, as a fleet of real agents would. The commands are in `api/cli/stories`, one
+native command a line, dated as if today were `TODAY`. They depend on `now` only in their dates: event ids are fixed, so
+playing the fleet twice stores it once.
 """
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
+from importlib.resources import files
+from itertools import groupby
 from typing import Annotated, Any
 
+import msgspec
 import typer
 from msgspec import Struct
 from rich.console import Console, Group
@@ -15,18 +20,124 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from api.cli.client import Client, ClientError
+from api.cli.client import ApiClient, ClientError
 from api.cli.commands import AsJson, Url, connect, follow_log, head, lag_totals
-from api.cli.fleet import Fleet, Question, build_fleet
 from api.cli.output import FAILED, OK, Output, answering, one_line, plain
 
-TOP = 3
-"""An expected document further down than this is a miss."""
+TODAY = date(2026, 1, 10)
+"""The day after the last day of the stories."""
+BATCH = 25
+EVENT_KEY = "demo_event"
+"""Metadata that a reader finds on every observation and memory: the event id it came from."""
+
 SEARCHABLE_S = 60.0
 EMBEDDED_S = 20.0
 PAUSE_S = 0.2
 CONTEXT_LINES = 5
 """Of a block of the compiled context that a person is shown; all of it is in the JSON."""
+TOP = 3
+"""An expected document further down than this is a miss."""
+SHOP, STATION, CLINIC = "shop-checkout", "ground-station", "clinic-scheduling"
+_STORIES = ("checkout.jsonl", "ground_station.jsonl", "clinic.jsonl")
+
+
+class DemoBatch(Struct, frozen=True):
+    """Commands of one agent on one day, to be sent together."""
+
+    agent: str
+    day: str
+    commands: list[dict[str, Any]]
+
+
+class DemoQuestion(Struct, frozen=True):
+    """A question of an agent, and what must be among the first answers."""
+
+    text: str
+    project: str
+    asker: str
+    event_id: str
+    content: str
+
+    def answered_by(self, result: dict[str, Any]) -> bool:
+        """Whether a recalled document is the one expected; a lesson is known by its text, whoever said it first."""
+        metadata: dict[str, str] = result.get("metadata") or {}
+        return metadata.get(EVENT_KEY) == self.event_id or result.get("content") == self.content
+
+
+class Fleet(Struct, frozen=True):
+    """Everything the demo plays and asks."""
+
+    batches: list[DemoBatch]
+    questions: list[DemoQuestion]
+    context: dict[str, Any]
+
+    @property
+    def commands(self) -> list[dict[str, Any]]:
+        """All commands in the order in which they are sent."""
+        return [command for batch in self.batches for command in batch.commands]
+
+    @property
+    def agents(self) -> set[tuple[str, str]]:
+        """The agents, each with its project."""
+        return {(command["agent_id"], command["project"]) for command in self.commands}
+
+
+QUESTIONS = (
+    ("why does the tax in the basket not add up to the tax on the bill?", SHOP, "dara", "demo-5"),
+    ("how long do we wait for the card processor before giving up?", SHOP, "brook", "demo-129"),
+    ("why was typed text lost on cheap phones?", SHOP, "cyrus", "demo-49"),
+    ("how many pods should we plan for the next big sale?", SHOP, "ada", "demo-141"),
+    ("which frequency shift made the receiver slow to lock on to the satellite?", STATION, "gus", "demo-162"),
+    ("who disturbs our radio every Tuesday, and would they stop?", STATION, "eero", "demo-200"),
+    ("what did we do with the antennas during the lightning?", STATION, "eero", "demo-292"),
+    ("any advice before changing the receiver after a poor contact?", STATION, "gus", "demo-168"),
+    ("after how many days are undecoded frames gone from the broker?", STATION, "fern", "demo-273"),
+    ("why were imported visits not recognised as clashing with others?", CLINIC, "ivo", "demo-302"),
+    ("what should strangers not learn when they read a patient's phone?", CLINIC, "juno", "demo-343"),
+    ("after how much idle time does a ward computer lock itself?", CLINIC, "hana", "demo-427"),
+)
+"""Text, project, who asks, and the event that answers: in words other than the event's own."""
+
+CONTEXT = {
+    "project": SHOP,
+    "agent_id": "ada",
+    "session_id": "next-task",
+    "query": "change how payments are retried",
+    "token_budget": 5000,
+}
+
+
+def build_fleet(now: datetime) -> Fleet:
+    """The fleet as it looks at `now`; the last of its days is yesterday (UTC)."""
+    later = now.date() - TODAY
+    stories = (files("api.cli").joinpath("stories", name).read_bytes() for name in _STORIES)
+    commands = [_command(line, later) for story in stories for line in story.splitlines()]
+    by_id = {command["event_id"]: command for command in commands}
+    questions = [
+        DemoQuestion(text, project, asker, event_id, by_id[event_id]["content"])
+        for text, project, asker, event_id in QUESTIONS
+    ]
+    return Fleet(_batches(commands), questions, CONTEXT)
+
+
+def _command(line: bytes, later: timedelta) -> dict[str, Any]:
+    command: dict[str, Any] = msgspec.json.decode(line)
+    occurred_at = datetime.fromisoformat(command["occurred_at"]) + later
+    return {**command, "occurred_at": occurred_at.isoformat()}
+
+
+def _day_and_agent(command: dict[str, Any]) -> tuple[str, str]:
+    return command["occurred_at"][:10], command["agent_id"]
+
+
+def _batches(commands: list[dict[str, Any]]) -> list[DemoBatch]:
+    """Day by day and agent by agent, in order of time within both: what replaces a memory is sent after it."""
+    ordered = sorted(commands, key=lambda command: (*_day_and_agent(command), command["occurred_at"]))
+    batches: list[DemoBatch] = []
+    for (day, agent), group in groupby(ordered, key=_day_and_agent):
+        together = list(group)
+        batches += [DemoBatch(agent, day, together[start : start + BATCH]) for start in range(0, len(together), BATCH)]
+    return batches
 
 
 class Played(Struct, frozen=True):
@@ -73,7 +184,7 @@ def demo(
     raise typer.Exit(code)
 
 
-def run_demo(client: Client, console: Console, as_json: bool = False) -> int:
+def run_demo(client: ApiClient, console: Console, as_json: bool = False) -> int:
     """Play the demo and report; 0 when every question finds its document in the first three, else an exit code."""
     output = Output(as_json, console)
     try:
@@ -83,7 +194,7 @@ def run_demo(client: Client, console: Console, as_json: bool = False) -> int:
         return error.exit_code
 
 
-def _run(client: Client, output: Output) -> int:
+def _run(client: ApiClient, output: Output) -> int:
     fleet = build_fleet(datetime.now(UTC))
     played = _play(client, output, fleet)
     degraded = _wait_until_searchable(client, played.after)
@@ -116,7 +227,7 @@ def _run(client: Client, output: Output) -> int:
     return FAILED if missed else OK
 
 
-def _play(client: Client, output: Output, fleet: Fleet) -> Played:
+def _play(client: ApiClient, output: Output, fleet: Fleet) -> Played:
     """Send every batch, day by day; raises ClientError when the server rejects something."""
     tokens: list[str] = []
     accepted = duplicates = 0
@@ -137,7 +248,7 @@ def _play(client: Client, output: Output, fleet: Fleet) -> Played:
     return Played(len(fleet.agents), accepted, duplicates, time.perf_counter() - started, ",".join(tokens))
 
 
-def _wait_until_searchable(client: Client, after: str) -> list[str]:
+def _wait_until_searchable(client: ApiClient, after: str) -> list[str]:
     """Wait until a recall sees everything that was played; what recall must do without. Raises ClientError."""
     give_up = time.monotonic() + SEARCHABLE_S
     while True:
@@ -150,7 +261,7 @@ def _wait_until_searchable(client: Client, after: str) -> list[str]:
             return answer["degraded"]
 
 
-def _wait_until_embedded(client: Client) -> None:
+def _wait_until_embedded(client: ApiClient) -> None:
     """Wait, but not for ever, until no text is without a vector: recall works before, only less well."""
     give_up = time.monotonic() + EMBEDDED_S
     while time.monotonic() < give_up:
@@ -160,7 +271,7 @@ def _wait_until_embedded(client: Client) -> None:
         time.sleep(PAUSE_S)
 
 
-def _ask(client: Client, question: Question, after: str) -> Outcome:
+def _ask(client: ApiClient, question: DemoQuestion, after: str) -> Outcome:
     request = {"query": question.text, "project": question.project, "limit": TOP, "after": after}
     answer = client.post("/v1/recall", request)
     results: list[dict[str, Any]] = answer["results"][:TOP]

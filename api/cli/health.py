@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from api.cli.client import Client, ClientError
+from api.cli.client import ApiClient, ClientError
 from api.cli.commands import AsJson, Url, connect
 from api.cli.output import FAILED, Output, answering, plain
 from ingest.platform.sizes import mib
@@ -42,7 +42,7 @@ def health(url: Url = None, as_json: AsJson = False) -> None:
         raise typer.Exit(FAILED)
 
 
-def _checks(client: Client, output: Output) -> list[dict[str, Any]]:
+def _checks(client: ApiClient, output: Output) -> list[dict[str, Any]]:
     """The checks of the diagnosis; none where the server makes none for us (an isolated scope wants an agent)."""
     try:
         return client.get("/v1/diagnose")["checks"]

@@ -11,8 +11,19 @@ import typer
 from rich.text import Text
 
 from api.agents import recording
-from api.agents.files import Change, UnusableSettings, apply, backup_of, installing, removing
-from api.agents.hosts import Host, Scope, Setup, System, setups
+from api.agents.files import (
+    Host,
+    Scope,
+    SettingsChange,
+    Setup,
+    System,
+    UnusableSettings,
+    apply,
+    backup_of,
+    installing,
+    removing,
+    setups,
+)
 from api.cli.commands import AsJson
 from api.cli.output import FAILED, USAGE, Output, answering, plain
 from ingest.platform.client_key import client_key
@@ -61,7 +72,7 @@ def _change(
     host: Host,
     scope: Scope,
     settings: Settings,
-    plan: Callable[[Setup], Change],
+    plan: Callable[[Setup], SettingsChange],
     *,
     dry_run: bool,
     yes: bool,
@@ -97,9 +108,9 @@ def _change(
     return write
 
 
-def _planned(found: list[Setup], plan: Callable[[Setup], Change]) -> tuple[list[Change], list[str]]:
+def _planned(found: list[Setup], plan: Callable[[Setup], SettingsChange]) -> tuple[list[SettingsChange], list[str]]:
     """The change of every file that can be changed, and why the others cannot: one does not hold up another."""
-    changes: list[Change] = []
+    changes: list[SettingsChange] = []
     faults: list[str] = []
     for setup in found:
         try:
@@ -109,7 +120,7 @@ def _planned(found: list[Setup], plan: Callable[[Setup], Change]) -> tuple[list[
     return changes, faults
 
 
-def _show(output: Output, change: Change) -> None:
+def _show(output: Output, change: SettingsChange) -> None:
     for line in change.diff():
         output.line(Text(plain(line), style=_STYLES.get(line[:1], "")))
 
@@ -124,7 +135,7 @@ def _agreed(output: Output, yes: bool) -> bool:
     return typer.confirm("Write this?", err=True)
 
 
-def _written(output: Output, changes: list[Change]) -> list[str]:
+def _written(output: Output, changes: list[SettingsChange]) -> list[str]:
     faults: list[str] = []
     for change in changes:
         try:

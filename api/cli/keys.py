@@ -17,12 +17,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from api.access.key import Grant, Key
+from api.access.key import Grant, Key, parse
 from api.access.keyring import FRESH_S
 from api.access.registry import Made, Registry
-from api.access.token import parse
-from api.agents.files import installed
-from api.agents.hosts import System
+from api.agents.files import System, installed
 from api.cli.commands import AsJson, Url
 from api.cli.direct import server, telling
 from api.cli.output import FAILED, Output, plain
@@ -158,7 +156,7 @@ def revoke(key_id: KeyId, as_json: AsJson = False) -> None:
 def _on_registry(ask: Callable[[Registry], Awaitable[T]]) -> T:
     """The answer of the registry that the settings lead to. Runs an event loop."""
 
-    async def asked(url: str) -> T:
+    async def on_server(url: str) -> T:
         redis = connect(url, connections=2)
         try:
             return await ask(Registry(redis))
@@ -166,7 +164,7 @@ def _on_registry(ask: Callable[[Registry], Awaitable[T]]) -> T:
             await redis.aclose()
 
     with server(from_environment(os.environ)) as url:
-        return asyncio.run(asked(url))
+        return asyncio.run(on_server(url))
 
 
 def _in_days(days: float | None) -> datetime | None:
@@ -230,12 +228,12 @@ def _show(output: Output, key: Key) -> None:
 def _table(found: list[Key], now_ms: int) -> Table:
     table = Table("id", "name", "tenant", "roles", "projects", "agents", "status", "expires")
     for key in found:
-        told: dict[str, Any] = key.shown(now_ms)
-        projects = ", ".join(one or repr(one) for one in told["projects"]) or "all"
-        ends = told["expires_at"]
+        fields: dict[str, Any] = key.shown(now_ms)
+        projects = ", ".join(one or repr(one) for one in fields["projects"]) or "all"
+        ends = fields["expires_at"]
         table.add_row(
-            key.id, plain(key.name), plain(key.tenant), ", ".join(told["roles"]), plain(projects),
-            plain(", ".join(told["agents"]) or "all"), told["status"],
+            key.id, plain(key.name), plain(key.tenant), ", ".join(fields["roles"]), plain(projects),
+            plain(", ".join(fields["agents"]) or "all"), fields["status"],
             f"{ends:%Y-%m-%d %H:%M} UTC" if ends else "never",
         )  # fmt: skip
     return table

@@ -30,7 +30,7 @@ from ingest.errors import InvalidSetting
 from ingest.platform.settings import from_environment
 
 
-class What(StrEnum):
+class LogFileAction(StrEnum):
     """What to do."""
 
     STATUS = "status"
@@ -46,12 +46,12 @@ def register(app: typer.Typer) -> None:
 
 def log_file(
     what: Annotated[
-        What,
+        LogFileAction,
         typer.Argument(
             help="status: what starts found wrong; acknowledge: take note of it; check: read all of it; "
             "repair: cut it off where it cannot be read."
         ),
-    ] = What.STATUS,
+    ] = LogFileAction.STATUS,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a repair.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -60,16 +60,16 @@ def log_file(
     with telling(output):
         folder = _folder()
         match what:
-            case What.STATUS:
+            case LogFileAction.STATUS:
                 found = load_incidents(folder)
                 _tell(output, found)
                 if any(one.open for one in found):
                     raise typer.Exit(FAILED)
-            case What.ACKNOWLEDGE:
+            case LogFileAction.ACKNOWLEDGE:
                 _tell(output, take_note(folder))
-            case What.CHECK:
+            case LogFileAction.CHECK:
                 _check(folder, output)
-            case What.REPAIR:
+            case LogFileAction.REPAIR:
                 _repair(folder, output, yes=yes)
 
 

@@ -22,8 +22,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "backup": ("backup", "restore", "backups"),
     "archive": ("archive",),
     "log_file": ("log-file",),
-    "dead_letters": ("dead-letters",),
-    "reconcile": ("reconcile",),
+    "repair": ("reconcile", "dead-letters"),
     "memory": ("memory",),
     "keys": ("keys",),
 }

@@ -55,7 +55,7 @@ class Level(StrEnum):
     PRIVATE = "private"
 
 
-class Memory(Struct, kw_only=True):
+class AgentdMemory(Struct, kw_only=True):
     """A memory as the service sends it; fields that are not known are dropped. Times stay as they were sent."""
 
     id: str
@@ -71,29 +71,29 @@ class Memory(Struct, kw_only=True):
     references: list[str] = msgspec.field(default_factory=list[str])
 
 
-class Found(Struct, kw_only=True):
+class AgentdMatches(Struct, kw_only=True):
     """The answer to a search."""
 
-    memories: list[Memory]
+    memories: list[AgentdMemory]
     total: int
 
 
-class Page(Struct, kw_only=True):
+class AgentdPage(Struct, kw_only=True):
     """The answer to a listing."""
 
-    items: list[Memory]
+    items: list[AgentdMemory]
     total: int
     limit: int
     offset: int
 
 
-class Deleted(Struct, kw_only=True):
+class AgentdDeletion(Struct, kw_only=True):
     """The answer to a deletion."""
 
     deleted: bool
 
 
-class Health(Struct, kw_only=True):
+class AgentdHealth(Struct, kw_only=True):
     """The state of a service."""
 
     status: str
@@ -128,7 +128,7 @@ def _group(context: typer.Context, as_json: AsJson = False) -> None:
 @memory.command()
 def health(context: typer.Context, as_json: AsJson = False) -> None:
     """Say whether the service can be used."""
-    state = _ask("GET", "/health", Health)
+    state = _ask("GET", "/health", AgentdHealth)
     if not _printed(context, as_json, state):
         store = "healthy" if state.details.get("vector_store") else "unhealthy"
         _say(
@@ -163,7 +163,7 @@ def remember(
         "shared_with": _names(share_with),
         "references": _names(references),
     }
-    stored = _ask("POST", "/memories", Memory, body=body)
+    stored = _ask("POST", "/memories", AgentdMemory, body=body)
     if not _printed(context, as_json, stored):
         _say("Memory stored.", *full(stored))
 
@@ -171,7 +171,7 @@ def remember(
 @memory.command()
 def recall(context: typer.Context, name: Id, as_json: AsJson = False) -> None:
     """Show a memory."""
-    found = _ask("GET", f"/memories/{quote(name, safe='')}", Memory)
+    found = _ask("GET", f"/memories/{quote(name, safe='')}", AgentdMemory)
     if not _printed(context, as_json, found):
         _say(*full(found))
 
@@ -199,7 +199,7 @@ def search(
         "limit": limit,
     }
     sent = {name: value for name, value in body.items() if value is not None}
-    found = _ask("POST", "/memories/search", Found, body=sent)
+    found = _ask("POST", "/memories/search", AgentdMatches, body=sent)
     if _printed(context, as_json, found):
         return
     _say(f"Found {found.total} {'memory' if found.total == 1 else 'memories'}")
@@ -212,7 +212,7 @@ def search(
 @memory.command()
 def forget(context: typer.Context, name: Id, as_json: AsJson = False) -> None:
     """Delete a memory."""
-    answer = _ask("DELETE", f"/memories/{quote(name, safe='')}", Deleted)
+    answer = _ask("DELETE", f"/memories/{quote(name, safe='')}", AgentdDeletion)
     if not _printed(context, as_json, answer):
         _say(f"Memory {name} deleted." if answer.deleted else f"Memory {name} not found.")
 
@@ -231,7 +231,7 @@ def list_memories(
     """List memories, newest first."""
     query = {"type": kind, "tag": tag, "created_by": created_by, "visibility": visibility}
     filters: dict[str, str] = {name: str(value) for name, value in query.items() if value}
-    page = _ask("GET", "/memories", Page, params={**filters, "limit": str(limit), "offset": str(offset)})
+    page = _ask("GET", "/memories", AgentdPage, params={**filters, "limit": str(limit), "offset": str(offset)})
     if _printed(context, as_json, page):
         return
     _say(f"Showing {len(page.items)}/{page.total} memories (offset {page.offset})")
@@ -252,7 +252,7 @@ def visibility(
     body: dict[str, Any] = {"visibility": level}
     if share_with is not None:
         body["shared_with"] = _names(share_with)
-    changed = _ask("PUT", f"/memories/{quote(name, safe='')}/visibility", Memory, body=body)
+    changed = _ask("PUT", f"/memories/{quote(name, safe='')}/visibility", AgentdMemory, body=body)
     if not _printed(context, as_json, changed):
         _say(f"Visibility of {changed.id} updated.", *full(changed))
 
@@ -334,7 +334,7 @@ def _as_json(answer: Struct) -> Any:
     return fields
 
 
-def full(one: Memory) -> list[str]:
+def full(one: AgentdMemory) -> list[str]:
     """A memory, a line for each thing there is to say."""
     several = [("Shared with", one.shared_with), ("Tags", one.tags)]
     lines = [
@@ -351,7 +351,7 @@ def full(one: Memory) -> list[str]:
     return [f"  {label}: {text}" for label, text in lines]
 
 
-def _table(found: Sequence[Memory]) -> Table:
+def _table(found: Sequence[AgentdMemory]) -> Table:
     table = Table(box=box.SQUARE)
     for title in ("ID", "Type", "Content", "Created By", "Visibility", "Tags"):
         table.add_column(title, overflow="fold")

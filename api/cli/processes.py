@@ -17,9 +17,9 @@ from rich.text import Text
 
 from ingest.errors import LogUnavailable
 from ingest.platform.client_key import client_key
-from ingest.platform.redis_url import place_of
-from ingest.platform.settings import Settings, from_environment
-from ingest.platform.tuning import load_without_collecting
+from ingest.platform.processes import load_without_collecting
+from ingest.platform.settings import DROP_INS, Settings, from_environment
+from ingest.platform.sizes import place_of
 from ingest.secrets.redaction import RedactingFormatter, secrets_of
 
 
@@ -35,12 +35,12 @@ def up(
         str,
         typer.Option(
             envvar="MNEMOLOG_DROP_IN",
-            help="Listen for clients of these, too: agentd, agent-memory, memex, several by comma, or all.",
+            help=f"Listen for clients of these, too: {', '.join(DROP_INS)}, several by comma, or all.",
         ),
     ] = "",
 ) -> None:
     """Run everything one machine needs, until Ctrl-C: Valkey (unless REDIS_URL is set), a worker, the API with MCP."""
-    from api.cli.client import Client
+    from api.cli.client import ApiClient
     from api.cli.demo import run_demo
     from api.cli.supervisor import Supervisor, local_url
     from api.http.listening import PORT_CLIENTS, ports_of
@@ -68,7 +68,7 @@ def up(
             if port != settings.port:
                 console.print(f"  {PORT_CLIENTS[variable]} clients: port {port}")
         if with_demo:
-            with Client(url, client_key(url, os.environ)) as client:
+            with ApiClient(url, client_key(url, os.environ)) as client:
                 run_demo(client, Console(), as_json=False)
         console.print("Ctrl-C stops it.")
         while True:
@@ -87,7 +87,7 @@ def up(
 def api() -> None:
     """Serve the HTTP API and MCP (needs REDIS_URL)."""
     load_without_collecting()
-    from api.access.binding import check_before_start
+    from api.access.gate import check_before_start
     from api.app import create_listeners
     from api.http.listening import ports_of
     from api.http.serving import serve

@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from api.cli.client import Client
+from api.cli.client import ApiClient
 from api.cli.commands import AsJson, Url, connect
 from api.cli.output import FAILED, Output, answering, plain
 
@@ -101,7 +101,7 @@ def _order(verb: str, goal: str, name: str, body: dict[str, Any], wait: float, u
         _finish(output, _awaited(client, output, which, ENDED, wait, goal), wait, goal)
 
 
-def _one(client: Client, output: Output, name: str) -> dict[str, Any]:
+def _one(client: ApiClient, output: Output, name: str) -> dict[str, Any]:
     if name:
         return client.get(f"/v1/admin/rebuilds/{name}")
     newest: list[dict[str, Any]] = client.get("/v1/admin/rebuilds")["rebuilds"]
@@ -112,7 +112,7 @@ def _one(client: Client, output: Output, name: str) -> dict[str, Any]:
 
 
 def _awaited(
-    client: Client, output: Output, name: str, states: tuple[str, ...], wait_s: float, goal: str = ""
+    client: ApiClient, output: Output, name: str, states: tuple[str, ...], wait_s: float, goal: str = ""
 ) -> dict[str, Any]:
     """The rebuild once it is in one of the states, or (with `goal`) in that one alone; as it is when time is over."""
     deadline = time.monotonic() + wait_s

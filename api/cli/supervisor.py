@@ -19,7 +19,7 @@ from typing import BinaryIO
 import httpx
 from msgspec.structs import replace
 
-from api.access.binding import check_before_start
+from api.access.gate import check_before_start
 from api.cli.backup import restore_at_start
 from api.http.listening import bind, ports_of
 from ingest.embedded.valkey import EmbeddedValkey
@@ -132,7 +132,7 @@ class Supervisor:
         folder = settings.data_dir / "valkey"
         self.valkey = None if settings.redis_url else EmbeddedValkey(folder, COMMAND, lasting=True)
         if self.valkey is not None:
-            settings = _with_redis_url(settings, self.valkey.url)
+            settings = replace(settings, redis_url=self.valkey.url)
         self.settings = settings
         self.notice = ""
         """What is to be known of who gets in, once it has started."""
@@ -157,7 +157,7 @@ class Supervisor:
         """
         try:
             self._start(timeout_s, on_wait)
-        except BaseException:
+        except BaseException:  # also KeyboardInterrupt: no process stays behind
             self.stop()
             raise
 
@@ -278,7 +278,3 @@ def _appending(log: Path) -> BinaryIO:
     except OSError as error:
         message = f"{error.filename} cannot be written: {error.strerror}; set MNEMOLOG_DATA_DIR to a folder that can be"
         raise ServerStartFailed(message) from None
-
-
-def _with_redis_url(settings: Settings, url: str) -> Settings:
-    return replace(settings, redis_url=url)

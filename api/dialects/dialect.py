@@ -63,6 +63,8 @@ class Dialect(NamedTuple):
     mcp_profile: str = ""
     hook_spool: str = ""
     """A function of the settings: the spool of what hooks could not send."""
+    importer: str = ""
+    """A function of an import request: the source of what a system of the original has."""
 
     @property
     def state_name(self) -> str:

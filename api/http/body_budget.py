@@ -5,8 +5,8 @@ import asyncio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ingest.errors import Overloaded
-from ingest.platform.aside import aside
-from ingest.platform.resident_memory import give_back
+from ingest.platform.processes import give_back
+from ingest.platform.tasks import aside
 
 MAX_HELD_BYTES = 96 << 20
 SMALL_BYTES = 64 << 10

@@ -28,7 +28,7 @@ from ingest.errors import (
     SlotFull,
     WrongRebuildState,
 )
-from ingest.log.archive.errors import ArchiveUnavailable
+from ingest.log.archive.manifest import ArchiveUnavailable
 
 logger = logging.getLogger(__name__)
 

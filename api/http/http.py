@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from ingest.commands.parse import parse_json, rejected
 from ingest.errors import RequestTooLarge
-from ingest.platform.aside import INLINE_BYTES, aside
+from ingest.platform.tasks import INLINE_BYTES, aside
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ MAX_WAITING = 1_000
 """Tool calls that wait for their results at the same time."""
 
 
-class Line(NamedTuple):
+class TranscriptLine(NamedTuple):
     """One line of a transcript; None when it is no JSON object."""
 
     number: int
@@ -33,7 +33,7 @@ def is_one(entry: Record) -> bool:
     return isinstance(entry.get("type"), str) and ("sessionId" in entry or "leafUuid" in entry or "snapshot" in entry)
 
 
-def rows(lines: Iterable[Line]) -> Iterator[tuple[int, Row]]:
+def rows(lines: Iterable[TranscriptLine]) -> Iterator[tuple[int, Row]]:
     """The rows of a transcript's lines, each with the number of the line that completes it."""
     waiting: dict[str, tuple[Record, Record]] = {}
     known: set[str] = set()

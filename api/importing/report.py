@@ -13,32 +13,32 @@ MAX_REASONS, MAX_EXAMPLES = 50, 5
 OTHER = "other reasons"
 
 
-class Reason(Struct):
+class ReasonCount(Struct):
     """Why rows were not taken, or what of them is not kept: how many, and some of them."""
 
     rows: int = 0
     examples: list[str] = []
 
 
-class Kind(Struct):
+class KindCounts(Struct):
     """Rows of one kind: taken and skipped; and the events of the taken ones, new to the server or known already."""
 
     taken: int = 0
     skipped: int = 0
     new: int = 0
     known: int = 0
-    why: dict[str, Reason] = {}
-    lost: dict[str, Reason] = {}
+    why: dict[str, ReasonCount] = {}
+    lost: dict[str, ReasonCount] = {}
 
 
-class Report(Struct):
+class ImportReport(Struct):
     """What was done, by kind of row, in the order in which the kinds came."""
 
-    kinds: dict[str, Kind] = {}
+    kinds: dict[str, KindCounts] = {}
 
-    def kind(self, name: str) -> Kind:
+    def kind(self, name: str) -> KindCounts:
         """The counts of a kind."""
-        return self.kinds.setdefault(name, Kind())
+        return self.kinds.setdefault(name, KindCounts())
 
     def skip(self, kind: str, row: str, reason: str) -> None:
         """A row was not taken."""
@@ -55,16 +55,16 @@ class Report(Struct):
         return sum(one.taken + one.skipped for one in self.kinds.values())
 
 
-def _count(reasons: dict[str, Reason], reason: str, row: str) -> None:
+def _count(reasons: dict[str, ReasonCount], reason: str, row: str) -> None:
     if reason not in reasons and len(reasons) >= MAX_REASONS:
         reason = OTHER
-    counted = reasons.setdefault(reason, Reason())
+    counted = reasons.setdefault(reason, ReasonCount())
     counted.rows += 1
     if len(counted.examples) < MAX_EXAMPLES:
         counted.examples.append(row[:100])
 
 
-def show(output: Output, report: Report, *, dry: bool) -> None:
+def show(output: Output, report: ImportReport, *, dry: bool) -> None:
     """The report for people: a table, and below it every reason."""
     headings = ("kind", "taken", "skipped") if dry else ("kind", "taken", "skipped", "events new", "known already")
     table = Table(*headings, box=None, pad_edge=False, header_style="bold")
@@ -83,6 +83,6 @@ def show(output: Output, report: Report, *, dry: bool) -> None:
                 output.line(Text(line, style="yellow" if title == "skipped" else "dim"))
 
 
-def document(report: Report, **more: Any) -> dict[str, Any]:
+def document(report: ImportReport, **more: Any) -> dict[str, Any]:
     """The report as a JSON document."""
     return {**more, "rows": report.rows, "kinds": report.kinds}

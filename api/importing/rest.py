@@ -7,9 +7,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from api.importing.files import decoded
 from api.importing.mapping import Record
-from api.importing.source import Unusable
+from api.importing.source import Unusable, decoded
 
 TIMEOUT_S = 60.0
 PATIENCE_S, FIRST_PAUSE_S = 10.0, 0.2
@@ -27,7 +26,7 @@ def is_url(location: str) -> bool:
     return urlsplit(location).scheme in ("http", "https")
 
 
-class Server:
+class RestServer:
     """A server of another system; a context manager."""
 
     def __init__(self, url: str, secret: str = "") -> None:
@@ -37,7 +36,7 @@ class Server:
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
         self._http = httpx.Client(headers=headers, timeout=TIMEOUT_S, trust_env=trust_env)
 
-    def __enter__(self) -> "Server":
+    def __enter__(self) -> "RestServer":
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -81,7 +80,7 @@ class Server:
         return [cast(Record, one) for one in cast("list[Any]", listed) if isinstance(one, dict)]
 
 
-def agentmemory_export(server: Server) -> Record:
+def agentmemory_export(server: RestServer) -> Record:
     """The whole export of an agentmemory server, gathered from pages of sessions."""
     whole: Record = {}
     while True:
@@ -106,7 +105,7 @@ def agentmemory_export(server: Server) -> Record:
             raise Unusable(f"{server.url} has over {MAX_ITEMS:,} sessions")
 
 
-def agentd_memories(server: Server) -> list[Record]:
+def agentd_memories(server: RestServer) -> list[Record]:
     """All memories of an agentd server."""
     return server.pages("/memories", "items", AGENTD_PAGE)
 
@@ -118,7 +117,7 @@ class AgentMemory:
     status and severity; `cut` says where even that was not enough.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: RestServer) -> None:
         self.cut: list[str] = []
         self.observations = server.pages("/api/observations", "", AGENT_MEMORY_PAGE)
         stats: Any = server.get("/api/admin/stats")
@@ -141,7 +140,7 @@ class AgentMemory:
             ],
         )
 
-    def _listed(self, server: Server, path: str, questions: list[dict[str, str]]) -> list[Record]:
+    def _listed(self, server: RestServer, path: str, questions: list[dict[str, str]]) -> list[Record]:
         found: dict[Any, Record] = {}
         for question in questions:
             items = server.items(path, "", limit=AGENT_MEMORY_PAGE, **question)

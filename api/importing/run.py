@@ -3,21 +3,68 @@
 A chunk holds rows of one kind. What was sent and not acknowledged is sent again by the next run; the server knows it.
 """
 
+import os
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Protocol
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from api.importing.mapping import Row, events_of
-from api.importing.report import Report
-from api.importing.source import Cursor, Placed, Source
-from api.importing.state import State
+from api.importing.report import ImportReport
+from api.importing.source import Cursor, Placed, Source, Unusable
 from ingest.errors import CommandRejected
 from ingest.events.envelope import Recorded
 from ingest.log.position import START
 from projections.operations.exporting import FORMAT, FORMAT_VERSION, End, ExportHeader, line_of
 from projections.operations.importing import Imported, RejectedLine
+
+
+class ImportState(Struct):
+    """An import from one place to one server; `cursor` is after the last row that the server acknowledged."""
+
+    system: str
+    location: str
+    server: str
+    fingerprint: str = ""
+    cursor: Cursor = field(default_factory=list[str | int])
+    report: ImportReport = field(default_factory=ImportReport)
+    finished_at: datetime | None = None
+
+
+class StateFile:
+    """Where the state of one import is kept. One that cannot be read counts as none: importing again is safe."""
+
+    def __init__(self, system: str, location: str, server: str, options: str, folder: Path) -> None:
+        digest = blake2b("\0".join((system, location, server, options)).encode(), digest_size=16).hexdigest()
+        self.path = folder / f"{digest}.json"
+
+    def read(self) -> ImportState | None:
+        """The state that was saved last; None when there is none."""
+        try:
+            return msgspec.json.decode(self.path.read_bytes(), type=ImportState)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+
+    def save(self, state: ImportState) -> None:
+        """Put a state in the place of the last one, whole; raises Unusable."""
+        part = self.path.with_suffix(f".{os.getpid()}")
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            part.write_bytes(msgspec.json.encode(state))
+            part.replace(self.path)
+        except OSError as error:
+            raise Unusable(f"the state of the import cannot be saved: {error}; set XDG_STATE_HOME") from None
+
+
+def state_folder() -> Path:
+    """Where the states of imports are."""
+    home = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(home) if home.startswith("/") else Path.home() / ".local" / "state") / "mnemolog" / "imports"
+
 
 BATCH, MAX_BATCH = 500, 5_000
 """Events of a chunk: what the server appends at once; and the most that can be asked for."""
@@ -26,33 +73,24 @@ ROWS_PER_SAVE = 10_000
 """Rows that come to nothing are not sent; they end a chunk, so that the state follows."""
 
 
-class Sender(Protocol):
-    """Where chunks go."""
-
-    def send(self, lines: bytes, events: int) -> Imported:
-        """Send a chunk; returns what became of it. Raises ClientError."""
-        ...
+Sender = Callable[[bytes, int], Imported]
+"""Sends a chunk, lines and how many events they are; returns what became of it. Raises ClientError."""
 
 
-class Nowhere:
-    """A dry run: everything is taken, nothing is sent."""
-
-    def send(self, lines: bytes, events: int) -> Imported:
-        """Says that all of it was taken."""
-        return Imported(events, 0, 0, [], complete=True)
+def nowhere(lines: bytes, events: int) -> Imported:
+    """For a dry run: everything is taken, nothing is sent."""
+    return Imported(events, 0, 0, [], complete=True)
 
 
-class Server:
+def server(post: Callable[[str, bytes], Any], tenant: str) -> Sender:
     """The import route of a server; a chunk is an export of its own."""
+    header = _line(ExportHeader(format=FORMAT, version=FORMAT_VERSION, tenant=tenant, project=None))
 
-    def __init__(self, post: Callable[[str, bytes], Any], tenant: str) -> None:
-        self._post = post
-        self._header = _line(ExportHeader(format=FORMAT, version=FORMAT_VERSION, tenant=tenant, project=None))
+    def send(lines: bytes, events: int) -> Imported:
+        body = b"".join((header, lines, _line(End(end=True, events=events))))
+        return msgspec.convert(post("/v1/admin/import", body), Imported)
 
-    def send(self, lines: bytes, events: int) -> Imported:
-        """Send a chunk; raises ClientError."""
-        body = b"".join((self._header, lines, _line(End(end=True, events=events))))
-        return msgspec.convert(self._post("/v1/admin/import", body), Imported)
+    return send
 
 
 class Run:
@@ -62,8 +100,8 @@ class Run:
         self,
         source: Source,
         sender: Sender,
-        state: State,
-        save: Callable[[State], None],
+        state: ImportState,
+        save: Callable[[ImportState], None],
         *,
         tenant: str,
         batch: int = BATCH,
@@ -73,7 +111,7 @@ class Run:
         self._tenant, self._batch, self._on_rows = tenant, batch, on_rows
         self._chunk = _Chunk(state.cursor)
 
-    def run(self, finished_at: Callable[[], datetime]) -> Report:
+    def run(self, finished_at: Callable[[], datetime]) -> ImportReport:
         """Take every row after the state's cursor. Raises Unusable or ClientError; the state is then what is done."""
         for placed in self._source.rows(self._state.cursor):
             if self._chunk.full(self._batch) or (self._chunk.kind not in ("", placed.row.kind)):
@@ -101,7 +139,7 @@ class Run:
             return
         report = self._state.report
         if chunk.lines:
-            answer = self._sender.send(b"".join(chunk.lines), len(chunk.lines))
+            answer = self._sender(b"".join(chunk.lines), len(chunk.lines))
             refused = chunk.refused(answer.rejected)
             unnamed = answer.rejected_lines - len(answer.rejected)
             counts = report.kind(chunk.kind)

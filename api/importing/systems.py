@@ -5,20 +5,22 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from api.dialects.agent_memory import importer as agent_memory
 from api.dialects.agentd import importer as agentd
 from api.dialects.agentmemory import importer as agentmemory
 from api.dialects.memex import importer as memex
+from api.dialects.registry import DIALECTS
 from api.importing import claude_mem, rest, transcripts
-from api.importing.files import document, is_sqlite, listed
 from api.importing.mapping import Record, Row, text, whole
-from api.importing.source import Map, Source, Unusable, WholeSource, fingerprint_of
+from api.importing.source import Map, Source, Unusable, WholeSource, document, fingerprint_of, is_sqlite, listed
 from api.importing.sql import Database, Postgres, Section, Sqlite, SqlSource, is_postgres
 from api.importing.tables import agent_memory_sections, agentmemory_tables, claude_mem_sections, memex_sections
 from api.importing.transcripts import USUAL, Format, LinesSource
 from ingest.errors import CommandRejected
+from ingest.platform.settings import DROP_INS
 
 LOOKED_AT = 1_000
 """Rows by whose names an export of our own is recognised."""
@@ -26,7 +28,7 @@ _OURS = re.compile(r"(obs|mem)_[0-9a-f]{20}")
 CLAUDE_MEM_FILE = Path(".claude-mem/claude-mem.db")
 
 
-class Wanted(NamedTuple):
+class ImportRequest(NamedTuple):
     """What to import: the location as it was given, and what else was."""
 
     location: str
@@ -36,13 +38,14 @@ class Wanted(NamedTuple):
     form: Format = Format.AUTO
 
 
-Opener: TypeAlias = Callable[[Wanted], Source]
+Opener: TypeAlias = Callable[[ImportRequest], Source]
 
 
-def opened(system: str, wanted: Wanted) -> Source:
+def opened(system: str, wanted: ImportRequest) -> Source:
     """The source of a system; raises Unusable."""
     try:
-        return SYSTEMS[system](wanted)
+        opener: Opener = _OTHERS[system] if system in _OTHERS else resolve_name(DIALECTS[system].importer)
+        return opener(wanted)
     except CommandRejected as fault:
         raise Unusable(str(fault)) from None
 
@@ -53,11 +56,12 @@ def shown(location: str) -> str:
     return f"{scheme}{mark}{rest_of_it.rpartition('@')[2]}" if mark else location
 
 
-def _agentmemory(wanted: Wanted) -> Source:
+def agentmemory_source(wanted: ImportRequest) -> Source:
+    """The source of an export, of its SQLite file, or of a running server. Raises Unusable."""
     place = _place(wanted, "an export file, its SQLite file, or the URL of its server")
     export: Any
     if rest.is_url(place):
-        with rest.Server(place, wanted.secret) as server:
+        with rest.RestServer(place, wanted.secret) as server:
             export = rest.agentmemory_export(server)
     elif is_sqlite(Path(place)):
         with closing(Sqlite(Path(place))) as database:
@@ -77,11 +81,12 @@ def _agentmemory(wanted: Wanted) -> Source:
     return source
 
 
-def _agentd(wanted: Wanted) -> Source:
+def agentd_source(wanted: ImportRequest) -> Source:
+    """The source of a running server, or of what `GET /memories` answered. Raises Unusable."""
     place = _place(wanted, "the URL of its server, or a file with what GET /memories answers")
     project = agentd.PROJECT if wanted.project is None else wanted.project
     if rest.is_url(place):
-        with rest.Server(place, wanted.secret) as server:
+        with rest.RestServer(place, wanted.secret) as server:
             found = rest.agentd_memories(server)
     else:
         found = _list_in(Path(place), "items", "memories")
@@ -95,7 +100,8 @@ def _agentd(wanted: Wanted) -> Source:
     )
 
 
-def _agent_memory(wanted: Wanted) -> Source:
+def agent_memory_source(wanted: ImportRequest) -> Source:
+    """The source of a running server, or of its PostgreSQL database. Raises Unusable."""
     place = _place(wanted, "the URL of its server or of its PostgreSQL database")
     if is_postgres(place):
         tables = agent_memory_sections
@@ -104,9 +110,9 @@ def _agent_memory(wanted: Wanted) -> Source:
         )
     if not rest.is_url(place):
         raise Unusable(f"{place!r} is neither an http:// nor a postgresql:// URL")
-    with rest.Server(place, wanted.secret) as server:
+    with rest.RestServer(place, wanted.secret) as server:
         found = rest.AgentMemory(server)
-    rows = list(_told(found))
+    rows = list(_server_rows(found))
     source = WholeSource(
         agent_memory.SYSTEM,
         lambda: iter(rows),
@@ -118,7 +124,7 @@ def _agent_memory(wanted: Wanted) -> Source:
     return source
 
 
-def _told(found: rest.AgentMemory) -> Iterator[Row]:
+def _server_rows(found: rest.AgentMemory) -> Iterator[Row]:
     """The rows of an agent-memory server: its observations name their sessions by number."""
     called = {one.get("id"): text(one, "session_id") for one in found.sessions}
     observed: dict[str, list[Record]] = {}
@@ -138,7 +144,8 @@ def _told(found: rest.AgentMemory) -> Iterator[Row]:
     yield from (Row(agent_memory.END, text(one, "session_id"), one) for one in known)
 
 
-def _memex(wanted: Wanted) -> Source:
+def memex_source(wanted: ImportRequest) -> Source:
+    """The source of its PostgreSQL database, or of a JSON file of memories. Raises Unusable."""
     place = _place(wanted, "the URL of its PostgreSQL database, or a JSON file of its memories")
     if is_postgres(place):
         return _tables(memex.SYSTEM, Postgres(place), memex_sections, memex.mapped)
@@ -149,14 +156,14 @@ def _memex(wanted: Wanted) -> Source:
     return WholeSource(memex.SYSTEM, lambda: iter(rows), len(rows), memex.mapped, fingerprint_of(found))
 
 
-def _claude_mem(wanted: Wanted) -> Source:
+def _claude_mem(wanted: ImportRequest) -> Source:
     path = Path(wanted.location) if wanted.location else Path.home() / CLAUDE_MEM_FILE
     if not is_sqlite(path):
         raise Unusable(f"{path} is no SQLite file")
     return _tables(claude_mem.SYSTEM, Sqlite(path), claude_mem_sections, claude_mem.mapped)
 
 
-def _jsonl(wanted: Wanted) -> Source:
+def _jsonl(wanted: ImportRequest) -> Source:
     if wanted.location:
         return LinesSource(Path(wanted.location).expanduser(), wanted.form)
     if wanted.form in USUAL:
@@ -164,14 +171,9 @@ def _jsonl(wanted: Wanted) -> Source:
     raise Unusable("jsonl needs a location: a file, or a folder with .jsonl files")
 
 
-SYSTEMS: dict[str, Opener] = {
-    agentmemory.SYSTEM: _agentmemory,
-    agentd.SYSTEM: _agentd,
-    agent_memory.SYSTEM: _agent_memory,
-    memex.SYSTEM: _memex,
-    claude_mem.SYSTEM: _claude_mem,
-    transcripts.SYSTEM: _jsonl,
-}
+_OTHERS: dict[str, Opener] = {claude_mem.SYSTEM: _claude_mem, transcripts.SYSTEM: _jsonl}
+SYSTEMS = (*(name for name in ("agentmemory", *DROP_INS) if DIALECTS[name].importer), *_OTHERS)
+"""What can be named: the imitated systems that have an importer, and others."""
 
 
 def _tables(system: str, database: Database, sections: Callable[[Database], list[Section]], mapped: Map) -> SqlSource:
@@ -183,7 +185,7 @@ def _tables(system: str, database: Database, sections: Callable[[Database], list
         raise
 
 
-def _place(wanted: Wanted, what: str) -> str:
+def _place(wanted: ImportRequest, what: str) -> str:
     if not wanted.location:
         raise Unusable(f"a location is needed: {what}")
     return wanted.location

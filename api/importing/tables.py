@@ -5,9 +5,8 @@ from typing import Any
 from api.dialects.agent_memory import importer as agent_memory
 from api.dialects.memex import importer as memex
 from api.importing import claude_mem
-from api.importing.files import decoded
 from api.importing.mapping import Record
-from api.importing.source import Unusable
+from api.importing.source import Unusable, decoded
 from api.importing.sql import Database, Section
 
 _SCOPES = {

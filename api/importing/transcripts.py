@@ -10,9 +10,8 @@ import msgspec
 
 from api.dialects.agentmemory.transcripts import TRANSCRIPT, brain
 from api.importing import antigravity, claude_code
-from api.importing.files import lines
 from api.importing.mapping import Mapped, Row, Step
-from api.importing.source import Cursor, Placed, Unusable
+from api.importing.source import Cursor, Placed, Unusable, lines
 from ingest.commands.parse import parse_batch
 from ingest.errors import CommandRejected
 

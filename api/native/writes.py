@@ -18,7 +18,7 @@ from ingest.commands.parse import parse_batch, parse_batch_at_once, parse_json
 from ingest.commands.requests import Observe, RecordLesson, Remember, TrackSession, WriteCommand
 from ingest.durability import Durability, parse_durability
 from ingest.errors import MnemologError
-from ingest.platform.aside import aside
+from ingest.platform.tasks import aside
 from ingest.roles import WRITE
 
 READER_HEADER_BYTES, DURABILITY_HEADER_BYTES = READER_HEADER.encode(), DURABILITY_HEADER.lower().encode()

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from ingest.commands.command import Command, Name, Names, Priority, Status, Title
-from ingest.commands.decision import Decision, Origin, about, creating, decides, distinct, need_text
+from ingest.commands.decision import Decision, Origin, about, creating, data_of, decides, distinct, need_text
 from ingest.errors import CommandRejected
 from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
 from ingest.ids import ACTION
@@ -30,25 +30,12 @@ class WriteAction(Command, frozen=True, kw_only=True, tag="action"):
 
 @decides(WriteAction)
 def _write_action(command: WriteAction, origin: Origin) -> Decision:
-    data: ActionUpdated | ActionCreated
     requires = [ActionEdge(type="requires", target=one) for one in command.requires]
     edges = [ActionEdge(type=one.type, target=one.target) for one in (*requires, *command.edges)]
     if command.action:
         if command.parent:
             raise CommandRejected("an action keeps the parent it was created with", "parent")
-        data = ActionUpdated(
-            action=command.action,
-            status=command.status,
-            priority=command.priority,
-            assigned_to=command.assigned_to,
-            result=command.result,
-            title=command.title,
-            description=command.description,
-            tags=None if command.tags is None else distinct(command.tags),
-            session=command.session_id or None,
-            crystallized_into=command.crystallized_into,
-            edges=edges,
-        )
+        data = data_of(ActionUpdated, command, session=command.session_id or None, edges=edges)
         return about(command.action, command, origin, data)
     need_text(command.title or "", "title")
     data = ActionCreated(

@@ -44,7 +44,8 @@ def decide(
     if caller.agent_id and not command.agent_id:
         caller = caller._replace(agent_id=clean_agent(caller.agent_id, names))
     _check_names(command)
-    if command.metadata and _size(command.metadata) > MAX_METADATA_BYTES:
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in command.metadata.items())
+    if size > MAX_METADATA_BYTES:
         raise CommandRejected(f"metadata is over {MAX_METADATA_BYTES} bytes", "metadata")
     decision = DECIDERS[type(command)](command, Origin(caller, event_id, now))
     if caller.reach is not ANYWHERE:
@@ -82,7 +83,3 @@ def _check_unicode(command: Command) -> None:
             getattr(command, field).encode()
         except UnicodeEncodeError:
             raise CommandRejected("a name may not contain half a surrogate pair", field) from None
-
-
-def _size(metadata: dict[str, str]) -> int:
-    return sum(len(key.encode()) + len(value.encode()) for key, value in metadata.items())

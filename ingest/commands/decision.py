@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
-from msgspec import msgpack
+from msgspec import Struct, msgpack
 
 from ingest.commands.command import Command
 from ingest.durability import Durability
 from ingest.errors import CommandRejected
-from ingest.events.envelope import Envelope, Event
+from ingest.events.envelope import Envelope, Event, route_of
 from ingest.events.registry import EventData
-from ingest.events.routing import route_of
 from ingest.ids import EventId, document_id
 from ingest.reach import ANYWHERE, Reach
 
@@ -46,8 +46,11 @@ class Origin(NamedTuple):
 
 
 CommandT = TypeVar("CommandT", bound=Command)
+DataT = TypeVar("DataT", bound=Struct)
 DECIDERS: dict[type[Command], Callable[[Any, Origin], Decision]] = {}
 """The function that decides each type of command."""
+AS_SENT = frozenset(("derived_from", "originals", "documents", "kept", "sources"))
+"""Lists of an event that are stored as the command has them."""
 KEEP_NAMES: set[type[Command]] = set()
 """Commands that end or forget something, and so must call it as it is called, even by a name that holds a secret."""
 
@@ -69,6 +72,21 @@ def decides(
 def writer(*names: str) -> str:
     """Who writes: the first of these that is a name, else nobody. EVERYBODY is none: who could read what it owns?"""
     return next((name for name in names if name and name != EVERYBODY), "")
+
+
+def data_of(event: type[DataT], command: Command, **changes: object) -> DataT:
+    """An event that says what the command says in its fields of the same name, lists without repeats, but for
+    `changes`."""
+    fields: dict[str, Any] = {name: getattr(command, name) for name in _common_fields(event, type(command))}
+    for name, value in fields.items():
+        if value.__class__ is list and name not in AS_SENT:
+            fields[name] = distinct(value)
+    return event(**(fields | changes))
+
+
+@cache
+def _common_fields(event: type[Struct], command: type[Command]) -> tuple[str, ...]:
+    return tuple(name for name in event.__struct_fields__ if name in command.__struct_fields__)
 
 
 def creating(prefix: str, command: Command, origin: Origin, data: EventData) -> Decision:

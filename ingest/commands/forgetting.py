@@ -6,7 +6,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from ingest.commands.command import Command, Name
-from ingest.commands.decision import Decision, Origin, about, decides, need_session
+from ingest.commands.decision import Decision, Origin, about, data_of, decides, need_session
 from ingest.events.subject import MAX_FORGOTTEN, SubjectForgotten, SubjectKind
 
 _OF_A_PROJECT = ("memory", "lesson", "slot", "action", "relation", "commit")
@@ -39,12 +39,5 @@ def _forget(command: ForgetSubject, origin: Origin) -> Decision:
         need_session(command)
     elif not command.documents and command.kind in _OF_A_PROJECT:
         command = replace(command, session_id="")
-    data = SubjectForgotten(
-        kind=command.kind,
-        subject=command.subject,
-        reason=command.reason,
-        documents=command.documents,
-        kept=command.kept,
-        sources=command.sources,
-    )
+    data = data_of(SubjectForgotten, command)
     return about(command.subject, command, origin, data, causation=command.causation)

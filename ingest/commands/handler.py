@@ -13,15 +13,14 @@ from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import AnyCommand, ForgetSubject, Observe
 from ingest.durability import Durability, reaches
 from ingest.errors import CommandRejected, DurabilityNotReached, LogFull, Overloaded, kept
-from ingest.events.envelope import Event, encode
-from ingest.events.routing import route_of
+from ingest.events.envelope import Event, encode, route_of
 from ingest.ids import EventId, dedup_id, imported_dedup_id, new_event_id
 from ingest.log.event_log import MAX_ENTRY_BYTES, Appended, Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.partitions import partition_of
 from ingest.log.position import Position, Token
-from ingest.platform.aside import Slices, aside
 from ingest.platform.clock import Clock, system_clock
+from ingest.platform.tasks import Slices, aside
 from ingest.secrets.clean import are_clean
 
 BIG_CHARS = 64 << 10
@@ -81,7 +80,7 @@ class Admission(Protocol):
         ...
 
 
-class Gate(Protocol):
+class CapacityGate(Protocol):
     """Who knows whether there is room for more."""
 
     def check(self) -> None:
@@ -105,7 +104,7 @@ class CommandHandler:
         self._durability: Durability | None = durability
         self.admission: Admission | None = None
         """Asked before every observation, when there is one."""
-        self.gate: Gate | None = None
+        self.gate: CapacityGate | None = None
         """Asked before every write but forgetting, when there is one."""
         self.refused: Counter[str] = Counter()
         """Commands and imported events that were refused for want of room, by `cause`."""
@@ -122,12 +121,14 @@ class CommandHandler:
             appended = await self._admitted(command, caller, ready, self.admission)
         else:
             (appended,) = await self._append([ready], forgets=isinstance(command, ForgetSubject))
-        return _accepted(ready, appended, await self._confirmed({ready.partition: appended.position}, caller))
+        durability = await self._confirmed({ready.partition: appended.position}, caller)
+        position = f"{ready.partition}:{appended.position}"
+        return Accepted(ready.subject, ready.event_id, position, appended.duplicate, durability)
 
-    async def _check_durability(self, said: Sequence[AnyCommand | CommandRejected], caller: Caller) -> None:
+    async def _check_durability(self, items: Sequence[AnyCommand | CommandRejected], caller: Caller) -> None:
         """Raise DurabilityUnavailable before anything is stored. What is forgotten is forgotten all the same."""
         wanted = caller.durability or self._durability
-        if wanted is not None and not any(isinstance(one, ForgetSubject) for one in said):
+        if wanted is not None and not any(isinstance(one, ForgetSubject) for one in items):
             await self._log.confirmations.check(wanted)
 
     async def _confirmed(self, newest: Mapping[int, Position], caller: Caller) -> Durability:
@@ -213,7 +214,7 @@ class CommandHandler:
         repeated = [place for place, row in zip(places, appended, strict=True) if row.duplicate]
         return outcome._replace(repeated=repeated)
 
-    def _check(self, said: Sequence[AnyCommand | CommandRejected | Event]) -> None:
+    def _check(self, items: Sequence[AnyCommand | CommandRejected | Event]) -> None:
         """Raise Overloaded while there is no room for these. For forgetting, which frees room, there always is.
 
         What is given together with a forgetting (a slot, rid of the forgotten lines) is part of it.
@@ -223,7 +224,7 @@ class CommandHandler:
         try:
             self.gate.check()
         except Overloaded as fault:
-            writes = [one for one in said if not isinstance(one, CommandRejected)]
+            writes = [one for one in items if not isinstance(one, CommandRejected)]
             if not writes or any(isinstance(one, ForgetSubject) for one in writes):
                 return
             self.refused[fault.cause] += len(writes)
@@ -330,8 +331,3 @@ def _newest(ready: Sequence[_Ready], appended: Sequence[Appended]) -> dict[int, 
     for one, (position, _) in zip(ready, appended, strict=True):
         found[one.partition] = max(position, found.get(one.partition, position))
     return found
-
-
-def _accepted(ready: _Ready, appended: Appended, durability: Durability) -> Accepted:
-    position: Position = appended.position
-    return Accepted(ready.subject, ready.event_id, f"{ready.partition}:{position}", appended.duplicate, durability)

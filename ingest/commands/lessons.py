@@ -5,7 +5,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from ingest.commands.command import Command, Confidence, Name, Names, Title
-from ingest.commands.decision import Decision, Origin, about, decides, distinct, event_of, need_text
+from ingest.commands.decision import Decision, Origin, about, data_of, decides, event_of, need_text
+from ingest.events.envelope import route_of
 from ingest.events.lesson import (
     LessonRecorded,
     LessonReinforced,
@@ -15,7 +16,6 @@ from ingest.events.lesson import (
     Severity,
     fingerprint,
 )
-from ingest.events.routing import route_of
 from ingest.ids import LESSON, content_id
 from ingest.patterns import compiled
 
@@ -72,22 +72,10 @@ class RetireLesson(Command, frozen=True, kw_only=True, tag="retire_lesson"):
 def _record_lesson(command: RecordLesson, origin: Origin) -> Decision:
     need_text(command.content)
     _check_pattern(command.trigger_pattern)
-    content = command.content
-    data = LessonRecorded(
-        content=content,
-        context=command.context,
-        confidence=command.confidence,
-        tags=distinct(command.tags),
-        title=command.title,
-        severity=command.severity,
-        trigger_tool=command.trigger_tool,
-        trigger_pattern=command.trigger_pattern,
-        origin=command.origin,
-        derived_from=command.derived_from,
-    )
+    data = data_of(LessonRecorded, command)
     event = event_of(command, origin, data)
     route = route_of(*event)
-    return Decision(event, route, content_id(LESSON, route, fingerprint(content)))
+    return Decision(event, route, content_id(LESSON, route, fingerprint(command.content)))
 
 
 @decides(ReinforceLesson, keep_names=True)
@@ -100,18 +88,7 @@ def _revise_lesson(command: ReviseLesson, origin: Origin) -> Decision:
     if command.content is not None:
         need_text(command.content)
     _check_pattern(command.trigger_pattern or "")
-    data = LessonRevised(
-        lesson=command.lesson,
-        content=command.content,
-        context=command.context,
-        title=command.title,
-        tags=None if command.tags is None else distinct(command.tags),
-        severity=command.severity,
-        trigger_tool=command.trigger_tool,
-        trigger_pattern=command.trigger_pattern,
-        active=command.active,
-    )
-    return about(command.lesson, command, origin, data)
+    return about(command.lesson, command, origin, data_of(LessonRevised, command))
 
 
 @decides(TriggerLesson, keep_names=True)
@@ -121,8 +98,7 @@ def _trigger_lesson(command: TriggerLesson, origin: Origin) -> Decision:
 
 @decides(RetireLesson, keep_names=True)
 def _retire_lesson(command: RetireLesson, origin: Origin) -> Decision:
-    data = LessonRetired(lesson=command.lesson, confidence=command.confidence)
-    return about(command.lesson, command, origin, data)
+    return about(command.lesson, command, origin, data_of(LessonRetired, command))
 
 
 def _check_pattern(pattern: str) -> None:

@@ -1,4 +1,4 @@
-"""Memories: what may be asked of them, and what becomes of it."""
+"""Memories, and the relations between documents: what may be asked of them, and what becomes of it."""
 
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from ingest.commands.command import (
     Command,
+    Confidence,
     Importance,
     Name,
     Names,
@@ -17,13 +18,15 @@ from ingest.commands.decision import (
     Origin,
     about,
     creating,
+    data_of,
     decides,
-    distinct,
+    event_of,
     need_text,
     utc,
     writer,
 )
 from ingest.errors import CommandRejected
+from ingest.events.envelope import route_of
 from ingest.events.memory import (
     MemoryCondensed,
     MemoryRecorded,
@@ -31,17 +34,17 @@ from ingest.events.memory import (
     MemoryType,
     MemoryVisibilityChanged,
     Purpose,
+    RelationLinked,
+    RelationUnlinked,
     Visibility,
 )
-from ingest.ids import MEMORY
+from ingest.ids import MEMORY, relation_id
 
 
-class Remember(Command, frozen=True, kw_only=True, tag="remember"):
-    """Keep something for a long time. With `keep_duplicates` it supersedes nothing, nor is it superseded."""
+class _MemoryCommand(Command, frozen=True, kw_only=True):
+    """What a memory, or a version of one, says."""
 
     content: str
-    memory_type: MemoryType = "semantic"
-    purpose: Purpose = "information"
     title: Title = ""
     tags: Names = []
     concepts: Names = []
@@ -51,30 +54,25 @@ class Remember(Command, frozen=True, kw_only=True, tag="remember"):
     visibility: Visibility = "public"
     shared_with: Names = []
     owner: Name = ""
-    ttl_days: Annotated[float, Meta(gt=0, le=36_500)] | None = None
     keep_duplicates: bool = False
     derived_from: Names = []
 
 
-class ReviseMemory(Command, frozen=True, kw_only=True, tag="revise"):
+class Remember(_MemoryCommand, frozen=True, kw_only=True, tag="remember"):
+    """Keep something for a long time. With `keep_duplicates` it supersedes nothing, nor is it superseded."""
+
+    memory_type: MemoryType = "semantic"
+    purpose: Purpose = "information"
+    ttl_days: Annotated[float, Meta(gt=0, le=36_500)] | None = None
+
+
+class ReviseMemory(_MemoryCommand, frozen=True, kw_only=True, tag="revise"):
     """Make a new version of a memory that the caller has looked up and may change; every field is the new version's."""
 
     memory: Name
-    content: str
     memory_type: MemoryType
     purpose: Purpose
-    title: Title = ""
-    tags: Names = []
-    concepts: Names = []
-    files: Names = []
-    references: Names = []
-    importance: Importance = 5.0
-    visibility: Visibility = "public"
-    shared_with: Names = []
-    owner: Name = ""
     forget_after: datetime | None = None
-    keep_duplicates: bool = False
-    derived_from: Names = []
     creator: Name = ""
 
 
@@ -106,23 +104,8 @@ def _remember(command: Remember, origin: Origin) -> Decision:
     if not (command.keep_duplicates and command.content):  # what is kept whatever it says may be blank
         need_text(command.content)
     _need_reader(command, origin)
-    data = MemoryRecorded(
-        content=command.content,
-        memory_type=command.memory_type,
-        purpose=command.purpose,
-        title=command.title,
-        tags=distinct(command.tags),
-        concepts=distinct(command.concepts),
-        files=distinct(command.files),
-        references=distinct(command.references),
-        importance=command.importance,
-        visibility=command.visibility,
-        shared_with=distinct(command.shared_with),
-        owner=command.owner,
-        forget_after=None if command.ttl_days is None else origin.now + timedelta(days=command.ttl_days),
-        keep_duplicates=command.keep_duplicates,
-        derived_from=command.derived_from,
-    )
+    forget_after = None if command.ttl_days is None else origin.now + timedelta(days=command.ttl_days)
+    data = data_of(MemoryRecorded, command, forget_after=forget_after)
     return creating(MEMORY, command, origin, data)
 
 
@@ -130,55 +113,46 @@ def _remember(command: Remember, origin: Origin) -> Decision:
 def _revise_memory(command: ReviseMemory, origin: Origin) -> Decision:
     need_text(command.content)
     _need_reader(command, origin)
-    data = MemoryRevised(
-        memory=command.memory,
-        content=command.content,
-        memory_type=command.memory_type,
-        purpose=command.purpose,
-        title=command.title,
-        tags=distinct(command.tags),
-        concepts=distinct(command.concepts),
-        files=distinct(command.files),
-        references=distinct(command.references),
-        importance=command.importance,
-        visibility=command.visibility,
-        shared_with=distinct(command.shared_with),
-        owner=command.owner,
-        forget_after=None if command.forget_after is None else utc(command.forget_after, "forget_after"),
-        keep_duplicates=command.keep_duplicates,
-        derived_from=command.derived_from,
-        creator=command.creator,
-    )
+    forget_after = None if command.forget_after is None else utc(command.forget_after, "forget_after")
+    data = data_of(MemoryRevised, command, forget_after=forget_after)
     return creating(MEMORY, command, origin, data)
 
 
 @decides(ChangeVisibility)
 def _change_visibility(command: ChangeVisibility, origin: Origin) -> Decision:
-    shared_with = None if command.shared_with is None else distinct(command.shared_with)
-    data = MemoryVisibilityChanged(memory=command.memory, visibility=command.visibility, shared_with=shared_with)
-    return about(command.memory, command, origin, data)
+    return about(command.memory, command, origin, data_of(MemoryVisibilityChanged, command))
 
 
 @decides(CondenseMemories, keep_names=True)
 def _condense_memories(command: CondenseMemories, origin: Origin) -> Decision:
-    data = MemoryCondensed(
-        originals=command.originals,
-        content=command.content,
-        memory_type=command.memory_type,
-        importance=command.importance,
-        tags=distinct(command.tags),
-        visibility=command.visibility,
-        shared_with=command.shared_with,
-        owner=command.owner,
-        model=command.model,
-        prompt_version=command.prompt_version,
-    )
+    data = data_of(MemoryCondensed, command, shared_with=command.shared_with)
     return creating(MEMORY, command, origin, data)
 
 
-def _need_reader(command: Remember | ReviseMemory, origin: Origin) -> None:
+def _need_reader(command: _MemoryCommand, origin: Origin) -> None:
     owner = command.owner or writer(command.agent_id, origin.caller.agent_id)
     if command.visibility != "public" and not owner:
         raise CommandRejected(
             f"a {command.visibility} memory needs an agent_id or owner, or nobody could read it", "agent_id"
         )
+
+
+class Relate(Command, frozen=True, kw_only=True, tag="relation"):
+    """Relate two documents, or withdraw that (`remove`)."""
+
+    source: Annotated[str, Meta(min_length=1, max_length=512)]
+    target: Annotated[str, Meta(min_length=1, max_length=512)]
+    relation: Annotated[str, Meta(min_length=1, max_length=64)]
+    confidence: Confidence | None = None
+    derived_from: Names = []
+    remove: bool = False
+
+
+@decides(Relate)
+def _relate(command: Relate, origin: Origin) -> Decision:
+    if "\0" in command.source + command.target + command.relation:
+        raise CommandRejected("an end or the name of a relation may not contain NUL", "source")
+    data = data_of(RelationUnlinked if command.remove else RelationLinked, command)
+    event = event_of(command, origin, data)
+    route = route_of(*event)
+    return Decision(event, route, relation_id(route, command.source, command.relation, command.target))

@@ -5,10 +5,8 @@ from typing import TypeAlias
 from ingest.commands.actions import WriteAction
 from ingest.commands.forgetting import ForgetSubject
 from ingest.commands.lessons import RecordLesson, ReinforceLesson, RetireLesson, ReviseLesson, TriggerLesson
-from ingest.commands.memories import ChangeVisibility, CondenseMemories, Remember, ReviseMemory
-from ingest.commands.observations import Observe
-from ingest.commands.relations import Relate
-from ingest.commands.sessions import EndIdleSession, LinkCommit, RetireSession, SummariseSession, TrackSession
+from ingest.commands.memories import ChangeVisibility, CondenseMemories, Relate, Remember, ReviseMemory
+from ingest.commands.sessions import EndIdleSession, LinkCommit, Observe, RetireSession, SummariseSession, TrackSession
 from ingest.commands.slots import DeleteSlot, SetSlot
 
 WriteCommand: TypeAlias = (

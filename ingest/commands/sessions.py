@@ -1,14 +1,26 @@
-"""Sessions, and the commits made in them: what may be asked of them, and what becomes of it."""
+"""Sessions, the observations and the commits made in them: what may be asked of them, and what becomes of it."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from ingest.commands.command import Command, Name, Title
-from ingest.commands.decision import Decision, Origin, about, decides, distinct, event_of, need_session
-from ingest.events.routing import route_of
+from ingest.commands.decision import (
+    Decision,
+    Origin,
+    about,
+    creating,
+    data_of,
+    decides,
+    event_of,
+    need_session,
+    storable,
+)
+from ingest.errors import CommandRejected
+from ingest.events.envelope import route_of
 from ingest.events.session import (
     MAX_RETIRED,
+    ObservationRecorded,
     Outcome,
     SessionCommitted,
     SessionEnded,
@@ -16,7 +28,7 @@ from ingest.events.session import (
     SessionStarted,
     SessionSummarised,
 )
-from ingest.ids import COMMIT, content_id
+from ingest.ids import COMMIT, OBSERVATION, content_id
 
 
 class TrackSession(Command, frozen=True, kw_only=True, tag="session"):
@@ -73,11 +85,7 @@ class LinkCommit(Command, frozen=True, kw_only=True, tag="commit"):
 @decides(TrackSession)
 def _track_session(command: TrackSession, origin: Origin) -> Decision:
     need_session(command)
-    data: SessionStarted | SessionEnded
-    if command.status == "started":
-        data = SessionStarted(cwd=command.cwd, title=command.title, agent_type=command.agent_type)
-    else:
-        data = SessionEnded(reason=command.reason, outcome=command.outcome)
+    data = data_of(SessionStarted if command.status == "started" else SessionEnded, command)
     return about(command.session_id, command, origin, data)
 
 
@@ -90,38 +98,39 @@ def _end_idle(command: EndIdleSession, origin: Origin) -> Decision:
 @decides(RetireSession, keep_names=True)
 def _retire_session(command: RetireSession, origin: Origin) -> Decision:
     need_session(command)
-    data = SessionRetired(documents=command.documents, part=command.part, idle_since_ms=command.idle_since_ms)
-    return about(command.session_id, command, origin, data)
+    return about(command.session_id, command, origin, data_of(SessionRetired, command))
 
 
 @decides(SummariseSession, keep_names=True)
 def _summarise_session(command: SummariseSession, origin: Origin) -> Decision:
     need_session(command)
-    data = SessionSummarised(
-        title=command.title,
-        narrative=command.narrative,
-        decisions=distinct(command.decisions),
-        files=distinct(command.files),
-        concepts=distinct(command.concepts),
-        model=command.model,
-        prompt_version=command.prompt_version,
-        observation_count=command.observation_count,
-        forgotten_at=command.forgotten_at,
-    )
-    return about(command.session_id, command, origin, data)
+    return about(command.session_id, command, origin, data_of(SessionSummarised, command))
 
 
 @decides(LinkCommit)
 def _link_commit(command: LinkCommit, origin: Origin) -> Decision:
-    data = SessionCommitted(
-        commit=command.commit,
-        message=command.message,
-        branch=command.branch,
-        repo=command.repo,
-        author=command.author,
-        authored_at=command.authored_at,
-        files=distinct(command.files),
-    )
-    event = event_of(command, origin, data)
+    event = event_of(command, origin, data_of(SessionCommitted, command))
     route = route_of(*event)
     return Decision(event, route, content_id(COMMIT, route, command.commit))
+
+
+class Observe(Command, frozen=True, kw_only=True, tag="observe"):
+    """Record what an agent saw or did in a session."""
+
+    kind: Annotated[str, Meta(max_length=64)] = ""
+    content: str = ""
+    data: dict[str, Any] = {}
+
+
+@decides(Observe)
+def _observe(command: Observe, origin: Origin) -> Decision:
+    if not command.session_id:
+        raise CommandRejected("an observation belongs to a session", "session_id")
+    if not command.content.strip() and not command.data:
+        raise CommandRejected("an observation needs content or data", "content")
+    data = ObservationRecorded(
+        kind=command.kind,
+        content=command.content if command.content else "",
+        data=storable(command.data, "data") if command.data else {},
+    )
+    return creating(OBSERVATION, command, origin, data)

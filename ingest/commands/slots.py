@@ -5,9 +5,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from ingest.commands.command import Command, Label, SlotSize
-from ingest.commands.decision import Decision, Origin, decides, event_of
+from ingest.commands.decision import Decision, Origin, data_of, decides, event_of
 from ingest.errors import CommandRejected
-from ingest.events.routing import route_of
+from ingest.events.envelope import route_of
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotScope, SlotSet
 from ingest.ids import SLOT, content_id
 
@@ -34,29 +34,16 @@ class DeleteSlot(Command, frozen=True, kw_only=True, tag="slot_delete"):
 
 @decides(SetSlot)
 def _set_slot(command: SetSlot, origin: Origin) -> Decision:
-    text = command.content
-    data: SlotAppended | SlotSet
-    if command.append:
-        for name in ("size_limit", "description", "pinned", "read_only"):
-            if getattr(command, name) is not None:
-                raise CommandRejected("adding a line changes nothing else of a slot", name)
-        data = SlotAppended(label=command.label, content=text, scope=command.scope)
-    else:
-        data = SlotSet(
-            label=command.label,
-            content=text,
-            scope=command.scope,
-            size_limit=command.size_limit,
-            description=command.description,
-            pinned=command.pinned,
-            read_only=command.read_only,
-        )
+    for name in ("size_limit", "description", "pinned", "read_only") if command.append else ():
+        if getattr(command, name) is not None:
+            raise CommandRejected("adding a line changes nothing else of a slot", name)
+    data = data_of(SlotAppended if command.append else SlotSet, command)
     return _of_slot(command, origin, data)
 
 
 @decides(DeleteSlot, keep_names=True)
 def _delete_slot(command: DeleteSlot, origin: Origin) -> Decision:
-    return _of_slot(command, origin, SlotDeleted(label=command.label, scope=command.scope))
+    return _of_slot(command, origin, data_of(SlotDeleted, command))
 
 
 def _of_slot(command: SetSlot | DeleteSlot, origin: Origin, data: SlotSet | SlotAppended | SlotDeleted) -> Decision:

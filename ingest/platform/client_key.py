@@ -11,15 +11,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ingest.errors import InvalidSetting
-from ingest.platform.files import write_for_owner
+from ingest.platform.files import write_whole
 
 _PORTS = {"http": 80, "https": 443}
 
 
 def client_key(url: str, environ: Mapping[str, str]) -> str | None:
     """What is sent to the server at a URL; None for nothing. Raises InvalidSetting for a file that others can read."""
-    if given := environ.get("MNEMOLOG_SECRET"):
-        return given
+    if secret := environ.get("MNEMOLOG_SECRET"):
+        return secret
     if (path := key_file(url, environ)) is None:
         return None
     try:
@@ -57,7 +57,7 @@ def store_key(key: str, url: str, environ: Mapping[str, str]) -> Path:
         raise InvalidSetting(f"{url!r} is not an http:// or https:// address, so no key is stored for it")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_for_owner(path, f"{key}\n".encode())
+        write_whole(path, f"{key}\n".encode())
     except OSError as error:
         raise InvalidSetting(f"{path} cannot be written: {error.strerror or error}") from None
     return path

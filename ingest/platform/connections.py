@@ -17,9 +17,9 @@ from redis.retry import Retry
 
 from ingest.errors import InvalidSetting, LogUnavailable
 from ingest.platform.cluster import ClusterClient, SpreadPipeline
-from ingest.platform.memory_limit import Expected, Server
+from ingest.platform.memory_limit import Expected, RedisServer
 from ingest.platform.packing import packed_by_hiredis
-from ingest.platform.redis_url import FORMS, is_cluster
+from ingest.platform.sizes import FORMS, is_cluster
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -149,7 +149,7 @@ def _client(url: str, connections: int, read_timeout_s: float, *, repeat: bool) 
     )
     pool.connection_class = packed_by_hiredis(pool.connection_class)
     pool.make_connection()  # connects nobody, and says what an option of the URL is not
-    return cast(Client, cast(Any, Server).from_pool(pool))
+    return cast(Client, cast(Any, RedisServer).from_pool(pool))
 
 
 def past_memory_limit(client: Client) -> Transaction:

@@ -24,15 +24,16 @@ def private_folder() -> Path:
     return folder
 
 
-def write_for_owner(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, whole or not at all. Blocks; raises OSError."""
+def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
+    """Write a file, whole or not at all; only its owner can read it unless `mode` says so. Blocks; raises OSError."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        Path(name).chmod(mode)
         Path(name).replace(path)
-    except BaseException:
+    except BaseException:  # also KeyboardInterrupt: no half of a file stays
         Path(name).unlink(missing_ok=True)
         raise

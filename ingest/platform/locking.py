@@ -77,15 +77,15 @@ class Lock:
             while not self._locked(fd):
                 holder = self.holder()
                 if (holder is not None and holder.lasting and holder.alive) or time.monotonic() > deadline:
-                    raise InUse(self._told(holder))
+                    raise InUse(self._message(holder))
                 on_wait(f"waiting for {holder or 'another process'}")
                 time.sleep(_LOOK_EVERY_S)
-            told = msgspec.json.encode(
+            holder_json = msgspec.json.encode(
                 Holder(pid=os.getpid(), command=command, lasting=lasting, host=socket.gethostname())
             )
             os.ftruncate(fd, 0)
-            os.pwrite(fd, told, 0)
-        except BaseException:
+            os.pwrite(fd, holder_json, 0)
+        except BaseException:  # also KeyboardInterrupt, while it waits
             os.close(fd)
             raise
         self.fd = fd
@@ -103,7 +103,7 @@ class Lock:
         except (OSError, msgspec.MsgspecError):
             return None
 
-    def _told(self, holder: Holder | None) -> str:
+    def _message(self, holder: Holder | None) -> str:
         advice = f", or {self._advice}" if self._advice else ""
         return f"{self._what} is in use by {holder or 'another process'}: stop that first{advice}"
 

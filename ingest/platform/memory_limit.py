@@ -50,7 +50,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, OutOfMemoryError) or (isinstance(error, ExecAbortError) and "OOM" in str(error))
 
 
-class Server(Redis):
+class RedisServer(Redis):
     """redis-py's client of one server, with transactions that may go past the memory limit."""
 
     def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> "ServerPipeline":

@@ -9,8 +9,10 @@ from msgspec import Struct
 
 from ingest.durability import Durability, parse_durability
 from ingest.errors import CommandRejected, InvalidSetting
-from ingest.platform.redis_url import FORMS, is_cluster, is_redis_url
-from ingest.platform.sizes import parse_bytes, parse_bytes_or_share
+from ingest.platform.sizes import FORMS, is_cluster, is_redis_url, parse_bytes, parse_bytes_or_share
+
+DROP_INS = ("agentd", "agent-memory", "memex")
+"""The systems whose clients call ports of their own."""
 
 VARIABLES: dict[str, str] = {
     "REDIS_URL": "Redis >= 7 or Valkey >= 8 to use, one server or a cluster; unset: an embedded Valkey is started",
@@ -59,7 +61,7 @@ VARIABLES: dict[str, str] = {
     "AGENT_ID": "the agent that reads and writes when a request names none",
     "AGENTMEMORY_AGENT_SCOPE": "shared, or isolated: an agent sees only what it wrote itself; default shared",
     "TOKEN_BUDGET": "tokens of a context when a request of agentmemory's names none; default 2000",
-    "MNEMOLOG_DROP_IN": "compatibility APIs to serve: agentd, agent-memory, memex, by comma, or all; default none",
+    "MNEMOLOG_DROP_IN": f"compatibility APIs to serve: {', '.join(DROP_INS)}, by comma, or all; default none",
     "MNEMOLOG_AGENTD_PORT": "ports of the agentd-memory API, by comma; default 17008",
     "MNEMOLOG_AGENT_MEMORY_PORT": "ports of the agent-memory API; default 3377",
     "MNEMOLOG_MEMEX_PORT": "ports of the memex API; default 8000",
@@ -84,10 +86,6 @@ HOOK_VARIABLES: dict[str, str] = {
     "MNEMOLOG_HOOK_LESSONS": "0: the hooks tell an agent no lessons before a tool is used",
 }
 """What only `api/agents/recording.py` reads. Servers and commands pass over them."""
-
-
-DROP_INS = ("agentd", "agent-memory", "memex")
-"""The systems whose clients call ports of their own."""
 
 
 _Parse = Callable[[str, str], object]

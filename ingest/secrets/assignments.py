@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from ingest.patterns import Shape
+from ingest.patterns import SecretPattern
 from ingest.secrets import plausible
 
 _PASSWORD = (
@@ -36,7 +36,7 @@ TRIGGER = (
     rf"(?i)(?:(?P<password>{_PASSWORD})|{_TOKEN}){_SUFFIX}(?:{_SEPARATOR})"
     rf"(?:[brf@]{{0,2}}(?P<quote>{_QUOTE})[^\"'`\r\n]{{4}}|(?P<bare>{_BARE}))"
 )
-_PATTERN = Shape(TRIGGER)
+_PATTERN = SecretPattern(TRIGGER)
 _SAYS_PASSWORD, _OPENS, _IS_BARE = 1, 2, 3
 """Groups: the name says password; the opening quote; where a value without quotes begins."""
 

@@ -35,18 +35,18 @@ _REPLACED = ("requires", "edges")
 DIGEST_BYTES = 4
 
 
-def cleaned(said: S, names: Names, field: str = "") -> S:
-    """`said` without secrets; the same object when it holds none.
+def cleaned(struct: S, names: Names, field: str = "") -> S:
+    """`struct` without secrets; the same object when it holds none.
 
     Raises CommandRejected with the field at fault: for a name that holds a secret, unless `names` says otherwise, and
     for data that cannot be stored.
     """
     texts: list[str] = []
-    if _gather(said, texts) and is_clean(texts):
-        return said
+    if _gather(struct, texts) and is_clean(texts):
+        return struct
     found: dict[str, Any] = {}
-    for name in _field_names(type(said)):
-        value = getattr(said, name)
+    for name in _field_names(type(struct)):
+        value = getattr(struct, name)
         if isinstance(value, dict):
             new = _scrubbed(value, name)
         elif name in NAMES:
@@ -55,17 +55,17 @@ def cleaned(said: S, names: Names, field: str = "") -> S:
             new = _clean_text(value)
         if new is not value and new != value:
             found[name] = new
-    return replace(said, **found) if found else said
+    return replace(struct, **found) if found else struct
 
 
-def are_clean(said: Iterable[Struct]) -> bool:
+def are_clean(struct: Iterable[Struct]) -> bool:
     """Whether `cleaned` would return all of these as they are.
 
     One question about all their texts: rules that are at work once a text, and forgotten in between by the processor's
     caches, take several times as long.
     """
     texts: list[str] = []
-    return all(_gather(one, texts) for one in said) and is_clean(texts)
+    return all(_gather(one, texts) for one in struct) and is_clean(texts)
 
 
 def clean_name(name: str, names: Names, field: str) -> str:
@@ -109,10 +109,10 @@ def _scrubbed(value: Any, name: str) -> Any:
         raise CommandRejected(str(fault), name) from None
 
 
-def _gather(said: Struct, texts: list[str]) -> bool:
+def _gather(struct: Struct, texts: list[str]) -> bool:
     """Collect the texts of a struct and of what is in it; False when some of it asks for a closer look."""
     plain = True
-    for value in _values_of(type(said))(said):
+    for value in _values_of(type(struct))(struct):
         if not value:
             continue
         kind = cast("type[Any]", type(value))
@@ -133,7 +133,7 @@ def _gather(said: Struct, texts: list[str]) -> bool:
 def _values_of(cls: type[Struct]) -> Callable[[Struct], tuple[Any, ...]]:
     """What reads all fields in one call: every write pays for it."""
     names = _field_names(cls)
-    return attrgetter(*names) if len(names) > 1 else lambda said: tuple(getattr(said, name) for name in names)
+    return attrgetter(*names) if len(names) > 1 else lambda struct: tuple(getattr(struct, name) for name in names)
 
 
 @lru_cache

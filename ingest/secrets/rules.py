@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ingest.patterns import Shape
+from ingest.patterns import SecretPattern
 from ingest.secrets import plausible
 
 Span = tuple[int, int]
@@ -41,7 +41,7 @@ _COUNTED = re.compile(r"\{\d+,?\d*\}.*")
 _REST = r"[A-Za-z0-9_\-]*(?:[.+/=~][A-Za-z0-9_\-+/=~]+)*=*"
 
 
-class Rule(NamedTuple):
+class SecretRule(NamedTuple):
     """A shape, and what the secret in it must be besides."""
 
     name: str
@@ -49,13 +49,13 @@ class Rule(NamedTuple):
     check: str = "none"
 
 
-def rules() -> list[Rule]:
+def rules() -> list[SecretRule]:
     """Our own rules but for tokens, then those of gitleaks."""
     own = _load("rules.toml")
-    found = [Rule(one["id"], one["regex"], one.get("check", "none")) for one in own["rules"]]
+    found = [SecretRule(one["id"], one["regex"], one.get("check", "none")) for one in own["rules"]]
     theirs = _load("gitleaks.toml")["rules"]
     return found + [
-        Rule(one["id"], one["regex"].replace(_CONTEXT, ""), "named")
+        SecretRule(one["id"], one["regex"].replace(_CONTEXT, ""), "named")
         for one in theirs
         if "regex" in one and "path" not in one and one["id"] not in _LEFT_OUT
     ]
@@ -68,9 +68,9 @@ def tokens() -> tuple[str, Finder]:
     a token. So their beginnings are looked for, and each alternative is matched forwards from there.
     """
     alternatives: list[str] = _load("rules.toml")["tokens"]
-    beginnings = Shape(_BEFORE + f"(?:{'|'.join(_COUNTED.sub('', one) for one in alternatives)})")
+    beginnings = SecretPattern(_BEFORE + f"(?:{'|'.join(_COUNTED.sub('', one) for one in alternatives)})")
     token = f"(?:{'|'.join(alternatives)}){_REST}"
-    whole = Shape(token)
+    whole = SecretPattern(token)
 
     def find(raw: bytes, text: str) -> Iterator[Span]:
         end = 0
@@ -85,9 +85,9 @@ def tokens() -> tuple[str, Finder]:
     return _BEFORE + token, find
 
 
-def finder(rule: Rule) -> Finder:
+def finder(rule: SecretRule) -> Finder:
     """What finds the secrets of one rule."""
-    pattern = Shape(rule.regex)
+    pattern = SecretPattern(rule.regex)
     check = _CHECKS[rule.check]
     whole_run = rule.check in _WHOLE_RUN
 
@@ -120,76 +120,35 @@ def _load(name: str) -> dict[str, Any]:
     return tomllib.loads((_FOLDER / name).read_text("utf-8"))
 
 
-def _none(value: str, quoted: bool) -> bool:
-    return not value.startswith(plausible.REDACTED)
-
-
 def _mixed(value: str, quoted: bool) -> bool:
     return (not value.isupper() and not value.islower()) or any(map(str.isdigit, value))
 
 
-def _no_words(value: str, quoted: bool) -> bool:
+def _has_no_words(value: str) -> bool:
     parts = value.lower().split("-")[1:]
     return len(parts) < 2 or not all(part.isalpha() and len(part) <= 14 for part in parts)
 
 
-def _named(value: str, quoted: bool) -> bool:
-    """For a provider's name with a value behind it: words are none, hashes of commits in prose would be."""
-    return plausible.is_random(value.strip("\"'"))
-
-
-def _literal(value: str, quoted: bool) -> bool:
-    return plausible.is_literal(value)
-
-
-def _random(value: str, quoted: bool) -> bool:
-    return plausible.is_random(value)
-
-
-def _argument(value: str, quoted: bool) -> bool:
+def _is_argument(value: str) -> bool:
     return plausible.is_literal(value) and not plausible.is_code(value)
 
 
-def _quoted(value: str, quoted: bool) -> bool:
-    return plausible.is_secret(value, quoted=True)
-
-
-def _prose(value: str, quoted: bool) -> bool:
-    return plausible.is_prose_secret(value)
-
-
-def _prose_password(value: str, quoted: bool) -> bool:
-    return plausible.is_prose_secret(value) or (quoted and plausible.is_chosen(value))
-
-
-def _header(value: str, quoted: bool) -> bool:
-    return plausible.is_literal(value) and (plausible.is_basic(value) or plausible.is_secret(value, quoted=False))
-
-
-def _userpass(value: str, quoted: bool) -> bool:
-    return not value.isdigit() and _argument(value, quoted)
-
-
-def _basic(value: str, quoted: bool) -> bool:
-    return plausible.is_basic(value)
-
-
-def _basic_or_random(value: str, quoted: bool) -> bool:
-    return plausible.is_basic(value) or plausible.is_random(value, least=16)
-
-
 _CHECKS: dict[str, Callable[[str, bool], bool]] = {
-    "none": _none,
-    "named": _named,
-    "literal": _literal,
-    "quoted": _quoted,
-    "random": _random,
-    "prose": _prose,
-    "no-words": _no_words,
-    "prose-password": _prose_password,
-    "argument": _argument,
-    "header": _header,
-    "userpass": _userpass,
-    "basic": _basic,
-    "basic-or-random": _basic_or_random,
+    "none": lambda value, quoted: not value.startswith(plausible.REDACTED),
+    # a provider's name with a value behind it: words are none, hashes of commits in prose would be
+    "named": lambda value, quoted: plausible.is_random(value.strip("\"'")),
+    "literal": lambda value, quoted: plausible.is_literal(value),
+    "quoted": lambda value, quoted: plausible.is_secret(value, quoted=True),
+    "random": lambda value, quoted: plausible.is_random(value),
+    "prose": lambda value, quoted: plausible.is_prose_secret(value),
+    "no-words": lambda value, quoted: _has_no_words(value),
+    "prose-password": lambda value, quoted: plausible.is_prose_secret(value) or (quoted and plausible.is_chosen(value)),
+    "argument": lambda value, quoted: _is_argument(value),
+    "header": lambda value, quoted: (
+        plausible.is_literal(value) and (plausible.is_basic(value) or plausible.is_secret(value, quoted=False))
+    ),
+    "userpass": lambda value, quoted: not value.isdigit() and _is_argument(value),
+    "basic": lambda value, quoted: plausible.is_basic(value),
+    "basic-or-random": lambda value, quoted: plausible.is_basic(value) or plausible.is_random(value, least=16),
 }
+"""By the name that a rule gives: whether a value, which stands between quotes or not, is a secret."""

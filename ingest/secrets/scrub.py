@@ -186,12 +186,12 @@ def _walk_dict(value: dict[Any, Any], *, depth: int) -> dict[Any, Any]:
     fresh: dict[Any, Any] = {}
     numbers = Counter[str]()
     changed = False
-    said = value.get("name") or value.get("key")
+    label = value.get("name") or value.get("key")
     for key, item in value.items():
         if not isinstance(key, str):
             raise KeyIsNoText(key)
         new_key = scrub_text(repair_text(key))
-        new = _walk(item, name=said if key == "value" and isinstance(said, str) else key, depth=depth)
+        new = _walk(item, name=label if key == "value" and isinstance(label, str) else key, depth=depth)
         if new_key is not key:
             changed = True
             new_key = new_key if new_key == repair_text(key) else _free(new_key, numbers, value, fresh)

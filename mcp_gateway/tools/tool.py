@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from projections.operations import Operations
     from projections.queries import Queries
 from ingest.errors import CommandRejected, LogFull, LogUnavailable, MalformedRequest, MnemologError, Overloaded
-from ingest.log.archive.errors import ArchiveUnavailable
+from ingest.log.archive.manifest import ArchiveUnavailable
 
 T = TypeVar("T")
 

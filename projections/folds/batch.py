@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ingest.events.envelope import Envelope, Event, Recorded
+from ingest.events.envelope import SESSION_TYPES, Envelope, Event, Recorded, route_of
 from ingest.events.registry import EventData
-from ingest.events.routing import SESSION_TYPES, route_of
 from ingest.events.subject import EventErased
 from ingest.ids import DocumentId, document_id
 from ingest.log.position import Position

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ingest.commands.decide import Caller
 from ingest.commands.requests import ForgetSubject, Remember, SetSlot, WriteAction
 from ingest.durability import Durability, weakest
-from ingest.events.routing import SESSION_TYPES
+from ingest.events.envelope import SESSION_TYPES
 from ingest.events.subject import SubjectKind
 from ingest.ids import MEMORY, DocumentId, document_id, new_event_id
 from ingest.log.partitions import partition_of, project_route, session_route

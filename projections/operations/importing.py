@@ -26,11 +26,10 @@ from ingest.errors import (
     UnknownEventType,
 )
 from ingest.events.envelope import UNCLAIMED, Envelope, Event
-from ingest.events.registry import EVENT_TYPES, EventData
+from ingest.events.registry import EVENT_TYPES, EventData, upcast
 from ingest.events.subject import EventErased, SubjectForgotten
-from ingest.events.upcasters import upcast
-from ingest.platform.aside import INLINE_BYTES, Slices, aside
 from ingest.platform.clock import to_ms
+from ingest.platform.tasks import INLINE_BYTES, Slices, aside
 from ingest.secrets.clean import cleaned
 from projections.operations.exporting import (
     FORMAT,

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ingest.errors import UnreadableEvent
-from ingest.events.envelope import Event, Recorded, decode, encode
+from ingest.events.envelope import Event, Recorded, decode, encode, route_of
 from ingest.events.registry import EventData
-from ingest.events.routing import route_of
 from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import EventId, imported_dedup_id
 from ingest.log.event_log import EventLog

@@ -14,16 +14,15 @@ from workshop import PARTITIONS, Workshop
 
 from ingest.errors import DurabilityUnavailable, InvalidSetting
 from ingest.log.archive import segments as segments_module
-from ingest.log.archive.archived_log import ArchivedLog
-from ingest.log.archive.checking import look, verify
-from ingest.log.archive.errors import (
+from ingest.log.archive.archive import look, verify
+from ingest.log.archive.archived_log import ArchivedLog, open_log
+from ingest.log.archive.manifest import (
     ArchiveNotConfigured,
     ArchiveUnavailable,
     DamagedArchive,
     DamagedSegment,
     MissingFile,
 )
-from ingest.log.archive.opening import open_log
 from ingest.log.archive.sealing import Sealing
 from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import EventLog
@@ -35,7 +34,7 @@ from projections.maintenance.backup.contents import choose
 from projections.maintenance.backup.manifest import count_forgotten
 from projections.maintenance.backup.restoring import restore
 from projections.maintenance.backup.target import StoreTarget
-from workers.jobs.archive import Archived, ArchiveJob
+from workers.jobs.archive import ArchiveJob, ArchiveRun
 from workers.jobs.backup import BackupJob
 
 LATE = Position(10**13, 0)
@@ -138,7 +137,7 @@ async def test_nothing_is_trimmed_behind_a_segment_that_cannot_be_read_back(
     assert await all_of(shop.archived_log(), 1) == 12, "the stream has everything"
     caplog.clear()
     shop.clock.advance(timedelta(hours=2))
-    assert await shop.archive_job().run() == Archived()
+    assert await shop.archive_job().run() == ArchiveRun()
     assert broken.name in caplog.text
     flip(broken)
     assert (await shop.archive_job().run(force=True)).trimmed == 12

@@ -17,11 +17,10 @@ from replay_compare import assert_equals_replay
 from workshop import PARTITIONS, TENANT, Workshop
 
 from ingest.log.archive import segments as segments_module
-from ingest.log.archive.archive import Archive
+from ingest.log.archive.archive import Archive, count_erased, load_archived
 from ingest.log.archive.archived_log import ArchivedLog
-from ingest.log.archive.errors import MissingFile, Outrun
+from ingest.log.archive.manifest import MissingFile, Outrun
 from ingest.log.archive.sealing import Sealing
-from ingest.log.archive.state import count_erased, load_archived
 from ingest.log.archive.store import DirectoryStore
 from ingest.log.event_log import Stored
 from ingest.log.keys import ARCHIVE_LEASE, CONSUMER, CONSUMER_GROUP, PartitionKeys
@@ -30,7 +29,7 @@ from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from projections.health.vitals import entries_behind
 from tests.conformance.interruptions import Killed, files_with, forget, killing
-from workers.jobs.archive import Archived, ArchiveJob
+from workers.jobs.archive import ArchiveJob, ArchiveRun
 
 MARK = "zqxvkmarker7"
 SECRET = f"the key is {MARK}"
@@ -94,28 +93,28 @@ async def test_what_is_old_enough_is_sealed_and_trimmed_and_the_rest_stays(
     before = await whole(shop)
     shop.clock.advance(timedelta(hours=1))
     job = shop.archive_job(after=timedelta(minutes=50))
-    assert await job.run() == Archived(sealed=2, trimmed=6, rewritten=0)
+    assert await job.run() == ArchiveRun(sealed=2, trimmed=6, rewritten=0)
     assert len(segments(shop)) == 2
     assert await in_stream(shop) == 1, "less than a segment takes"
     assert await whole(shop) == before
-    assert await job.run() == Archived()
+    assert await job.run() == ArchiveRun()
 
 
 async def test_what_does_not_fill_a_segment_goes_when_it_is_much_older(shop: Workshop):
     await remembered(shop, "one", "two")
     shop.clock.advance(timedelta(hours=20))
-    assert await shop.archive_job(after=timedelta(hours=1)).run() == Archived()
+    assert await shop.archive_job(after=timedelta(hours=1)).run() == ArchiveRun()
     shop.clock.advance(timedelta(hours=5))
-    assert await shop.archive_job(after=timedelta(hours=1)).run() == Archived(sealed=1, trimmed=2)
+    assert await shop.archive_job(after=timedelta(hours=1)).run() == ArchiveRun(sealed=1, trimmed=2)
 
 
 async def test_what_is_not_projected_yet_is_not_sealed(shop: Workshop):
     await remembered(shop, "projected")
     await shop.remember("not yet")
-    assert await shop.archive_job().run(force=True) == Archived(sealed=1, trimmed=1)
+    assert await shop.archive_job().run(force=True) == ArchiveRun(sealed=1, trimmed=1)
     assert await in_stream(shop) == 1
     await shop.project()
-    assert await shop.archive_job().run(force=True) == Archived(sealed=1, trimmed=1)
+    assert await shop.archive_job().run(force=True) == ArchiveRun(sealed=1, trimmed=1)
 
 
 async def test_what_is_sealed_and_not_projected_is_not_trimmed(shop: Workshop):
@@ -145,7 +144,7 @@ async def test_a_big_segment_ends_at_its_limit_in_bytes(shop: Workshop, monkeypa
 async def test_only_one_worker_archives_at_a_time(shop: Workshop):
     await remembered(shop, "one")
     await shop.redis.set(ARCHIVE_LEASE, "another", ex=30)
-    assert await shop.archive_job().run() == Archived()
+    assert await shop.archive_job().run() == ArchiveRun()
     assert segments(shop) == []
 
 

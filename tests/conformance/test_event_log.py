@@ -19,8 +19,7 @@ from factories import ManualClock
 from ingest.durability import LEVELS, Durability
 from ingest.errors import DurabilityUnavailable, LogUnavailable, PartitionCountMismatch
 from ingest.ids import EventId
-from ingest.log.archive.archive import Archive
-from ingest.log.archive.state import load_archived
+from ingest.log.archive.archive import Archive, load_archived
 from ingest.log.archive.store import store_of
 from ingest.log.event_log import Appended, Entry, EventLog, Stored
 from ingest.log.keys import PartitionKeys

@@ -37,9 +37,8 @@ from ingest.commands.requests import (
     WriteAction,
 )
 from ingest.errors import CommandRejected, Overloaded
-from ingest.events.envelope import Event, encode
-from ingest.events.observation import ObservationRecorded
-from ingest.events.routing import route_of
+from ingest.events.envelope import Event, encode, route_of
+from ingest.events.session import ObservationRecorded
 from ingest.ids import EventId
 from ingest.log.event_log import MAX_ENTRY_BYTES, Entry, EventLog, Stored
 from ingest.log.group_commit import GroupCommit

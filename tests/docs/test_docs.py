@@ -21,8 +21,7 @@ from api.app import create_app
 from api.cli.main import application
 from api.dialects.agentmemory.catalog import PROMPTS, RESOURCES, TEMPLATES
 from api.dialects.profiles import PROFILES
-from api.monitoring.ops import Metrics
-from api.monitoring.vital_metrics import VitalMetrics
+from api.monitoring.ops import Metrics, VitalMetrics
 from api.native.catalog import MODULES
 from ingest import errors
 from ingest.commands.command import Command

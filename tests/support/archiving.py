@@ -4,10 +4,10 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ingest.log.archive.archive import load_archived
 from ingest.log.archive.archived_log import ArchivedLog
-from ingest.log.archive.errors import Outrun
+from ingest.log.archive.manifest import Outrun
 from ingest.log.archive.sealing import Sealing
-from ingest.log.archive.state import load_archived
 from ingest.log.event_log import Appended, Entry, Stored
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position

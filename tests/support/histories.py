@@ -37,9 +37,8 @@ from ingest.commands.requests import (
     WriteAction,
 )
 from ingest.events.action import ActionEdge
-from ingest.events.envelope import Envelope, Event, Recorded
-from ingest.events.observation import ObservationCompressed
-from ingest.events.routing import SESSION_TYPES
+from ingest.events.envelope import SESSION_TYPES, Envelope, Event, Recorded
+from ingest.events.session import ObservationCompressed
 from ingest.events.subject import SubjectKind
 from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, SLOT, DocumentId, EventId
 from ingest.log.position import Position

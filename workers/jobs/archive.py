@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from ingest.errors import MnemologError
 from ingest.ids import new_event_id
 from ingest.log.archive.archived_log import ArchivedLog
-from ingest.log.archive.errors import ArchiveUnavailable, DamagedArchive, MissingFile, Outrun
+from ingest.log.archive.manifest import ArchiveUnavailable, DamagedArchive, MissingFile, Outrun
 from ingest.log.archive.sealing import Sealing
 from ingest.log.keys import ARCHIVE_LEASE, JOB_LEASE_TTL
 from ingest.log.position import Position
@@ -36,7 +36,7 @@ EVERYTHING = Position(10**14 - 1, 0)
 """Behind every position."""
 
 
-class Archived(NamedTuple):
+class ArchiveRun(NamedTuple):
     """What a run did: segments that were sealed, entries that were trimmed, segments that were rewritten."""
 
     sealed: int = 0
@@ -53,7 +53,7 @@ class ArchiveJob:
         self._id = str(new_event_id())
         self._next = 0
 
-    async def run(self, *, force: bool = False) -> Archived:
+    async def run(self, *, force: bool = False) -> ArchiveRun:
         """Archive what is old enough, for about a minute; with `force` all that is projected, however long it takes.
 
         What is damaged is left as it is, and logged; the other partitions are archived. Raises ArchiveUnavailable when
@@ -65,7 +65,7 @@ class ArchiveJob:
             if not mine and force:
                 raise _busy()
             if not mine:
-                return Archived()
+                return ArchiveRun()
             return await self._run(force)
 
     async def rewrite(self) -> int:
@@ -87,13 +87,14 @@ class ArchiveJob:
                 raise errors[0]
             return count
 
-    async def _run(self, force: bool) -> Archived:
+    async def _run(self, force: bool) -> ArchiveRun:
         until = monotonic() + SLICE_S
-        done, errors = Archived(), list[MnemologError]()
+        done, errors = ArchiveRun(), list[MnemologError]()
         for _ in range(self._log.partitions):
             partition, self._next = self._next, (self._next + 1) % self._log.partitions
             try:
-                done = _sum(done, await self._archive(partition, until, force))
+                more = await self._archive(partition, until, force)
+                done = ArchiveRun(*(a + b for a, b in zip(done, more, strict=True)))
             except (DamagedArchive, MissingFile) as error:
                 logger.error("partition %d is not archived: %s", partition, error)
                 errors.append(error)
@@ -108,7 +109,7 @@ class ArchiveJob:
             logger.info("archived: %d segments sealed, %d entries trimmed, %d segments rewritten", *done)
         return done
 
-    async def _archive(self, partition: int, until: float, force: bool) -> Archived:
+    async def _archive(self, partition: int, until: float, force: bool) -> ArchiveRun:
         """One partition: first what an interrupted run or purge left, then segment by segment."""
         sealing = self._sealing
         rewritten = await _again(lambda: sealing.rewrite(partition))
@@ -120,7 +121,7 @@ class ArchiveJob:
             trimmed += await _again(lambda: sealing.let_go(partition))
             if monotonic() >= until and not force:
                 break
-        return Archived(sealed, trimmed, rewritten)
+        return ArchiveRun(sealed, trimmed, rewritten)
 
     def _before(self, ages: int) -> Position:
         return Position(max(0, to_ms(self._clock() - ages * self._after)), 0)
@@ -133,10 +134,6 @@ async def _again(step: "Callable[[], Awaitable[T]]") -> T:
         except (Outrun, MissingFile):  # a file that is gone may have been replaced
             continue
     return await step()
-
-
-def _sum(one: Archived, two: Archived) -> Archived:
-    return Archived(*(a + b for a, b in zip(one, two, strict=True)))
 
 
 def _busy() -> Outrun:

@@ -82,7 +82,7 @@ class BackupJob:
             await self.run()
         except MnemologError as error:
             logger.warning("no backup was made: %s", error)
-        except Exception:
+        except Exception:  # a fault of ours: the next run tries again
             logger.exception("no backup was made")
 
     async def run(self, *, force: bool = False) -> BackupManifest | None:
@@ -107,7 +107,7 @@ class BackupJob:
                 return None
             try:
                 newest, made = await self._renew(state)
-            except Exception as error:
+            except Exception as error:  # whatever it is, the status shows it
                 await save_status(self._redis, replace(noted, error=str(error)[:500]))
                 raise
             finally:
@@ -130,7 +130,7 @@ class BackupJob:
             await asyncio.to_thread(self._target.put, newest.name, self._work / "new")
             backups.append(newest)
             logger.info("backup %s: %d events, %d bytes, in %s", newest.name, newest.events, newest.bytes, self._target)
-        if newest is not None and (gone := to_delete(newest, backups, self._keep)):
-            await asyncio.to_thread(self._target.delete, gone)
-            logger.info("backups deleted: %s", ", ".join(gone))
+        if newest is not None and (outdated := to_delete(newest, backups, self._keep)):
+            await asyncio.to_thread(self._target.delete, outdated)
+            logger.info("backups deleted: %s", ", ".join(outdated))
         return newest, made

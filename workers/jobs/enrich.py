@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Envelope, Event, Recorded, decode
-from ingest.events.observation import ObservationCompressed, ObservationRecorded
+from ingest.events.session import ObservationCompressed, ObservationRecorded
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.keys import PartitionKeys
@@ -43,7 +43,7 @@ Append = Callable[[int, Event], Awaitable[None]]
 """Appends an event to a partition; one whose event id is there already is not appended again."""
 
 
-class Enriched(NamedTuple):
+class EnrichedCount(NamedTuple):
     """What a run did: events appended, and for partitions that wait for another run, why."""
 
     compressed: int
@@ -73,7 +73,7 @@ class EnrichJob:
         self._retired = Retired(self._documents, log)
         self._held_up: dict[int, tuple[Position, int]] = {}
 
-    async def run(self, slice_s: float = SLICE_S) -> Enriched:
+    async def run(self, slice_s: float = SLICE_S) -> EnrichedCount:
         """Enrich until every partition is at its head or waits, or the time is over; partitions take turns.
 
         A tenant over budget or an observation without a usable answer holds up its partition, anything else the run.
@@ -95,7 +95,7 @@ class EnrichJob:
                     break
             if not more:
                 idle.add(partition)
-        return Enriched(compressed, skipped)
+        return EnrichedCount(compressed, skipped)
 
     async def _turn(self, partition: int, until: float) -> tuple[int, bool, Skipped | None]:
         """Events appended, whether there may be more to do now, and the reason to stop if there is one."""

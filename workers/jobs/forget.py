@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ingest.commands.decide import Caller
 from ingest.errors import MnemologError
 from ingest.ids import new_event_id
-from ingest.log.archive.state import count_erased
+from ingest.log.archive.archive import count_erased
 from ingest.log.keys import FORGET_LEASE, JOB_LEASE_TTL
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock

@@ -87,7 +87,7 @@ class RetireJob:
             return await self._retire(partition, session)
         except MnemologError as error:
             logger.warning("session %s: not retired: %s", session.id, error)
-        except Exception:
+        except Exception:  # a fault of ours
             logger.exception("session %s: not retired", session.id)
         return 0
 

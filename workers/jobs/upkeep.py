@@ -175,6 +175,6 @@ async def _guarded(what: str, done: str, step: Awaitable[int]) -> int:
         return await step
     except (MnemologError, RedisError) as error:
         logger.warning("%s: not %s: %s", what, done, error)
-    except Exception:
+    except Exception:  # a fault of ours in one kind of upkeep holds up no other
         logger.exception("%s: not %s", what, done)
     return 0

@@ -17,4 +17,5 @@ AGENT_MEMORY = Dialect(
     ),
     mcp_profile="api.dialects.agent_memory.tools:AGENT_MEMORY_PROFILE",
     hook_spool="api.dialects.agent_memory.sessions:hook_spool",
+    importer="api.importing.systems:agent_memory_source",
 )

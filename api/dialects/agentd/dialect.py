@@ -12,4 +12,5 @@ AGENTD = Dialect(
             "MNEMOLOG_AGENTD_PORT", "agentd-memory", attrgetter("agentd_ports"), "api.dialects.agentd.app:create_app"
         ),
     ),
+    importer="api.importing.systems:agentd_source",
 )

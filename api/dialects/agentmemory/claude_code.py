@@ -19,9 +19,8 @@ from api.importing import claude_code
 from api.importing.mapping import events_of
 from ingest.commands.sizing import check_values
 from ingest.errors import AccessDenied, CommandRejected, RequestTooLarge
-from ingest.events.envelope import Event
-from ingest.events.observation import ObservationRecorded
-from ingest.events.routing import route_of
+from ingest.events.envelope import Event, route_of
+from ingest.events.session import ObservationRecorded
 from ingest.ids import OBSERVATION, EventId, document_id
 from ingest.log.partitions import partition_of
 from mcp_gateway.lenient import BadArgument
@@ -141,7 +140,7 @@ def _events(path: Path, tenant: str) -> Iterator[Event]:
                 continue  # a line that says nothing to keep: most lines of a transcript are such
 
 
-def _lines(file: Iterable[bytes]) -> Iterator[claude_code.Line]:
+def _lines(file: Iterable[bytes]) -> Iterator[claude_code.TranscriptLine]:
     for number, line in enumerate(file, 1):
         entry: Any = None
         if len(line) <= MAX_LINE:
@@ -151,7 +150,7 @@ def _lines(file: Iterable[bytes]) -> Iterator[claude_code.Line]:
             except (ValueError, RecursionError, RequestTooLarge):
                 entry = None
         known = cast("dict[str, Any]", entry) if isinstance(entry, dict) else None
-        yield claude_code.Line(number, known if known is not None and claude_code.is_one(known) else None)
+        yield claude_code.TranscriptLine(number, known if known is not None and claude_code.is_one(known) else None)
 
 
 def _newest_first(found: list[tuple[float, Path]]) -> list[Path]:

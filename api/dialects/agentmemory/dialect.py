@@ -11,4 +11,5 @@ AGENTMEMORY = Dialect(
         pages=frozenset({"/", "/favicon.svg", "/agent.md", "/auth.md"}),
     ),
     mcp_profile="api.dialects.agentmemory.catalog:AGENTMEMORY_PROFILE",
+    importer="api.importing.systems:agentmemory_source",
 )

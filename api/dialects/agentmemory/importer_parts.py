@@ -9,7 +9,7 @@ from api.importing import lessons
 from api.importing.mapping import Mapped, Record, Row, Step, names, needed, number, text, texts, when, when_given, whole
 from ingest.commands.requests import RecordLesson, ReinforceLesson, SetSlot
 from ingest.errors import CommandRejected
-from ingest.events.observation import ObservationCompressed
+from ingest.events.session import ObservationCompressed
 from projections.compression.compression import CONFIDENCE, compress
 
 LESSON, SLOT, MODEL = "lesson", "slot", "agentmemory"

@@ -29,7 +29,7 @@ from ingest.events.envelope import Event
 from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, session_route
 from ingest.log.position import Token
-from ingest.platform.aside import aside
+from ingest.platform.tasks import aside
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version

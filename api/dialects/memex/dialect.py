@@ -17,4 +17,5 @@ MEMEX = Dialect(
         ),
     ),
     mcp_profile="api.dialects.memex.tools:MEMEX_PROFILE",
+    importer="api.importing.systems:memex_source",
 )

@@ -1,5 +1,6 @@
 """The archive of one log: its manifests and segments in a store, each checked against what Redis says of it.
 
+The archive is what Redis says it is: a manifest that Redis does not name was never committed, or has been replaced.
 Each life of a log has a folder of its own, `ID/pNN/`. A change writes new files beside the old ones and counts when
 Redis names it; files of an earlier version are deleted then, so a reader may find one gone: it asks Redis again.
 """
@@ -9,15 +10,89 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from ingest.ids import new_event_id
-from ingest.log.archive.errors import DamagedSegment, MissingFile
-from ingest.log.archive.manifest import Manifest, Sealed, decode, encode, version_of
+from ingest.log.archive.manifest import (
+    ArchiveManifest,
+    DamagedArchive,
+    DamagedSegment,
+    MissingFile,
+    Sealed,
+    decode,
+    encode,
+    version_of,
+)
 from ingest.log.archive.segments import unpack
-from ingest.log.archive.state import Archived
 from ingest.log.archive.store import Store
 from ingest.log.event_log import Stored
-from ingest.log.keys import ARCHIVE_ID, MANIFEST
-from ingest.platform.connections import Client
+from ingest.log.keys import ARCHIVE_ID, MANIFEST, PartitionKeys
+from ingest.log.position import START, Position
+from ingest.platform.connections import Client, Commands
+
+VERSION, FILE, CHAIN, SEALED, TRIMMED, STUBS = "version", "file", "chain", "sealed", "trimmed", "stubs"
+"""Fields of `{pNN}:archived`."""
+_FIELDS = (VERSION, FILE, CHAIN, SEALED, TRIMMED)
+
+
+class Archived(NamedTuple):
+    """The archive of a partition as Redis knows it. Behind `trimmed` the stream has everything.
+
+    What lies between `trimmed` and `sealed` is in both. Version 0 is an archive without any
+    file; else `file` is its manifest, and `chain` how that must end.
+    """
+
+    version: int = 0
+    file: str = ""
+    chain: str = ""
+    sealed: Position = START
+    trimmed: Position = START
+
+
+def queue_archived(pipe: Commands, keys: PartitionKeys) -> None:
+    """Queue the question; `read_archived` reads its answer."""
+    pipe.hmget(keys.archived, _FIELDS)
+
+
+def read_archived(answer: Sequence[bytes | None]) -> Archived:
+    """What the answer says."""
+    version, file, chain, sealed, trimmed = answer
+    return Archived(
+        int(version or 0), (file or b"").decode(), (chain or b"").decode(), _position(sealed), _position(trimmed)
+    )
+
+
+async def load_archived(redis: Commands, keys: PartitionKeys) -> Archived:
+    """The archive of a partition as it is now; also within a transaction, before its `multi`."""
+    return read_archived(await redis.hmget(keys.archived, _FIELDS))
+
+
+async def count_erased(redis: Client, partitions: int) -> int:
+    """How many entries were ever erased from the log: stubs beside the streams, and those that moved into segments.
+
+    Both numbers of a partition are of one moment: a stub that moves is counted once.
+    """
+    count = 0
+    for partition in range(partitions):
+        keys = PartitionKeys(partition)
+        async with redis.pipeline(transaction=True) as pipe:
+            pipe.zcard(keys.erased)
+            pipe.hget(keys.archived, STUBS)
+            beside, moved = await pipe.execute()
+        count += int(beside) + int(moved or 0)
+    return count
+
+
+async def forget_archive(redis: Client, partitions: int) -> None:
+    """Let a log have no archive: what is in segments then belongs to another life of it. Only for an empty log."""
+    await redis.hdel(MANIFEST, ARCHIVE_ID)
+    for partition in range(partitions):
+        await redis.delete(PartitionKeys(partition).archived)
+
+
+def _position(raw: bytes | None) -> Position:
+    return Position.parse(raw) if raw else START
+
 
 CACHED_BYTES = 64 << 20
 """Payloads of unpacked segments that a process keeps: at least one segment, some ten of usual events."""
@@ -38,7 +113,7 @@ class Archive:
     def __init__(self, redis: Client, store: Store) -> None:
         self._redis, self._store = redis, store
         self._identity: Identity | None = None
-        self._manifests: dict[int, Manifest] = {}
+        self._manifests: dict[int, ArchiveManifest] = {}
         self._cache: OrderedDict[tuple[int, str], list[Stored]] = OrderedDict()
         self._sizes: dict[tuple[int, str], int] = {}
         self._unpacking = asyncio.Semaphore(UNPACKED_AT_ONCE)
@@ -54,7 +129,7 @@ class Archive:
             self._identity = Identity((log or b"").decode(), archive.decode())
         return self._identity
 
-    async def manifest(self, partition: int, archived: Archived) -> Manifest:
+    async def manifest(self, partition: int, archived: Archived) -> ArchiveManifest:
         """The manifest that Redis names; raises DamagedArchive for another one, ArchiveUnavailable without it.
 
         MissingFile may mean that there is a newer one by now.
@@ -63,7 +138,9 @@ class Archive:
         if known is not None and archived.version and known.name == archived.file:
             return known
         identity = await self.identity()
-        found = Manifest(log=identity.log, archive=identity.archive, partition=partition, version=archived.version)
+        found = ArchiveManifest(
+            log=identity.log, archive=identity.archive, partition=partition, version=archived.version
+        )
         if archived.version:
             raw = await asyncio.to_thread(self._store.read, f"{await self._folder(partition)}/{archived.file}")
             found = await asyncio.to_thread(decode, raw, found, archived.chain)
@@ -91,7 +168,7 @@ class Archive:
         """Keep a segment's bytes; they count when a manifest that Redis names has them."""
         await asyncio.to_thread(self._store.write, f"{await self._folder(partition)}/{name}", data)
 
-    async def write_manifest(self, manifest: Manifest) -> None:
+    async def write_manifest(self, manifest: ArchiveManifest) -> None:
         """Keep a manifest; it counts when Redis names it."""
         await self.write(manifest.partition, manifest.name, await asyncio.to_thread(encode, manifest))
 
@@ -100,7 +177,7 @@ class Archive:
         folder = await self._folder(partition)
         await asyncio.to_thread(self._store.delete, [f"{folder}/{name}" for name in names])
 
-    async def sweep(self, manifest: Manifest) -> bool:
+    async def sweep(self, manifest: ArchiveManifest) -> bool:
         """Delete what belongs to no version or to earlier ones; whether nothing of later ones is there.
 
         A later one was never committed: its writer was killed, or is at it and holds a lease that this one lost. Its
@@ -119,7 +196,9 @@ class Archive:
         names = await asyncio.to_thread(self._store.names, "")
         return [name for name in names if name != own]
 
-    async def faults(self, manifest: Manifest, progress: Callable[[], None] = lambda: None) -> list[DamagedSegment]:
+    async def faults(
+        self, manifest: ArchiveManifest, progress: Callable[[], None] = lambda: None
+    ) -> list[DamagedSegment]:
         """Every segment of a manifest that is not what was sealed. All of them are read from the store."""
         found: list[DamagedSegment] = []
         for sealed in manifest.segments:
@@ -147,3 +226,61 @@ class Archive:
         for key in [key for key in self._cache if key[0] == partition and key[1] not in names]:
             del self._cache[key]
             del self._sizes[key]
+
+
+TRIES = 5
+"""How often a partition is looked at again because its archive changed meanwhile."""
+
+
+class PartitionArchive(Struct, frozen=True, kw_only=True):
+    """A partition's archive: its segments, their entries and bytes, and up to where it was sealed and trimmed."""
+
+    partition: int
+    segments: int
+    entries: int
+    bytes: int
+    sealed: str
+    trimmed: str
+    waiting: int
+    """Entries that are in the stream."""
+
+
+async def look(redis: Client, archive: Archive, partition: int) -> PartitionArchive:
+    """What a partition's archive holds, by its manifest; raises DamagedArchive or ArchiveUnavailable."""
+    keys = PartitionKeys(partition)
+    archived = await load_archived(redis, keys)
+    contents = [one.content for one in (await archive.manifest(partition, archived)).segments]
+    return PartitionArchive(
+        partition=partition,
+        segments=len(contents),
+        entries=sum(one.entries for one in contents),
+        bytes=sum(one.bytes for one in contents),
+        sealed=str(archived.sealed),
+        trimmed=str(archived.trimmed),
+        waiting=int(await redis.xlen(keys.log)),
+    )
+
+
+async def verify(
+    redis: Client, archive: Archive, partition: int, progress: Callable[[], None] = lambda: None
+) -> list[DamagedArchive]:
+    """What is damaged in a partition: its manifest, or any of its segments; nothing is changed.
+
+    `progress` is called for each segment. What another process replaces meanwhile is looked at again, so that a
+    file that is gone for good reason is no fault. Raises ArchiveUnavailable when the place cannot be reached.
+    """
+    keys = PartitionKeys(partition)
+    faults: list[DamagedArchive] = []
+    for _ in range(TRIES):
+        before = await load_archived(redis, keys)
+        try:
+            manifest = await archive.manifest(partition, before)
+        except DamagedArchive as error:
+            faults = [error]
+        except MissingFile:
+            faults = [DamagedArchive(partition, before.file, "it is not there")]
+        else:
+            faults = [*await archive.faults(manifest, progress)]
+        if not faults or await load_archived(redis, keys) == before:
+            break
+    return faults

@@ -4,16 +4,19 @@ A page is made of one moment of Redis: the stream, the stubs, and up to where th
 archive has the entries, and a stub takes the place of what a segment still says, so that forgetting works at once.
 """
 
+import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Sequence
 from operator import attrgetter
 
-from ingest.log.archive.archive import Archive
-from ingest.log.archive.errors import MissingFile
+from redis.exceptions import ConnectionError, TimeoutError
+
+from ingest.log.archive.archive import Archive, Archived, load_archived, queue_archived, read_archived
+from ingest.log.archive.manifest import ArchiveNotConfigured, MissingFile
 from ingest.log.archive.segments import overlaid
-from ingest.log.archive.state import Archived, queue_archived, read_archived
+from ingest.log.archive.store import store_of
 from ingest.log.event_log import Stored
-from ingest.log.keys import DEDUP_IDS
+from ingest.log.keys import DEDUP_IDS, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.redis_log import (
     RedisLog,
@@ -24,7 +27,10 @@ from ingest.log.redis_log import (
     queue_stubs_back,
     read_stub,
 )
-from ingest.platform.connections import Client
+from ingest.platform.connections import Client, server_of
+from ingest.platform.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 TRIES = 5
 """How often a page is read again because its files were replaced meanwhile."""
@@ -71,8 +77,8 @@ class ArchivedLog(RedisLog):
         if after >= archived.trimmed:
             return merged(rows, stubs)[:limit]
         page = await self._segments(partition, archived, after, limit, stubs)
-        behind = [stub for stub in stubs if read_stub(stub).position > archived.trimmed]
-        return [*page, *merged(rows, behind)][:limit]
+        later = [stub for stub in stubs if read_stub(stub).position > archived.trimmed]
+        return [*page, *merged(rows, later)][:limit]
 
     async def _read_archived(self, partition: int, after: Position, limit: int) -> list[Stored]:
         """The part of a page that is in the archive; the stream is not asked, which a replay would not use."""
@@ -91,8 +97,8 @@ class ArchivedLog(RedisLog):
             queue_stubs_back(pipe, keys, before, limit)
             answer, rows, stubs = await pipe.execute()
         archived = self._noted(partition, read_archived(answer))
-        behind = [stub for stub in stubs if read_stub(stub).position > archived.trimmed]
-        page = merged(rows, behind, newest_first=True)[:limit]
+        later = [stub for stub in stubs if read_stub(stub).position > archived.trimmed]
+        page = merged(rows, later, newest_first=True)[:limit]
         if len(page) == limit or archived.trimmed == START:
             return page
         return [*page, *await self._segments_back(partition, archived, before, limit - len(page), stubs)]
@@ -140,3 +146,31 @@ async def _patiently(read: Callable[[], Awaitable[list[Stored]]]) -> list[Stored
         except MissingFile:
             continue
     return await read()
+
+
+async def open_log(settings: Settings, redis: Client, partitions: int | None = None) -> RedisLog:
+    """The log of a server, created or checked: an ArchivedLog where MNEMOLOG_ARCHIVE names a place.
+
+    `partitions` is for who knows better than the settings. Raises what `create_or_check` raises, InvalidSetting for an
+    impossible place, and ArchiveNotConfigured when the beginning of the log is in an archive and no place is named.
+    """
+    count, window_ms = partitions or settings.partitions, settings.dedup_window * 1000
+    if settings.archive:
+        archive = Archive(redis, store_of(settings.archive))
+        log = ArchivedLog(redis, count, archive, window_ms=window_ms, window_ids=settings.dedup_ids)
+        await log.create_or_check()
+        return log
+    log = RedisLog(redis, count, window_ms=window_ms, window_ids=settings.dedup_ids)
+    await log.create_or_check()
+    for partition in range(count):
+        try:
+            archived = await load_archived(redis, PartitionKeys(partition))
+        except (ConnectionError, TimeoutError, OSError) as error:
+            if not server_of(redis, PartitionKeys(partition).log):
+                raise
+            # the other partitions of the cluster are served; this one has no reader before its node is back
+            logger.warning("partition %d: its node is away: %s", partition, error)
+            continue
+        if archived.trimmed > START:
+            raise ArchiveNotConfigured(partition, str(archived.trimmed))
+    return log

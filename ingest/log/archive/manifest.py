@@ -1,5 +1,7 @@
 """A partition's manifest: which segments hold its beginning, each chained to the one before. Pure.
 
+What can be wrong with an archive is here, too: one error class per decision of the caller.
+
 The chain's head is also in Redis. A manifest that was put back to an earlier one, or altered at any place, leads to
 another head, and so is noticed.
 """
@@ -14,8 +16,53 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ingest.log.archive.errors import DamagedArchive
+from ingest.errors import MnemologError
 from ingest.log.position import START, Position
+
+
+class ArchiveUnavailable(MnemologError):
+    """The place of the archive cannot be reached, or refuses. Nothing was lost: try again when it is back."""
+
+    code = "archive_unavailable"
+
+
+class MissingFile(ArchiveUnavailable):
+    """The place can be reached, and the file is not there."""
+
+
+class ArchiveNotConfigured(MnemologError):
+    """The beginning of the log is in an archive, and MNEMOLOG_ARCHIVE does not say where."""
+
+    code = "archive_not_configured"
+
+    def __init__(self, partition: int, trimmed: str) -> None:
+        super().__init__(
+            f"partition {partition} of this log is in an archive up to {trimmed}; "
+            "set MNEMOLOG_ARCHIVE to the place it had"
+        )
+
+
+class DamagedArchive(MnemologError):
+    """What a partition's manifest says is not what was sealed."""
+
+    code = "damaged_archive"
+
+    def __init__(self, partition: int, name: str, trouble: str) -> None:
+        super().__init__(f"partition {partition}: {name} is damaged: {trouble}")
+        self.partition, self.name, self.trouble = partition, name, trouble
+
+
+class DamagedSegment(DamagedArchive):
+    """The bytes of a segment are not those that were sealed."""
+
+    code = "damaged_segment"
+
+
+class Outrun(MnemologError):
+    """Another process changed a partition's archive, or something was erased from it, meanwhile: begin again."""
+
+    code = "archive_outrun"
+
 
 FORMAT, FORMAT_VERSION = "mnemolog-archive", 1
 
@@ -48,7 +95,7 @@ class Sealed(Struct, frozen=True, kw_only=True):
         return Position.parse(self.content.last)
 
 
-class Manifest(Struct, frozen=True, kw_only=True):
+class ArchiveManifest(Struct, frozen=True, kw_only=True):
     """The archive of one partition. `log` is when the log was created, `archive` names this life of it.
 
     `version` counts every change; `writer` is an id made for the change, so that no two writers ever write the same
@@ -111,7 +158,7 @@ def version_of(name: str) -> int | None:
     return int(digits) if kind in ("segment", "manifest") and digits.isascii() and digits.isdigit() else None
 
 
-def appended(manifest: Manifest, content: Content, writer: str) -> Manifest:
+def appended(manifest: ArchiveManifest, content: Content, writer: str) -> ArchiveManifest:
     """The next version, with one more segment; raises ValueError when that does not lie behind the others."""
     if Position.parse(content.first) <= manifest.sealed:
         raise ValueError(f"{content.first} is sealed already: up to {manifest.sealed}")
@@ -120,7 +167,7 @@ def appended(manifest: Manifest, content: Content, writer: str) -> Manifest:
     return replace(manifest, version=version, writer=writer, segments=(*manifest.segments, added))
 
 
-def replaced(manifest: Manifest, contents: Mapping[str, Content], writer: str) -> Manifest:
+def replaced(manifest: ArchiveManifest, contents: Mapping[str, Content], writer: str) -> ArchiveManifest:
     """The next version, with other contents in the place of segments by name; the chain behind them is made anew."""
     version, chain = manifest.version + 1, genesis(manifest.archive, manifest.partition)
     segments: list[Sealed] = []
@@ -132,12 +179,12 @@ def replaced(manifest: Manifest, contents: Mapping[str, Content], writer: str) -
     return replace(manifest, version=version, writer=writer, segments=tuple(segments))
 
 
-def encode(manifest: Manifest) -> bytes:
+def encode(manifest: ArchiveManifest) -> bytes:
     """The bytes of a manifest."""
     return msgspec.json.encode(manifest)
 
 
-def decode(raw: bytes, expected: Manifest, head: str) -> Manifest:
+def decode(raw: bytes, expected: ArchiveManifest, head: str) -> ArchiveManifest:
     """A manifest of the log, archive, partition and version of `expected`, whose chain ends in `head`.
 
     Raises DamagedArchive for everything else.
@@ -148,7 +195,7 @@ def decode(raw: bytes, expected: Manifest, head: str) -> Manifest:
         return DamagedArchive(expected.partition, name, trouble)
 
     try:
-        found = msgspec.json.decode(raw, type=Manifest)
+        found = msgspec.json.decode(raw, type=ArchiveManifest)
         fault = _fault(found)
     except (msgspec.MsgspecError, ValueError) as error:
         raise damaged(f"it cannot be read: {error}") from None
@@ -165,7 +212,7 @@ def decode(raw: bytes, expected: Manifest, head: str) -> Manifest:
     return found
 
 
-def _fault(manifest: Manifest) -> str:
+def _fault(manifest: ArchiveManifest) -> str:
     """What is wrong with a chain in itself; empty for a good one."""
     chain = genesis(manifest.archive, manifest.partition)
     for one in manifest.segments:

@@ -13,11 +13,10 @@ from redis.exceptions import WatchError
 
 from ingest.errors import LogUnavailable
 from ingest.ids import new_event_id
+from ingest.log.archive.archive import CHAIN, FILE, SEALED, STUBS, TRIMMED, VERSION, Archived, load_archived
 from ingest.log.archive.archived_log import ArchivedLog
-from ingest.log.archive.errors import Outrun
-from ingest.log.archive.manifest import Content, Manifest, Sealed, appended, file_of, replaced
+from ingest.log.archive.manifest import ArchiveManifest, Content, Outrun, Sealed, appended, file_of, replaced
 from ingest.log.archive.segments import content_of, filled, is_full, overlaid, pack
-from ingest.log.archive.state import CHAIN, FILE, SEALED, STUBS, TRIMMED, VERSION, Archived, load_archived
 from ingest.log.event_log import Stored, pages
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
@@ -73,15 +72,15 @@ class Sealing:
         state = await load_archived(self._redis, keys)
         manifest = await self._archive.manifest(partition, state)
         projected = await _projected(self._redis, keys)
-        gone = 0
+        trimmed_count = 0
         for sealed in manifest.behind(state.trimmed):
             if sealed.last > projected:
                 break
             entries = await self._archive.entries_from_store(partition, sealed)
             await self._trim(keys, state, entries)
             state = state._replace(trimmed=sealed.last)
-            gone += len(entries)
-        return gone
+            trimmed_count += len(entries)
+        return trimmed_count
 
     async def rewrite(self, partition: int) -> int:
         """Put stubs into the segments that still say what was erased since; returns into how many.
@@ -130,7 +129,7 @@ class Sealing:
         return []
 
     async def _name_sealed(
-        self, keys: PartitionKeys, state: Archived, manifest: Manifest, entries: Sequence[Stored]
+        self, keys: PartitionKeys, state: Archived, manifest: ArchiveManifest, entries: Sequence[Stored]
     ) -> None:
         """Let the manifest count, unless something of its new segment was erased after it was read."""
         payloads = dict(entries)
@@ -155,11 +154,11 @@ class Sealing:
             pipe.multi()
             pipe.hset(keys.archived, TRIMMED, str(last))
             pipe.xtrim(keys.log, minid=f"{last.ms}-{last.seq + 1}", approximate=False)
-            _queue_moved(pipe, keys, [one for one in stubs if payloads.get(read_stub(one).position) == _payload(one)])
+            _queue_moved(pipe, keys, [one for one in stubs if read_stub(one) in payloads.items()])
             await _execute(pipe, keys)
 
     async def _affected(
-        self, keys: PartitionKeys, manifest: Manifest, after: Position
+        self, keys: PartitionKeys, manifest: ArchiveManifest, after: Position
     ) -> list[tuple[Sealed, list[bytes]]]:
         """The next few segments behind a position in which something was erased, each with all its stubs."""
         found: list[tuple[Sealed, list[bytes]]] = []
@@ -173,7 +172,7 @@ class Sealing:
         return found
 
     async def _with_stubs(
-        self, manifest: Manifest, sealed: Sealed, stubs: Sequence[bytes], writer: str
+        self, manifest: ArchiveManifest, sealed: Sealed, stubs: Sequence[bytes], writer: str
     ) -> Content | None:
         """What a segment is with stubs in it, whose file is written; None when it has them already."""
         partition = manifest.partition
@@ -190,11 +189,11 @@ class Sealing:
         self,
         keys: PartitionKeys,
         state: Archived,
-        manifest: Manifest,
+        manifest: ArchiveManifest,
         contents: Mapping[str, Content],
         writer: str,
         moved: Sequence[bytes],
-    ) -> tuple[Archived, Manifest]:
+    ) -> tuple[Archived, ArchiveManifest]:
         """Let segments have other contents, which takes their stubs out of Redis; what they were is deleted."""
         newer = replaced(manifest, contents, writer)
         await self._archive.write_manifest(newer)
@@ -223,7 +222,7 @@ async def _projected(redis: Client, keys: PartitionKeys) -> Position:
     return Position.parse(stored) if stored else START
 
 
-def _queue_version(pipe: Transaction, keys: PartitionKeys, manifest: Manifest) -> None:
+def _queue_version(pipe: Transaction, keys: PartitionKeys, manifest: ArchiveManifest) -> None:
     pipe.hset(keys.archived, VERSION, str(manifest.version))
     pipe.hset(keys.archived, FILE, manifest.name)
     pipe.hset(keys.archived, CHAIN, manifest.head)
@@ -246,7 +245,3 @@ async def _execute(pipe: Transaction, keys: PartitionKeys) -> None:
 
 def _outrun(keys: PartitionKeys) -> Outrun:
     return Outrun(f"partition {keys.partition}: the archive changed, or something was erased, meanwhile")
-
-
-def _payload(member: bytes) -> bytes:
-    return read_stub(member).payload

@@ -12,8 +12,7 @@ import msgspec
 import zstandard
 from msgspec import Struct
 
-from ingest.log.archive.errors import DamagedSegment
-from ingest.log.archive.manifest import Content, Sealed
+from ingest.log.archive.manifest import Content, DamagedSegment, Sealed
 from ingest.log.event_log import MAX_ENTRY_BYTES, Stored
 from ingest.log.position import Position
 

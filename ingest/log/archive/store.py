@@ -15,7 +15,7 @@ from fsspec.core import (  # pyright: ignore[reportMissingTypeStubs]
 )
 
 from ingest.errors import InvalidSetting
-from ingest.log.archive.errors import ArchiveUnavailable, MissingFile
+from ingest.log.archive.manifest import ArchiveUnavailable, MissingFile
 from ingest.platform.files import sync
 
 _BESIDE = ".writing-"
@@ -88,7 +88,8 @@ class DirectoryStore:
             for folder in {(self._directory / path).parent for path in paths}:
                 if folder.exists():
                     sync(folder)
-                    _remove_if_empty(folder)
+                    with suppress(OSError):  # it is not empty
+                        folder.rmdir()
 
     def names(self, folder: str) -> list[str]:
         """See Store. Also what an interrupted write left, so that it can be deleted."""
@@ -137,11 +138,6 @@ class UrlStore:
             except FileNotFoundError:
                 return []
             return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
-
-
-def _remove_if_empty(folder: Path) -> None:
-    with suppress(OSError):  # it is not
-        folder.rmdir()
 
 
 @contextmanager

@@ -5,7 +5,7 @@ each runs on one node: this client finds the node and leaves the rest to redis-p
 """
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from redis.asyncio import BlockingConnectionPool
@@ -16,28 +16,15 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from ingest.errors import InvalidSetting
-from ingest.platform.cluster.merging import MERGED, first
-from ingest.platform.cluster.pipelines import SlotTransaction, SpreadPipeline
-from ingest.platform.cluster.routing import Queued, Router
+from ingest.platform.cluster.pipelines import AsyncCoreCommands, SlotTransaction, SpreadPipeline
+from ingest.platform.cluster.routing import MERGED, QueuedCommand, Router, first
 from ingest.platform.cluster.slots import keys_of, slot_of, slot_of_all
 from ingest.platform.cluster.topology import Address, NodeClient, Topology
-from ingest.platform.memory_limit import Server
+from ingest.platform.memory_limit import RedisServer
 from ingest.platform.packing import packed_by_hiredis
 
-if TYPE_CHECKING:  # redis-py's commands as methods that call execute_command; the stubs are of another version
-
-    class AsyncCoreCommands: ...
-
-    class _Parser: ...
-
-else:
-    from redis.commands import AsyncCoreCommands
-
-    class _Parser(DefaultParser):
-        """The fast parser, which also knows a cluster's errors."""
-
-        EXCEPTION_CLASSES = ClusterParser.EXCEPTION_CLASSES
-
+_PARSER: Any = type("_Parser", (DefaultParser,), {"EXCEPTION_CLASSES": cast(Any, ClusterParser).EXCEPTION_CLASSES})
+"""The fast parser, which also knows a cluster's errors."""
 
 SPLIT = {"MGET", "UNLINK", "DEL"}
 """Commands that are the same whether they are sent with all their keys or key by key."""
@@ -46,13 +33,13 @@ SPLIT = {"MGET", "UNLINK", "DEL"}
 class ClusterClient(AsyncCoreCommands):
     """Sends each command to the primary of its keys' slot. Reads go to primaries, too: they see what was written.
 
-    What names no key is asked of every primary; see `merging` for what is made of the answers. MGET, UNLINK and DEL may
+    What names no key is asked of every primary; see `MERGED` for what is made of the answers. MGET, UNLINK and DEL may
     name keys of several slots; everything else raises KeysApart then.
     """
 
     def __init__(self, url: str, *, connections: int, read_timeout_s: float, repeat: bool) -> None:
         """`connections` bounds the pool of each primary. See `connect` for the rest; raises InvalidSetting."""
-        seeds, given = parse_cluster_url(url)
+        seeds, options = parse_cluster_url(url)
 
         def open_client(address: Address) -> NodeClient:
             pool = cast(Any, BlockingConnectionPool)(
@@ -65,11 +52,11 @@ class ClusterClient(AsyncCoreCommands):
                 socket_connect_timeout=2.0,
                 health_check_interval=15,
                 retry=Retry(NoBackoff(), 0),  # the router repeats, perhaps elsewhere
-                parser_class=_Parser,
-                **given,
+                parser_class=_PARSER,
+                **options,
             )
             pool.connection_class = packed_by_hiredis(pool.connection_class)
-            return cast(Any, Server).from_pool(pool)
+            return cast(Any, RedisServer).from_pool(pool)
 
         self._router = Router(Topology(seeds, open_client), repeat=repeat)
 
@@ -124,7 +111,7 @@ class ClusterClient(AsyncCoreCommands):
 
     async def _split(self, args: tuple[Any, ...], slots: list[int]) -> Any:
         answers = await self._router.run_all(
-            [Queued(slot, (args[0], key), {}) for slot, key in zip(slots, args[1:], strict=True)]
+            [QueuedCommand(slot, (args[0], key), {}) for slot, key in zip(slots, args[1:], strict=True)]
         )
         for answer in answers:
             if isinstance(answer, (RedisError, OSError)):

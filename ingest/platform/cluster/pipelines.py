@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from redis.exceptions import MovedError
 
-from ingest.platform.cluster.routing import BROKEN, REDIRECTED, Queued, Router
+from ingest.platform.cluster.routing import BROKEN, REDIRECTED, QueuedCommand, Router
 from ingest.platform.cluster.slots import KeysApart, slot_of_all
-from ingest.platform.cluster.topology import ClusterChanged, Place
+from ingest.platform.cluster.topology import ClusterChanged, NodePlace
 from ingest.platform.memory_limit import Expected
 
 if TYPE_CHECKING:  # redis-py's commands as methods that call execute_command; the stubs are of another version
@@ -33,7 +33,7 @@ class SpreadPipeline(AsyncCoreCommands):
 
     def __init__(self, router: Router) -> None:
         self._router = router
-        self._queued: list[Queued] = []
+        self._queued: list[QueuedCommand] = []
 
     async def __aenter__(self) -> Self:
         return self
@@ -45,7 +45,7 @@ class SpreadPipeline(AsyncCoreCommands):
 
     def execute_command(self, *args: Any, **options: Any) -> Self:
         """Queue a command; raises KeysApart for keys of several slots."""
-        self._queued.append(Queued(slot_of_all(args), args, options))
+        self._queued.append(QueuedCommand(slot_of_all(args), args, options))
         return self
 
     def on_each_node(self, *args: Any, **options: Any) -> Self:
@@ -54,7 +54,7 @@ class SpreadPipeline(AsyncCoreCommands):
         Its answer is a list with the answer of each, in no particular order. So `WAITAOF` waits for what this pipeline
         wrote on every node.
         """
-        self._queued.append(Queued(None, args, options))
+        self._queued.append(QueuedCommand(None, args, options))
         return self
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
@@ -81,9 +81,9 @@ class SlotTransaction(AsyncCoreCommands):
 
     def __init__(self, router: Router) -> None:
         self._router = router
-        self._queued: list[Queued] = []
+        self._queued: list[QueuedCommand] = []
         self._slot: int | None = None
-        self._place: Place | None = None
+        self._place: NodePlace | None = None
         self._pipe: Any = None
         self._expected: Expected | None = None
 
@@ -130,7 +130,7 @@ class SlotTransaction(AsyncCoreCommands):
         answer = pipe.execute_command(*args, **options)
         if asyncio.iscoroutine(answer):
             return self._at_once(answer)
-        self._queued.append(Queued(slot, args, options))
+        self._queued.append(QueuedCommand(slot, args, options))
         return answer
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:

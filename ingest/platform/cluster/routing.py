@@ -5,7 +5,7 @@ is sent once more only where the client repeats (see `connect`).
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from redis.exceptions import (
@@ -19,7 +19,7 @@ from redis.exceptions import (
     TryAgainError,
 )
 
-from ingest.platform.cluster.topology import Address, ClusterChanged, Place, Topology
+from ingest.platform.cluster.topology import Address, ClusterChanged, NodePlace, Topology
 
 REDIRECTED = (AskError, MovedError, TryAgainError, ClusterDownError, MasterDownError)
 """Answers of a node that did nothing, because the slot is elsewhere, on the move, or without a primary."""
@@ -28,7 +28,7 @@ PAUSES_S = (0.0, 0.0, 0.05, 0.1, 0.2)
 """Before each try of a command that is redirected. A failover takes longer than this: then the caller decides."""
 
 
-class Queued(NamedTuple):
+class QueuedCommand(NamedTuple):
     """A command of a pipeline. Without a slot it runs on each node that has a command before it."""
 
     slot: int | None
@@ -68,7 +68,7 @@ class Router:
                 may_repeat, last = False, str(error)
         raise ClusterChanged(f"{args[0]}: the cluster did not settle: {last}")
 
-    async def run_all(self, queued: Sequence[Queued]) -> list[Any]:
+    async def run_all(self, queued: Sequence[QueuedCommand]) -> list[Any]:
         """The answers of many commands, in order; an error stands in the place of its answer.
 
         The commands of one node go through one connection in their order, those of different nodes at the same time.
@@ -121,13 +121,13 @@ class Router:
             await self.look_again(broken[0])
         return answers, len(broken)
 
-    async def heed(self, error: Exception, place: Place) -> None:
+    async def heed(self, error: Exception, place: NodePlace) -> None:
         """Learn from a redirection."""
         await self.look_again(place)
         if isinstance(error, MovedError):
             self.topology.moved(error, place.address)
 
-    async def goes_on(self, error: Exception, place: Place, slot: int, may_repeat: bool) -> bool:
+    async def goes_on(self, error: Exception, place: NodePlace, slot: int, may_repeat: bool) -> bool:
         """Whether a command whose connection broke is to be sent once more.
 
         A node that did not answer in time is not asked the same again; another one that took its place is.
@@ -141,16 +141,16 @@ class Router:
             return False
         return elsewhere or not isinstance(error, TimeoutError)
 
-    async def look_again(self, place: Place) -> None:
+    async def look_again(self, place: NodePlace) -> None:
         """Ask the cluster who has what now, unless somebody did since."""
         try:
             await self.topology.refresh(place.version, without=place.address)
         except BROKEN:
             pass  # the error at hand says as much
 
-    def _by_node(self, queued: Sequence[Queued], todo: Sequence[int]) -> list[tuple[Place, list[int]]]:
+    def _by_node(self, queued: Sequence[QueuedCommand], todo: Sequence[int]) -> list[tuple[NodePlace, list[int]]]:
         """The commands by node, each node's with what has no slot behind them, in order."""
-        groups: dict[Address, tuple[Place, list[int]]] = {}
+        groups: dict[Address, tuple[NodePlace, list[int]]] = {}
         wanted = set(todo)
         for n, one in enumerate(queued):
             if one.slot is None:
@@ -161,7 +161,9 @@ class Router:
                 groups.setdefault(place.address, (place, []))[1].append(n)
         return list(groups.values())
 
-    async def _run_group(self, place: Place, queued: Sequence[Queued], group: Sequence[int]) -> list[Any] | Exception:
+    async def _run_group(
+        self, place: NodePlace, queued: Sequence[QueuedCommand], group: Sequence[int]
+    ) -> list[Any] | Exception:
         try:
             async with place.client.pipeline(transaction=False) as pipe:
                 for n in group:
@@ -174,8 +176,8 @@ class Router:
             return error
 
     async def _take(
-        self, answers: list[Any], todo: list[int], queued: Sequence[Queued],
-        place: Place, group: Sequence[int], found: list[Any] | Exception, may_repeat: bool,
+        self, answers: list[Any], todo: list[int], queued: Sequence[QueuedCommand],
+        place: NodePlace, group: Sequence[int], found: list[Any] | Exception, may_repeat: bool,
     ) -> bool:  # fmt: skip
         """Keep what a node answered, and note in `todo` what has to be sent again. True when a connection broke."""
         if isinstance(found, Exception):
@@ -206,13 +208,13 @@ class Router:
                 answers[n] = answer
         return False
 
-    async def _asked(self, error: AskError, place: Place, one: Queued) -> Any:
+    async def _asked(self, error: AskError, place: NodePlace, one: QueuedCommand) -> Any:
         try:
             return await self._ask(error, place, one.args, one.options)
         except (RedisError, OSError) as fault:
             return fault
 
-    async def _ask(self, error: AskError, place: Place, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    async def _ask(self, error: AskError, place: NodePlace, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """The answer of the node that a slot is moving to, for a key that is there already."""
         told: Any = error
         client = self.topology.client_at(Address(told.host or place.address.host, int(told.port)))
@@ -231,3 +233,39 @@ def _with(answers: list[Any], todo: Sequence[int], error: Exception) -> list[Any
     for n in todo:
         answers[n] = error
     return answers
+
+
+SEPARATOR = "|"
+
+
+def merged_info(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """INFO: of whole numbers the greatest, of the rest what the first primary says.
+
+    So memory is that of the fullest primary, which is the one that will refuse writes, and something is under way
+    (`aof_rewrite_in_progress`) when it is on any of them.
+    """
+    merged: dict[str, Any] = {}
+    for answer in answers:
+        for name, value in answer.items():
+            if name not in merged:
+                merged[name] = value
+            elif isinstance(value, int) and isinstance(merged[name], int):
+                merged[name] = max(merged[name], value)
+    return merged
+
+
+def merged_config(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """CONFIG GET: the value that all have; different ones side by side, `always|everysec`."""
+    names = dict.fromkeys(name for answer in answers for name in answer)
+    return {
+        name: SEPARATOR.join(dict.fromkeys(str(answer[name]) for answer in answers if name in answer)) for name in names
+    }
+
+
+def first(answers: Sequence[Any]) -> Any:
+    """The first primary's."""
+    return answers[0] if answers else None
+
+
+MERGED: dict[str, Callable[[Sequence[Any]], Any]] = {"INFO": merged_info, "CONFIG GET": merged_config}
+"""By command; for the others the first primary's answer stands for all."""

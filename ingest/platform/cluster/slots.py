@@ -55,9 +55,9 @@ def slot_of_all(command: Sequence[Any]) -> int:
     slots = {slot_of(key) for key in keys_of(command)}
     if len(slots) != 1:
         what = f"keys of {len(slots)} slots" if slots else "no key"
-        raise KeysApart(f"{_told(command)} names {what}; on a cluster it needs keys of one hash tag")
+        raise KeysApart(f"{_command_text(command)} names {what}; on a cluster it needs keys of one hash tag")
     return slots.pop()
 
 
-def _told(command: Sequence[Any]) -> str:
+def _command_text(command: Sequence[Any]) -> str:
     return " ".join([str(command[0]), *(repr(key) for key in keys_of(command)[:4])])

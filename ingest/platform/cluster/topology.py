@@ -32,7 +32,7 @@ class Address(NamedTuple):
         return f"{self.host}:{self.port}"
 
 
-class Place(NamedTuple):
+class NodePlace(NamedTuple):
     """A primary, as known at a version of the topology."""
 
     address: Address
@@ -71,7 +71,7 @@ class Topology:
         if not self._slots or self._doubted is not None:
             await self.refresh(self._version, without=self._doubted)
 
-    def doubt(self, place: Place) -> None:
+    def doubt(self, place: NodePlace) -> None:
         """Somebody gave up waiting for a node: the cluster is asked before the next command."""
         if place.version == self._version:
             self._doubted = place.address
@@ -80,17 +80,17 @@ class Topology:
         """Where the primary of a slot is, as far as is known; None when it has none."""
         return self._slots[slot] if self._slots else None
 
-    def place_of(self, slot: int) -> Place:
+    def place_of(self, slot: int) -> NodePlace:
         """The primary of a slot, as far as is known; raises ClusterChanged when it has none."""
         address = self.address_of(slot)
         if address is None:
             raise ClusterChanged(f"no primary has slot {slot}")
-        return Place(address, self.client_at(address), self._version)
+        return NodePlace(address, self.client_at(address), self._version)
 
-    def primaries(self) -> list[Place]:
+    def primaries(self) -> list[NodePlace]:
         """Every primary that has slots, in the order of the slots."""
         found = dict.fromkeys(address for address in self._slots if address is not None)
-        return [Place(address, self.client_at(address), self._version) for address in found]
+        return [NodePlace(address, self.client_at(address), self._version) for address in found]
 
     def moved(self, error: MovedError, by: Address) -> None:
         """Believe a node that named another one as the primary of a slot."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ingest.errors import InvalidSetting
-from ingest.log.archive.errors import MissingFile
+from ingest.log.archive.manifest import MissingFile
 from projections.maintenance.backup.manifest import MANIFEST, BackupFailed
 
 try:

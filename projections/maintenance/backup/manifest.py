@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from ingest.errors import MnemologError
-from ingest.log.archive.state import count_erased
+from ingest.log.archive.archive import count_erased
 from ingest.log.event_log import EventLog
 from ingest.log.keys import BACKUP_STATUS, FORGOTTEN_BEFORE
 from ingest.log.keys import MANIFEST as MANIFEST_KEY

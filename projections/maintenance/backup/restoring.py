@@ -23,11 +23,10 @@ from msgspec import Struct
 from redis.exceptions import ResponseError
 
 from ingest.errors import CommandRejected, PartitionCountMismatch, UnreadableEvent
-from ingest.events.envelope import as_json_object, decode
-from ingest.events.routing import route_of
+from ingest.events.envelope import as_json_object, decode, route_of
 from ingest.events.subject import SubjectForgotten
 from ingest.ids import dedup_id, imported_dedup_id
-from ingest.log.archive.state import forget_archive
+from ingest.log.archive.archive import forget_archive
 from ingest.log.event_log import Entry, Stored
 from ingest.log.keys import (
     DEDUP_IDS,

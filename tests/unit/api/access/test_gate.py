@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from api.access.binding import check_binding
-from api.access.gate import Pages, allowed
+from api.access.gate import Pages, allowed, check_binding
 from ingest.errors import InvalidSetting
 from ingest.platform.settings import Settings
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.agents import hosts, recording
-from api.agents.entries import Command, NotOurs, with_hooks, with_server, without_hooks, without_server
+from api.agents import files, recording
+from api.agents.entries import NotOurs, ShellCommand, with_hooks, with_server, without_hooks, without_server
 
-HOOK = hosts.hook_line("")
+HOOK = files.hook_line("")
 OLDER = "/old/venv/bin/python -I -S '/old site/api/agents/hook.py' claude-code"
-BRIDGE = Command("/venv/bin/mnemolog", ("mcp",))
+BRIDGE = ShellCommand("/venv/bin/mnemolog", ("mcp",))
 THEIRS: dict[str, Any] = {"matcher": "Bash", "hooks": [{"type": "command", "command": "say done", "timeout": 1}]}
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=8)
@@ -90,7 +90,7 @@ def test_a_server_that_comes_and_goes_leaves_the_others(before: dict[str, Any], 
 
 def test_what_a_user_added_to_our_server_stays_when_it_is_brought_up_to_date():
     older = {"command": "/old/mnemolog", "args": ["mcp", "--profile", "memex"], "env": {"MNEMOLOG_SECRET": "s"}}
-    new = Command("/venv/bin/python", ("-m", "api.cli.main", "mcp"), {"MNEMOLOG_URL": "http://127.0.0.1:4000"})
+    new = ShellCommand("/venv/bin/python", ("-m", "api.cli.main", "mcp"), {"MNEMOLOG_URL": "http://127.0.0.1:4000"})
     entry = with_server({"servers": {"mnemolog": older}}, "servers", new, {})["servers"]["mnemolog"]
     assert entry["args"] == ["-m", "api.cli.main", "mcp", "--profile", "memex"]
     assert entry["env"] == {"MNEMOLOG_SECRET": "s", "MNEMOLOG_URL": "http://127.0.0.1:4000"}

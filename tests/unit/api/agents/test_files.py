@@ -8,9 +8,19 @@ from typing import Any
 import pytest
 
 from api.agents import entries
-from api.agents.entries import Command
-from api.agents.files import UnusableSettings, apply, backup_of, installing, removing
-from api.agents.hosts import Host, Scope, Setup, System, setups
+from api.agents.entries import ShellCommand
+from api.agents.files import (
+    Host,
+    Scope,
+    Setup,
+    System,
+    UnusableSettings,
+    apply,
+    backup_of,
+    installing,
+    removing,
+    setups,
+)
 
 FILES = [
     "",
@@ -24,7 +34,7 @@ FILES = [
 
 def of_claude(path: Path) -> Setup:
     """Our hooks and server in one file, to try both at once."""
-    server = Command("/venv/bin/mnemolog", ("mcp",))
+    server = ShellCommand("/venv/bin/mnemolog", ("mcp",))
 
     def install(value: dict[str, Any]) -> dict[str, Any]:
         return entries.with_server(entries.with_hooks(value, "/v/api/agents/hook.py claude-code"), "s", server, {})
@@ -36,7 +46,7 @@ def of_claude(path: Path) -> Setup:
 
 
 def of_codex(path: Path) -> Setup:
-    command = Command("/venv/bin/mnemolog", ("mcp",))
+    command = ShellCommand("/venv/bin/mnemolog", ("mcp",))
     install = partial(entries.with_server, section="mcp_servers", command=command, extra={})
     return Setup(path, install, partial(entries.without_server, section="mcp_servers"), toml=True)
 

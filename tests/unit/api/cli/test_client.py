@@ -7,7 +7,7 @@ import httpx
 import msgspec
 import pytest
 
-from api.cli.client import Client, ClientError, InvalidUrl, ServerUnreachable
+from api.cli.client import ApiClient, ClientError, InvalidUrl, ServerUnreachable
 
 Handler = Callable[[httpx.Request], httpx.Response]
 URL = "http://127.0.0.1:3111"
@@ -25,8 +25,8 @@ def naps() -> Naps:
     return Naps()
 
 
-def client(handler: Handler, naps: Naps, **options: Any) -> Client:
-    return Client(URL, transport=httpx.MockTransport(handler), sleep=naps, **options)
+def client(handler: Handler, naps: Naps, **options: Any) -> ApiClient:
+    return ApiClient(URL, transport=httpx.MockTransport(handler), sleep=naps, **options)
 
 
 def answers(*given: httpx.Response) -> tuple[Handler, list[httpx.Request]]:
@@ -55,7 +55,7 @@ def test_an_answer_is_decoded(naps: Naps):
 
 def test_the_secret_travels_as_a_bearer(naps: Naps):
     handle, requests = answers(httpx.Response(200, json={}))
-    with Client(URL, "s3cret", transport=httpx.MockTransport(handle), sleep=naps) as at_hand:
+    with ApiClient(URL, "s3cret", transport=httpx.MockTransport(handle), sleep=naps) as at_hand:
         at_hand.delete("/v1/memories/mem_1", {"reason": "asked for"})
     assert requests[0].headers["Authorization"] == "Bearer s3cret"
     assert requests[0].method == "DELETE"
@@ -142,5 +142,5 @@ def test_something_else_that_listens_there_is_recognised(naps: Naps, status: int
 @pytest.mark.parametrize("url", ["", "localhost:3111", "ftp://host", "http://", "http://host:port", "http://[::1"])
 def test_what_is_no_address_is_a_usage_error(url: str):
     with pytest.raises(InvalidUrl) as caught:
-        Client(url)
+        ApiClient(url)
     assert caught.value.exit_code == 2

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from api.agents.hosts import Host
+from api.agents.files import Host
 from api.cli import install
 
 Run = Callable[..., Result]

@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from api.cli.main import application
-from api.cli.memory import CUT_BYTES, Memory, cut, full, moment
+from api.cli.memory import CUT_BYTES, AgentdMemory, cut, full, moment
 
 
 def test_a_text_is_cut_by_its_bytes_and_between_characters():
@@ -27,7 +27,7 @@ def test_a_time_is_shown_in_utc(sent: str, shown: str):
 
 
 def test_a_view_names_the_owner_between_tags_and_references():
-    memory = Memory(
+    memory = AgentdMemory(
         id="mem_1", content="text", type="request", tags=["a"], created_by="ada", owner="olga", references=["mem_2"],
         created_at="2026-01-31T12:00:00Z", updated_at="2026-01-31T12:00:00Z", visibility="private", shared_with=["bob"],
     )  # fmt: skip

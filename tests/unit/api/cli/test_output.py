@@ -14,7 +14,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from api.cli import commands, demo, health
-from api.cli.fleet import EVENT_KEY
+from api.cli.demo import EVENT_KEY
 from api.cli.output import one_line, plain
 
 EVENT = {

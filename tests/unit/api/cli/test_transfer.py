@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from api.cli import commands, transfer
-from api.cli.client import Client
+from api.cli.client import ApiClient
 
 URL = "http://127.0.0.1:3111"
 HEADER = b'{"format":"mnemolog-export","version":1,"tenant":"default","project":null}\n'
@@ -40,7 +40,7 @@ def server() -> FakeServer:
 @pytest.fixture
 def run(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> Run:
     """The command line, wired to the fake server."""
-    monkeypatch.setattr(transfer, "connect", lambda url: Client(URL, transport=httpx.MockTransport(server.handle)))  # pyright: ignore
+    monkeypatch.setattr(transfer, "connect", lambda url: ApiClient(URL, transport=httpx.MockTransport(server.handle)))  # pyright: ignore
 
     def invoke(*arguments: str, stdin: bytes | None = None) -> Result:
         app = typer.Typer()
@@ -151,8 +151,8 @@ def test_a_server_that_is_away_or_hangs_up_is_named(monkeypatch: pytest.MonkeyPa
         def handle(request: httpx.Request, error: Exception = error) -> httpx.Response:
             raise error
 
-        def connect(url: str | None, handle: Callable[[httpx.Request], httpx.Response] = handle) -> Client:
-            return Client(URL, transport=httpx.MockTransport(handle))
+        def connect(url: str | None, handle: Callable[[httpx.Request], httpx.Response] = handle) -> ApiClient:
+            return ApiClient(URL, transport=httpx.MockTransport(handle))
 
         monkeypatch.setattr(transfer, "connect", connect)
         app = typer.Typer()

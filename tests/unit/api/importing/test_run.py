@@ -9,10 +9,9 @@ import pytest
 
 from api.cli.client import ClientError
 from api.importing.mapping import Mapped, Row, Step
-from api.importing.report import MAX_EXAMPLES, MAX_REASONS, OTHER, Report
-from api.importing.run import Nowhere, Run, Server
+from api.importing.report import MAX_EXAMPLES, MAX_REASONS, OTHER, ImportReport
+from api.importing.run import ImportState, Run, StateFile, nowhere, server, state_folder
 from api.importing.source import WholeSource
-from api.importing.state import State, StateFile, state_folder
 from ingest.commands.requests import Observe, Remember
 from ingest.errors import CommandRejected
 from projections.operations.importing import read_event, read_header
@@ -70,15 +69,15 @@ class Route:
         return [len(body.splitlines()) - 2 for body in self.bodies]
 
 
-def run(route: Route, state: State, saved: list[bytes], batch: int = 4, rows: list[Row] = ROWS) -> Report:
-    def save(now: State) -> None:
+def run(route: Route, state: ImportState, saved: list[bytes], batch: int = 4, rows: list[Row] = ROWS) -> ImportReport:
+    def save(now: ImportState) -> None:
         saved.append(msgspec.json.encode(now))
 
-    return Run(source(rows), Server(route, "acme"), state, save, tenant="acme", batch=batch).run(lambda: AT)
+    return Run(source(rows), server(route, "acme"), state, save, tenant="acme", batch=batch).run(lambda: AT)
 
 
-def fresh() -> State:
-    return State("memex", "there", "here")
+def fresh() -> ImportState:
+    return ImportState("memex", "there", "here")
 
 
 def test_a_chunk_is_full_or_of_one_kind():
@@ -93,7 +92,7 @@ def test_a_chunk_is_full_or_of_one_kind():
 def test_the_state_is_saved_after_every_chunk_and_says_when_it_finished():
     saved: list[bytes] = []
     run(Route(), fresh(), saved)
-    states = [msgspec.json.decode(one, type=State) for one in saved]
+    states = [msgspec.json.decode(one, type=ImportState) for one in saved]
     assert [one.cursor for one in states] == [[4], [8], [10], [14], [18], [20], [20]]
     assert [one.finished_at for one in states] == [None] * 6 + [AT]
 
@@ -104,7 +103,7 @@ def test_what_was_interrupted_goes_on_and_ends_the_same(fails_at: int):
     expected = run(whole, fresh(), [])
     with pytest.raises(ClientError):
         run(cut, fresh(), saved)
-    state = msgspec.json.decode(saved[-1], type=State) if saved else fresh()
+    state = msgspec.json.decode(saved[-1], type=ImportState) if saved else fresh()
     assert run(cut, state, saved) == expected
     assert cut.bodies == whole.bodies
 
@@ -130,17 +129,17 @@ def test_rows_that_are_refused_here_or_there_are_counted_with_why():
 def test_rows_that_all_come_to_nothing_are_counted_and_done():
     rows, saved = [Row("memory", str(number), {"content": ""}) for number in range(7)], list[bytes]()
     report = run(Route(), fresh(), saved, rows=rows)
-    assert (report.kinds["memory"].skipped, msgspec.json.decode(saved[-1], type=State).cursor) == (7, [7])
+    assert (report.kinds["memory"].skipped, msgspec.json.decode(saved[-1], type=ImportState).cursor) == (7, [7])
 
 
 def test_a_dry_run_takes_everything():
     done: list[int] = []
-    run = Run(source(), Nowhere(), fresh(), lambda state: None, tenant="acme", batch=7, on_rows=done.append)
+    run = Run(source(), nowhere, fresh(), lambda state: None, tenant="acme", batch=7, on_rows=done.append)
     assert run.run(lambda: AT).rows == sum(done) == 20
 
 
 def test_a_report_names_few_reasons_and_rows_and_counts_all():
-    report = Report()
+    report = ImportReport()
     for number in range(MAX_REASONS + 10):
         report.skip("memory", f"m{number}", f"reason {number}")
     for number in range(20):

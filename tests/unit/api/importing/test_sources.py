@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from api.importing.files import MAX_LINE_BYTES, lines
 from api.importing.mapping import Mapped, Row
-from api.importing.source import Cursor, Source, Unusable
+from api.importing.source import MAX_LINE_BYTES, Cursor, Source, Unusable, lines
 from api.importing.sql import PAGE, Section, Sqlite, SqlSource
-from api.importing.systems import SYSTEMS, Wanted, opened, shown
+from api.importing.systems import SYSTEMS, ImportRequest, opened, shown
 from api.importing.transcripts import Format, LinesSource
 
 CLAUDE_MEM = """
@@ -59,7 +58,7 @@ def cursors(source: Source) -> list[Cursor]:
 
 
 def claude_mem(path: Path) -> Source:
-    return opened("claude-mem", Wanted(str(path), "acme"))
+    return opened("claude-mem", ImportRequest(str(path), "acme"))
 
 
 @pytest.mark.parametrize("count", [0, 1, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE])
@@ -112,7 +111,7 @@ def test_the_file_of_the_python_server_is_read_like_an_export(database: Callable
     with closing(sqlite3.connect(path)) as connection, connection:
         rows = [(*key, json.dumps(value)) for key, value in values.items()]
         connection.executemany("INSERT INTO kv_store VALUES (?, ?, ?)", rows)
-    source = opened("agentmemory", Wanted(str(path), "acme"))
+    source = opened("agentmemory", ImportRequest(str(path), "acme"))
     assert named(source) == [("session", "s1"), ("observation", "o1"), ("session end", "s1"), ("memory", "m1")]
 
 
@@ -122,14 +121,14 @@ def test_a_list_may_stand_alone_or_in_an_object(system: str, tmp_path: Path):
     file = tmp_path / "list.json"
     for document in (items, {"items": items}):
         file.write_text(json.dumps(document))
-        source = opened(system, Wanted(str(file), "acme"))
+        source = opened(system, ImportRequest(str(file), "acme"))
         assert [name for _, name in named(source)] == ["number 2", "a", "b"]
 
 
 def test_half_a_surrogate_pair_does_not_spoil_a_document(tmp_path: Path):
     file = tmp_path / "list.json"
     file.write_text('[{"id": "a\\ud83d"}]')
-    assert named(opened("memex", Wanted(str(file), "acme"))) == [("memory", "a\ufffd")]
+    assert named(opened("memex", ImportRequest(str(file), "acme"))) == [("memory", "a\ufffd")]
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -140,13 +139,13 @@ def test_what_is_of_another_kind_is_refused_with_why(system: str, tmp_path: Path
     places = [str(tmp_path / "none"), str(other), str(text)]
     for place in places if system != "jsonl" else places[:1]:
         with pytest.raises(Unusable):
-            opened(system, Wanted(place, "acme"))
+            opened(system, ImportRequest(place, "acme"))
 
 
 def test_a_page_of_an_export_says_that_it_is_one(tmp_path: Path):
     file = tmp_path / "page.json"
     file.write_text(json.dumps({"sessions": [], "memories": [], "pagination": {"hasMore": True}}))
-    assert "one page" in opened("agentmemory", Wanted(str(file), "acme")).notes[0]
+    assert "one page" in opened("agentmemory", ImportRequest(str(file), "acme")).notes[0]
 
 
 def test_lines_are_counted_as_they_stand_and_a_huge_one_is_passed_over(tmp_path: Path):
@@ -178,7 +177,7 @@ def test_an_export_of_our_own_says_what_it_would_do(tmp_path: Path):
     file = tmp_path / "ours.json"
     memory = {"id": "mem_" + "0" * 20, "content": "tea", "createdAt": "2026-01-31T12:00:00Z"}
     file.write_text(json.dumps({"sessions": [], "memories": [memory]}))
-    assert "twice" in opened("agentmemory", Wanted(str(file), "acme")).notes[0]
+    assert "twice" in opened("agentmemory", ImportRequest(str(file), "acme")).notes[0]
 
 
 def test_a_password_is_not_shown():

@@ -7,7 +7,7 @@ import pytest
 from imported import documents, events
 
 from api.importing import antigravity, claude_code, transcripts
-from api.importing.claude_code import Line
+from api.importing.claude_code import TranscriptLine
 from api.importing.mapping import Mapped, Record, Row
 from ingest.errors import CommandRejected
 from projections.documents.observations import Observation
@@ -30,7 +30,7 @@ def answered(name: str, content: Any, **more: Any) -> Record:
 
 
 def rows(*entries: Record | None) -> list[tuple[int, Row]]:
-    return list(claude_code.rows(Line(number, entry) for number, entry in enumerate(entries, 1)))
+    return list(claude_code.rows(TranscriptLine(number, entry) for number, entry in enumerate(entries, 1)))
 
 
 def taken(*entries: Record | None) -> list[Row]:

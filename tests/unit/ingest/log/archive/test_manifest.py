@@ -9,11 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.log.archive.errors import DamagedArchive
-from ingest.log.archive.manifest import Content, Manifest, appended, decode, encode, replaced, version_of
+from ingest.log.archive.manifest import (
+    ArchiveManifest,
+    Content,
+    DamagedArchive,
+    appended,
+    decode,
+    encode,
+    replaced,
+    version_of,
+)
 from ingest.log.position import START, Position
 
-EMPTY = Manifest(log="2026-01-31", archive="01A", partition=2)
+EMPTY = ArchiveManifest(log="2026-01-31", archive="01A", partition=2)
 SIZES = st.lists(st.integers(1, 9), min_size=1, max_size=8)
 
 
@@ -23,14 +31,14 @@ def content(first: int, count: int, text: str = "") -> Content:
     return Content(first=f"{first}-0", last=f"{first + count - 1}-0", entries=count, bytes=100 * count, sha256=sha256)
 
 
-def made_of(sizes: list[int], manifest: Manifest = EMPTY) -> Manifest:
+def made_of(sizes: list[int], manifest: ArchiveManifest = EMPTY) -> ArchiveManifest:
     """A manifest of segments of so many entries, with a gap of a millisecond between two."""
     for size in sizes:
         manifest = appended(manifest, content(manifest.sealed.ms + 2, size), "01W")
     return manifest
 
 
-def expected(manifest: Manifest) -> Manifest:
+def expected(manifest: ArchiveManifest) -> ArchiveManifest:
     """What a reader knows of a manifest before it reads it."""
     return msgspec.structs.replace(manifest, segments=())
 
@@ -46,7 +54,7 @@ def test_a_manifest_is_read_back(sizes: list[int]):
 def test_an_empty_archive_has_a_chain_of_its_own():
     assert EMPTY.sealed == START
     assert decode(encode(EMPTY), EMPTY, EMPTY.head) == EMPTY
-    assert EMPTY.head != Manifest(log=EMPTY.log, archive="01B", partition=2).head
+    assert EMPTY.head != ArchiveManifest(log=EMPTY.log, archive="01B", partition=2).head
 
 
 @given(sizes=SIZES)

@@ -1,4 +1,7 @@
-"""`mnemolog dead-letters`: events that could not be applied; trying them again, or saying that nobody wants them."""
+"""`mnemolog dead-letters`: events that could not be applied; trying them again, or saying that nobody wants them.
+
+`mnemolog reconcile`: log, documents and index compared, and what is safe repaired.
+"""
 
 import time
 from typing import Annotated, Any, Literal
@@ -8,13 +11,15 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from api.cli.client import Client, ClientError
+from api.cli.client import ApiClient, ClientError
 from api.cli.commands import AsJson, Url, connect
 from api.cli.output import FAILED, USAGE, Output, answering, one_line, plain
 
 POLL_S = 0.1
 """Between two looks at what became of a redrive; an idle worker takes up to a second to see it."""
 PATH = "/v1/admin/dead-letters"
+RECONCILE_PATH = "/v1/admin/reconcile"
+RECONCILE_POLL_S = 0.3
 
 Position = Annotated[str, typer.Argument(help="Where it is in the log: PARTITION:POSITION.")]
 Code = Annotated[str, typer.Option("--code", help="All with this error code.")]
@@ -28,6 +33,7 @@ letters = typer.Typer(help="Events that could not be applied: list, show, redriv
 def register(app: typer.Typer) -> None:
     """Add the commands to an application."""
     app.add_typer(letters, name="dead-letters")
+    app.command(epilog="Example: mnemolog reconcile --json")(reconcile)
 
 
 @letters.command("list", epilog="Example: mnemolog dead-letters list --code newer_event_version")
@@ -58,8 +64,8 @@ def list_(
     output.document(page)
     table = Table("position", "code", "type", "tries", "parked", "what", box=None, pad_edge=False, header_style="bold")
     for one in page["dead_letters"]:
-        said = one["message"] if one["discarded"] is None else one["discarded"]["reason"]
-        row = (one["position"], one["code"], one["type"], str(one["attempts"]), (one["parked_at"] or "")[:19], said)
+        message = one["message"] if one["discarded"] is None else one["discarded"]["reason"]
+        row = (one["position"], one["code"], one["type"], str(one["attempts"]), (one["parked_at"] or "")[:19], message)
         table.add_row(*(one_line(cell, 100) for cell in row))
     output.show(table)
     known: dict[str, int] = page["counts"] or {}
@@ -145,7 +151,7 @@ def _selected(output: Output, position: str, code: str, event_type: str, partiti
     return {name: value for name, value in body.items() if value not in ("", None)}
 
 
-def _all(client: Client, what: str, body: dict[str, Any]) -> list[str]:
+def _all(client: ApiClient, what: str, body: dict[str, Any]) -> list[str]:
     """Have it done to all that are selected, however many requests that takes; returns their positions."""
     found: list[str] = []
     cursor: str | None = None
@@ -157,7 +163,7 @@ def _all(client: Client, what: str, body: dict[str, Any]) -> list[str]:
             return found
 
 
-def _await_tried(client: Client, requested: list[str], wait_s: float) -> list[dict[str, Any]]:
+def _await_tried(client: ApiClient, requested: list[str], wait_s: float) -> list[dict[str, Any]]:
     """Wait until all were tried; returns those that are still letters."""
     deadline = time.monotonic() + wait_s
     left: list[dict[str, Any]] = []
@@ -170,10 +176,55 @@ def _await_tried(client: Client, requested: list[str], wait_s: float) -> list[di
     return left
 
 
-def _letter(client: Client, position: str) -> dict[str, Any] | None:
+def _letter(client: ApiClient, position: str) -> dict[str, Any] | None:
     try:
         return client.get(f"{PATH}/{position}")
     except ClientError as error:
         if error.status == 404:
             return None
         raise
+
+
+def reconcile(
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for the workers; 0 only asks them.")] = 3600,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare log, documents and index, and repair what is safe. Exits 1 when a person has to do something."""
+    output = Output(as_json)
+    with answering(output), connect(url) as client:
+        before = _report(client)
+        client.post(RECONCILE_PATH, {})
+        report = _finished(client, before, wait) if wait else before
+    output.document({"report": report})
+    if report is None or (wait and report == before):
+        output.note("it is not over; `mnemolog reconcile --wait 0 --json` shows how far it is")
+        raise typer.Exit(FAILED if wait else 0)
+    found = {name: count for name, count in report["found"].items() if count}
+    documents = sum(one["documents"] for one in report["partitions"])
+    counts = (
+        ", ".join(f"{count} {plain(name).replace('_', ' ')}" for name, count in found.items()) or "nothing is wrong"
+    )
+    output.line(Text(f"looked at {documents:,} documents: {counts}"))
+    for one in report["partitions"]:
+        if one["not_compared"]:
+            output.note(f"partition {one['partition']}: the index was not compared: {plain(one['not_compared'])}")
+    for advice in report["advice"]:
+        output.note(plain(advice))
+    if report["advice"]:
+        raise typer.Exit(FAILED)
+
+
+def _report(client: ApiClient) -> dict[str, Any] | None:
+    return client.get(RECONCILE_PATH)["report"]
+
+
+def _finished(client: ApiClient, before: dict[str, Any] | None, wait_s: float) -> dict[str, Any] | None:
+    """The report of a run that ended since; the one before when none does in time."""
+    known, deadline = (before or {}).get("finished_at"), time.monotonic() + wait_s
+    while time.monotonic() < deadline:
+        report = _report(client)
+        if report is not None and report["finished_at"] not in (None, known):
+            return report
+        time.sleep(RECONCILE_POLL_S)
+    return before

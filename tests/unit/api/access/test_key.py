@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.access.token import Token, mint, parse
+from api.access.key import KeyToken, mint, parse
 
 
 def test_a_new_token_is_read_back_as_what_it_is():
@@ -14,7 +14,7 @@ def test_a_new_token_is_read_back_as_what_it_is():
 def test_every_token_is_another_and_its_digest_says_nothing_of_its_id():
     tokens = [mint() for _ in range(50)]
     assert len({one.id for one in tokens}) == len({one.secret for one in tokens}) == 50
-    assert Token("a" * 12, tokens[0].secret).digest == tokens[0].digest
+    assert KeyToken("a" * 12, tokens[0].secret).digest == tokens[0].digest
     assert len(tokens[0].digest) == 64
 
 

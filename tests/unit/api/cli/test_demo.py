@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from api.cli.fleet import BATCH, EVENT_KEY, QUESTIONS, Fleet, Question, build_fleet
+from api.cli.demo import BATCH, EVENT_KEY, QUESTIONS, DemoQuestion, Fleet, build_fleet
 from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import WriteCommand
 from ingest.ids import EventId
@@ -132,7 +132,7 @@ def test_questions_are_put_in_other_words_than_their_answers(fleet: Fleet):
 
 
 def test_an_answer_is_known_by_its_event_or_by_its_text():
-    question = Question("?", "p", "ada", "demo-7", "said so")
+    question = DemoQuestion("?", "p", "ada", "demo-7", "said so")
     assert question.answered_by({"metadata": {EVENT_KEY: "demo-7"}, "content": "shortened"})
     assert question.answered_by({"metadata": {}, "content": "said so"})
     assert not question.answered_by({"metadata": {EVENT_KEY: "demo-70"}, "content": "other"})

@@ -1,6 +1,6 @@
 """What is made of the answers of several primaries."""
 
-from ingest.platform.cluster.merging import merged_config, merged_info
+from ingest.platform.cluster.routing import merged_config, merged_info
 
 
 def test_of_numbers_the_greatest_stands_for_all_and_of_the_rest_the_first():
