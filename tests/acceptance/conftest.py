@@ -1,5 +1,8 @@
-"""Real processes for the tests of the doors: one server that they share, and servers of their own for those that break
-things. Everything is stopped when the session or the test ends, whatever became of it."""
+"""Real processes: servers that tests share, and private ones for tests that start, kill or configure a server.
+
+Tests that share a server keep to a project, an agent or a tenant of their own. Everything is stopped when the session
+or the test ends, whatever became of it.
+"""
 
 import shutil
 import tempfile
@@ -13,6 +16,7 @@ import httpx
 import pytest
 
 from tests.acceptance.running import Server, running, seed_cache
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +39,50 @@ def short_path() -> Iterator[Path]:
 def server(cache_dir: Path) -> Iterator[Server]:
     """The server that tests share; each keeps to a project of its own."""
     with running(cache_dir) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def small(cache_dir: Path) -> Iterator[Server]:
+    """A server with small limits: three observations a session, writes are refused above forty unprojected events."""
+    with running(cache_dir, embedder="none", partitions=2, observations_per_session=3, lag_ceiling=40) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def breakable(cache_dir: Path) -> Iterator[Server]:
+    """A server that tests may freeze and kill parts of; ask for `broken`, which is this one in good health."""
+    with running(cache_dir, embedder="none", partitions=2, read_wait=1) as started:
+        yield started
+
+
+@pytest.fixture
+async def broken(breakable: Server) -> Server:
+    """A server to break: all of its processes run, and everything is projected."""
+    async with breakable.client() as client:
+
+        async def healthy() -> bool:
+            breakable.supervisor.watch()
+            ready = await client.get("/readyz")
+            return ready.status_code == 200 and ready.json()["lag"] == {}
+
+        await wait_until(healthy)
+    return breakable
+
+
+@pytest.fixture(scope="session")
+def two_servers(cache_dir: Path) -> Iterator[tuple[Server, Server]]:
+    """What one exports the other imports; no session on them ever ends by itself."""
+    chosen: dict[str, Any] = {"embedder": "none", "partitions": 4, "session_idle_minutes": 525_600}
+    with running(cache_dir, **chosen) as one, running(cache_dir, **chosen) as other:
+        yield one, other
+
+
+@pytest.fixture(scope="session")
+def rebuildable(cache_dir: Path) -> Iterator[Server]:
+    """A server whose documents are rebuilt, and which has no embedder and may be given some."""
+    embedders = ("default", "crystal-ball", "onnx:/nowhere")
+    with running(cache_dir, partitions=4, embedder="none", embedders=embedders) as started:
         yield started
 
 

@@ -121,13 +121,6 @@ async def test_a_local_process_makes_no_key_and_locks_nobody_out(user: User):
         assert (await operator.post("/v1/admin/keys", json={"name": "second", "roles": ["read"]})).status_code == 201
 
 
-async def test_the_secret_of_the_server_makes_the_first_key(cache_dir: Path):
-    with running(cache_dir, embedder="none", partitions=2) as server:
-        async with server.client() as operator:
-            made = await operator.post("/v1/admin/keys", json={"name": "first", "roles": ["operator"]})
-            assert made.status_code == 201
-
-
 async def test_making_the_first_key_says_who_needs_one_and_storing_one_makes_all_of_it_work(user: User):
     """One story of one user: each step begins where the one before it ended."""
     settings = user.home / ".claude/settings.json"

@@ -23,7 +23,7 @@ from typer.testing import CliRunner, Result
 from waiting import wait_until
 
 from api.cli.main import application
-from tests.acceptance.running import SECRET, Server, running
+from tests.acceptance.running import SECRET, Server
 from tests.acceptance.test_mcp_profiles import Agent, client_of
 from tests.acceptance.test_transfer import HEADER
 from tests.acceptance.test_up import ROOT, command_line, environment
@@ -93,24 +93,16 @@ class Importer(NamedTuple):
         return found
 
 
-@pytest.fixture(scope="module")
-def servers(cache_dir: Path) -> Iterator[tuple[Server, Server]]:
-    """Two empty servers."""
-    chosen: dict[str, Any] = {"embedder": "none", "partitions": 4, "session_idle_minutes": NEVER_IDLE}
-    with running(cache_dir, **chosen) as one, running(cache_dir, **chosen) as other:
-        yield one, other
-
-
 @pytest.fixture
-def importer(servers: tuple[Server, Server], tmp_path: Path) -> Importer:
+def importer(two_servers: tuple[Server, Server], tmp_path: Path) -> Importer:
     """The command line against the first server."""
-    return Importer(servers[0], tmp_path / "one")
+    return Importer(two_servers[0], tmp_path / "one")
 
 
 @pytest.fixture
-def other(servers: tuple[Server, Server], tmp_path: Path) -> Importer:
+def other(two_servers: tuple[Server, Server], tmp_path: Path) -> Importer:
     """The command line against the second server."""
-    return Importer(servers[1], tmp_path / "other")
+    return Importer(two_servers[1], tmp_path / "other")
 
 
 def iso(when: datetime) -> str:

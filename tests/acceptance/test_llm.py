@@ -53,13 +53,6 @@ async def client(server: Server) -> AsyncGenerator[Client]:
         yield http
 
 
-@pytest.fixture
-def stub() -> Iterator[LlmStub]:
-    """The model of a server that is one test's own."""
-    with LlmStub() as stub:
-        yield stub
-
-
 async def run_job(server: Server, name: str) -> None:
     """Have the worker do, now and to its end, what it does once a minute."""
     queue, redis = await JobQueue.connect(server.redis_url), cast(Any, connect(server.redis_url))
@@ -249,29 +242,27 @@ async def test_replaying_asks_nobody_and_keeps_what_the_model_said(
         model.status = 200
 
 
-async def test_a_model_that_is_down_is_left_alone_and_the_rules_summarise(
-    private_server: Start, stub: LlmStub, project: str
-):
-    stub.status = 500
-    async with private_server(llm=stub.setting).client() as client:
-        reasons: list[str] = []
-        for session in ("s1", "s2", "s3", "s4"):
-            await work(client, project, session)
-            made = await write(client, f"/v1/sessions/{session}/summary", project=project)
-            assert made["model"] == ""
-            assert "Payments needs Kafka" in str(made["summary"]["decisions"])
-            reasons.append(made["fell_back"])
-        assert reasons[0].startswith("unavailable: ")
-        assert "HTTP 500" in reasons[0]
-        assert {reason.partition(":")[0] for reason in reasons[1:]} == {"breaker open"}
-        assert len(stub.requests) == 3
-        kept = await read(client, "/v1/sessions/s4/summary", project=project, after=made["position"])
-        assert (kept["model"], kept["prompt_version"]) == ("", "")
-        assert await relations(client, project, made["position"]) == []
+async def test_a_model_that_is_down_is_left_alone_and_the_rules_summarise(client: Client, model: LlmStub, project: str):
+    """The last test of this server: its breaker is open for a while."""
+    asked, model.status = len(model.requests), 500
+    reasons: list[str] = []
+    for session in ("s1", "s2", "s3", "s4"):
+        await work(client, project, session)
+        made = await write(client, f"/v1/sessions/{session}/summary", project=project)
+        assert made["model"] == ""
+        assert "Payments needs Kafka" in str(made["summary"]["decisions"])
+        reasons.append(made["fell_back"])
+    assert reasons[0].startswith("unavailable: ")
+    assert "HTTP 500" in reasons[0]
+    assert {reason.partition(":")[0] for reason in reasons[1:]} == {"breaker open"}
+    assert len(model.requests) == asked + 3
+    kept = await read(client, "/v1/sessions/s4/summary", project=project, after=made["position"])
+    assert (kept["model"], kept["prompt_version"]) == ("", "")
+    assert await relations(client, project, made["position"]) == []
 
 
-async def test_a_tenant_over_its_budget_gets_the_rules(private_server: Start, stub: LlmStub, project: str):
-    server = private_server(llm=stub.setting, llm_daily_tokens="10")
+async def test_a_tenant_over_its_budget_gets_the_rules(private_server: Start, model: LlmStub, project: str):
+    server, asked = private_server(llm=model.setting, llm_daily_tokens="10"), len(model.requests)
     async with server.client() as client:
         await work(client, project, "s1", [*WORK, LONG])
         made = await write(client, "/v1/sessions/s1/summary", project=project)
@@ -281,7 +272,7 @@ async def test_a_tenant_over_its_budget_gets_the_rules(private_server: Start, st
         page = await read(client, "/v1/sessions/s1/observations", project=project)
         assert {*names(page, "model")} == {""}
         assert await events(client, project, "observation.compressed") == []
-        assert stub.requests == []
+        assert len(model.requests) == asked
 
 
 def test_a_setting_that_names_no_model_stops_the_start_and_is_named(cache_dir: Path, short_path: Path):

@@ -1,19 +1,23 @@
-"""One server with every door open, as the clients of four other systems find it: no secret, their own ports.
+"""Servers with every dialect's port, as the clients of four other systems find them: no secret.
 
 The suites here are black boxes: they speak HTTP, WebSocket, MCP and stdio to the server and know nothing of its parts.
 `@pytest.mark.covers("POST /agentmemory/observe")` says which endpoint a test is about; docs/compatibility.md is made
 from that.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import pytest
 
 from tests.acceptance.running import Server, running, seed_cache
 from tests.support.ports import free_port
+
+PAGE = "http://ui.example"
+"""Its pages may call agentd's port of the configured server."""
 
 
 class Doors(NamedTuple):
@@ -28,12 +32,9 @@ class Doors(NamedTuple):
     spool: Path
 
 
-@pytest.fixture(scope="session")
-def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
-    """The server of all suites; every test keeps to names of its own."""
-    cache = tmp_path_factory.mktemp("cache")
-    seed_cache(cache)
-    spool = tmp_path_factory.mktemp("spool")
+@contextmanager
+def serving(cache: Path, spool: Path, **more: Any) -> Generator[Doors]:
+    """A server with every dialect's port."""
     ports = [free_port() for _ in range(4)]
     changes = {
         "secret": None,
@@ -43,11 +44,41 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
         "memex_ports": (ports[2],),
         "memex_mcp_ports": (ports[3],),
         "agent_memory_spool": spool,
-        "partitions": 8,
+        **more,
     }
     with running(cache, **changes) as server:
         agentd, agent_memory, memex, memex_mcp = (f"http://127.0.0.1:{port}" for port in ports)
         yield Doors(server, server.url, agentd, agent_memory, memex, memex_mcp, spool)
+
+
+@pytest.fixture(scope="session")
+def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
+    """The server of all suites; every test keeps to names of its own."""
+    cache = tmp_path_factory.mktemp("cache")
+    seed_cache(cache)
+    with serving(cache, tmp_path_factory.mktemp("spool"), partitions=8) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
+    """A server without an embedder and with other settings than the default; tests may freeze its processes.
+
+    Nothing is written to it that belongs to no project.
+    """
+    changes: dict[str, Any] = {
+        "embedder": "none",
+        "partitions": 2,
+        "observations_per_session": 3,
+        "agentd_origins": f"{PAGE}, http://other.example:8080/",
+        "agentd_strict": True,
+        "memex_mcp_hosts": ("memex.example",),
+        "memex_writes_per_minute": 999_999,
+        "memex_searches_per_minute": 999_999,
+        "condense_every": 1,
+    }
+    with serving(tmp_path_factory.mktemp("cache"), tmp_path_factory.mktemp("spool"), **changes) as started:
+        yield started
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import httpx
 import pytest
 from waiting import wait_until
 
-from tests.contracts.agentd.conftest import PAGE, Guarded, Remember
+from tests.contracts.agentd.conftest import Guarded, Remember
+from tests.contracts.conftest import PAGE
 
 
 def counters(client: httpx.Client) -> dict[str, float]:

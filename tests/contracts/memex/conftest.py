@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import mcp.types as types
@@ -110,9 +110,11 @@ def text_of(result: types.CallToolResult) -> str:
     return content.text
 
 
-def connected(doors: Doors, path: str = "/mcp/") -> AbstractAsyncContextManager[Client]:
-    """The official client, with the handshake that all servers know."""
-    return Client(streamable_http_client(f"{doors.memex_mcp}{path}"), mode="legacy")
+def connected(
+    doors: Doors, path: str = "/mcp/", mode: Literal["legacy", "auto"] = "legacy"
+) -> AbstractAsyncContextManager[Client]:
+    """The official client; without more with the handshake that all servers know."""
+    return Client(streamable_http_client(f"{doors.memex_mcp}{path}"), mode=mode)
 
 
 @pytest.fixture
