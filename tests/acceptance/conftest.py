@@ -15,7 +15,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.acceptance.running import Server, running, seed_cache
+from tests.acceptance.running import Server, Tenant, new_tenant, running, seed_cache
 from tests.support.waiting import wait_until
 
 
@@ -76,6 +76,13 @@ def two_servers(cache_dir: Path) -> Iterator[tuple[Server, Server]]:
     chosen: dict[str, Any] = {"embedder": "none", "partitions": 4, "session_idle_minutes": 525_600}
     with running(cache_dir, **chosen) as one, running(cache_dir, **chosen) as other:
         yield one, other
+
+
+@pytest.fixture
+async def tenants(two_servers: tuple[Server, Server], project: str) -> tuple[Tenant, Tenant]:
+    """The same new tenant on two servers."""
+    first, second = [await new_tenant(server, project) for server in two_servers]
+    return first, second
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ import httpx
 from api.cli.supervisor import Supervisor, local_url
 from ingest.platform.settings import Settings
 from tests.support.ports import free_port
+from tests.support.waiting import wait_until
 
 SECRET = "the-secret-of-these-tests"
 KILLED_AFTER_S = 19.0
@@ -57,6 +58,37 @@ class Server(NamedTuple):
         self.supervisor.stop()
         words = {child.name: child.reason() for child in (self.supervisor.api, self.supervisor.worker)}
         assert time.monotonic() - started < KILLED_AFTER_S, f"a child had to be killed: {words}"
+
+
+class Tenant(NamedTuple):
+    """A tenant of a server, by the key of its administrator."""
+
+    server: Server
+    key: str
+
+    def client(self, agent: str = "") -> httpx.AsyncClient:
+        """A client with the key, reading as `agent`."""
+        return self.server.client(agent, secret=self.key)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment of its commands."""
+        return {"MNEMOLOG_URL": self.server.url, "MNEMOLOG_SECRET": self.key}
+
+
+async def new_tenant(server: Server, name: str) -> Tenant:
+    async with server.client() as operator:
+        made = await operator.post(
+            "/v1/admin/keys", json={"name": "x", "tenant": name, "roles": ["read", "write", "admin"]}
+        )
+    tenant = Tenant(server, made.json()["key"])
+
+    async def known() -> bool:
+        async with tenant.client() as client:
+            return (await client.get("/readyz")).status_code == 200
+
+    await wait_until(known)
+    return tenant
 
 
 @contextmanager

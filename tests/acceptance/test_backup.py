@@ -19,7 +19,7 @@ from ingest.log.archive.store import DirectoryStore
 from projections.maintenance.backup.manifest import INDEX, Manifest
 from projections.maintenance.backup.target import StoreTarget, listed
 from tests.acceptance.running import PATIENT_READ_S
-from tests.acceptance.test_up import ROOT, command_line, environment, run
+from tests.support.commands import ROOT, command_line, environment, run
 from tests.support.ports import free_port
 
 START_S = 60.0

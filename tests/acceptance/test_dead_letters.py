@@ -18,7 +18,7 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.partitions import partition_of, session_route
 from ingest.platform.connections import connect
 from tests.acceptance.running import Server, fault, running
-from tests.acceptance.test_up import ROOT, command_line, environment
+from tests.support.commands import ROOT, environment, run
 
 PARTITIONS = 2
 LETTERS = "/v1/admin/dead-letters"
@@ -62,10 +62,7 @@ async def parked(server: Server, client: httpx.AsyncClient, project: str, *paylo
 def mnemolog(server: Server, *words: str) -> tuple[int, Any]:
     """Exit code and JSON of a command."""
     variables = {"MNEMOLOG_URL": server.url, "MNEMOLOG_SECRET": server.secret}
-    done = subprocess.run(
-        command_line("dead-letters", *words, "--json"), env=environment(**variables), cwd=ROOT, capture_output=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+    done = run(variables, "dead-letters", *words, "--json")
     return done.returncode, json.loads(done.stdout)
 
 

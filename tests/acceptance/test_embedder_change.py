@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from waiting import wait_until
 
 from ingest.platform.settings import to_environment
 from tests.acceptance.running import Server, running
+from tests.support.commands import run
 
 BACKUPS = "Every night the whole database is copied to tape before the first train leaves"
 QUESTION = "when do we save our data"
@@ -30,12 +30,9 @@ def server(cache_dir: Path) -> Iterator[Server]:
 
 async def mnemolog(server: Server, *arguments: str) -> tuple[int, Any]:
     """Exit code of `mnemolog rebuild` and the JSON it printed."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "api.cli.main", "rebuild", *arguments, "--json",
-        env={**os.environ, **to_environment(server.supervisor.settings)}, stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    out, _ = await process.communicate()
-    return process.returncode or 0, msgspec.json.decode(out)
+    variables = to_environment(server.supervisor.settings)
+    done = await asyncio.to_thread(run, variables, "rebuild", *arguments, "--json")
+    return done.returncode, msgspec.json.decode(done.stdout)
 
 
 async def remember(client: httpx.AsyncClient, *contents: str) -> str:

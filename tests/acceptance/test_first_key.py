@@ -18,9 +18,9 @@ from waiting import wait_until
 from api.agents import hook
 from ingest.platform.settings import to_environment
 from tests.acceptance.running import Server, fault, running
+from tests.support.commands import run
 
 HOOK = [sys.executable, "-I", "-S", str(Path(hook.__file__)), "claude-code"]
-COMMAND = [sys.executable, "-m", "api.cli.main"]
 PROMPT = "Why is the till closed?"
 GRANTS: Sequence[dict[str, Any]] = (
     {"roles": ["read", "write", "admin"]},
@@ -46,10 +46,7 @@ class User(NamedTuple):
 
     async def mnemolog(self, *arguments: str, stdin: str = "", **environ: str) -> "subprocess.CompletedProcess[str]":
         """Run a command."""
-        return await asyncio.to_thread(
-            subprocess.run, [*COMMAND, *arguments], env=self.environ | environ, input=stdin, capture_output=True,
-            text=True, timeout=60,
-        )  # fmt: skip
+        return await asyncio.to_thread(run, self.environ | environ, *arguments, text=stdin)
 
     async def hook(self, session: str, event: str, **fields: Any) -> str:
         """What the hook prints for its host; it ends with 0 whatever happens."""

@@ -16,8 +16,6 @@ from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import connect
 from tests.acceptance.asking import all_pages, names, read, remove, write
 from tests.acceptance.running import Server, running
-from tests.acceptance.test_up import run
-from tests.support.ports import free_port
 from workers.queue import JobQueue
 
 Client = httpx.AsyncClient
@@ -273,20 +271,3 @@ async def test_a_tenant_over_its_budget_gets_the_rules(private_server: Start, mo
         assert {*names(page, "model")} == {""}
         assert await events(client, project, "observation.compressed") == []
         assert len(model.requests) == asked
-
-
-def test_a_setting_that_names_no_model_stops_the_start_and_is_named(cache_dir: Path, short_path: Path):
-    """Whoever starts it reads what to write instead, and no password that was in it."""
-    variables = {
-        "MNEMOLOG_DATA_DIR": str(short_path),
-        "MNEMOLOG_CACHE_DIR": str(cache_dir),
-        "MNEMOLOG_PORT": str(free_port()),
-        "MNEMOLOG_EMBEDDER": "none",
-        "MNEMOLOG_LLM": "http://me:s3cret@127.0.0.1/v1|llama3.2",
-    }
-    told = run(variables, "up")
-    assert told.returncode == 1
-    said = " ".join(told.stderr.split())
-    assert " does not start: MNEMOLOG_LLM takes a base URL only; a key belongs in MNEMOLOG_LLM_KEY" in said
-    assert "Traceback" not in said
-    assert "s3cret" not in said

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 from typing import Any
 
 import httpx
@@ -13,18 +12,14 @@ from waiting import wait_until
 
 from ingest.platform.settings import to_environment
 from tests.acceptance.running import Server, fault
-
-COMMAND = [sys.executable, "-m", "api.cli.main", "rebuild"]
+from tests.support.commands import run
 
 
 async def mnemolog(server: Server, *arguments: str) -> tuple[int, Any]:
     """Exit code of `mnemolog rebuild` and the JSON it printed."""
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND, *arguments, "--json", env={**os.environ, **to_environment(server.supervisor.settings)},
-        stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    out, _ = await process.communicate()
-    return process.returncode or 0, msgspec.json.decode(out)
+    variables = to_environment(server.supervisor.settings)
+    done = await asyncio.to_thread(run, variables, "rebuild", *arguments, "--json")
+    return done.returncode, msgspec.json.decode(done.stdout)
 
 
 async def remember(client: httpx.AsyncClient, n: int, since: int = 0) -> str:

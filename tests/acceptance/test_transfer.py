@@ -2,15 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 import pytest
 
-from tests.acceptance.running import SECRET, Server, fault
+from tests.acceptance.running import SECRET, Server, Tenant, fault
 from tests.acceptance.test_native_api import read, write
-from tests.acceptance.test_up import run
-from tests.support.waiting import wait_until
+from tests.support.commands import run
 
 HEADER = b'{"format":"mnemolog-export","version":1,"tenant":"default","project":null}\n'
 
@@ -38,44 +37,6 @@ def events_of(body: bytes) -> list[dict[str, Any]]:
 def files(folder: Path) -> list[Path]:
     """What is in a folder."""
     return list(folder.iterdir())
-
-
-class Tenant(NamedTuple):
-    """A tenant of a server, by the key of its administrator."""
-
-    server: Server
-    key: str
-
-    def client(self, agent: str = "") -> httpx.AsyncClient:
-        """A client with the key, reading as `agent`."""
-        return self.server.client(agent, secret=self.key)
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """The environment of its commands."""
-        return {"MNEMOLOG_URL": self.server.url, "MNEMOLOG_SECRET": self.key}
-
-
-@pytest.fixture
-async def tenants(two_servers: tuple[Server, Server], project: str) -> tuple[Tenant, Tenant]:
-    """The same new tenant on two servers."""
-    first, second = [await new_tenant(server, project) for server in two_servers]
-    return first, second
-
-
-async def new_tenant(server: Server, name: str) -> Tenant:
-    async with server.client() as operator:
-        made = await operator.post(
-            "/v1/admin/keys", json={"name": "x", "tenant": name, "roles": ["read", "write", "admin"]}
-        )
-    tenant = Tenant(server, made.json()["key"])
-
-    async def known() -> bool:
-        async with tenant.client() as client:
-            return (await client.get("/readyz")).status_code == 200
-
-    await wait_until(known)
-    return tenant
 
 
 async def fill(server: Tenant) -> str:

@@ -43,7 +43,7 @@ def test_a_full_session_is_200_with_an_error(configured: Doors):
     with httpx.Client(base_url=configured.agentmemory, timeout=60, trust_env=False) as http:
         for number in range(3):
             Api(http).hook("full", "notification", data={"n": number})
-        said = {"sessionId": "full", "hookType": "notification", "timestamp": WHEN, "data": {}}
+        said: Json = {"sessionId": "full", "hookType": "notification", "timestamp": WHEN, "data": {}}
         assert "3" in failed(Api(http).post("observe", **said))
 
 
