@@ -4,6 +4,7 @@ Tests that share a server keep to a project, an agent or a tenant of their own. 
 or the test ends, whatever became of it.
 """
 
+import asyncio
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -92,7 +93,7 @@ def two_servers(cache_dir: Path) -> Iterator[tuple[Server, Server]]:
 @pytest.fixture
 async def tenants(two_servers: tuple[Server, Server], project: str) -> tuple[Tenant, Tenant]:
     """The same new tenant on two servers."""
-    first, second = [await new_tenant(server, project) for server in two_servers]
+    first, second = await asyncio.gather(*(new_tenant(server, project) for server in two_servers))
     return first, second
 
 

@@ -90,23 +90,23 @@ async def test_an_agent_exports_what_it_may_read(tenants: tuple[Tenant, Tenant],
         assert events_of(await export(ada, project="")) == []
 
 
-async def test_a_bad_file_is_refused_and_a_bad_line_reported(tenants: tuple[Tenant, Tenant]):
+async def test_a_bad_file_is_refused_and_a_bad_line_reported(tenants: tuple[Tenant, Tenant], project: str):
     async with tenants[0].client() as client:
         refused = await client.post("/v1/admin/import", content=b'{"a":1}\n')
         assert refused.status_code == 422
         assert "Unsupported export version" in fault(refused)["message"]
-        answer = await imported(client, HEADER + b"{\n")
+        answer = await imported(client, HEADER.replace(b"default", project.encode()) + b"{\n")
         assert (answer["rejected"][0]["line"], answer["complete"]) == (2, False)
         assert (await client.get("/v1/export", params={"tenant": "x"})).status_code == 422
 
 
-async def test_an_import_may_be_bigger_than_other_bodies(tenants: tuple[Tenant, Tenant]):
+async def test_an_import_may_be_bigger_than_other_bodies(tenants: tuple[Tenant, Tenant], project: str):
     line = {
-        "type": "observation.recorded", "version": 1, "tenant": "default", "session_id": "s",
+        "type": "observation.recorded", "version": 1, "tenant": project, "session_id": "s",
         "recorded_at": "2026-01-31T12:00:00.000Z", "data": {"content": "x" * 900_000},
     }  # fmt: skip
     lines = [json.dumps({"event_id": f"e{n}", **line}).encode() + b"\n" for n in range(20)]
-    body = HEADER + b"".join(lines) + b'{"end":true,"events":20}\n'
+    body = HEADER.replace(b"default", project.encode()) + b"".join(lines) + b'{"end":true,"events":20}\n'
     assert len(body) > 16 << 20
     async with tenants[1].client() as client:
         assert (await imported(client, body))["events"] == 20
