@@ -16,9 +16,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from ingest.platform.settings import DROP_INS
-from tests.acceptance.running import Server, Tenant, new_tenant, running, seed_cache
-from tests.support.ports import free_port
+from tests.acceptance.running import Doors, Server, Tenant, every_dialect, new_tenant, running, seed_cache
 from tests.support.waiting import wait_until
 
 
@@ -46,12 +44,10 @@ def server(cache_dir: Path) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def every_dialect(cache_dir: Path) -> Iterator[tuple[Server, dict[str, str]]]:
-    """A server with a secret and every dialect's port; and their URLs by the settings' names."""
-    ports = {name: free_port() for name in ("agentd", "agent_memory", "memex", "memex_mcp")}
-    listening: dict[str, Any] = {f"{name}_ports": (port,) for name, port in ports.items()}
-    with running(cache_dir, partitions=4, embedder="none", drop_in=DROP_INS, **listening) as started:
-        yield started, {name: f"http://127.0.0.1:{port}" for name, port in ports.items()}
+def guarded(cache_dir: Path) -> Iterator[Doors]:
+    """A server with a secret and every dialect's port."""
+    with every_dialect(cache_dir, partitions=4, embedder="none") as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

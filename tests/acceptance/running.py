@@ -5,16 +5,17 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import httpx
 
 from api.cli.supervisor import Supervisor, local_url
-from ingest.platform.settings import Settings
-from tests.support.ports import free_port
+from ingest.platform.connections import connect
+from ingest.platform.settings import DROP_INS, Settings
+from tests.support.ports import free_port, free_ports
 from tests.support.waiting import wait_until
 
 SECRET = "the-secret-of-these-tests"
@@ -105,6 +106,55 @@ def running(cache_dir: Path, **changes: Any) -> Generator[Server]:
             yield server
         finally:
             server.stop()
+
+
+class Doors(NamedTuple):
+    """A server with a port for every dialect, and its URLs, without a slash at the end."""
+
+    server: Server
+    agentmemory: str
+    agentd: str
+    agent_memory: str
+    memex: str
+    memex_mcp: str
+
+    @property
+    def agent_memory_spool(self) -> Path:
+        """The folder that agent-memory's hooks and the server share."""
+        return self.server.supervisor.settings.agent_memory_spool
+
+
+@contextmanager
+def every_dialect(cache_dir: Path, **changes: Any) -> Generator[Doors]:
+    """A server with a port for every dialect; stopped whatever happens."""
+    names = ("agentd", "agent_memory", "memex", "memex_mcp")
+    ports = free_ports(len(names))
+    listening: dict[str, Any] = {f"{name}_ports": (port,) for name, port in zip(names, ports, strict=True)}
+    with running(cache_dir, drop_in=DROP_INS, **listening, **changes) as server:
+        server.supervisor.settings.agent_memory_spool.mkdir(mode=0o700, exist_ok=True)
+        yield Doors(server, server.url, *(f"http://127.0.0.1:{port}" for port in ports))
+
+
+@asynccontextmanager
+async def redis_of(server: Server) -> AsyncGenerator[Any]:
+    """A client of the server's Valkey with all of redis-py's commands."""
+    redis = cast(Any, connect(server.redis_url, connections=4))
+    try:
+        yield redis
+    finally:
+        await redis.aclose()
+        await redis.connection_pool.disconnect()
+
+
+@contextmanager
+def frozen(pid: int | None) -> Generator[None]:
+    """The process stands still meanwhile."""
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def settings(folder: Path, cache_dir: Path, **changes: Any) -> Settings:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from waiting import wait_until
 
 from api.agents import hook, recording
 from tests.acceptance.asking import all_pages, read, write
-from tests.acceptance.running import SECRET, Server, running
+from tests.acceptance.running import SECRET, Server, frozen, running
 from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -362,14 +361,10 @@ async def test_files_wait_while_the_log_is_away(broken: Server, away: Agent):
     agent = away._replace(environ=away.environ | {"MNEMOLOG_SPOOL": spool})
     valkey = broken.supervisor.valkey
     assert valkey is not None
-    assert valkey.pid is not None
-    os.kill(valkey.pid, signal.SIGSTOP)
-    try:
+    with frozen(valkey.pid):
         await asyncio.to_thread(agent.hook, "UserPromptSubmit", prompt="hello")
         with pytest.raises(AssertionError, match="still waiting"):
             await wait_until(lambda: not agent.spooled(), 2.0)
-    finally:
-        os.kill(valkey.pid, signal.SIGCONT)
     await wait_until(lambda: not agent.spooled(), PATIENCE_S)
     async with broken.client() as client:
         await wait_for_count(client, agent, 1)

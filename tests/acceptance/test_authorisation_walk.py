@@ -35,7 +35,7 @@ from ingest.platform.connections import connect
 from ingest.platform.settings import DROP_INS, Settings
 from ingest.roles import ADMIN, METRICS, OPERATOR, READ, READ_WRITE, ROLES, WRITE, Needs, Role, allow
 from projections.health.diagnosis import CATEGORIES, OF_THE_SERVER
-from tests.acceptance.running import SECRET, Server
+from tests.acceptance.running import SECRET, Doors, Server
 
 MARK = f"zqx{uuid4().hex[:10]}"
 """In every text that is planted, and nowhere else."""
@@ -356,10 +356,10 @@ def calls(ids: Mapping[str, str]) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 @pytest.fixture(scope="module")
-def planted(every_dialect: tuple[Server, dict[str, str]]) -> Planted:
+def planted(guarded: Doors) -> Planted:
     """A server with every dialect's port, what is planted in it, and keys of every kind."""
-    server, urls = every_dialect
-    return asyncio.run(_plant(server, {"native": server.url, "agentmemory": server.url, **urls}))
+    urls = {name: getattr(guarded, name) for name in ("agentmemory", "agentd", "agent_memory", "memex", "memex_mcp")}
+    return asyncio.run(_plant(guarded.server, {"native": guarded.server.url, **urls}))
 
 
 async def _plant(server: Server, urls: Mapping[str, str]) -> Planted:

@@ -6,7 +6,7 @@ import httpx
 import msgspec
 
 from api.dialects.agentmemory.routes import ENDPOINTS
-from tests.acceptance.running import Server
+from tests.acceptance.running import Doors
 from tests.acceptance.test_bad_input import everything_under
 
 TOKEN = "ghp_" + "Zq7" * 12
@@ -47,8 +47,8 @@ def _bodies(values: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-async def test_a_secret_is_in_no_file_whichever_door_it_came_through(every_dialect: tuple[Server, dict[str, str]]):
-    (server, urls), stored = every_dialect, 0
+async def test_a_secret_is_in_no_file_whichever_door_it_came_through(guarded: Doors):
+    server, stored = guarded.server, 0
     async with server.client("ada") as client:
 
         async def send(url: str, body: Any, method: str = "POST") -> httpx.Response:
@@ -77,18 +77,18 @@ async def test_a_secret_is_in_no_file_whichever_door_it_came_through(every_diale
             if one.method in ("POST", "PATCH") and "import-jsonl" not in one.path:
                 for body in _bodies({}):
                     await send(one.path.replace("{id}", "x"), body, one.method)
-        for door, path in (
-            ("agentd", "/memories"),
-            ("agent_memory", "/api/lessons"),
-            ("agent_memory", "/api/observations"),
-            ("agent_memory", "/api/sessions"),
-            ("memex", "/v1/memories"),
+        for url in (
+            f"{guarded.agentd}/memories",
+            f"{guarded.agent_memory}/api/lessons",
+            f"{guarded.agent_memory}/api/observations",
+            f"{guarded.agent_memory}/api/sessions",
+            f"{guarded.memex}/v1/memories",
         ):
             for body in _bodies({"importance": 1}):
                 for without in ((), ("type", "memory_type")):
                     kept = {key: value for key, value in body.items() if key not in without}
-                    await send(f"{urls[door]}{path}", kept)
-        for url in (server.url, urls["memex_mcp"]):
+                    await send(url, kept)
+        for url in (server.url, guarded.memex_mcp):
             for tool in ("remember", "observe", "lesson", "memory_save", "memory_observe", "add_memory"):
                 said = {"content": PROSE, "project": "shop", "session_id": "s1", "tags": [TOKEN], "title": PROSE}
                 request = {"name": tool, "arguments": said}

@@ -5,50 +5,16 @@ The suites here are black boxes: they speak HTTP, WebSocket, MCP and stdio to th
 from that.
 """
 
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from tests.acceptance.running import Server, running, seed_cache
-from tests.support.ports import free_port
+from tests.acceptance.running import Doors, every_dialect, seed_cache
 
 PAGE = "http://ui.example"
 """Its pages may call agentd's port of the configured server."""
-
-
-class Doors(NamedTuple):
-    """Where each system's clients find their server; base URLs without a slash at the end."""
-
-    server: Server
-    agentmemory: str
-    agentd: str
-    agent_memory: str
-    memex: str
-    memex_mcp: str
-    spool: Path
-
-
-@contextmanager
-def serving(cache: Path, spool: Path, **more: Any) -> Generator[Doors]:
-    """A server with every dialect's port."""
-    ports = [free_port() for _ in range(4)]
-    changes = {
-        "secret": None,
-        "drop_in": ("agentd", "agent-memory", "memex"),
-        "agentd_ports": (ports[0],),
-        "agent_memory_ports": (ports[1],),
-        "memex_ports": (ports[2],),
-        "memex_mcp_ports": (ports[3],),
-        "agent_memory_spool": spool,
-        **more,
-    }
-    with running(cache, **changes) as server:
-        agentd, agent_memory, memex, memex_mcp = (f"http://127.0.0.1:{port}" for port in ports)
-        yield Doors(server, server.url, agentd, agent_memory, memex, memex_mcp, spool)
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +22,7 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
     """The server of all suites; every test keeps to names of its own."""
     cache = tmp_path_factory.mktemp("cache")
     seed_cache(cache)
-    with serving(cache, tmp_path_factory.mktemp("spool"), partitions=8) as started:
+    with every_dialect(cache, secret=None, partitions=8) as started:
         yield started
 
 
@@ -77,7 +43,7 @@ def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
         "memex_searches_per_minute": 999_999,
         "condense_every": 1,
     }
-    with serving(tmp_path_factory.mktemp("cache"), tmp_path_factory.mktemp("spool"), **changes) as started:
+    with every_dialect(tmp_path_factory.mktemp("cache"), secret=None, **changes) as started:
         yield started
 
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.contracts.conftest import Doors
+from tests.acceptance.running import Doors
 from tests.contracts.stdio import Stdio, bridge
 from tests.support.waiting import wait_until
 

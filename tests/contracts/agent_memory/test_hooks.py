@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.acceptance.running import Doors
 from tests.contracts.agent_memory.conftest import PATIENT_S, Rest, done, report, well
-from tests.contracts.conftest import Doors
 from tests.contracts.refusals import said
 from tests.support.waiting import wait_until
 

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.acceptance.running import Doors
 from tests.contracts.agent_memory.conftest import Rest
-from tests.contracts.conftest import Doors
 from tests.contracts.stdio import Stdio, bridge
 
 TOOLS: dict[str, tuple[dict[str, str], dict[str, Any], list[str]]] = {

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.acceptance.running import Doors
 from tests.contracts.agent_memory.conftest import Rest, leading
-from tests.contracts.conftest import Doors
 from tests.contracts.stdio import Stdio
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")

@@ -2,16 +2,14 @@
 
 import asyncio
 import json
-import os
-import signal
 import time
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.acceptance.running import Doors, frozen
 from tests.contracts.agent_memory.conftest import PATIENT_S, Rest, done, report, send_and_hang_up, well
-from tests.contracts.conftest import Doors
 from tests.contracts.refusals import Refusal, places, refusals
 from tests.support.waiting import wait_until
 
@@ -228,7 +226,7 @@ async def test_reports_of_peers_that_are_gone_are_all_kept(doors: Doors, rest: R
 @pytest.mark.covers("POST /api/queue")
 async def test_spooled_reports_are_taken_and_their_files_deleted(doors: Doors, rest: Rest, name: str):
     at = int(time.time() * 1000)
-    files = [doors.spool / f"{at + number}-{name}.json" for number in range(3)]
+    files = [doors.agent_memory_spool / f"{at + number}-{name}.json" for number in range(3)]
     for number, (file, tool) in enumerate(zip(files, ("Edit", "Edit", "TodoWrite"), strict=True)):
         said = report(name, f"/home/ada/{name}", tool_name=tool, tool_input={"file_path": f"/w/file{number}.py"})
         file.write_text(json.dumps(said))
@@ -245,22 +243,22 @@ async def test_spooled_reports_are_taken_and_their_files_deleted(doors: Doors, r
 async def test_reports_are_spooled_while_the_log_is_away(configured: Doors):
     valkey, report = configured.server.supervisor.valkey, {"session_id": "s1", "tool_name": "Bash", "cwd": "/w/outage"}
     assert valkey is not None
-    assert valkey.pid is not None
     async with httpx.AsyncClient(base_url=configured.agent_memory, timeout=PATIENT_S, trust_env=False) as http:
         await well(http)
-        os.kill(valkey.pid, signal.SIGSTOP)
-        try:
+        with frozen(valkey.pid):
             away = done(await http.get("/api/health"))
             assert (away["status"], away["db"]["status"]) == ("degraded", "error")
             assert away["queue"] == {"pending": -1, "observations_total": -1}
             answers = await asyncio.gather(*(http.post("/api/queue", json=report) for _ in range(3)))
             assert [one.json() for one in answers] == [{"status": "queued"}] * 3
-            assert len(list(configured.spool.glob("*.json"))) == 3
-        finally:
-            os.kill(valkey.pid, signal.SIGCONT)
+            assert len(list(configured.agent_memory_spool.glob("*.json"))) == 3
 
         async def all_there() -> bool:
             found = await http.get("/api/observations", params={"project": "outage"})
-            return found.status_code == 200 and len(found.json()) == 3 and not list(configured.spool.glob("*.json"))
+            return (
+                found.status_code == 200
+                and len(found.json()) == 3
+                and not list(configured.agent_memory_spool.glob("*.json"))
+            )
 
         await wait_until(all_there, PATIENT_S)

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
+from tests.acceptance.running import Doors
 from tests.contracts.agent_memory.conftest import PATIENT_S, Rest, report
-from tests.contracts.conftest import Doors
 from tests.contracts.refusals import Refusal, places, refusals
 from tests.support.waiting import wait_until
 
@@ -70,7 +70,7 @@ def old(doors: Doors) -> str:
     now = int(time.time() * 1000)
     for days, about, where in ((7, "heron7.py", ""), (30, "heron30.py", ""), (30, "egret.py", "-egret")):
         said = report(f"{project}-{about}", f"/w/{project}{where}", tool_input={"file_path": f"/w/{about}"})
-        (doors.spool / f"{now - days * DAY_MS}-{about}.json").write_text(json.dumps(said))
+        (doors.agent_memory_spool / f"{now - days * DAY_MS}-{about}.json").write_text(json.dumps(said))
     return project
 
 

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from tests.acceptance.running import Server
-from tests.contracts.conftest import Doors
+from tests.acceptance.running import Doors, Server
 
 
 class Guarded(NamedTuple):

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.acceptance.running import Server, running
+from tests.acceptance.running import Doors, Server, running
 from tests.contracts.agentmemory.calling import Api
-from tests.contracts.conftest import Doors
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import httpx
 import pytest
 
+from tests.acceptance.running import Doors
 from tests.contracts.agentmemory.calling import Api, Json, ok, refused
-from tests.contracts.conftest import Doors
 
 
 def context(api: Api, project: str, /, **asked: Any) -> Json:

@@ -9,8 +9,7 @@ import time
 import httpx
 import pytest
 
-from tests.acceptance.running import SECRET, Server
-from tests.contracts.conftest import Doors
+from tests.acceptance.running import SECRET, Doors, Server
 
 
 @pytest.mark.covers(

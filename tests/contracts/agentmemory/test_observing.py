@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.acceptance.running import Doors
 from tests.contracts.agentmemory.calling import PNG, WHEN, Api, Json, failed, ok, refused
-from tests.contracts.conftest import Doors
 
 JPEG = "/9j/4AAQSkZJRgABAQEASABIAAD/2wBDAP//////////////////////////////////////////////////////////////////////"
 

@@ -14,7 +14,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.contracts.conftest import Doors
+from tests.acceptance.running import Doors
 
 STREAM = "/stream/mem-live/viewer"
 PATIENT_S = 60.0

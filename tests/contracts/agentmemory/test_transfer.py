@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.acceptance.running import Doors
 from tests.contracts.agentmemory.calling import WHEN, Api, Json, failed, ok, refused
-from tests.contracts.conftest import Doors
 
 
 def of(found: list[Json], name: str, field: str = "id") -> list[Json]:

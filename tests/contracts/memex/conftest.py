@@ -11,8 +11,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.acceptance.running import PATIENT
-from tests.contracts.conftest import Doors
+from tests.acceptance.running import PATIENT, Doors
 
 BOTH = "application/json, text/event-stream"
 SESSION = "mcp-session-id"

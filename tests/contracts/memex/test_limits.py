@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import httpx
 import pytest
 
-from tests.contracts.conftest import Doors
+from tests.acceptance.running import Doors
 from tests.contracts.memex.conftest import USER, Mcp, Rest, connected, memory
 from tests.contracts.refusals import said
 

@@ -10,8 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp.client import Client
 
-from tests.acceptance.running import PATIENT
-from tests.contracts.conftest import Doors
+from tests.acceptance.running import PATIENT, Doors
 from tests.contracts.memex.conftest import HIT, STORED, USER, Mcp, Rest, connected, memory
 from tests.contracts.stdio import Stdio, bridge
 

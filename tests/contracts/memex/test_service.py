@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.contracts.conftest import Doors
+from tests.acceptance.running import Doors
 from tests.contracts.memex.conftest import Rest, memory
 from tests.contracts.refusals import said
 

@@ -1,31 +1,16 @@
 """memex with other settings than the default, without an embedder, and while a process of its server stands still."""
 
 import asyncio
-import os
-import signal
-from collections.abc import AsyncGenerator, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator
 
 import httpx
 import pytest
 
-from tests.acceptance.running import PATIENT
-from tests.contracts.conftest import Doors
+from tests.acceptance.running import PATIENT, Doors, frozen
 from tests.contracts.memex.conftest import BOTH, Rest, memory, rpc
 from tests.support.waiting import wait_until
 
 PATIENT_S = 60
-
-
-@contextmanager
-def frozen(pid: int | None) -> Generator[None]:
-    """The process stands still meanwhile."""
-    assert pid is not None
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 @pytest.fixture
