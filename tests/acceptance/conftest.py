@@ -17,7 +17,10 @@ import httpx
 import pytest
 
 from tests.acceptance.running import Doors, Server, Tenant, every_dialect, new_tenant, running, seed_cache
+from tests.acceptance.visibility import everybody, matrix_server, planted_memories
 from tests.support.waiting import wait_until
+
+__all__ = ["everybody", "matrix_server", "planted_memories"]
 
 
 @pytest.fixture(scope="session")

@@ -87,6 +87,7 @@ async def test_an_operator_rebuilds_looks_switches_and_goes_back(rebuildable: Se
         assert (await client.get("/v1/admin/rebuilds/nobody")).status_code == 404
 
 
+@pytest.mark.nightly
 async def test_a_rebuild_outlives_the_worker_that_began_it(rebuildable: Server):
     """The worker is killed; the supervisor starts another, which goes on when the leases of the first have run out."""
     async with rebuildable.client() as client:
