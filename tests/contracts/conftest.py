@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 
 from tests.acceptance.running import Doors, every_dialect, seed_cache
+from tests.contracts.stdio import Stdio, bridge
 
 PAGE = "http://ui.example"
 """Its pages may call agentd's port of the configured server."""
@@ -45,6 +46,14 @@ def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
     }
     with every_dialect(tmp_path_factory.mktemp("cache"), secret=None, **changes) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def mcp(doors: Doors) -> Iterator[Stdio]:
+    """agent-memory's MCP server, which is a process, initialized."""
+    with bridge("agent-memory", doors.agentmemory) as server:
+        server.hello()
+        yield server
 
 
 @pytest.fixture
