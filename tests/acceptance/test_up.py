@@ -124,38 +124,6 @@ async def contents(client: httpx.AsyncClient, after: str = "") -> list[str]:
     return [one["content"] for one in answer.json()["items"]]
 
 
-async def test_up_serves_stops_all_it_started_and_has_everything_the_next_time(short_path: Path, cache_dir: Path):
-    """Ctrl-C, and the signal of a service manager."""
-    port = free_port()
-    with up(short_path / "data", cache_dir, port) as first:
-        await first.wait_ready()
-        async with first.client() as client:
-            kept = await remember(client, "kept over a restart")
-            assert await contents(client, kept["position"]) == ["kept over a restart"]
-        children = first.children()
-        assert sorted(children) == ["api", "valkey", "worker"]
-        # Linux shares the processor between sessions first; niceness counts among the processes of one session only
-        niceness = {name: os.getpriority(os.PRIO_PROCESS, pid) for name, pid in children.items()}
-        assert niceness == {"valkey": 0, "api": 0, "worker": 10}, "requests come before projecting"
-        assert {os.getsid(pid) for pid in children.values()} == {os.getsid(first.process.pid)}
-        assert all(os.getpgid(pid) == pid for pid in children.values()), "Ctrl-C is for the supervisor alone"
-        assert first.stop(signal.SIGINT) == 0
-        assert not any(map(is_running, children.values()))
-        said = first.errors.read_text()
-        assert f"mnemolog is up at {first.url}" in " ".join(said.split())
-        assert "Traceback" not in said
-    with up(short_path / "data", cache_dir, port) as second:
-        await second.wait_ready()
-        async with second.client() as client:
-            assert await contents(client, kept["position"]) == ["kept over a restart"]
-            asked = {"query": "restart", "project": "atlas"}
-            found = (await client.post("/v1/recall", json=asked)).json()
-            assert [one["id"] for one in found["results"]] == [kept["id"]]
-        children = second.children()
-        assert second.stop(signal.SIGTERM) == 0
-        assert not any(map(is_running, children.values()))
-
-
 async def test_up_starts_without_the_snapshots_that_the_feeds_were_trimmed_behind(short_path: Path, cache_dir: Path):
     """The index is made of the documents: nobody has to order that, and nothing is missing."""
     data, port = short_path / "data", free_port()
@@ -166,15 +134,39 @@ async def test_up_starts_without_the_snapshots_that_the_feeds_were_trimmed_behin
                 await remember(http, told)
             assert (await http.post("/v1/admin/snapshots")).status_code == 202
             await wait_until(lambda: bool(list((data / "snapshots").glob("[!.]*"))))
-            await remember(http, "no heron crosses the sea at night")
-        assert one.stop() == 0
+            kept = await remember(http, "no heron crosses the sea at night")
+            assert len(await contents(http, kept["position"])) == 4
+        _requests_come_before_projecting(one)
+        _ends_with_all_it_started(one, signal.SIGINT)
+        said = one.errors.read_text()
+        assert f"mnemolog is up at {one.url}" in " ".join(said.split())
+        assert "Traceback" not in said
     shutil.rmtree(data / "snapshots")
     with up(data, cache_dir, port) as again:
         await again.wait_ready()
         async with again.client() as http:
+            assert len(await contents(http, kept["position"])) == 4
             answer = await http.post("/v1/recall", json={"query": "heron", "project": "atlas"})
             assert len(answer.json()["results"]) == 4
             assert (await http.get("/readyz")).json()["documents"] == 4
+        _ends_with_all_it_started(again, signal.SIGTERM)
+
+
+def _requests_come_before_projecting(one: Up) -> None:
+    """Linux shares the processor between sessions first; niceness counts among the processes of one session only."""
+    children = one.children()
+    niceness = {name: os.getpriority(os.PRIO_PROCESS, pid) for name, pid in children.items()}
+    assert niceness == {"valkey": 0, "api": 0, "worker": 10}
+    assert {os.getsid(pid) for pid in children.values()} == {os.getsid(one.process.pid)}
+    assert all(os.getpgid(pid) == pid for pid in children.values()), "Ctrl-C is for the supervisor alone"
+
+
+def _ends_with_all_it_started(one: Up, number: signal.Signals) -> None:
+    """Ctrl-C, and the signal of a service manager."""
+    children = one.children()
+    assert sorted(children) == ["api", "valkey", "worker"]
+    assert one.stop(number) == 0
+    assert not any(map(is_running, children.values()))
 
 
 async def test_a_second_up_ends_and_killed_children_are_started_again(short_path: Path, cache_dir: Path):
@@ -413,6 +405,7 @@ def test_a_child_that_never_starts_ends_up_with_its_reason_and_not_with_one_of_a
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.nightly
 async def test_a_child_that_dies_once_in_start_up_is_started_again(short_path: Path, cache_dir: Path):
     with up(short_path / "data", cache_dir, free_port()) as running:
         victims: set[int] = set()
