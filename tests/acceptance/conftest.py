@@ -16,7 +16,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.acceptance.running import Doors, Server, Tenant, every_dialect, new_tenant, running, seed_cache
+from tests.acceptance.running import Doors, Server, Tenant, Together, every_dialect, new_tenant, running, seed_cache
 from tests.acceptance.visibility import everybody, matrix_server, planted_memories
 from tests.support.waiting import wait_until
 
@@ -40,31 +40,35 @@ def short_path() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def server(cache_dir: Path) -> Iterator[Server]:
+def together() -> Iterator[Together]:
+    """Starts servers that are stopped side by side at the end of the session."""
+    opened = Together()
+    yield opened
+    opened.stop()
+
+
+@pytest.fixture(scope="session")
+def server(cache_dir: Path, together: Together) -> Server:
     """The server that tests share; each keeps to a project of its own."""
-    with running(cache_dir) as started:
-        yield started
+    return together(running(cache_dir))
 
 
 @pytest.fixture(scope="session")
-def guarded(cache_dir: Path) -> Iterator[Doors]:
+def guarded(cache_dir: Path, together: Together) -> Doors:
     """A server with a secret and every dialect's port."""
-    with every_dialect(cache_dir, partitions=4, embedder="none") as started:
-        yield started
+    return together(every_dialect(cache_dir, partitions=4, embedder="none"))
 
 
 @pytest.fixture(scope="session")
-def small(cache_dir: Path) -> Iterator[Server]:
+def small(cache_dir: Path, together: Together) -> Server:
     """A server with small limits: three observations a session, writes are refused above forty unprojected events."""
-    with running(cache_dir, embedder="none", partitions=2, observations_per_session=3, lag_ceiling=40) as started:
-        yield started
+    return together(running(cache_dir, embedder="none", partitions=2, observations_per_session=3, lag_ceiling=40))
 
 
 @pytest.fixture(scope="session")
-def breakable(cache_dir: Path) -> Iterator[Server]:
+def breakable(cache_dir: Path, together: Together) -> Server:
     """A server that tests may freeze and kill parts of; ask for `broken`, which is this one in good health."""
-    with running(cache_dir, embedder="none", partitions=2, read_wait=1) as started:
-        yield started
+    return together(running(cache_dir, embedder="none", partitions=2, read_wait=1))
 
 
 @pytest.fixture
@@ -82,11 +86,10 @@ async def broken(breakable: Server) -> Server:
 
 
 @pytest.fixture(scope="session")
-def two_servers(cache_dir: Path) -> Iterator[tuple[Server, Server]]:
+def two_servers(cache_dir: Path, together: Together) -> tuple[Server, Server]:
     """What one exports the other imports; no session on them ever ends by itself."""
     chosen: dict[str, Any] = {"embedder": "none", "partitions": 4, "session_idle_minutes": 525_600}
-    with running(cache_dir, **chosen) as one, running(cache_dir, **chosen) as other:
-        yield one, other
+    return together(running(cache_dir, **chosen)), together(running(cache_dir, **chosen))
 
 
 @pytest.fixture
@@ -97,11 +100,10 @@ async def tenants(two_servers: tuple[Server, Server], project: str) -> tuple[Ten
 
 
 @pytest.fixture(scope="session")
-def rebuildable(cache_dir: Path) -> Iterator[Server]:
+def rebuildable(cache_dir: Path, together: Together) -> Server:
     """A server whose documents are rebuilt, and which has no embedder and may be given some."""
     embedders = ("default", "crystal-ball", "onnx:/nowhere")
-    with running(cache_dir, partitions=4, embedder="none", embedders=embedders) as started:
-        yield started
+    return together(running(cache_dir, partitions=4, embedder="none", embedders=embedders))
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ import signal
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import httpx
 
@@ -18,6 +19,7 @@ from ingest.platform.settings import DROP_INS, Settings
 from tests.support.ports import free_port, free_ports
 from tests.support.waiting import wait_until
 
+T = TypeVar("T")
 SECRET = "the-secret-of-these-tests"
 KILLED_AFTER_S = 19.0
 """A child that does not end by itself is killed after 20 s."""
@@ -59,6 +61,25 @@ class Server(NamedTuple):
         self.supervisor.stop()
         words = {child.name: child.reason() for child in (self.supervisor.api, self.supervisor.worker)}
         assert time.monotonic() - started < KILLED_AFTER_S, f"a child had to be killed: {words}"
+
+
+class Together:
+    """Contexts of servers that are stopped side by side."""
+
+    def __init__(self) -> None:
+        self._opened: list[AbstractContextManager[Any]] = []
+
+    def __call__(self, context: AbstractContextManager[T]) -> T:
+        """What the context yields; it ends with the others."""
+        entered = context.__enter__()
+        self._opened.append(context)
+        return entered
+
+    def stop(self) -> None:
+        """End all of them."""
+        with ThreadPoolExecutor() as threads:
+            for ended in [threads.submit(one.__exit__, None, None, None) for one in self._opened]:
+                ended.result()
 
 
 class Tenant(NamedTuple):

@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -12,7 +12,7 @@ import httpx
 import pytest
 from waiting import wait_until
 
-from tests.acceptance.running import Server, running
+from tests.acceptance.running import Server, Together, running
 
 Visibility: TypeAlias = Literal["public", "shared", "private"]
 VISIBILITIES: tuple[Visibility, ...] = ("public", "shared", "private")
@@ -137,10 +137,9 @@ def _good(answer: httpx.Response) -> bytes:
 
 
 @pytest.fixture(scope="session")
-def matrix_server(cache_dir: Path) -> Iterator[Server]:
+def matrix_server(cache_dir: Path, together: Together) -> Server:
     """A server for these tests alone: some ways of reading know no project."""
-    with running(cache_dir, partitions=4) as started:
-        yield started
+    return together(running(cache_dir, partitions=4))
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.acceptance.running import Doors, every_dialect, seed_cache
+from tests.acceptance.running import Doors, Together, every_dialect, seed_cache
 from tests.contracts.stdio import Stdio, bridge
 
 PAGE = "http://ui.example"
@@ -19,16 +19,23 @@ PAGE = "http://ui.example"
 
 
 @pytest.fixture(scope="session")
-def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
-    """The server of all suites; every test keeps to names of its own."""
-    cache = tmp_path_factory.mktemp("cache")
-    seed_cache(cache)
-    with every_dialect(cache, secret=None, partitions=8) as started:
-        yield started
+def together() -> Iterator[Together]:
+    """Starts servers that are stopped side by side at the end of the session."""
+    opened = Together()
+    yield opened
+    opened.stop()
 
 
 @pytest.fixture(scope="session")
-def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
+def doors(tmp_path_factory: pytest.TempPathFactory, together: Together) -> Doors:
+    """The server of all suites; every test keeps to names of its own."""
+    cache = tmp_path_factory.mktemp("cache")
+    seed_cache(cache)
+    return together(every_dialect(cache, secret=None, partitions=8))
+
+
+@pytest.fixture(scope="session")
+def configured(tmp_path_factory: pytest.TempPathFactory, together: Together) -> Doors:
     """A server without an embedder and with other settings than the default; tests may freeze its processes.
 
     Nothing is written to it that belongs to no project.
@@ -44,8 +51,7 @@ def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
         "memex_searches_per_minute": 999_999,
         "condense_every": 1,
     }
-    with every_dialect(tmp_path_factory.mktemp("cache"), secret=None, **changes) as started:
-        yield started
+    return together(every_dialect(tmp_path_factory.mktemp("cache"), secret=None, **changes))
 
 
 @pytest.fixture(scope="session")
