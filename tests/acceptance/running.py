@@ -18,6 +18,7 @@ from ingest.platform.connections import connect
 from ingest.platform.settings import DROP_INS, Settings
 from tests.support.ports import free_port, free_ports
 from tests.support.waiting import wait_until
+from workers.queue import JobQueue
 
 T = TypeVar("T")
 SECRET = "the-secret-of-these-tests"
@@ -165,6 +166,25 @@ async def redis_of(server: Server) -> AsyncGenerator[Any]:
     finally:
         await redis.aclose()
         await redis.connection_pool.disconnect()
+
+
+async def run_job(server: Server, name: str) -> None:
+    """Have the worker do, now and to its end, what it does once a minute."""
+    queue = await JobQueue.connect(server.redis_url)
+
+    async def queued() -> bool:
+        return await queue.enqueue(name, job_id=name)
+
+    try:
+        await wait_until(queued)
+        async with redis_of(server) as redis:
+
+            async def done() -> bool:
+                return not await redis.exists(f"arq:job:{name}")  # arq keeps it while the job waits or runs
+
+            await wait_until(done)
+    finally:
+        await queue.aclose()
 
 
 @contextmanager

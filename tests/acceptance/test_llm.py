@@ -5,7 +5,7 @@ The model is tests/support/llm_stub.py, a real HTTP server with rules for a mind
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
@@ -13,10 +13,8 @@ from llm_stub import MODEL, LlmStub
 from waiting import wait_until
 
 from ingest.log.keys import PartitionKeys
-from ingest.platform.connections import connect
 from tests.acceptance.asking import all_pages, names, read, remove, write
-from tests.acceptance.running import Server, running
-from workers.queue import JobQueue
+from tests.acceptance.running import Server, redis_of, run_job, running
 
 Client = httpx.AsyncClient
 Start = Callable[..., Server]
@@ -51,33 +49,10 @@ async def client(server: Server) -> AsyncGenerator[Client]:
         yield http
 
 
-async def run_job(server: Server, name: str) -> None:
-    """Have the worker do, now and to its end, what it does once a minute."""
-    queue, redis = await JobQueue.connect(server.redis_url), cast(Any, connect(server.redis_url))
-
-    async def queued() -> bool:
-        return await queue.enqueue(name, job_id=name)
-
-    async def done() -> bool:
-        return not await redis.exists(f"arq:job:{name}")  # arq keeps it while the job waits or runs
-
-    try:
-        await wait_until(queued)
-        await wait_until(done)
-    finally:
-        await queue.aclose()
-        await redis.aclose()
-        await redis.connection_pool.disconnect()
-
-
 async def lose_cursors(server: Server) -> None:
     """Have the worker forget how far it has looked for something to compress."""
-    redis = cast(Any, connect(server.redis_url))
-    try:
+    async with redis_of(server) as redis:
         await redis.delete(*(PartitionKeys(partition).enriched for partition in range(PARTITIONS)))
-    finally:
-        await redis.aclose()
-        await redis.connection_pool.disconnect()
 
 
 async def work(client: Client, project: str, session: str, texts: list[str] = WORK) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.running import Doors, run_job
 from tests.contracts.agentmemory.calling import WHEN, Api, ok, refused
 from tests.support.waiting import wait_until
 
@@ -121,11 +122,12 @@ def test_a_session_ends_with_every_turn_and_still_takes_observations(api: Api, n
 
 
 @pytest.mark.covers("POST /agentmemory/session/end", "GET /agentmemory/sessions")
-async def test_a_session_that_ends_is_summarised_by_itself(api: Api, name: str):
+async def test_a_session_that_ends_is_summarised_by_the_worker(doors: Doors, api: Api, name: str):
     api.start(name)
     for tool in ("Edit", "Bash", "Read"):
         api.observe(name, tool_name=tool, tool_input={"file_path": "src/pool.py"}, tool_output="done")
     ok(api.post("session/end", sessionId=name))
+    await run_job(doors.server, "upkeep")
 
     def summarised() -> bool:
         return "keyDecisions" in (api.session(name).get("summary") or "")
