@@ -6,8 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,18 +58,11 @@ class User(NamedTuple):
         return done.stdout
 
 
-@contextmanager
-def open_server(cache_dir: Path, home: Path) -> Generator[User]:
-    """A server without a secret and without any key."""
-    home.mkdir(exist_ok=True)
-    with running(cache_dir, secret=None, embedder="none", partitions=2, spool=home / "spool") as server:
-        yield User(server, home, Counter())
-
-
 @pytest.fixture
 def user(cache_dir: Path, tmp_path: Path) -> Iterator[User]:
-    with open_server(cache_dir, tmp_path / "home") as found:
-        yield found
+    """The user of a server without a secret and without any key."""
+    with running(cache_dir, secret=None, embedder="none", partitions=2, spool=tmp_path / "spool") as server:
+        yield User(server, tmp_path, Counter())
 
 
 async def closed(user: User) -> None:
