@@ -1,6 +1,10 @@
-"""Real processes for the tests of the doors: one server that they share, and servers of their own for those that break
-things. Everything is stopped when the session or the test ends, whatever became of it."""
+"""Real processes: servers that tests share, and private ones for tests that start, kill or configure a server.
 
+Tests that share a server keep to a project, an agent or a tenant of their own. Everything is stopped when the session
+or the test ends, whatever became of it.
+"""
+
+import asyncio
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -12,7 +16,11 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.acceptance.running import Server, running, seed_cache
+from tests.acceptance.running import Doors, Server, Tenant, Together, every_dialect, new_tenant, running, seed_cache
+from tests.acceptance.visibility import everybody, matrix_server, planted_memories
+from tests.support.waiting import wait_until
+
+__all__ = ["everybody", "matrix_server", "planted_memories"]
 
 
 @pytest.fixture(scope="session")
@@ -32,10 +40,70 @@ def short_path() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def server(cache_dir: Path) -> Iterator[Server]:
+def together() -> Iterator[Together]:
+    """Starts servers that are stopped side by side at the end of the session."""
+    opened = Together()
+    yield opened
+    opened.stop()
+
+
+@pytest.fixture(scope="session")
+def server(cache_dir: Path, together: Together) -> Server:
     """The server that tests share; each keeps to a project of its own."""
-    with running(cache_dir) as started:
-        yield started
+    return together(running(cache_dir))
+
+
+@pytest.fixture(scope="session")
+def guarded(cache_dir: Path, together: Together) -> Doors:
+    """A server with a secret and every dialect's port."""
+    return together(every_dialect(cache_dir, partitions=4, embedder="none"))
+
+
+@pytest.fixture(scope="session")
+def small(cache_dir: Path, together: Together) -> Server:
+    """A server with small limits: three observations a session, writes are refused above forty unprojected events."""
+    return together(running(cache_dir, embedder="none", partitions=2, observations_per_session=3, lag_ceiling=40))
+
+
+@pytest.fixture(scope="session")
+def breakable(cache_dir: Path, together: Together) -> Server:
+    """A server that tests may freeze and kill parts of; ask for `broken`, which is this one in good health."""
+    return together(running(cache_dir, embedder="none", partitions=2, read_wait=1))
+
+
+@pytest.fixture
+async def broken(breakable: Server) -> Server:
+    """A server to break: all of its processes run, and everything is projected."""
+    async with breakable.client() as client:
+
+        async def healthy() -> bool:
+            breakable.supervisor.watch()
+            ready = await client.get("/readyz")
+            return ready.status_code == 200 and ready.json()["lag"] == {}
+
+        await wait_until(healthy)
+    return breakable
+
+
+@pytest.fixture(scope="session")
+def two_servers(cache_dir: Path, together: Together) -> tuple[Server, Server]:
+    """What one exports the other imports; no session on them ever ends by itself."""
+    chosen: dict[str, Any] = {"embedder": "none", "partitions": 4, "session_idle_minutes": 525_600}
+    return together(running(cache_dir, **chosen)), together(running(cache_dir, **chosen))
+
+
+@pytest.fixture
+async def tenants(two_servers: tuple[Server, Server], project: str) -> tuple[Tenant, Tenant]:
+    """The same new tenant on two servers."""
+    first, second = await asyncio.gather(*(new_tenant(server, project) for server in two_servers))
+    return first, second
+
+
+@pytest.fixture(scope="session")
+def rebuildable(cache_dir: Path, together: Together) -> Server:
+    """A server whose documents are rebuilt, and which has no embedder and may be given some."""
+    embedders = ("default", "crystal-ball", "onnx:/nowhere")
+    return together(running(cache_dir, partitions=4, embedder="none", embedders=embedders))
 
 
 @pytest.fixture

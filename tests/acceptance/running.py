@@ -5,17 +5,22 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import httpx
 
 from api.cli.supervisor import Supervisor, local_url
-from ingest.platform.settings import Settings
-from tests.support.ports import free_port
+from ingest.platform.connections import connect
+from ingest.platform.settings import DROP_INS, Settings
+from tests.support.ports import free_port, free_ports
+from tests.support.waiting import wait_until
+from workers.queue import JobQueue
 
+T = TypeVar("T")
 SECRET = "the-secret-of-these-tests"
 KILLED_AFTER_S = 19.0
 """A child that does not end by itself is killed after 20 s."""
@@ -59,6 +64,56 @@ class Server(NamedTuple):
         assert time.monotonic() - started < KILLED_AFTER_S, f"a child had to be killed: {words}"
 
 
+class Together:
+    """Contexts of servers that are stopped side by side."""
+
+    def __init__(self) -> None:
+        self._opened: list[AbstractContextManager[Any]] = []
+
+    def __call__(self, context: AbstractContextManager[T]) -> T:
+        """What the context yields; it ends with the others."""
+        entered = context.__enter__()
+        self._opened.append(context)
+        return entered
+
+    def stop(self) -> None:
+        """End all of them."""
+        with ThreadPoolExecutor() as threads:
+            for ended in [threads.submit(one.__exit__, None, None, None) for one in self._opened]:
+                ended.result()
+
+
+class Tenant(NamedTuple):
+    """A tenant of a server, by the key of its administrator."""
+
+    server: Server
+    key: str
+
+    def client(self, agent: str = "") -> httpx.AsyncClient:
+        """A client with the key, reading as `agent`."""
+        return self.server.client(agent, secret=self.key)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment of its commands."""
+        return {"MNEMOLOG_URL": self.server.url, "MNEMOLOG_SECRET": self.key}
+
+
+async def new_tenant(server: Server, name: str) -> Tenant:
+    async with server.client() as operator:
+        made = await operator.post(
+            "/v1/admin/keys", json={"name": "x", "tenant": name, "roles": ["read", "write", "admin"]}
+        )
+    tenant = Tenant(server, made.json()["key"])
+
+    async def known() -> bool:
+        async with tenant.client() as client:
+            return (await client.get("/readyz")).status_code == 200
+
+    await wait_until(known)
+    return tenant
+
+
 @contextmanager
 def running(cache_dir: Path, **changes: Any) -> Generator[Server]:
     """A server of its own, in a folder of its own; stopped whatever happens.
@@ -73,6 +128,74 @@ def running(cache_dir: Path, **changes: Any) -> Generator[Server]:
             yield server
         finally:
             server.stop()
+
+
+class Doors(NamedTuple):
+    """A server with a port for every dialect, and its URLs, without a slash at the end."""
+
+    server: Server
+    agentmemory: str
+    agentd: str
+    agent_memory: str
+    memex: str
+    memex_mcp: str
+
+    @property
+    def agent_memory_spool(self) -> Path:
+        """The folder that agent-memory's hooks and the server share."""
+        return self.server.supervisor.settings.agent_memory_spool
+
+
+@contextmanager
+def every_dialect(cache_dir: Path, **changes: Any) -> Generator[Doors]:
+    """A server with a port for every dialect; stopped whatever happens."""
+    names = ("agentd", "agent_memory", "memex", "memex_mcp")
+    ports = free_ports(len(names))
+    listening: dict[str, Any] = {f"{name}_ports": (port,) for name, port in zip(names, ports, strict=True)}
+    with running(cache_dir, drop_in=DROP_INS, **listening, **changes) as server:
+        server.supervisor.settings.agent_memory_spool.mkdir(mode=0o700, exist_ok=True)
+        yield Doors(server, server.url, *(f"http://127.0.0.1:{port}" for port in ports))
+
+
+@asynccontextmanager
+async def redis_of(server: Server) -> AsyncGenerator[Any]:
+    """A client of the server's Valkey with all of redis-py's commands."""
+    redis = cast(Any, connect(server.redis_url, connections=4))
+    try:
+        yield redis
+    finally:
+        await redis.aclose()
+        await redis.connection_pool.disconnect()
+
+
+async def run_job(server: Server, name: str) -> None:
+    """Have the worker do, now and to its end, what it does once a minute."""
+    queue = await JobQueue.connect(server.redis_url)
+
+    async def queued() -> bool:
+        return await queue.enqueue(name, job_id=name)
+
+    try:
+        await wait_until(queued)
+        async with redis_of(server) as redis:
+
+            async def done() -> bool:
+                return not await redis.exists(f"arq:job:{name}")  # arq keeps it while the job waits or runs
+
+            await wait_until(done)
+    finally:
+        await queue.aclose()
+
+
+@contextmanager
+def frozen(pid: int | None) -> Generator[None]:
+    """The process stands still meanwhile."""
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def settings(folder: Path, cache_dir: Path, **changes: Any) -> Settings:

@@ -4,11 +4,10 @@ import asyncio
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from waiting import wait_until
 
 from api.agents import hook, recording
 from tests.acceptance.asking import all_pages, read, write
-from tests.acceptance.running import SECRET, Server, running
+from tests.acceptance.running import SECRET, Server, frozen, running
 from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -71,24 +70,13 @@ class Agent(NamedTuple):
         return sorted(self.spool.glob("*.json"))
 
 
-@pytest.fixture(scope="module")
-def spool(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("spool")
-
-
-@pytest.fixture(scope="module")
-def hooked(cache_dir: Path, spool: Path) -> Iterator[Server]:
-    """A server that fetches what these tests' hooks leave."""
-    with running(cache_dir, embedder="none", partitions=4, spool=spool) as server:
-        yield server
-
-
 @pytest.fixture
-def agent(hooked: Server, spool: Path, project: str, tmp_path: Path) -> Agent:
+def agent(server: Server, project: str, tmp_path: Path) -> Agent:
     folder = tmp_path / project / "src"
     folder.mkdir(parents=True)
     (tmp_path / project / ".git").mkdir()
-    environ = TIDY | {"MNEMOLOG_URL": hooked.url, "MNEMOLOG_SECRET": SECRET, "MNEMOLOG_SPOOL": str(spool)}
+    environ = TIDY | {"MNEMOLOG_URL": server.url, "MNEMOLOG_SECRET": SECRET}
+    environ["MNEMOLOG_SPOOL"] = str(server.supervisor.settings.spool)
     return Agent(f"session-of-{project}", folder, environ)
 
 
@@ -107,9 +95,9 @@ async def session(client: httpx.AsyncClient, agent: Agent) -> dict[str, Any]:
     return await read(client, f"/v1/sessions/{agent.session}", project=agent.folder.parent.name)
 
 
-async def test_a_session_of_hooks_is_a_session_of_observations(hooked: Server, agent: Agent):
+async def test_a_session_of_hooks_is_a_session_of_observations(server: Server, agent: Agent):
     await asyncio.to_thread(agent.whole_session)
-    async with hooked.client() as client:
+    async with server.client() as client:
 
         async def ended() -> bool:
             sessions = await all_pages(client, "/v1/sessions", project=agent.folder.parent.name)
@@ -164,35 +152,35 @@ async def wait_for_count(client: httpx.AsyncClient, agent: Agent, count: int) ->
     await wait_until(arrived, PATIENCE_S)
 
 
-async def test_twenty_hooks_at_once_are_twenty_observations(hooked: Server, agent: Agent):
+async def test_twenty_hooks_at_once_are_twenty_observations(server: Server, agent: Agent):
     def prompt(number: int) -> None:
         agent.hook("UserPromptSubmit", prompt=f"prompt {number}")
 
     await asyncio.gather(*(asyncio.to_thread(prompt, number) for number in range(20)))
-    async with hooked.client() as client:
+    async with server.client() as client:
         await wait_until(lambda: not agent.spooled(), PATIENCE_S)
         await wait_for_count(client, agent, 20)
         seen = await observations(client, agent)
     assert sorted(one["data"]["prompt"] for one in seen) == sorted(f"prompt {number}" for number in range(20))
 
 
-async def test_a_hook_that_runs_twice_for_one_tool_use_stores_it_once(hooked: Server, agent: Agent, away: Agent):
+async def test_a_hook_that_runs_twice_for_one_tool_use_stores_it_once(server: Server, agent: Agent, away: Agent):
     """Delivered, and spooled."""
     for one in (agent, agent, away, away):
         await asyncio.to_thread(one.hook, "PostToolUse", tool_name="Bash", tool_use_id="t-1", tool_response="out")
     await asyncio.to_thread(agent.hook, "PostToolUse", tool_name="Bash", tool_use_id="t-2", tool_response="out")
     await wait_until(lambda: not agent.spooled(), PATIENCE_S)
-    async with hooked.client() as client:
+    async with server.client() as client:
         await wait_for_count(client, agent, 2)
         assert len(await observations(client, agent)) == 2
 
 
-async def test_five_megabytes_of_tool_input_arrive_cut(hooked: Server, agent: Agent):
+async def test_five_megabytes_of_tool_input_arrive_cut(server: Server, agent: Agent):
     text = "a line of a long file\n" * 240_000
     await asyncio.to_thread(
         agent.hook, "PostToolUse", tool_name="Write", tool_input={"file_path": "/b", "content": text}
     )
-    async with hooked.client() as client:
+    async with server.client() as client:
         await wait_for_count(client, agent, 1)
         (seen,) = await observations(client, agent)
     kept = seen["data"]["tool_input"]["content"].removesuffix(recording.CUT)
@@ -201,15 +189,15 @@ async def test_five_megabytes_of_tool_input_arrive_cut(hooked: Server, agent: Ag
     assert seen["files"] == ["/b"]
 
 
-async def test_without_the_secret_hooks_spool_and_the_server_fetches_it(hooked: Server, agent: Agent):
+async def test_without_the_secret_hooks_spool_and_the_server_fetches_it(server: Server, agent: Agent):
     """401 is no word about the event. Files are fetched by the server itself, which asks nobody for a secret."""
     stranger = agent._replace(environ={**agent.environ, "MNEMOLOG_SECRET": "another"})
     await asyncio.to_thread(stranger.hook, "UserPromptSubmit", prompt="hello")
-    async with hooked.client() as client:
+    async with server.client() as client:
         await wait_for_count(client, agent, 1)
 
 
-async def test_an_event_that_the_server_refuses_is_kept_with_the_reason(hooked: Server, agent: Agent, tmp_path: Path):
+async def test_an_event_that_the_server_refuses_is_kept_with_the_reason(server: Server, agent: Agent, tmp_path: Path):
     """A session's name with a NUL in it is none. A hook to which a busy server answers too late has spooled instead."""
     agent = agent._replace(environ=agent.environ | {"MNEMOLOG_SPOOL": str(tmp_path / "own")})
 
@@ -241,9 +229,9 @@ async def test_the_end_of_a_session_waits_behind_what_is_spooled(agent: Agent, t
     assert [json.loads(path.read_bytes())["type"] for path in agent.spooled()] == ["observe", "session"]
 
 
-async def test_a_new_session_is_told_what_is_known_as_data(hooked: Server, agent: Agent):
+async def test_a_new_session_is_told_what_is_known_as_data(server: Server, agent: Agent):
     project = agent.folder.parent.name
-    async with hooked.client() as client:
+    async with server.client() as client:
         await write(client, "/v1/lessons", project=project, content="Always run make migrate first", confidence=0.9)
         curious = agent._replace(environ={**agent.environ, "MNEMOLOG_HOOK_CONTEXT": ""})
 
@@ -278,9 +266,9 @@ async def warned(agent: Agent, **fields: Any) -> str:
     return told[-1].decode()
 
 
-async def test_a_lesson_is_told_before_the_tool_it_warns_of_once_a_session_and_counted(hooked: Server, agent: Agent):
+async def test_a_lesson_is_told_before_the_tool_it_warns_of_once_a_session_and_counted(server: Server, agent: Agent):
     project = agent.folder.parent.name
-    async with hooked.client() as client:
+    async with server.client() as client:
         rule = {"project": project, "trigger_tool": "Bash", "trigger_pattern": "push.*--force", "severity": "critical"}
         lesson = await write(client, "/v1/lessons", **rule, content=WARNING)
         await write(client, "/v1/lessons", project=f"{project}-other", severity="critical", content="Elsewhere")
@@ -307,8 +295,8 @@ async def test_a_lesson_is_told_before_the_tool_it_warns_of_once_a_session_and_c
         assert seen.status_code == 404 or seen.json()["items"] == []
 
 
-async def test_a_tool_that_no_lesson_is_about_is_used_in_silence(hooked: Server, agent: Agent):
-    async with hooked.client() as client:
+async def test_a_tool_that_no_lesson_is_about_is_used_in_silence(server: Server, agent: Agent):
+    async with server.client() as client:
         rule = {"project": agent.folder.parent.name, "trigger_tool": "Bash", "trigger_pattern": "push.*--force"}
         await write(client, "/v1/lessons", **rule, content=WARNING)
         assert WARNING in await warned(agent)
@@ -340,8 +328,8 @@ async def test_without_a_server_that_answers_a_tool_is_not_held_up(agent: Agent,
     assert not (tmp_path / "own").exists(), "nothing is recorded before a tool is used"
 
 
-async def test_of_hooks_that_run_at_once_one_tells_the_lesson(hooked: Server, agent: Agent):
-    async with hooked.client() as client:
+async def test_of_hooks_that_run_at_once_one_tells_the_lesson(server: Server, agent: Agent):
+    async with server.client() as client:
         rule = {"project": agent.folder.parent.name, "trigger_tool": "Bash", "severity": "warning"}
         await write(client, "/v1/lessons", **rule, content=WARNING)
         await warned(agent._replace(session="another"))
@@ -368,32 +356,26 @@ async def test_agents_that_agents_start_are_not_recorded(agent: Agent, tmp_path:
     assert not (tmp_path / "own").exists()
 
 
-async def test_redis_goes_and_comes_while_files_wait(
-    private_server: Callable[..., Server], away: Agent, tmp_path: Path
-):
-    agent = away._replace(environ=away.environ | {"MNEMOLOG_SPOOL": str(tmp_path / "own")})
-    server = private_server(spool=agent.spool)
-    valkey = server.supervisor.valkey
+async def test_files_wait_while_the_log_is_away(broken: Server, away: Agent):
+    spool = str(broken.supervisor.settings.spool)
+    agent = away._replace(environ=away.environ | {"MNEMOLOG_SPOOL": spool})
+    valkey = broken.supervisor.valkey
     assert valkey is not None
-    assert valkey.pid is not None
-    os.kill(valkey.pid, signal.SIGSTOP)
-    try:
+    with frozen(valkey.pid):
         await asyncio.to_thread(agent.hook, "UserPromptSubmit", prompt="hello")
         with pytest.raises(AssertionError, match="still waiting"):
-            await wait_until(lambda: not agent.spooled(), 4.0)
-    finally:
-        os.kill(valkey.pid, signal.SIGCONT)
+            await wait_until(lambda: not agent.spooled(), 2.0)
     await wait_until(lambda: not agent.spooled(), PATIENCE_S)
-    async with server.client() as client:
+    async with broken.client() as client:
         await wait_for_count(client, agent, 1)
         assert len(await observations(client, agent)) == 1
 
 
-async def test_what_is_installed_is_what_runs(hooked: Server, agent: Agent, tmp_path: Path):
+async def test_what_is_installed_is_what_runs(server: Server, agent: Agent, tmp_path: Path):
     """The command string of the settings, through the shell, as the host runs it."""
     home = tmp_path / "home of ada"
     home.mkdir()
-    environ = agent.environ | {"HOME": str(home), "MNEMOLOG_URL": hooked.url}
+    environ = agent.environ | {"HOME": str(home), "MNEMOLOG_URL": server.url}
     mnemolog = [sys.executable, "-m", "api.cli.main"]
 
     def run(*args: str) -> "subprocess.CompletedProcess[str]":
@@ -406,11 +388,11 @@ async def test_what_is_installed_is_what_runs(hooked: Server, agent: Agent, tmp_
     del environ["MNEMOLOG_URL"]  # it is in the command
     installed = agent._replace(command=["sh", "-c", command], environ=environ)
     await asyncio.to_thread(installed.hook, "UserPromptSubmit", prompt="hello")
-    async with hooked.client() as client:
+    async with server.client() as client:
         await wait_for_count(client, agent, 1)
-    server = json.loads((home / ".claude.json").read_text())["mcpServers"]["mnemolog"]
-    assert server["args"][-1] == "mcp"
-    assert shutil.which(server["command"])
+    configured = json.loads((home / ".claude.json").read_text())["mcpServers"]["mnemolog"]
+    assert configured["args"][-1] == "mcp"
+    assert shutil.which(configured["command"])
     removed = await asyncio.to_thread(run, "uninstall", "claude-code", "--yes")
     assert removed.returncode == 0, removed.stderr
     assert [path for path in home.rglob("*") if path.is_file()] == []

@@ -31,11 +31,10 @@ from api.app import create_listeners
 from api.dialects.profiles import PROFILES
 from api.http.serving import Listeners
 from ingest.platform.connections import connect
-from ingest.platform.settings import Settings
+from ingest.platform.settings import DROP_INS, Settings
 from ingest.roles import ADMIN, METRICS, OPERATOR, READ, READ_WRITE, ROLES, WRITE, Needs, Role, allow
 from projections.health.diagnosis import CATEGORIES, OF_THE_SERVER
-from tests.acceptance.running import SECRET, Server, running
-from tests.support.ports import free_port
+from tests.acceptance.running import SECRET, Doors, Server
 
 MARK = f"zqx{uuid4().hex[:10]}"
 """In every text that is planted, and nowhere else."""
@@ -129,11 +128,8 @@ def doors() -> Listeners:
     ports = {"agentd_ports": (2,), "agent_memory_ports": (3,), "memex_ports": (4,), "memex_mcp_ports": (5,)}
     folder = Path("-")
     return create_listeners(
-        Settings(redis_url="redis://localhost:1", data_dir=folder, cache_dir=folder, drop_in=DROP_IN, **ports)  # pyright: ignore[reportArgumentType]
+        Settings(redis_url="redis://localhost:1", data_dir=folder, cache_dir=folder, drop_in=DROP_INS, **ports)  # pyright: ignore[reportArgumentType]
     )
-
-
-DROP_IN = ("agentd", "agent-memory", "memex")
 
 
 def apps() -> dict[str, Starlette]:
@@ -359,14 +355,10 @@ def calls(ids: Mapping[str, str]) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 @pytest.fixture(scope="module")
-def planted(cache_dir: Path) -> Iterator[Planted]:
-    """A server with every door, what is planted in it, and keys of every kind."""
-    ports = {name: free_port() for name in ("agentd", "agent_memory", "memex", "memex_mcp")}
-    listening = {f"{name}_ports": (port,) for name, port in ports.items()}
-    with running(cache_dir, partitions=4, embedder="none", drop_in=DROP_IN, **listening) as server:
-        urls = {"native": server.url, "agentmemory": server.url}
-        urls |= {name: f"http://127.0.0.1:{port}" for name, port in ports.items()}
-        yield asyncio.run(_plant(server, urls))
+def planted(guarded: Doors) -> Planted:
+    """A server with every dialect's port, what is planted in it, and keys of every kind."""
+    urls = {name: getattr(guarded, name) for name in ("agentmemory", "agentd", "agent_memory", "memex", "memex_mcp")}
+    return asyncio.run(_plant(guarded.server, {"native": guarded.server.url, **urls}))
 
 
 async def _plant(server: Server, urls: Mapping[str, str]) -> Planted:

@@ -19,7 +19,7 @@ from ingest.log.archive.store import DirectoryStore
 from projections.maintenance.backup.manifest import INDEX, BackupManifest
 from projections.maintenance.backup.target import StoreTarget, listed
 from tests.acceptance.running import PATIENT_READ_S
-from tests.acceptance.test_up import ROOT, command_line, environment, run
+from tests.support.commands import ROOT, command_line, environment, run
 from tests.support.ports import free_port
 
 START_S = 60.0
@@ -159,6 +159,7 @@ def test_a_server_that_lost_everything_starts_with_its_newest_backup(place: Plac
         assert len(export(client).splitlines()) == len(before.splitlines()) + 1
 
 
+@pytest.mark.nightly
 def test_a_project_that_is_forgotten_is_in_no_backup(place: Place):
     with place.up(MNEMOLOG_PURGE_EVERY="1") as client:
         write(client, "/v1/memories", project="gone", content=f"the word is {SECRET_WORD}")
@@ -170,6 +171,7 @@ def test_a_project_that_is_forgotten_is_in_no_backup(place: Place):
         assert b"We deploy on Tuesdays" in place.held()
 
 
+@pytest.mark.nightly
 def test_a_damaged_backup_stops_the_start_and_a_person_decides(place: Place):
     with place.up(MNEMOLOG_BACKUP="") as client:
         write(client, "/v1/memories", project="shop", content="We deploy on Tuesdays")

@@ -6,8 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +17,9 @@ from waiting import wait_until
 from api.agents import hook
 from ingest.platform.settings import to_environment
 from tests.acceptance.running import Server, fault, running
+from tests.support.commands import run
 
 HOOK = [sys.executable, "-I", "-S", str(Path(hook.__file__)), "claude-code"]
-COMMAND = [sys.executable, "-m", "api.cli.main"]
 PROMPT = "Why is the till closed?"
 GRANTS: Sequence[dict[str, Any]] = (
     {"roles": ["read", "write", "admin"]},
@@ -46,10 +45,7 @@ class User(NamedTuple):
 
     async def mnemolog(self, *arguments: str, stdin: str = "", **environ: str) -> "subprocess.CompletedProcess[str]":
         """Run a command."""
-        return await asyncio.to_thread(
-            subprocess.run, [*COMMAND, *arguments], env=self.environ | environ, input=stdin, capture_output=True,
-            text=True, timeout=60,
-        )  # fmt: skip
+        return await asyncio.to_thread(run, self.environ | environ, *arguments, text=stdin)
 
     async def hook(self, session: str, event: str, **fields: Any) -> str:
         """What the hook prints for its host; it ends with 0 whatever happens."""
@@ -62,18 +58,11 @@ class User(NamedTuple):
         return done.stdout
 
 
-@contextmanager
-def open_server(cache_dir: Path, home: Path) -> Generator[User]:
-    """A server without a secret and without any key."""
-    home.mkdir(exist_ok=True)
-    with running(cache_dir, secret=None, embedder="none", partitions=2, spool=home / "spool") as server:
-        yield User(server, home, Counter())
-
-
 @pytest.fixture
 def user(cache_dir: Path, tmp_path: Path) -> Iterator[User]:
-    with open_server(cache_dir, tmp_path / "home") as found:
-        yield found
+    """The user of a server without a secret and without any key."""
+    with running(cache_dir, secret=None, embedder="none", partitions=2, spool=tmp_path / "spool") as server:
+        yield User(server, tmp_path, Counter())
 
 
 async def closed(user: User) -> None:
@@ -119,13 +108,6 @@ async def test_a_local_process_makes_no_key_and_locks_nobody_out(user: User):
         keys = (await operator.get("/v1/admin/keys")).json()["keys"]
         assert [(one["name"], one["status"]) for one in keys] == [("first", "active")]
         assert (await operator.post("/v1/admin/keys", json={"name": "second", "roles": ["read"]})).status_code == 201
-
-
-async def test_the_secret_of_the_server_makes_the_first_key(cache_dir: Path):
-    with running(cache_dir, embedder="none", partitions=2) as server:
-        async with server.client() as operator:
-            made = await operator.post("/v1/admin/keys", json={"name": "first", "roles": ["operator"]})
-            assert made.status_code == 201
 
 
 async def test_making_the_first_key_says_who_needs_one_and_storing_one_makes_all_of_it_work(user: User):

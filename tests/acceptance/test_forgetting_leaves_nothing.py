@@ -26,7 +26,8 @@ from ingest.platform.connections import Client, connect
 from projections.embedding.embedder import cache_key
 from projections.search.ranking import terms
 from tests.acceptance.running import Server, running, seed_cache
-from tests.acceptance.test_visibility_matrix import READS, Planted
+from tests.acceptance.test_visibility_matrix import READS
+from tests.acceptance.visibility import Planted
 
 PARTITIONS = 4
 MARK = "zqxvkmarker7"

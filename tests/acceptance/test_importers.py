@@ -19,14 +19,12 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from typer.testing import CliRunner, Result
 from waiting import wait_until
 
-from api.cli.main import application
-from tests.acceptance.running import SECRET, Server, running
+from tests.acceptance.running import SECRET, Server
 from tests.acceptance.test_mcp_profiles import Agent, client_of
 from tests.acceptance.test_transfer import HEADER
-from tests.acceptance.test_up import ROOT, command_line, environment
+from tests.support.commands import ROOT, command_line, environment, run
 from tests.support.ports import free_port
 
 LONG_AGO = datetime.now(UTC).replace(microsecond=0) - timedelta(days=90)
@@ -54,20 +52,15 @@ class Importer(NamedTuple):
 
     def __call__(self, *arguments: str, code: int = 0) -> dict[str, Any]:
         """The report of an import, which ends with an exit code."""
-        done = self.within_this_process("import", *arguments, "--json")
-        assert done.exit_code == code, done.output
+        done = run(self.variables, "import", *arguments, "--json")
+        assert done.returncode == code, done.stdout + done.stderr
         return json.loads(done.stdout)
 
     def export(self) -> list[str]:
         """The lines of everything the server has, in an order of their own."""
-        done = self.within_this_process("export")
-        assert done.exit_code == 0, done.output
+        done = run(self.variables, "export")
+        assert done.returncode == 0, done.stderr
         return sorted(done.stdout.splitlines())
-
-    def within_this_process(self, *arguments: str) -> Result:
-        """A command to its end; a process of its own takes seconds to start."""
-        unset = {name: None for name in os.environ if name == "REDIS_URL" or name.startswith("MNEMO")}
-        return CliRunner().invoke(application(), arguments, env={**unset, **self.variables})
 
     async def cut_short(self, signal_number: int, rows: int, *arguments: str) -> int:
         """Start an import and send it a signal once so many rows are done; returns the exit code."""
@@ -93,24 +86,16 @@ class Importer(NamedTuple):
         return found
 
 
-@pytest.fixture(scope="module")
-def servers(cache_dir: Path) -> Iterator[tuple[Server, Server]]:
-    """Two empty servers."""
-    chosen: dict[str, Any] = {"embedder": "none", "partitions": 4, "session_idle_minutes": NEVER_IDLE}
-    with running(cache_dir, **chosen) as one, running(cache_dir, **chosen) as other:
-        yield one, other
-
-
 @pytest.fixture
-def importer(servers: tuple[Server, Server], tmp_path: Path) -> Importer:
+def importer(two_servers: tuple[Server, Server], tmp_path: Path) -> Importer:
     """The command line against the first server."""
-    return Importer(servers[0], tmp_path / "one")
+    return Importer(two_servers[0], tmp_path / "one")
 
 
 @pytest.fixture
-def other(servers: tuple[Server, Server], tmp_path: Path) -> Importer:
+def other(two_servers: tuple[Server, Server], tmp_path: Path) -> Importer:
     """The command line against the second server."""
-    return Importer(servers[1], tmp_path / "other")
+    return Importer(two_servers[1], tmp_path / "other")
 
 
 def iso(when: datetime) -> str:

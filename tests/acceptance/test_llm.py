@@ -5,7 +5,7 @@ The model is tests/support/llm_stub.py, a real HTTP server with rules for a mind
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
@@ -13,12 +13,8 @@ from llm_stub import MODEL, LlmStub
 from waiting import wait_until
 
 from ingest.log.keys import PartitionKeys
-from ingest.platform.connections import connect
 from tests.acceptance.asking import all_pages, names, read, remove, write
-from tests.acceptance.running import Server, running
-from tests.acceptance.test_up import run
-from tests.support.ports import free_port
-from workers.queue import JobQueue
+from tests.acceptance.running import Server, redis_of, run_job, running
 
 Client = httpx.AsyncClient
 Start = Callable[..., Server]
@@ -53,40 +49,10 @@ async def client(server: Server) -> AsyncGenerator[Client]:
         yield http
 
 
-@pytest.fixture
-def stub() -> Iterator[LlmStub]:
-    """The model of a server that is one test's own."""
-    with LlmStub() as stub:
-        yield stub
-
-
-async def run_job(server: Server, name: str) -> None:
-    """Have the worker do, now and to its end, what it does once a minute."""
-    queue, redis = await JobQueue.connect(server.redis_url), cast(Any, connect(server.redis_url))
-
-    async def queued() -> bool:
-        return await queue.enqueue(name, job_id=name)
-
-    async def done() -> bool:
-        return not await redis.exists(f"arq:job:{name}")  # arq keeps it while the job waits or runs
-
-    try:
-        await wait_until(queued)
-        await wait_until(done)
-    finally:
-        await queue.aclose()
-        await redis.aclose()
-        await redis.connection_pool.disconnect()
-
-
 async def lose_cursors(server: Server) -> None:
     """Have the worker forget how far it has looked for something to compress."""
-    redis = cast(Any, connect(server.redis_url))
-    try:
+    async with redis_of(server) as redis:
         await redis.delete(*(PartitionKeys(partition).enriched for partition in range(PARTITIONS)))
-    finally:
-        await redis.aclose()
-        await redis.connection_pool.disconnect()
 
 
 async def work(client: Client, project: str, session: str, texts: list[str] = WORK) -> None:
@@ -249,29 +215,27 @@ async def test_replaying_asks_nobody_and_keeps_what_the_model_said(
         model.status = 200
 
 
-async def test_a_model_that_is_down_is_left_alone_and_the_rules_summarise(
-    private_server: Start, stub: LlmStub, project: str
-):
-    stub.status = 500
-    async with private_server(llm=stub.setting).client() as client:
-        reasons: list[str] = []
-        for session in ("s1", "s2", "s3", "s4"):
-            await work(client, project, session)
-            made = await write(client, f"/v1/sessions/{session}/summary", project=project)
-            assert made["model"] == ""
-            assert "Payments needs Kafka" in str(made["summary"]["decisions"])
-            reasons.append(made["fell_back"])
-        assert reasons[0].startswith("unavailable: ")
-        assert "HTTP 500" in reasons[0]
-        assert {reason.partition(":")[0] for reason in reasons[1:]} == {"breaker open"}
-        assert len(stub.requests) == 3
-        kept = await read(client, "/v1/sessions/s4/summary", project=project, after=made["position"])
-        assert (kept["model"], kept["prompt_version"]) == ("", "")
-        assert await relations(client, project, made["position"]) == []
+async def test_a_model_that_is_down_is_left_alone_and_the_rules_summarise(client: Client, model: LlmStub, project: str):
+    """The last test of this server: its breaker is open for a while."""
+    asked, model.status = len(model.requests), 500
+    reasons: list[str] = []
+    for session in ("s1", "s2", "s3", "s4"):
+        await work(client, project, session)
+        made = await write(client, f"/v1/sessions/{session}/summary", project=project)
+        assert made["model"] == ""
+        assert "Payments needs Kafka" in str(made["summary"]["decisions"])
+        reasons.append(made["fell_back"])
+    assert reasons[0].startswith("unavailable: ")
+    assert "HTTP 500" in reasons[0]
+    assert {reason.partition(":")[0] for reason in reasons[1:]} == {"breaker open"}
+    assert len(model.requests) == asked + 3
+    kept = await read(client, "/v1/sessions/s4/summary", project=project, after=made["position"])
+    assert (kept["model"], kept["prompt_version"]) == ("", "")
+    assert await relations(client, project, made["position"]) == []
 
 
-async def test_a_tenant_over_its_budget_gets_the_rules(private_server: Start, stub: LlmStub, project: str):
-    server = private_server(llm=stub.setting, llm_daily_tokens="10")
+async def test_a_tenant_over_its_budget_gets_the_rules(private_server: Start, model: LlmStub, project: str):
+    server, asked = private_server(llm=model.setting, llm_daily_tokens="10"), len(model.requests)
     async with server.client() as client:
         await work(client, project, "s1", [*WORK, LONG])
         made = await write(client, "/v1/sessions/s1/summary", project=project)
@@ -281,21 +245,4 @@ async def test_a_tenant_over_its_budget_gets_the_rules(private_server: Start, st
         page = await read(client, "/v1/sessions/s1/observations", project=project)
         assert {*names(page, "model")} == {""}
         assert await events(client, project, "observation.compressed") == []
-        assert stub.requests == []
-
-
-def test_a_setting_that_names_no_model_stops_the_start_and_is_named(cache_dir: Path, short_path: Path):
-    """Whoever starts it reads what to write instead, and no password that was in it."""
-    variables = {
-        "MNEMOLOG_DATA_DIR": str(short_path),
-        "MNEMOLOG_CACHE_DIR": str(cache_dir),
-        "MNEMOLOG_PORT": str(free_port()),
-        "MNEMOLOG_EMBEDDER": "none",
-        "MNEMOLOG_LLM": "http://me:s3cret@127.0.0.1/v1|llama3.2",
-    }
-    told = run(variables, "up")
-    assert told.returncode == 1
-    said = " ".join(told.stderr.split())
-    assert " does not start: MNEMOLOG_LLM takes a base URL only; a key belongs in MNEMOLOG_LLM_KEY" in said
-    assert "Traceback" not in said
-    assert "s3cret" not in said
+        assert len(model.requests) == asked

@@ -64,10 +64,16 @@ async def over_stdio(
     params=[(over_http, "auto"), (over_http, "legacy"), (over_stdio, "auto"), (over_stdio, "legacy")],
     ids=["http", "http-legacy", "stdio", "stdio-legacy"],
 )
-def door(request: pytest.FixtureRequest, server: Server) -> ToolContext:
-    """Opens a client; each way in, with the newest protocol and the one before."""
+def every_client(request: pytest.FixtureRequest, server: Server) -> ToolContext:
+    """Opens a client: over HTTP and over stdio, with the newest protocol and the one before."""
     connect, mode = request.param
     return lambda: connect(server.url, server.secret, mode)
+
+
+@pytest.fixture(params=[over_http, over_stdio], ids=["http", "stdio"])
+def door(request: pytest.FixtureRequest, server: Server) -> ToolContext:
+    """Opens a client, over HTTP and over stdio."""
+    return lambda: request.param(server.url, server.secret)
 
 
 @pytest.fixture
@@ -92,8 +98,8 @@ async def call(client: Client, name: str, **arguments: Any) -> dict[str, Any]:
     return result.structured_content
 
 
-async def test_tools_are_listed_in_order_with_valid_schemas(door: ToolContext):
-    async with door() as client:
+async def test_tools_are_listed_in_order_with_valid_schemas(every_client: ToolContext):
+    async with every_client() as client:
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools] == TOOLS
         for tool in tools:
@@ -103,16 +109,16 @@ async def test_tools_are_listed_in_order_with_valid_schemas(door: ToolContext):
             assert tool.annotations
 
 
-async def test_the_server_introduces_itself(door: ToolContext):
-    async with door() as client:
+async def test_the_server_introduces_itself(every_client: ToolContext):
+    async with every_client() as client:
         assert client.server_info is not None
         assert client.server_info.name == "mnemolog"
         assert "recall" in (client.instructions or "")
 
 
-async def test_what_was_remembered_is_recalled_at_once(door: ToolContext, project: str):
+async def test_what_was_remembered_is_recalled_at_once(every_client: ToolContext, project: str):
     """No sleep and no position passed on: the read waits for its caller's own writes."""
-    async with door() as client:
+    async with every_client() as client:
         for drink in ("oolong tea", "black coffee", "birch sap"):
             said = f"At breakfast the {project} crew drinks {drink}."
             memory = await call(client, "remember", content=said, project=project, agent_id=project)
@@ -160,25 +166,23 @@ async def test_the_same_event_id_is_stored_once(door: ToolContext, project: str)
         assert [write["duplicate"] for write in writes] == [False, True]
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "at_fault"),
-    [
-        ("recall", {"query": "x", "limit": "ten"}, "limit"),
-        ("remember", {"content": "x", "tagz": ["y"]}, "tagz"),
-        ("remember", {"content": "   "}, "content"),
-        ("observe", {"content": "x"}, "session_id"),
-        ("lesson", {"content": "x", "confidence": 2}, "confidence"),
-        ("context", {}, "project"),
-    ],
-)
-async def test_a_bad_argument_is_a_tool_error_that_names_it(
-    door: ToolContext, name: str, arguments: dict[str, Any], at_fault: str
-):
-    async with door() as client:
-        result = await client.call_tool(name, arguments)
-        assert result.is_error
-        assert f"`{at_fault}`" in text(result)
-        assert "Nothing was stored" in text(result)
+BAD_ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
+    ("recall", {"query": "x", "limit": "ten"}, "limit"),
+    ("remember", {"content": "x", "tagz": ["y"]}, "tagz"),
+    ("remember", {"content": "   "}, "content"),
+    ("observe", {"content": "x"}, "session_id"),
+    ("lesson", {"content": "x", "confidence": 2}, "confidence"),
+    ("context", {}, "project"),
+]
+
+
+async def test_a_bad_argument_is_a_tool_error_that_names_it(every_client: ToolContext):
+    async with every_client() as client:
+        for name, arguments, at_fault in BAD_ARGUMENTS:
+            result = await client.call_tool(name, arguments)
+            assert result.is_error, name
+            assert f"`{at_fault}`" in text(result), name
+            assert "Nothing was stored" in text(result), name
 
 
 async def test_text_of_any_kind_passes(door: ToolContext, project: str):
@@ -231,7 +235,7 @@ def answering(status: int) -> Generator[str, None, None]:
             pass
 
     with HTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever)
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         yield f"http://127.0.0.1:{http.server_port}"
         http.shutdown()
@@ -282,7 +286,7 @@ def forwarding(port: int, url: str) -> Generator[None, None, None]:
             pass
 
     with HTTPServer(("127.0.0.1", port), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever)
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         yield
         http.shutdown()

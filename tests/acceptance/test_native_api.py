@@ -236,9 +236,9 @@ async def test_every_read_sees_the_write_whose_position_it_passes_on(client: htt
 
 
 async def test_a_position_of_the_future_is_answered_with_the_lag_unless_the_reader_does_not_care(
-    private_server: Callable[..., Server], project: str
+    broken: Server, project: str
 ):
-    async with private_server(read_wait=1).client() as client:
+    async with broken.client() as client:
         written = await write(client, "/v1/memories", project=project, content="here and now")
         partition, _, place = written["position"].partition(":")
         future = f"{partition}:{int(place.partition('-')[0]) + 3_600_000}-0"

@@ -22,9 +22,6 @@ LONG_S = 8
 def home(short_path: Path) -> dict[str, str]:
     """The environment of a user who has set nothing, at home in an empty folder."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    cache = short_path / ".cache" / "mnemolog"
-    seed_cache(cache)
-    build_embedder("default", directory=cache / "models" / "default")  # on a busy machine longer than a start may take
     return {**kept, "HOME": str(short_path), "MNEMOLOG_PORT": str(free_port())}
 
 
@@ -36,6 +33,9 @@ def written_outside(home: Path) -> list[str]:
 
 def test_up_with_its_demo_looks_up_no_name_and_leaves_nothing_in_the_cache(home: dict[str, str], short_path: Path):
     """With the default embedder, and with an environment that asks for telemetry."""
+    cache = short_path / ".cache" / "mnemolog"
+    seed_cache(cache)
+    build_embedder("default", directory=cache / "models" / "default")  # on a busy machine longer than a start may take
     asking = {**home, "ORT_DISABLE_TELEMETRY": "0"}
     code, said, names = looked_up([sys.executable, "-m", "tests.support.up_for_a_while", str(LONG_S)], asking, 220)
     assert code == 0, said

@@ -6,10 +6,10 @@ Pressure is made where it comes from: a Valkey whose memory is full, a worker th
 
 import os
 import signal
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 import httpx
 import httpx2
@@ -23,62 +23,23 @@ from ingest.log.event_log import Stored
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Position
 from ingest.platform.clock import system_clock
-from ingest.platform.connections import connect
 from projections.maintenance.dead_letters import letter_of, queue_letter
-from tests.acceptance.running import Server, fault, running
+from tests.acceptance.running import Doors, Server, every_dialect, fault, frozen, redis_of
 from tests.acceptance.test_agent_hooks import TIDY, Agent
-from tests.support.ports import free_port
 
-LIMIT = 100 << 20
-FULL = 88 << 20
-"""Above the ceiling of 85 % and below the limit: there is room left for what is being projected and forgotten."""
+LIMIT = 160 << 20
+FULL = 112 << 20
+"""Above the ceiling of 60 % and below the limit: there is room left for what is being projected and forgotten."""
 PATIENCE_S = 30.0
 LAG_CEILING = 40
-
-
-class Doors(NamedTuple):
-    """One server and where each system's clients find it."""
-
-    server: Server
-    agentd: str
-    agent_memory: str
-    memex: str
-    memex_mcp: str
-    agent_memory_spool: Path
-    spool: Path
+"""Of the server with small limits."""
 
 
 @pytest.fixture(scope="module")
-def doors(cache_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
-    """A server with every door, no secret, and spools of its own."""
-    ports = [free_port() for _ in range(4)]
-    spools = [tmp_path_factory.mktemp("spool") for _ in range(2)]
-    changes: dict[str, Any] = {
-        "secret": None,
-        "embedder": "none",
-        "partitions": 2,
-        "drop_in": ("agentd", "agent-memory", "memex"),
-        "agentd_ports": (ports[0],),
-        "agent_memory_ports": (ports[1],),
-        "memex_ports": (ports[2],),
-        "memex_mcp_ports": (ports[3],),
-        "agent_memory_spool": spools[0],
-        "spool": spools[1],
-    }
-    with running(cache_dir, **changes) as server:
-        agentd, agent_memory, memex, memex_mcp = (f"http://127.0.0.1:{port}" for port in ports)
-        yield Doors(server, agentd, agent_memory, memex, memex_mcp, *spools)
-
-
-@asynccontextmanager
-async def redis_of(server: Server) -> AsyncGenerator[Any]:
-    """A client of the server's Valkey with all of redis-py's commands."""
-    redis = cast(Any, connect(server.redis_url, connections=4))
-    try:
-        yield redis
-    finally:
-        await redis.aclose()
-        await redis.connection_pool.disconnect()
+def doors(cache_dir: Path) -> Iterator[Doors]:
+    """A server without a secret, with every dialect's port."""
+    with every_dialect(cache_dir, secret=None, embedder="none", partitions=2, memory_ceiling="60%") as started:
+        yield started
 
 
 async def degraded(client: httpx.AsyncClient) -> dict[str, str]:
@@ -148,10 +109,9 @@ async def call(client: Client, tool: str, **arguments: Any) -> tuple[bool, str]:
 
 
 async def test_a_server_that_fills_up_refuses_before_it_is_full_and_goes_on_when_its_limit_is_raised(
-    private_server: Callable[..., Server], project: str
+    doors: Doors, project: str
 ):
-    server = private_server(partitions=2, memory_ceiling="60%")
-    async with server.client() as client, redis_of(server) as redis:
+    async with doors.server.client() as client, redis_of(doors.server) as redis:
         used = (await redis.info("memory"))["used_memory"]
         await redis.config_set("maxmemory", used + (24 << 20))
         batch = [{"type": "observe", "session_id": "s", "project": project, "content": "x" * 4000}] * 100
@@ -166,6 +126,7 @@ async def test_a_server_that_fills_up_refuses_before_it_is_full_and_goes_on_when
             return (await client.post("/v1/events", json=batch[:1])).status_code == 202
 
         await wait_until(taken, PATIENCE_S)
+        await redis.config_set("maxmemory", 0)
 
 
 async def test_native_writes_are_refused_one_by_one_and_as_a_batch(doors: Doors, project: str):
@@ -302,7 +263,7 @@ async def test_refusals_and_vital_signs_are_counted(doors: Doors, project: str):
 async def test_a_hook_that_is_refused_spools_and_its_report_arrives_later(doors: Doors, project: str, tmp_path: Path):
     folder = tmp_path / project
     (folder / ".git").mkdir(parents=True)
-    environ = TIDY | {"MNEMOLOG_URL": doors.server.url, "MNEMOLOG_SPOOL": str(doors.spool)}
+    environ = TIDY | {"MNEMOLOG_URL": doors.server.url, "MNEMOLOG_SPOOL": str(doors.server.supervisor.settings.spool)}
     agent = Agent(f"session-of-{project}", folder, environ)
     session = f"queued-{project}"
     queued = {"session_id": session, "tool_name": "Read", "tool_input": {"a": 1}, "cwd": str(folder)}
@@ -326,13 +287,6 @@ async def test_a_hook_that_is_refused_spools_and_its_report_arrives_later(doors:
 # lag, and who projects
 
 
-@pytest.fixture(scope="module")
-def small(cache_dir: Path) -> Iterator[Server]:
-    """A server with a small ceiling on lag."""
-    with running(cache_dir, embedder="none", partitions=2, lag_ceiling=LAG_CEILING) as server:
-        yield server
-
-
 @pytest.fixture
 async def client(small: Server) -> AsyncGenerator[httpx.AsyncClient]:
     """A client of it, once everything is well."""
@@ -353,16 +307,13 @@ async def test_lag_over_its_ceiling_refuses_writes_until_the_worker_has_caught_u
     worker = small.supervisor.worker.pid
     assert worker is not None
     batch = [{"type": "remember", "content": f"memory {n}", "project": project} for n in range(LAG_CEILING // 2)]
-    os.kill(worker, signal.SIGSTOP)
-    try:
+    with frozen(worker):
         accepted, answer = await written_until_refused(client, batch)
         assert accepted == LAG_CEILING
         assert f"{LAG_CEILING} events are not projected yet; the ceiling is {LAG_CEILING}" in refused(answer)
         assert fault(answer)["reason"] == "lag"
         eventual = {"query": "memory", "project": project, "consistency": "eventual"}
         assert (await client.post("/v1/recall", json=eventual)).status_code == 200
-    finally:
-        os.kill(worker, signal.SIGCONT)
 
     async def taken() -> bool:
         return (await client.post("/v1/events", json=batch)).status_code == 202

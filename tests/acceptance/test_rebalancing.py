@@ -92,6 +92,7 @@ async def keep_writing(log: RedisLog, stop: asyncio.Event) -> int:
     return n
 
 
+@pytest.mark.nightly
 async def test_partitions_are_shared_again_whenever_a_worker_comes_or_goes(
     redis: Client, worker: Callable[[str], Child]
 ):

@@ -3,9 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,26 +11,15 @@ import pytest
 from waiting import wait_until
 
 from ingest.platform.settings import to_environment
-from tests.acceptance.running import Server, fault, running
-
-COMMAND = [sys.executable, "-m", "api.cli.main", "rebuild"]
-
-
-@pytest.fixture(scope="module")
-def server(cache_dir: Path) -> Iterator[Server]:
-    """One for this file: a rebuild may be rolled back, and another begun, on the same log."""
-    with running(cache_dir, partitions=4, embedder="none") as server:
-        yield server
+from tests.acceptance.running import Server, fault
+from tests.support.commands import run
 
 
 async def mnemolog(server: Server, *arguments: str) -> tuple[int, Any]:
     """Exit code of `mnemolog rebuild` and the JSON it printed."""
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND, *arguments, "--json", env={**os.environ, **to_environment(server.supervisor.settings)},
-        stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    out, _ = await process.communicate()
-    return process.returncode or 0, msgspec.json.decode(out)
+    variables = to_environment(server.supervisor.settings)
+    done = await asyncio.to_thread(run, variables, "rebuild", *arguments, "--json")
+    return done.returncode, msgspec.json.decode(done.stdout)
 
 
 async def remember(client: httpx.AsyncClient, n: int, since: int = 0) -> str:
@@ -61,9 +47,9 @@ async def generations(client: httpx.AsyncClient) -> set[int]:
     return {row["generation"] for row in rows}
 
 
-async def test_an_operator_rebuilds_looks_switches_and_goes_back(server: Server):
+async def test_an_operator_rebuilds_looks_switches_and_goes_back(rebuildable: Server):
     """Nothing that readers see changes at any step, but for what is written meanwhile."""
-    async with server.client() as client:
+    async with rebuildable.client() as client:
         before = await known(client, await remember(client, 120))
         begun = await client.post("/v1/admin/rebuilds", json={"switch": "manual"})
         assert begun.status_code == 202
@@ -79,19 +65,19 @@ async def test_an_operator_rebuilds_looks_switches_and_goes_back(server: Server)
             return await state() == "ready"
 
         await wait_until(is_ready)
-        code, shown = await mnemolog(server, "status")
+        code, shown = await mnemolog(rebuildable, "status")
         assert (code, shown["id"], shown["why"]) == (0, rebuild, "waits for the order to switch")
         assert shown["done"] == shown["total"] >= 120
         assert shown["canaries"]["agree"]
         assert await generations(client) == {1}
 
-        code, shown = await mnemolog(server, "switch")
+        code, shown = await mnemolog(rebuildable, "switch")
         assert (code, shown["state"], await generations(client)) == (0, "switched", {2})
         between = await known(client, await remember(client, 30, since=120))
         assert {name: set(ids) for name, ids in before.items()} == {
             name: set(ids) & set(before[name]) for name, ids in between.items()
         }
-        code, shown = await mnemolog(server, "rollback")
+        code, shown = await mnemolog(rebuildable, "rollback")
         assert (code, shown["state"], await generations(client)) == (0, "rolled_back", {1})
         assert await known(client, await remember(client, 0)) == between
         after = await known(client, await remember(client, 10, since=150))
@@ -101,9 +87,10 @@ async def test_an_operator_rebuilds_looks_switches_and_goes_back(server: Server)
         assert (await client.get("/v1/admin/rebuilds/nobody")).status_code == 404
 
 
-async def test_a_rebuild_outlives_the_worker_that_began_it(server: Server):
+@pytest.mark.nightly
+async def test_a_rebuild_outlives_the_worker_that_began_it(rebuildable: Server):
     """The worker is killed; the supervisor starts another, which goes on when the leases of the first have run out."""
-    async with server.client() as client:
+    async with rebuildable.client() as client:
         batch = [
             {"type": "observe", "project": "p0", "session_id": f"s{k % 40}", "content": f"step {k}"}
             for k in range(6000)
@@ -117,13 +104,13 @@ async def test_a_rebuild_outlives_the_worker_that_began_it(server: Server):
             return (await client.get(f"/v1/admin/rebuilds/{rebuild}")).json()["done"] > 0
 
         await wait_until(begun)
-        worker = server.supervisor.worker
+        worker = rebuildable.supervisor.worker
         assert worker is not None
         assert worker.pid is not None
         os.kill(worker.pid, signal.SIGKILL)
 
         async def switched() -> bool:
-            server.supervisor.watch()
+            rebuildable.supervisor.watch()
             return (await client.get(f"/v1/admin/rebuilds/{rebuild}")).json()["state"] == "switched"
 
         await wait_until(switched, 120)
@@ -131,12 +118,32 @@ async def test_a_rebuild_outlives_the_worker_that_began_it(server: Server):
         assert await known(client, "") == before
 
 
-async def test_the_command_waits_and_shows_what_was_done(server: Server):
-    async with server.client() as client:
+@pytest.mark.parametrize(
+    ("order", "why"),
+    [
+        ({"embedder": "crystal-ball"}, "embedder 'crystal-ball': is none of default, none, onnx:<directory>"),
+        ({"embedder": "onnx:/nowhere"}, "/nowhere"),
+        ({"embedder": "onnx:/somewhere"}, "the server's settings do not name this embedder"),
+        ({"what": "embeddings"}, "vectors of none are live: name another embedder"),
+        ({"what": "documents", "embedder": "default"}, "documents need no embedder"),
+        ({"embedder": "default", "partitions": [1]}, "one embedder is for all partitions"),
+    ],
+    ids=["unknown", "unavailable", "not named", "live", "documents", "partitions"],
+)
+async def test_an_order_that_makes_no_sense_is_refused_at_once(rebuildable: Server, order: dict[str, Any], why: str):
+    async with rebuildable.client() as client:
+        answer = await client.post("/v1/admin/rebuilds", json=order)
+        assert (answer.status_code, fault(answer)["code"]) == (422, "invalid")
+        assert why in fault(answer)["message"]
+        assert all(one["state"] != "running" for one in (await client.get("/v1/admin/rebuilds")).json()["rebuilds"])
+
+
+async def test_the_command_waits_and_shows_what_was_done(rebuildable: Server):
+    async with rebuildable.client() as client:
         await known(client, await remember(client, 40))
-    code, shown = await mnemolog(server, "--partition", "1")
+    code, shown = await mnemolog(rebuildable, "--partition", "1")
     assert (code, shown["state"], [part["partition"] for part in shown["partitions"]]) == (0, "switched", [1])
     assert shown["estimate_s"] == 0
     assert shown["can_roll_back_until"]
-    code, shown = await mnemolog(server, "--partition", "9")
+    code, shown = await mnemolog(rebuildable, "--partition", "9")
     assert (code, shown["error"]["code"]) == (1, "invalid")

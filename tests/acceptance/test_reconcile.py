@@ -1,9 +1,6 @@
 """Reconciling as an operator asks for it: a damaged listing is repaired, what nobody may repair is advice."""
 
 import asyncio
-import os
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -11,27 +8,23 @@ import msgspec
 from ingest.platform.connections import connect
 from ingest.platform.settings import to_environment
 from tests.acceptance.running import Server
-
-Start = Callable[..., Server]
+from tests.support.commands import run
 
 
 async def reconcile(server: Server) -> tuple[int, dict[str, Any]]:
     """Exit code of `mnemolog reconcile` and the report that it printed."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "api.cli.main", "reconcile", "--json", "--wait", "120",
-        env={**os.environ, **to_environment(server.supervisor.settings)}, stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    out, _ = await process.communicate()
-    return process.returncode or 0, msgspec.json.decode(out)["report"]
+    variables = to_environment(server.supervisor.settings)
+    done = await asyncio.to_thread(run, variables, "reconcile", "--json", "--wait", "120")
+    return done.returncode, msgspec.json.decode(done.stdout)["report"]
 
 
-async def test_a_listing_that_lost_a_memory_has_it_again(private_server: Start):
-    server = private_server(partitions=2)
+async def test_a_listing_that_lost_a_memory_has_it_again(broken: Server, project: str):
+    server = broken
     redis = connect(server.redis_url)
     async with server.client() as client:
-        batch = [{"type": "remember", "project": "shop", "content": f"shelf {k} is full"} for k in range(5)]
+        batch = [{"type": "remember", "project": project, "content": f"shelf {k} is full"} for k in range(5)]
         after = (await client.post("/v1/events", json=batch)).json()["position"]
-        asked = {"project": "shop", "after": after}
+        asked = {"project": project, "after": after}
         before = (await client.get("/v1/memories", params=asked)).json()["items"]
         assert len(before) == 5
         code, report = await reconcile(server)

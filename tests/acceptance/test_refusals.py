@@ -8,10 +8,9 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncGenerator, Generator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
-from typing import Any, cast
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx
 import msgspec
@@ -20,55 +19,11 @@ from waiting import wait_until
 
 from ingest.log.keys import PartitionKeys
 from ingest.log.partitions import partition_of, project_route
-from ingest.platform.connections import connect
-from tests.acceptance.running import Server, fault, ids, running
+from tests.acceptance.running import Server, fault, frozen, ids, redis_of
 
 PARTITIONS = 2
 QUICK_S = 12.0
 """A write that cannot be stored is refused within this long: the read time-out of a connection, and some."""
-
-
-@pytest.fixture(scope="module")
-def survivor(cache_dir: Path) -> Iterator[Server]:
-    """The server that all of these tests break."""
-    with running(cache_dir, partitions=PARTITIONS, embedder="none", read_wait=1) as started:
-        yield started
-
-
-@pytest.fixture
-async def broken(survivor: Server) -> Server:
-    """A server to break, in good health."""
-    async with survivor.client() as client:
-
-        async def well() -> bool:
-            survivor.supervisor.watch()
-            ready = await client.get("/readyz")
-            return ready.status_code == 200 and ready.json()["lag"] == {}
-
-        await wait_until(well)
-    return survivor
-
-
-@asynccontextmanager
-async def redis_of(server: Server) -> AsyncGenerator[Any]:
-    """A client of the server's Valkey with all of redis-py's commands."""
-    redis = cast(Any, connect(server.redis_url, connections=4))
-    try:
-        yield redis
-    finally:
-        await redis.aclose()
-        await redis.connection_pool.disconnect()
-
-
-@contextmanager
-def frozen(pid: int | None) -> Generator[None]:
-    """The process stands still meanwhile."""
-    assert pid is not None
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def kill(pid: int | None) -> None:

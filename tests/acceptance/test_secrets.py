@@ -4,12 +4,10 @@ from typing import Any
 
 import httpx
 import msgspec
-import pytest
 
 from api.dialects.agentmemory.routes import ENDPOINTS
-from tests.acceptance.test_authorisation_walk import DROP_IN
+from tests.acceptance.running import Doors
 from tests.acceptance.test_bad_input import everything_under
-from tests.support.ports import free_port
 
 TOKEN = "ghp_" + "Zq7" * 12
 PASSWORD = "kestrel-7741!"
@@ -33,11 +31,6 @@ LINE = {"event_id": "i1", "type": "observation.recorded", "version": 1, "tenant"
         "session_id": "s1", "recorded_at": WHEN}  # fmt: skip
 
 
-@pytest.fixture
-def ports() -> dict[str, int]:
-    return {name: free_port() for name in ("agentd", "agent_memory", "memex", "memex_mcp")}
-
-
 def _bodies(values: dict[str, Any]) -> list[dict[str, Any]]:
     """What the endpoints of agentmemory read: every field that any of them knows, with the secret in all texts."""
     names = (
@@ -54,10 +47,8 @@ def _bodies(values: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-async def test_a_secret_is_in_no_file_whichever_door_it_came_through(private_server: Any, ports: dict[str, int]):
-    listening = {f"{name}_ports": (port,) for name, port in ports.items()}
-    server = private_server(drop_in=DROP_IN, **listening)
-    stored = 0
+async def test_a_secret_is_in_no_file_whichever_door_it_came_through(guarded: Doors):
+    server, stored = guarded.server, 0
     async with server.client("ada") as client:
 
         async def send(url: str, body: Any, method: str = "POST") -> httpx.Response:
@@ -86,18 +77,18 @@ async def test_a_secret_is_in_no_file_whichever_door_it_came_through(private_ser
             if one.method in ("POST", "PATCH") and "import-jsonl" not in one.path:
                 for body in _bodies({}):
                     await send(one.path.replace("{id}", "x"), body, one.method)
-        for door, path in (
-            ("agentd", "/memories"),
-            ("agent_memory", "/api/lessons"),
-            ("agent_memory", "/api/observations"),
-            ("agent_memory", "/api/sessions"),
-            ("memex", "/v1/memories"),
+        for url in (
+            f"{guarded.agentd}/memories",
+            f"{guarded.agent_memory}/api/lessons",
+            f"{guarded.agent_memory}/api/observations",
+            f"{guarded.agent_memory}/api/sessions",
+            f"{guarded.memex}/v1/memories",
         ):
             for body in _bodies({"importance": 1}):
                 for without in ((), ("type", "memory_type")):
                     kept = {key: value for key, value in body.items() if key not in without}
-                    await send(f"http://127.0.0.1:{ports[door]}{path}", kept)
-        for url in (server.url, f"http://127.0.0.1:{ports['memex_mcp']}"):
+                    await send(url, kept)
+        for url in (server.url, guarded.memex_mcp):
             for tool in ("remember", "observe", "lesson", "memory_save", "memory_observe", "add_memory"):
                 said = {"content": PROSE, "project": "shop", "session_id": "s1", "tags": [TOKEN], "title": PROSE}
                 request = {"name": tool, "arguments": said}

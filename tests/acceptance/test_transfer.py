@@ -1,16 +1,15 @@
 """Export and import as operators and agents meet them: over HTTP, between two servers, and from the command line."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.acceptance.running import SECRET, Server, fault
+from tests.acceptance.running import SECRET, Server, Tenant, fault
 from tests.acceptance.test_native_api import read, write
-from tests.acceptance.test_up import run
+from tests.support.commands import run
 
 HEADER = b'{"format":"mnemolog-export","version":1,"tenant":"default","project":null}\n'
 
@@ -40,7 +39,7 @@ def files(folder: Path) -> list[Path]:
     return list(folder.iterdir())
 
 
-async def fill(server: Server) -> str:
+async def fill(server: Tenant) -> str:
     """Write a little of everything, forget some, and wait until it is projected; returns a memory's id."""
     async with server.client("ada") as ada, server.client("bob") as bob:
         await write(ada, "/v1/sessions", project="shop", session_id="s1", status="started", title="Fix the build")
@@ -57,8 +56,8 @@ async def fill(server: Server) -> str:
         return kept["id"]
 
 
-async def test_what_one_server_exports_another_one_imports(private_server: Callable[..., Server]):
-    source, target = private_server(), private_server()
+async def test_what_one_server_exports_another_one_imports(tenants: tuple[Tenant, Tenant]):
+    source, target = tenants
     kept = await fill(source)
     async with source.client() as one, target.client() as other:
         body = await export(one)
@@ -74,10 +73,10 @@ async def test_what_one_server_exports_another_one_imports(private_server: Calla
         assert found == {**await read(one, f"/v1/memories/{kept}"), "position": found["position"]}
 
 
-async def test_an_agent_exports_what_it_may_read(private_server: Callable[..., Server]):
-    server = private_server()
-    await fill(server)
-    async with server.client("ada") as ada, server.client("bob") as bob:
+async def test_an_agent_exports_what_it_may_read(tenants: tuple[Tenant, Tenant], project: str):
+    (tenant, _) = tenants
+    await fill(tenant)
+    async with tenant.client("ada") as ada, tenant.client("bob") as bob:
         everything = events_of(await export(ada))
         assert b"bob keeps this" in await export(ada)
         assert events_of(await export(bob, "/v1/export")) == everything
@@ -86,30 +85,30 @@ async def test_an_agent_exports_what_it_may_read(private_server: Callable[..., S
         assert b"withheld" not in hers
         assert len(events_of(hers)) == len(everything) - 1
         bakery = await ada.get("/v1/export", params={"project": "bakery"})
-        assert bakery.headers["content-disposition"] == 'attachment; filename="mnemolog-default-bakery.ndjson"'
+        assert bakery.headers["content-disposition"] == f'attachment; filename="mnemolog-{project}-bakery.ndjson"'
         assert [one["project"] for one in events_of(bakery.content)] == ["bakery"]
         assert events_of(await export(ada, project="")) == []
 
 
-async def test_a_bad_file_is_refused_and_a_bad_line_reported(private_server: Callable[..., Server]):
-    async with private_server().client() as client:
+async def test_a_bad_file_is_refused_and_a_bad_line_reported(tenants: tuple[Tenant, Tenant], project: str):
+    async with tenants[0].client() as client:
         refused = await client.post("/v1/admin/import", content=b'{"a":1}\n')
         assert refused.status_code == 422
         assert "Unsupported export version" in fault(refused)["message"]
-        answer = await imported(client, HEADER + b"{\n")
+        answer = await imported(client, HEADER.replace(b"default", project.encode()) + b"{\n")
         assert (answer["rejected"][0]["line"], answer["complete"]) == (2, False)
         assert (await client.get("/v1/export", params={"tenant": "x"})).status_code == 422
 
 
-async def test_an_import_may_be_bigger_than_other_bodies(private_server: Callable[..., Server]):
+async def test_an_import_may_be_bigger_than_other_bodies(tenants: tuple[Tenant, Tenant], project: str):
     line = {
-        "type": "observation.recorded", "version": 1, "tenant": "default", "session_id": "s",
+        "type": "observation.recorded", "version": 1, "tenant": project, "session_id": "s",
         "recorded_at": "2026-01-31T12:00:00.000Z", "data": {"content": "x" * 900_000},
     }  # fmt: skip
     lines = [json.dumps({"event_id": f"e{n}", **line}).encode() + b"\n" for n in range(20)]
-    body = HEADER + b"".join(lines) + b'{"end":true,"events":20}\n'
+    body = HEADER.replace(b"default", project.encode()) + b"".join(lines) + b'{"end":true,"events":20}\n'
     assert len(body) > 16 << 20
-    async with private_server().client() as client:
+    async with tenants[1].client() as client:
         assert (await imported(client, body))["events"] == 20
         assert len(events_of(await export(client))) == 20
 
@@ -121,10 +120,10 @@ async def test_an_export_and_an_import_need_the_secret(server: Server):
         assert (await stranger.post("/v1/admin/import", content=HEADER)).status_code == 401
 
 
-async def test_the_command_line_moves_everything_through_a_file(private_server: Callable[..., Server], tmp_path: Path):
-    source, target = private_server(), private_server()
+async def test_the_command_line_moves_everything_through_a_file(tenants: tuple[Tenant, Tenant], tmp_path: Path):
+    source, target = tenants
     await fill(source)
-    one, other = ({"MNEMOLOG_URL": server.url, "MNEMOLOG_SECRET": SECRET} for server in (source, target))
+    one, other = source.variables, target.variables
     file = tmp_path / "all.ndjson"
     done = run(one, "export", "--output", str(file), "--json")
     assert done.returncode == 0, done.stderr

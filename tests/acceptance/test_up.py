@@ -5,9 +5,8 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -18,37 +17,12 @@ import pytest
 from waiting import wait_until
 
 from api.cli.commands import PAGE
-from tests.acceptance.running import PATIENT_READ_S, SECRET, Server
+from tests.acceptance.running import PATIENT_READ_S, SECRET, Server, Tenant
 from tests.chaos.starting_together import start_together
+from tests.support.commands import ROOT, command_line, environment, run
 from tests.support.ports import free_port
 
-ROOT = Path(__file__).parents[2]
 UP_S = 60.0
-
-
-def environment(**variables: str) -> dict[str, str]:
-    """This process's environment with no settings of mnemolog's but these."""
-    kept = {name: value for name, value in os.environ.items() if name != "REDIS_URL" and not name.startswith("MNEMO")}
-    return {**kept, **variables}
-
-
-def command_line(*arguments: str) -> list[str]:
-    """`mnemolog` with these arguments, from this source tree."""
-    return [sys.executable, "-m", "api.cli.main", *arguments]
-
-
-def run(variables: Mapping[str, str], *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
-    return subprocess.run(
-        command_line(*arguments),
-        env=environment(**variables),
-        cwd=ROOT,
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=UP_S,
-        check=False,
-    )
 
 
 class Up:
@@ -150,33 +124,6 @@ async def contents(client: httpx.AsyncClient, after: str = "") -> list[str]:
     return [one["content"] for one in answer.json()["items"]]
 
 
-async def test_up_serves_stops_all_it_started_and_has_everything_the_next_time(short_path: Path, cache_dir: Path):
-    """Ctrl-C, and the signal of a service manager."""
-    port = free_port()
-    with up(short_path / "data", cache_dir, port) as first:
-        await first.wait_ready()
-        async with first.client() as client:
-            kept = await remember(client, "kept over a restart")
-            assert await contents(client, kept["position"]) == ["kept over a restart"]
-        children = first.children()
-        assert sorted(children) == ["api", "valkey", "worker"]
-        assert first.stop(signal.SIGINT) == 0
-        assert not any(map(is_running, children.values()))
-        said = first.errors.read_text()
-        assert f"mnemolog is up at {first.url}" in " ".join(said.split())
-        assert "Traceback" not in said
-    with up(short_path / "data", cache_dir, port) as second:
-        await second.wait_ready()
-        async with second.client() as client:
-            assert await contents(client, kept["position"]) == ["kept over a restart"]
-            asked = {"query": "restart", "project": "atlas"}
-            found = (await client.post("/v1/recall", json=asked)).json()
-            assert [one["id"] for one in found["results"]] == [kept["id"]]
-        children = second.children()
-        assert second.stop(signal.SIGTERM) == 0
-        assert not any(map(is_running, children.values()))
-
-
 async def test_up_starts_without_the_snapshots_that_the_feeds_were_trimmed_behind(short_path: Path, cache_dir: Path):
     """The index is made of the documents: nobody has to order that, and nothing is missing."""
     data, port = short_path / "data", free_port()
@@ -187,83 +134,100 @@ async def test_up_starts_without_the_snapshots_that_the_feeds_were_trimmed_behin
                 await remember(http, told)
             assert (await http.post("/v1/admin/snapshots")).status_code == 202
             await wait_until(lambda: bool(list((data / "snapshots").glob("[!.]*"))))
-            await remember(http, "no heron crosses the sea at night")
-        assert one.stop() == 0
+            kept = await remember(http, "no heron crosses the sea at night")
+            assert len(await contents(http, kept["position"])) == 4
+        _requests_come_before_projecting(one)
+        _ends_with_all_it_started(one, signal.SIGINT)
+        said = one.errors.read_text()
+        assert f"mnemolog is up at {one.url}" in " ".join(said.split())
+        assert "Traceback" not in said
     shutil.rmtree(data / "snapshots")
     with up(data, cache_dir, port) as again:
         await again.wait_ready()
         async with again.client() as http:
+            assert len(await contents(http, kept["position"])) == 4
             answer = await http.post("/v1/recall", json={"query": "heron", "project": "atlas"})
             assert len(answer.json()["results"]) == 4
             assert (await http.get("/readyz")).json()["documents"] == 4
+        _ends_with_all_it_started(again, signal.SIGTERM)
 
 
-async def test_requests_come_before_projecting(short_path: Path, cache_dir: Path):
+def _requests_come_before_projecting(one: Up) -> None:
     """Linux shares the processor between sessions first; niceness counts among the processes of one session only."""
-    with up(short_path / "data", cache_dir, free_port()) as one:
-        await one.wait_ready()
-        children = one.children()
-        niceness = {name: os.getpriority(os.PRIO_PROCESS, pid) for name, pid in children.items()}
-        assert niceness == {"valkey": 0, "api": 0, "worker": 10}
-        assert {os.getsid(pid) for pid in children.values()} == {os.getsid(one.process.pid)}
-        assert all(os.getpgid(pid) == pid for pid in children.values()), "Ctrl-C is for the supervisor alone"
+    children = one.children()
+    niceness = {name: os.getpriority(os.PRIO_PROCESS, pid) for name, pid in children.items()}
+    assert niceness == {"valkey": 0, "api": 0, "worker": 10}
+    assert {os.getsid(pid) for pid in children.values()} == {os.getsid(one.process.pid)}
+    assert all(os.getpgid(pid) == pid for pid in children.values()), "Ctrl-C is for the supervisor alone"
 
 
-async def test_a_second_up_says_what_is_in_its_way(short_path: Path, cache_dir: Path):
-    """The same port, or another port on the same data: one clear line, exit code 1, and the first goes on."""
+def _ends_with_all_it_started(one: Up, number: signal.Signals) -> None:
+    """Ctrl-C, and the signal of a service manager."""
+    children = one.children()
+    assert sorted(children) == ["api", "valkey", "worker"]
+    assert one.stop(number) == 0
+    assert not any(map(is_running, children.values()))
+
+
+async def test_a_second_up_ends_and_killed_children_are_started_again(short_path: Path, cache_dir: Path):
     port = free_port()
-    with up(short_path / "data", cache_dir, port) as first:
-        await first.wait_ready()
-        other = str(short_path / "other")
-        same_port = run({**first.variables, "MNEMOLOG_DATA_DIR": other}, "up")
-        assert same_port.returncode == 1
-        assert f"port {port} is in use by `mnemolog up with {short_path / 'data'}`" in same_port.stderr
-        assert f"(process {first.process.pid})" in same_port.stderr
-        assert "MNEMOLOG_PORT" in " ".join(same_port.stderr.split())
-        same_data = run({**first.variables, "MNEMOLOG_PORT": str(free_port())}, "up")
-        assert same_data.returncode == 1
-        assert f"is in use by `mnemolog up` (process {first.process.pid})" in same_data.stderr
-        assert "MNEMOLOG_DATA_DIR" in same_data.stderr
-        for refused in (same_port, same_data):
-            assert "error:" in refused.stderr
-            assert "Traceback" not in refused.stderr
-        async with first.client() as client:
-            kept = await remember(client, "still serving")
-            assert await contents(client, kept["position"]) == ["still serving"]
-
-
-async def test_up_starts_again_what_died(short_path: Path, cache_dir: Path):
-    """The API, the worker, then Valkey, each killed outright: service resumes and what was acknowledged is there."""
-    with up(short_path / "data", cache_dir, free_port()) as running:
+    with up(short_path / "data", cache_dir, port) as running:
         await running.wait_ready()
-        expected: list[str] = []
-        for victim in ("api", "worker", "valkey"):
-            async with running.client() as client:
-                expected.insert(0, f"before {victim} died")
-                await remember(client, expected[0])
-            before = running.children()
-            os.kill(before[victim], signal.SIGKILL)
-
-            def replaced(old: int = before[victim], name: str = victim) -> bool:
-                return running.children().get(name, old) != old
-
-            await wait_until(replaced)
-            await running.wait_ready()
-            after = running.children()
-            assert {name: after[name] for name in before if name != victim} == {
-                name: pid for name, pid in before.items() if name != victim
-            }
-            async with running.client() as client:
-                expected.insert(0, f"after {victim} died")
-                kept = await remember(client, expected[0])
-
-                async def all_there(client: httpx.AsyncClient = client, after: str = kept["position"]) -> bool:
-                    answer = await client.get("/v1/memories", params={"project": "atlas", "after": after})
-                    return answer.status_code == 200 and [one["content"] for one in answer.json()["items"]] == expected
-
-                await wait_until(all_there)
+        await _a_second_up_ends_with_one_line(running, short_path, port)
+        await _killed_children_are_started_again(running)
 
 
+async def _a_second_up_ends_with_one_line(running: Up, short_path: Path, port: int) -> None:
+    """The same port, or another port on the same data: one clear line, exit code 1, and the first goes on."""
+    other = str(short_path / "other")
+    same_port = run({**running.variables, "MNEMOLOG_DATA_DIR": other}, "up")
+    assert same_port.returncode == 1
+    assert f"port {port} is in use by `mnemolog up with {short_path / 'data'}`" in same_port.stderr
+    assert f"(process {running.process.pid})" in same_port.stderr
+    assert "MNEMOLOG_PORT" in " ".join(same_port.stderr.split())
+    same_data = run({**running.variables, "MNEMOLOG_PORT": str(free_port())}, "up")
+    assert same_data.returncode == 1
+    assert f"is in use by `mnemolog up` (process {running.process.pid})" in same_data.stderr
+    assert "MNEMOLOG_DATA_DIR" in same_data.stderr
+    for refused in (same_port, same_data):
+        assert "error:" in refused.stderr
+        assert "Traceback" not in refused.stderr
+    async with running.client() as client:
+        kept = await remember(client, "still serving")
+        assert await contents(client, kept["position"]) == ["still serving"]
+
+
+async def _killed_children_are_started_again(running: Up) -> None:
+    """The API, the worker, then Valkey, each killed outright: service resumes and what was acknowledged is there."""
+    expected: list[str] = ["still serving"]
+    for victim in ("api", "worker", "valkey"):
+        async with running.client() as client:
+            expected.insert(0, f"before {victim} died")
+            await remember(client, expected[0])
+        before = running.children()
+        os.kill(before[victim], signal.SIGKILL)
+
+        def replaced(old: int = before[victim], name: str = victim) -> bool:
+            return running.children().get(name, old) != old
+
+        await wait_until(replaced)
+        await running.wait_ready()
+        after = running.children()
+        assert {name: after[name] for name in before if name != victim} == {
+            name: pid for name, pid in before.items() if name != victim
+        }
+        async with running.client() as client:
+            expected.insert(0, f"after {victim} died")
+            kept = await remember(client, expected[0])
+
+            async def all_there(client: httpx.AsyncClient = client, after: str = kept["position"]) -> bool:
+                answer = await client.get("/v1/memories", params={"project": "atlas", "after": after})
+                return answer.status_code == 200 and [one["content"] for one in answer.json()["items"]] == expected
+
+            await wait_until(all_there)
+
+
+@pytest.mark.nightly
 async def test_an_up_that_was_killed_does_not_stop_the_next_one(short_path: Path, cache_dir: Path):
     """kill -9 of the supervisor: its children end or are taken over; the next start serves what was acknowledged."""
     with up(short_path / "data", cache_dir, free_port()) as running:
@@ -287,8 +251,7 @@ async def test_an_up_that_was_killed_does_not_stop_the_next_one(short_path: Path
 
 
 async def test_started_together_one_serves_and_the_others_say_who():
-    """On one data folder, two and three at once, and on one port; `tests.chaos.starting_together` does it often."""
-    assert await start_together(2) == []
+    """Three on one data folder, and two on one port; `tests.chaos.starting_together` does it often."""
     assert await start_together(3) == []
     assert await start_together(2, one_port=True) == []
 
@@ -362,17 +325,22 @@ def cut_at_the_entry(folder: Path, position: str) -> int:
 
 EVERY_COMMAND = ("redis://user:geheim@127.0.0.1:1/0", "localhost:6379")
 UNREACHABLE = [
-    pytest.param("redis://127.0.0.1:1", "127.0.0.1:1", id="nobody listens"),
     pytest.param("redis://user:geheim@127.0.0.1:1/0", "127.0.0.1:1", id="with a password"),
-    pytest.param("redis://nobody.invalid:6379", "nobody.invalid:6379", id="no such host"),
-    pytest.param("unix:///nowhere/valkey.sock", "/nowhere/valkey.sock", id="no such socket"),
-    pytest.param("redis+cluster://127.0.0.1:1", "127.0.0.1:1", id="no such cluster"),
     pytest.param("localhost:6379", "REDIS_URL", id="no scheme"),
-    pytest.param("http://127.0.0.1:1", "REDIS_URL", id="another scheme"),
-    pytest.param("redis://127.0.0.1:port", "REDIS_URL", id="no port"),
-    pytest.param("redis://[::1", "REDIS_URL", id="half an address"),
-    pytest.param("redis+cluster://[::1", "REDIS_URL", id="half an address of a cluster"),
-    pytest.param("redis://127.0.0.1:1?nonsense=1", "REDIS_URL", id="an option that there is not"),
+    pytest.param("redis+cluster://127.0.0.1:1", "127.0.0.1:1", id="no such cluster"),
+    *(
+        pytest.param(url, named, id=name, marks=pytest.mark.nightly)
+        for name, url, named in (
+            ("nobody listens", "redis://127.0.0.1:1", "127.0.0.1:1"),
+            ("no such host", "redis://nobody.invalid:6379", "nobody.invalid:6379"),
+            ("no such socket", "unix:///nowhere/valkey.sock", "/nowhere/valkey.sock"),
+            ("another scheme", "http://127.0.0.1:1", "REDIS_URL"),
+            ("no port", "redis://127.0.0.1:port", "REDIS_URL"),
+            ("half an address", "redis://[::1", "REDIS_URL"),
+            ("half an address of a cluster", "redis+cluster://[::1", "REDIS_URL"),
+            ("an option that there is not", "redis://127.0.0.1:1?nonsense=1", "REDIS_URL"),
+        )
+    ),
 ]
 
 
@@ -425,17 +393,19 @@ def test_a_child_that_never_starts_ends_up_with_its_reason_and_not_with_one_of_a
         "MNEMOLOG_CACHE_DIR": str(cache_dir),
         "MNEMOLOG_PORT": str(free_port()),
         "MNEMOLOG_EMBEDDER": "none",
-        "MNEMOLOG_LLM": "nonsense",
+        "MNEMOLOG_LLM": "http://me:s3cret@127.0.0.1/v1|llama3.2",
     }
     done = run(variables, "up")
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("error: ")
-    assert "MNEMOLOG_LLM" in last
+    assert " does not start: MNEMOLOG_LLM takes a base URL only; a key belongs in MNEMOLOG_LLM_KEY" in last
+    assert "s3cret" not in done.stderr
     assert "yesterday" not in done.stderr
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.nightly
 async def test_a_child_that_dies_once_in_start_up_is_started_again(short_path: Path, cache_dir: Path):
     with up(short_path / "data", cache_dir, free_port()) as running:
         victims: set[int] = set()
@@ -513,17 +483,17 @@ def test_tail_prints_the_log_as_json_lines(server: Server, project: str):
     assert [json.loads(line)["data"]["content"] for line in shown.stdout.splitlines()] == ["first"]
 
 
-async def test_a_log_that_is_printed_is_in_the_order_of_time(private_server: Callable[..., Server]):
+async def test_a_log_that_is_printed_is_in_the_order_of_time(tenants: tuple[Tenant, Tenant]):
     """Whichever partitions and pages the events are in; each once, also from a position on."""
-    server, batches, each = private_server(partitions=4), 12, PAGE // 5
-    async with server.client() as client:
+    (tenant, _), batches, each = tenants, 12, PAGE // 5
+    async with tenant.client() as client:
         for batch in range(batches):
             commands = [{"type": "observe", "content": f"note {batch}.{n}", "session_id": f"s{n}"} for n in range(each)]
             answer = await client.post("/v1/events", json=commands)
             assert answer.status_code == 202, answer.text
 
     def printed(*options: str) -> list[dict[str, Any]]:
-        shown = run(commands_of(server), "tail", "--no-follow", "--json", *options)
+        shown = run(tenant.variables, "tail", "--no-follow", "--json", *options)
         assert shown.returncode == 0, shown.stderr
         return [json.loads(line) for line in shown.stdout.splitlines()]
 

@@ -80,14 +80,11 @@ def test_the_page_shows_what_was_written_and_runs_nothing_of_it(
     assert HEALTHY.search(document)
 
 
-def test_a_server_with_a_secret_asks_for_it_and_shows_nothing_before(
-    page: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
-):
-    with running(tmp_path_factory.mktemp("cache"), embedder="none", partitions=2) as locked:
-        headers = {"Authorization": f"Bearer {SECRET}"}
-        kept = {"content": "The pool retries five times."}
-        httpx.post(f"{locked.url}/agentmemory/remember", json=kept, headers=headers, timeout=60).raise_for_status()
-        document = page(f"{locked.url}/viewer#memories")
+def test_a_server_with_a_secret_asks_for_it_and_shows_nothing_before(server: Server, page: Callable[[str], str]):
+    headers = {"Authorization": f"Bearer {SECRET}"}
+    kept = {"content": "The pool retries five times."}
+    httpx.post(f"{server.url}/agentmemory/remember", json=kept, headers=headers, timeout=60).raise_for_status()
+    document = page(f"{server.url}/viewer#memories")
     assert re.search(r'<dialog id="unlock"[^>]* open', document)
     assert "The pool retries" not in document
 

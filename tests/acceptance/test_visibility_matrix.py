@@ -7,145 +7,40 @@ The planted mark is in every text of the memory. What a reader may not see must 
 answer; what it may see must.
 """
 
-import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
 from starlette.routing import Route
-from waiting import wait_until
 
 from api.app import create_app
 from api.dialects.profiles import PROFILES
 from ingest.platform.settings import Settings
-from tests.acceptance.running import Server, running
-
-Visibility: TypeAlias = Literal["public", "shared", "private"]
-VISIBILITIES: tuple[Visibility, ...] = ("public", "shared", "private")
-CREATOR, OWNER, FRIEND, STRANGER, NOBODY = "carol", "olga", "sam", "zoe", ""
-EVERYBODY = (CREATOR, OWNER, FRIEND, STRANGER, NOBODY)
-"""Who asks. The owner is not the creator; nobody names no agent at all."""
-
-
-class Planted(NamedTuple):
-    """A memory, and what surrounds it: all in a project of its own."""
-
-    visibility: Visibility
-    mark: str
-    """In every text of the memory, and nowhere else."""
-    word: str
-    """By which the memory is found, and other things are, too."""
-    project: str
-    id: str
-    neighbour: str
-    """A public memory that is related to it."""
-    before: str
-    """The position before the memory was recorded."""
-    relation: str
-    """Between the neighbour and the memory."""
-    friends: tuple[str, ...] = (FRIEND,)
-
-    @property
-    def partition(self) -> str:
-        """Where it is."""
-        return self.before.partition(":")[0]
-
-    def readable_by(self, agent: str) -> bool:
-        """The rule, said again."""
-        if self.visibility == "public":
-            return True
-        friends = self.friends if self.visibility == "shared" else ()
-        return agent in (CREATOR, OWNER, *friends)
-
-
-Ask: TypeAlias = Callable[[httpx.AsyncClient, Planted], Coroutine[Any, Any, bytes]]
-Shows: TypeAlias = Literal["text", "id", "public text", "nothing"]
-
-
-class Read(NamedTuple):
-    """One way of reading. `shows`, where the reader may see the memory: its text, its id only, its text if it is public
-    (whoever asks: what is shown is made for all), nothing at all. Where the reader may not, neither mark nor id."""
-
-    path: str
-    how: str
-    shows: Shows
-    ask: Ask
-
-
-def get(path: str, shows: Shows = "text", how: str = "", of: str = "id", **query: Any) -> Read:
-    """A GET; texts may name fields of the planted: `{project}`. `of` is the one that the path's id is."""
-
-    async def ask(client: httpx.AsyncClient, planted: Planted) -> bytes:
-        filled = path.replace("{id}", f"{{{of}}}")
-        return _good(await client.get(_filled(filled, planted), params=_filled(query, planted)))
-
-    return Read(f"GET {path}", how or (of if of != "id" else ""), shows, ask)
-
-
-def post(path: str, shows: Shows = "text", how: str = "", **body: Any) -> Read:
-    """A POST that reads."""
-
-    async def ask(client: httpx.AsyncClient, planted: Planted) -> bytes:
-        return _good(await client.post(path, json=_filled(body, planted)))
-
-    return Read(f"POST {path}", how, shows, ask)
-
-
-def tool(name: str, shows: Shows = "text", how: str = "", **arguments: Any) -> Read:
-    """A call of an MCP tool."""
-    return _mcp(f"tool {name}", "tools/call", shows, how, {"name": name, "arguments": arguments})
-
-
-def resource(uri: str, shows: Shows = "text") -> Read:
-    """A reading of an MCP resource."""
-    return _mcp(f"resource {uri}", "resources/read", shows, "", {"uri": uri.replace("{name}", "{project}")})
-
-
-def prompt(name: str, shows: Shows = "text", **arguments: str) -> Read:
-    """An MCP prompt."""
-    return _mcp(f"prompt {name}", "prompts/get", shows, "", {"name": name, "arguments": arguments})
-
-
-def _mcp(path: str, method: str, shows: Shows, how: str, params: dict[str, Any]) -> Read:
-    async def ask(client: httpx.AsyncClient, planted: Planted) -> bytes:
-        return _good(await mcp(client, method, _filled(params, planted)))
-
-    return Read(path, how, shows, ask)
-
-
-async def mcp(client: httpx.AsyncClient, method: str, params: dict[str, Any]) -> httpx.Response:
-    """One JSON-RPC request to all profiles."""
-    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    headers = {"Accept": "application/json, text/event-stream"}
-    return await client.post("/mcp", params={"profile": "all"}, json=request, headers=headers)
-
-
-def _filled(value: Any, planted: Planted) -> Any:
-    if isinstance(value, str):
-        fields = {**planted._asdict(), "session": f"{planted.project}-s", "partition": planted.partition}
-        for name, text in fields.items():
-            value = value.replace(f"{{{name}}}", str(text))
-        return value
-    if isinstance(value, dict):
-        return {name: _filled(one, planted) for name, one in value.items()}  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, list):
-        return [_filled(one, planted) for one in value]  # pyright: ignore[reportUnknownVariableType]
-    return value
-
-
-def _good(answer: httpx.Response) -> bytes:
-    assert answer.status_code in (200, 202, 404), f"{answer.request.url}: {answer.status_code} {answer.text[:500]}"
-    if answer.status_code == 200 and answer.request.url.path == "/mcp":
-        told = answer.json()
-        assert "error" not in told, f"{answer.request.content!r}: {told}"
-        assert not told["result"].get("isError"), f"{answer.request.content!r}: {told}"
-    return answer.content
-
+from tests.acceptance.running import Server
+from tests.acceptance.visibility import (
+    CREATOR,
+    FRIEND,
+    NOBODY,
+    OWNER,
+    STRANGER,
+    VISIBILITIES,
+    Planted,
+    Read,
+    Visibility,
+    faults,
+    get,
+    mcp,
+    opened,
+    post,
+    prompt,
+    resource,
+    tool,
+    write,
+)
 
 READS: tuple[Read, ...] = (
     get("/v1/memories/{id}"),
@@ -346,166 +241,39 @@ def test_every_way_in_is_in_the_table_or_cannot_show_a_memory():
     assert sorted(listed - ways_in()) == [], "these are no more"
 
 
-# the matrix
-
-
-@pytest.fixture(scope="module")
-def server(cache_dir: Path) -> Iterator[Server]:
-    """A server of this module's own: some ways of reading know no project."""
-    with running(cache_dir, partitions=4) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def planted(server: Server) -> list[Planted]:
-    """A memory of every visibility, found by words and by meaning."""
-    return asyncio.run(_plant(server))
-
-
-@pytest.fixture
-async def clients(server: Server) -> AsyncGenerator[dict[str, httpx.AsyncClient]]:
-    async with opened(server) as found:
-        yield found
-
-
-@asynccontextmanager
-async def opened(server: Server) -> AsyncGenerator[dict[str, httpx.AsyncClient]]:
-    """A client for everybody."""
-    found = {agent: server.client(agent) for agent in EVERYBODY}
-    try:
-        yield found
-    finally:
-        for client in found.values():
-            await client.aclose()
-
-
-async def write(client: httpx.AsyncClient, path: str, **command: Any) -> dict[str, Any]:
-    """The acknowledgement of a write."""
-    answer = await (client.patch if path.startswith("/v1/memories/") else client.post)(path, json=command)
-    assert answer.status_code == 202, answer.text
-    return answer.json()
-
-
-async def _plant(server: Server) -> list[Planted]:
-    found: list[Planted] = []
-    async with opened(server) as clients:
-        carol, somebody = clients[CREATOR], clients[STRANGER]
-        for visibility in VISIBILITIES:
-            mark, word = f"zqx{uuid4().hex[:10]}", f"heron{uuid4().hex[:10]}"
-            project = f"{visibility}-{uuid4().hex[:8]}"
-            session = f"{project}-s"
-            before = await write(
-                somebody,
-                "/v1/memories",
-                project=project,
-                content="The reeds are cut in March.",
-                concepts=["heron"],
-                keep_duplicates=True,
-            )
-            await write(
-                somebody, "/v1/observations", project=project, session_id=session, content=f"saw {word} at the pond",
-                user_id="kim", data={"file_path": "src/heron.py"},
-            )  # fmt: skip
-            kept = await write(
-                carol,
-                "/v1/memories",
-                project=project,
-                session_id=session,
-                user_id="kim",
-                owner=OWNER,
-                visibility=visibility,
-                shared_with=[FRIEND],
-                content=f"{mark} and {word} stand in the reeds, because the bug was in the pond.",
-                title=f"{mark} of the {word}",
-                tags=["bug", "preference", f"{mark}-tag"],
-                concepts=["heron", f"{mark}-concept"],
-                files=["src/heron.py", f"src/{mark}.py"],
-                references=[f"{mark}-reference"],
-                metadata={f"{mark}-name": f"{mark}-value"},
-                trace=f"{mark}-trace",
-                keep_duplicates=True,
-            )
-            relation = await write(carol, "/v1/relations", project=project, source=before["id"], target=kept["id"],
-                                   relation="explains", confidence=0.9)  # fmt: skip
-            names = (kept["id"], before["id"], before["position"], relation["id"])
-            found.append(Planted(visibility, mark, word, project, *names))
-        for one in found:
-            await wait_until(lambda one=one: _embedded(carol, one))
-    return found
-
-
-async def _embedded(client: httpx.AsyncClient, planted: Planted) -> bool:
-    asked = {"query": planted.word, "mode": "vector", "project": planted.project, "limit": 200, "explain": True}
-    results = (await client.post("/v1/recall", json=asked)).json()["results"]
-    return sum("cosine" in one["explain"] for one in results) == 3
-
-
-async def faults(
-    clients: dict[str, httpx.AsyncClient], planted: Sequence[Planted], reads: Sequence[Read] = READS
-) -> list[str]:
-    """Everything that is shown and must not be, or is not and must be."""
-    found: list[str] = []
-    for read in reads:
-        cells = list(itertools.product(planted, EVERYBODY))
-        answers = await asyncio.gather(*(read.ask(clients[agent], one) for one, agent in cells))
-        found += [fault for cell, said in zip(cells, answers, strict=True) for fault in _faults(read, *cell, said)]
-    return found
-
-
-def _faults(read: Read, one: Planted, agent: str, answer: bytes) -> list[str]:
-    found: list[str] = []
-    said, readable = answer.decode(), one.readable_by(agent)
-    marked, named = one.mark in said.lower(), one.id in said
-    cell = f"{read.path} ({read.how}): {one.visibility} to {agent or 'nobody'}"
-    match read.shows:
-        case "text":
-            found += [f"{cell}: not shown"] * (readable and not marked)
-        case "public text":
-            readable = one.visibility == "public"
-            found += [f"{cell}: not shown"] * (readable and not marked)
-        case "id":
-            found += [f"{cell}: id not shown"] * (readable and not named)
-            found += [f"{cell}: id shown"] * (named and not readable)
-            readable = False
-        case "nothing":
-            readable = False
-    found += [f"{cell}: SHOWN: ...{_around(said, one.mark)}..."] * (marked and not readable)
-    return found
-
-
-def _around(said: str, mark: str) -> str:
-    at = said.lower().find(mark)
-    return said[max(0, at - 60) : at + 60]
-
-
 async def test_everybody_sees_what_they_may_and_nothing_else(
-    clients: dict[str, httpx.AsyncClient], planted: list[Planted]
+    everybody: dict[str, httpx.AsyncClient], planted_memories: list[Planted]
 ):
-    assert not (found := await faults(clients, planted)), "\n".join(found)
+    assert not (found := await faults(everybody, planted_memories, READS)), "\n".join(found)
 
 
 async def test_the_matrix_follows_when_it_is_decided_anew_who_may_read(
-    clients: dict[str, httpx.AsyncClient], planted: list[Planted]
+    everybody: dict[str, httpx.AsyncClient], planted_memories: list[Planted]
 ):
     """private becomes shared with the stranger, shared becomes public, public becomes private."""
-    public, shared, private = planted
+    public, shared, private = planted_memories
     changed = [
         private._replace(visibility="shared", friends=(STRANGER,)),
         shared._replace(visibility="public"),
         public._replace(visibility="private"),
     ]
-    for one in changed:
-        told = await write(
-            clients[OWNER], f"/v1/memories/{one.id}", visibility=one.visibility, shared_with=list(one.friends)
-        )
-        answer = await clients[OWNER].get("/v1/memories", params={"after": told["position"]})
+    await _decide(everybody[OWNER], changed)
+    assert not (found := await faults(everybody, changed, READS)), "\n".join(found)
+    await _decide(everybody[OWNER], planted_memories)
+
+
+async def _decide(owner: httpx.AsyncClient, memories: Sequence[Planted]) -> None:
+    """Let those read the memories who may; returns when it is projected."""
+    for one in memories:
+        changes = {"visibility": one.visibility, "shared_with": list(one.friends)}
+        told = await write(owner, f"/v1/memories/{one.id}", **changes)
+        answer = await owner.get("/v1/memories", params={"after": told["position"]})
         assert answer.status_code == 200, answer.text
-    assert not (found := await faults(clients, changed)), "\n".join(found)
 
 
-async def test_what_is_made_of_memories_is_made_of_public_ones(server: Server):
+async def test_what_is_made_of_memories_is_made_of_public_ones(matrix_server: Server):
     """Consolidating and reflecting, by the creator itself, of private, shared and public memories that are alike."""
-    async with opened(server) as clients:
+    async with opened(matrix_server) as clients:
         carol = clients[CREATOR]
         projects: dict[Visibility, str] = {one: f"made-{one}-{uuid4().hex[:8]}" for one in VISIBILITIES}
         for visibility, project in projects.items():
@@ -536,9 +304,9 @@ async def test_what_is_made_of_memories_is_made_of_public_ones(server: Server):
 
 
 @pytest.mark.parametrize("name", ["memory_save", "agent_remember"])
-async def test_the_hint_at_what_resembles_a_new_memory_is_of_what_the_saver_may_see(server: Server, name: str):
+async def test_the_hint_at_what_resembles_a_new_memory_is_of_what_the_saver_may_see(matrix_server: Server, name: str):
     """Words enough are shared to be told of a public memory, or of one's own private one; not of somebody else's."""
-    async with opened(server) as clients:
+    async with opened(matrix_server) as clients:
         for agent, seen in ((STRANGER, False), (NOBODY, False), (CREATOR, True)):
             project = f"hint-{uuid4().hex[:8]}"
             text = "the heron stands in the reeds beside the old mill and waits for silver fish"
@@ -553,9 +321,9 @@ async def test_the_hint_at_what_resembles_a_new_memory_is_of_what_the_saver_may_
             assert ("zqhintmark" in answer.text, told["id"] in answer.text) == (seen, seen), answer.text
 
 
-async def test_memex_finds_what_the_agent_that_it_names_remembers_itself_and_nothing_else(server: Server):
+async def test_memex_finds_what_the_agent_that_it_names_remembers_itself_and_nothing_else(matrix_server: Server):
     """Also what is shared with the named agent is not its own memory. Who the agent is, memex takes on trust."""
-    async with opened(server) as clients:
+    async with opened(matrix_server) as clients:
         told: dict[str, Any] = {}
         for visibility in VISIBILITIES:
             told = await write(

@@ -8,16 +8,7 @@ from collections.abc import Sequence
 import httpx
 
 from api.dialects.agentmemory.routes import ENDPOINTS
-from tests.acceptance.test_visibility_matrix import (
-    Planted,
-    Read,
-    clients,  # noqa: F401  # pyright: ignore[reportUnusedImport]
-    faults,
-    get,
-    planted,  # noqa: F401  # pyright: ignore[reportUnusedImport]
-    post,
-    server,  # noqa: F401  # pyright: ignore[reportUnusedImport]
-)
+from tests.acceptance.visibility import Planted, Read, faults, get, post
 
 A = "/agentmemory"
 BIG = 100_000
@@ -131,7 +122,6 @@ def test_every_endpoint_of_agentmemory_is_in_the_table_or_cannot_show_a_memory()
 
 
 async def test_everybody_sees_through_agentmemory_what_they_may_and_nothing_else(
-    clients: dict[str, httpx.AsyncClient],  # noqa: F811
-    planted: Sequence[Planted],  # noqa: F811
+    everybody: dict[str, httpx.AsyncClient], planted_memories: Sequence[Planted]
 ):
-    assert not (found := await faults(clients, planted, READS)), "\n".join(found)
+    assert not (found := await faults(everybody, planted_memories, READS)), "\n".join(found)

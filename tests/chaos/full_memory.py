@@ -17,8 +17,7 @@ import random
 import shutil
 import signal
 import tempfile
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -30,9 +29,8 @@ from redis.exceptions import (
 
 from ingest.ids import document_id
 from ingest.log.partitions import session_route
-from ingest.platform.connections import connect
 from ingest.platform.tasks import end
-from tests.acceptance.running import Server, running
+from tests.acceptance.running import Server, redis_of, running
 from tests.support.waiting import wait_until
 
 Worker = Literal["running", "paused", "killed"]
@@ -63,7 +61,7 @@ async def play(run: Run, cache_dir: Path) -> Run:
     dice = random.Random(run.seed)
     changes: dict[str, Any] = {"secret": None, "embedder": "none", "partitions": 2, "memory_ceiling": run.ceiling}
     with running(cache_dir, **changes) as server:
-        async with server.client() as client, _redis(server) as redis:
+        async with server.client() as client, redis_of(server) as redis:
             watching = asyncio.create_task(_watch(server))
             try:
                 await _play(run, dice, server, client, redis)
@@ -205,15 +203,6 @@ def _check(run: Run, holds: bool, fault: str) -> None:
 
 def _text(dice: random.Random, name: str, size: int) -> str:
     return " ".join([name, *dice.choices(WORDS, k=size // 7)])
-
-
-@asynccontextmanager
-async def _redis(server: Server) -> AsyncGenerator[Any]:
-    redis = cast(Any, connect(server.redis_url, connections=4))
-    try:
-        yield redis
-    finally:
-        await redis.aclose()
 
 
 def runs(count: int, seed: int) -> list[Run]:

@@ -7,7 +7,9 @@ import pytest
 from tests.chaos.full_memory import Run, Worker, play
 
 
-@pytest.mark.parametrize(("ceiling", "worker"), [("85%", "paused"), ("0", "running")])
+@pytest.mark.parametrize(
+    ("ceiling", "worker"), [("85%", "paused"), pytest.param("0", "running", marks=pytest.mark.nightly)]
+)
 async def test_what_was_accepted_is_projected_and_forgetting_goes_through_at_maxmemory(
     tmp_path: Path, ceiling: str, worker: Worker
 ):

@@ -7,8 +7,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.contracts.conftest import Doors
-from tests.contracts.stdio import Stdio, bridge
+from tests.acceptance.running import Doors
+from tests.contracts.stdio import Stdio
 from tests.support.waiting import wait_until
 
 PATIENT_S = 60
@@ -112,11 +112,9 @@ class Clients:
 
 
 @pytest.fixture
-async def clients(doors: Doors) -> AsyncGenerator[Clients]:
+async def clients(doors: Doors, mcp: Stdio) -> AsyncGenerator[Clients]:
     async with httpx.AsyncClient(timeout=PATIENT_S, trust_env=False) as http:
-        with bridge("agent-memory", doors.agentmemory) as mcp:
-            mcp.hello()
-            yield Clients(http, doors, mcp)
+        yield Clients(http, doors, mcp)
 
 
 READERS: dict[str, Callable[[Clients, str], Any]] = {

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from tests.acceptance.running import SECRET, Server, running
-from tests.support.ports import free_port
+from tests.acceptance.running import SECRET, Server, every_dialect
 
 DESCRIBED = {
     "native": "/openapi.json",
@@ -42,24 +41,12 @@ class Doors(NamedTuple):
 @contextmanager
 def all_doors(cache_dir: Path, **changes: Any) -> Generator[Doors]:
     """A server of its own with all doors; stopped whatever happens."""
-    ports = {name: free_port() for name in ("agentd", "agent-memory", "memex", "memex-mcp")}
-    chosen: dict[str, Any] = {
-        "drop_in": ("agentd", "agent-memory", "memex"),
-        "agentd_ports": (ports["agentd"],),
-        "agent_memory_ports": (ports["agent-memory"],),
-        "memex_ports": (ports["memex"],),
-        "memex_mcp_ports": (ports["memex-mcp"],),
-        "memex_writes_per_minute": PER_MINUTE,
-        "memex_searches_per_minute": PER_MINUTE,
-        "agent_memory_spool": cache_dir / "spool",
-        "partitions": 4,
-        **changes,
-    }
-    with running(cache_dir, **chosen) as server:
+    limits = {"memex_writes_per_minute": PER_MINUTE, "memex_searches_per_minute": PER_MINUTE}
+    with every_dialect(cache_dir, **{**limits, "partitions": 4, **changes}) as started:
         headers = {"Authorization": f"Bearer {SECRET}"}
         doors: list[ToolContext] = []
         for name, path in DESCRIBED.items():
-            url = f"http://127.0.0.1:{ports[name]}" if name in ports else server.url
+            url = started.server.url if name == "native" else getattr(started, name.replace("-", "_"))
             told = httpx.get(url + path, headers=headers, trust_env=False, timeout=30)
             doors.append(ToolContext(name, url, json.loads(told.raise_for_status().content)))
-        yield Doors(server, doors, headers)
+        yield Doors(started.server, doors, headers)

@@ -2,7 +2,7 @@
 
 import json
 import socket
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
@@ -10,8 +10,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.contracts.conftest import Doors
-from tests.contracts.stdio import Stdio, bridge
+from tests.acceptance.running import Doors
 from tests.support.waiting import wait_until
 
 PATIENT_S = 60
@@ -122,14 +121,6 @@ async def rest(doors: Doors) -> AsyncGenerator[Rest]:
     """The API."""
     async with httpx.AsyncClient(base_url=doors.agent_memory, timeout=PATIENT_S, trust_env=False) as http:
         yield Rest(http)
-
-
-@pytest.fixture(scope="session")
-def mcp(doors: Doors) -> Iterator[Stdio]:
-    """The MCP server, initialized."""
-    with bridge("agent-memory", doors.agentmemory) as server:
-        server.hello()
-        yield server
 
 
 @pytest.fixture(scope="session")

@@ -53,7 +53,12 @@ async def test_stats_count_by_type_and_project(rest: Rest, name: str):
     assert after["sessions"] - before["sessions"] >= 3
     assert after["projects"] - before["projects"] >= 1
     counts = after["observations"]
-    assert counts["with_embedding"] + counts["without_embedding"] == counts["total"]
+    assert counts["with_embedding"] + counts["without_embedding"] == counts["total"] == after["queue"]["done"]
+
+    async def all_counted() -> bool:
+        return (await well(rest.http))["queue"]["observations_total"] >= counts["total"]
+
+    await wait_until(all_counted, 60)
 
 
 @pytest.mark.covers("POST /api/admin/re-embed", "GET /api/admin/re-embed/status", "POST /api/admin/re-embed/cancel")
@@ -80,7 +85,9 @@ async def test_re_embedding_is_one_job_at_a_time_that_can_be_followed_and_cancel
     cancelled = done(await rest.http.post("/api/admin/re-embed/cancel"))
     assert cancelled in ({"status": "cancelling"}, {"status": "no job running"})
     await wait_until(over, 60)
-    assert done(await rest.http.get("/api/admin/re-embed/status"))["status"] in ("done", "cancelled")
+    progress = done(await rest.http.get("/api/admin/re-embed/status"))
+    assert progress["status"] in ("done", "cancelled")
+    assert progress["status"] == "cancelled" or progress["processed"] == progress["total"]
     assert done(await rest.http.post("/api/admin/re-embed/cancel")) == {"status": "no job running"}
 
 
@@ -118,6 +125,7 @@ async def test_it_describes_itself(rest: Rest):
     for page in ("/docs", "/redoc"):
         answer = await rest.http.get(page)
         assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+        assert "agent-memory" in answer.text
     described = done(await rest.http.get("/openapi.json"))
     assert described["info"]["version"] == "0.1.0"
     assert {

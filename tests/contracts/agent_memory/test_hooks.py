@@ -1,13 +1,41 @@
 """The four hooks on the wire: what each asks, in its own words, and what it reads of the answers."""
 
+import asyncio
+import json
+import shutil
+import subprocess
 from urllib.parse import urlencode
 
 import pytest
 
-from tests.contracts.agent_memory.conftest import PATIENT_S, Rest, done, well
-from tests.contracts.conftest import Doors
+from tests.acceptance.running import Doors
+from tests.contracts.agent_memory.conftest import PATIENT_S, Rest, done, report, well
 from tests.contracts.refusals import said
 from tests.support.waiting import wait_until
+
+POST_AND_EXIT = """
+const http = require("http");
+const body = process.argv[2];
+const request = http.request(process.argv[1], {
+  method: "POST", agent: new http.Agent({ keepAlive: true }),
+  headers: { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(body) },
+});
+request.on("socket", (socket) => socket.unref());
+request.on("error", () => {});
+request.setTimeout(3000).unref?.();
+request.end(body);
+"""
+"""What the hook does after a tool: it sends, and nothing keeps the process alive until there is an answer."""
+
+
+@pytest.mark.covers("POST /api/queue")
+@pytest.mark.skipif(shutil.which("node") is None, reason="the hooks are Node scripts")
+async def test_reports_of_a_node_process_that_ends_at_once_are_kept(doors: Doors, rest: Rest, name: str):
+    body = json.dumps(report(name, f"/home/ada/{name}"))
+    command = ["node", "-e", POST_AND_EXIT, f"{doors.agent_memory}/api/queue", body]
+    for _ in range(5):
+        assert (await asyncio.to_thread(subprocess.run, command, timeout=PATIENT_S)).returncode == 0
+    await rest.observed(name, 5)
 
 
 @pytest.mark.covers("GET /api/health", "POST /api/sessions", "GET /api/observations", "GET /api/lessons")
@@ -75,7 +103,7 @@ async def test_a_tool_in_no_project_is_told_of_global_lessons_alone(rest: Rest, 
 @pytest.mark.covers("POST /api/queue")
 async def test_what_a_hook_sends_without_input_is_taken(rest: Rest, name: str):
     """The session is made of the time, the tool is empty, and a response that is not there is two quotes."""
-    report = {
+    body = {
         "session_id": f"session-{name}",
         "tool_name": "",
         "tool_input": None,
@@ -83,7 +111,7 @@ async def test_what_a_hook_sends_without_input_is_taken(rest: Rest, name: str):
         "cwd": f"/home/ada/{name}",
         "last_user_message": None,
     }
-    assert done(await rest.http.post("/api/queue", json=report)) == {"status": "queued"}
+    assert done(await rest.http.post("/api/queue", json=body)) == {"status": "queued"}
     (made,) = await rest.observed(name, 1)
     assert made["title"]
 

@@ -53,7 +53,7 @@ async def test_every_missing_field_is_named(rest: Rest):
 
 
 @pytest.mark.covers("POST /api/lessons", "PATCH /api/lessons/{id}")
-@pytest.mark.parametrize("pattern", ["(", "[a", "*a", "x" * 501])
+@pytest.mark.parametrize("pattern", ["(", "[a", "*a", "(?=x)", "x" * 501])
 async def test_a_pattern_that_cannot_be_used_is_400(rest: Rest, name: str, pattern: str):
     body = {"title": "t", "rule": name, "project": name, "trigger_pattern": pattern}
     said(await rest.http.post("/api/lessons", json=body), 400)
@@ -70,7 +70,8 @@ async def test_a_pattern_of_500_characters_can_be_used(rest: Rest, name: str):
 
 @pytest.mark.covers("POST /api/lessons")
 @pytest.mark.parametrize(
-    "changes", [{"severity": "grave"}, {"source_observation_id": 999_999_999}, {"title": None}, {"rule": 5}]
+    "changes",
+    [{"severity": "grave"}, {"source_observation_id": 999_999_999}, {"title": None}, {"rule": 5}, {"rule": " "}],
 )
 async def test_a_field_that_does_not_fit_is_422(rest: Rest, name: str, changes: dict[str, Any]):
     body = {"title": "t", "rule": name, "project": name, **changes}
@@ -104,6 +105,8 @@ async def test_lessons_that_are_switched_off_are_listed_when_asked_for(rest: Res
     assert await ids(rest, project=name, active="true") == [on["id"]]
     assert off["id"] in await ids(rest, project=name, active="false")
     assert await rest.matched("Any", project=name) == [on["id"]]
+    assert (await change(rest, off, active=True))["active"] is True
+    assert set(await ids(rest, project=name)) == {on["id"], off["id"]}
 
 
 @pytest.mark.covers("GET /api/lessons")

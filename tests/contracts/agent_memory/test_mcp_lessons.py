@@ -4,10 +4,11 @@ import asyncio
 import json
 from typing import Any
 
+import httpx
 import pytest
 
+from tests.acceptance.running import Doors
 from tests.contracts.agent_memory.conftest import Rest
-from tests.contracts.conftest import Doors
 from tests.contracts.stdio import Stdio, bridge
 
 TOOLS: dict[str, tuple[dict[str, str], dict[str, Any], list[str]]] = {
@@ -139,6 +140,29 @@ async def test_a_found_lesson_has_nine_fields_and_a_score_without_recency(mcp: S
     assert hit["score"] in (0.0167, 0.0333)
 
 
+@pytest.mark.covers("MCP create_lesson")
+async def test_a_repeated_rule_is_the_same_lesson_with_the_graver_severity(mcp: Stdio, rest: Rest, name: str):
+    rule = f"Check the locks of {name}."
+    made = [
+        created(mcp, rule, project=name, severity="info"),
+        created(mcp, rule, project=name, severity="critical", trigger_tool="Edit"),
+        created(mcp, rule, project=name),
+    ]
+    assert len({one["id"] for one in made}) == 1
+    assert made[-1]["severity"] == "critical"
+    (kept,) = await rest.listed("lessons", project=name)
+    assert (kept["severity"], kept["trigger_tool"]) == ("critical", "Edit")
+
+
+@pytest.mark.covers("MCP create_lesson")
+async def test_a_lesson_does_not_fade(mcp: Stdio, doors: Doors, name: str):
+    """Unconfirmed lessons of the native API do."""
+    created(mcp, name, project=name)
+    async with httpx.AsyncClient(base_url=doors.server.url, timeout=60, trust_env=False) as http:
+        (kept,) = (await http.get("/v1/lessons", params={"project": name})).json()["items"]
+    assert kept["reinforcements"] == 1
+
+
 @pytest.mark.covers("MCP search_lessons")
 async def test_a_projects_search_finds_global_lessons_too(mcp: Stdio, rest: Rest, name: str):
     own, other, everywhere = [
@@ -190,8 +214,16 @@ def test_arguments_that_do_not_fit_are_an_error(mcp: Stdio, tool: str, arguments
 
 
 @pytest.mark.covers("MCP create_lesson")
-async def test_a_pattern_that_cannot_be_used_is_told(mcp: Stdio, rest: Rest, name: str):
-    answer = mcp.call("create_lesson", rule=name, project=name, trigger_pattern="(")
+@pytest.mark.parametrize(
+    ("arguments", "at_fault"),
+    [({"trigger_pattern": "("}, "trigger_pattern"), ({"trigger_pattern": "x" * 501}, "trigger_pattern"),
+     ({"rule": "", "title": "x"}, "rule")],
+)  # fmt: skip
+async def test_a_lesson_that_cannot_be_made_is_an_answer_with_the_reason(
+    mcp: Stdio, rest: Rest, name: str, arguments: dict[str, Any], at_fault: str
+):
+    answer = mcp.call("create_lesson", **{"rule": name, "project": name, **arguments})
     assert not answer.failed
     assert json.loads(answer.text).keys() == {"error"}
+    assert at_fault in answer.text
     assert await rest.listed("lessons", project=name) == []

@@ -5,8 +5,10 @@ import re
 from datetime import datetime, timedelta
 from typing import Any
 
+import httpx
 import pytest
 
+from tests.acceptance.running import Doors
 from tests.contracts.agent_memory.conftest import Rest, leading
 from tests.contracts.stdio import Stdio
 
@@ -59,6 +61,25 @@ async def test_a_search_is_narrowed_by_project_and_type(mcp: Stdio, rest: Rest, 
         assert everywhere[0]["id"] == there["id"]
         assert {one["type"] for one in everywhere} == {"change"}
         assert ids(mcp, f"{name} heron", project=name, **{kind: "change"}) == []
+
+
+@pytest.mark.covers("MCP search")
+async def test_observations_of_the_native_api_have_a_type_and_their_own_date(
+    mcp: Stdio, rest: Rest, doors: Doors, name: str
+):
+    async with httpx.AsyncClient(base_url=doors.server.url, timeout=60, trust_env=False) as http:
+        for day, kind in ((14, "bugfix"), (15, "file_edit"), (16, "decision")):
+            at = f"2025-03-{day}T15:00:00Z"
+            seen = {"session_id": name, "kind": kind, "content": f"heron {day}", "occurred_at": at}
+            assert (await http.post("/v1/observations", json={"project": name, **seen})).status_code == 202
+    await rest.observed(name, 3)
+    assert sorted(one["type"] for one in found(mcp, "heron", project=name)) == ["bugfix", "change", "decision"]
+    for asked, kinds in (
+        ({"dateStart": "2025-03-15", "dateEnd": "2025-03-15"}, ["change"]),
+        ({"dateStart": "2025-03-14T15:00:01Z", "dateEnd": "2025-03-16T15:00:00Z"}, ["change", "decision"]),
+        ({"obs_type": "change"}, ["change"]),
+    ):
+        assert sorted(one["type"] for one in found(mcp, "heron", project=name, **asked)) == kinds
 
 
 @pytest.mark.covers("MCP search")
@@ -115,10 +136,13 @@ async def test_observations_are_told_in_full_oldest_first(mcp: Stdio, rest: Rest
         "files_read": ["r"], "files_modified": ["m"], "tool_name": "Edit",
     }  # fmt: skip
     first, second = await rest.observe(name, "first", **whole), await rest.observe(name, "second")
-    answer = mcp.call("get_observations", ids=[second["id"], 999_999_999, first["id"]], limit=5, anything="x")
+    asked = [second["id"], 999_999_999, first["id"], -1, first["id"]]
+    answer = mcp.call("get_observations", ids=asked, limit=5, anything="x")
     assert (answer.failed, answer.structured) == (False, None)
     told = leading(answer.text)
     assert [one["id"] for one in told] == [first["id"], second["id"]]
+    newest = mcp.call("get_observations", ids=asked, orderBy="date_desc", limit=1)
+    assert [one["id"] for one in leading(newest.text)] == [second["id"]]
     assert told[0] == {
         "id": first["id"], "title": "first", "project": name, "created_at": first["created_at"], **whole,
     }  # fmt: skip
@@ -147,6 +171,7 @@ async def test_a_timeline_shows_what_was_before_and_after(mcp: Stdio, rest: Rest
         *((one, "before") for one in made[1:4]), (made[4], "anchor"), *((one, "after") for one in made[5:8]),
     ]  # fmt: skip
     assert around(mcp, anchor=made[4], depth_before=1, depth_after=0) == [(made[3], "before"), (made[4], "anchor")]
+    assert around(mcp, anchor=made[4], depth_before=0, depth_after=-1) == [(made[4], "anchor")]
     assert around(mcp, anchor=made[0], depth_after=1) == [(made[0], "anchor"), (made[1], "after")]
     assert len(around(mcp, anchor=made[4], depth_before=20, depth_after=20)) == 9
 
@@ -207,7 +232,7 @@ async def test_what_is_saved_by_hand_is_a_discovery_of_the_manual_session(mcp: S
 
 
 @pytest.mark.covers("MCP save_memory", "MCP search")
-async def test_what_is_saved_with_a_title_and_a_project_is_found(mcp: Stdio, rest: Rest, name: str):
+async def test_what_is_saved_with_a_title_and_a_project_is_found(mcp: Stdio, rest: Rest, doors: Doors, name: str):
     first = json.loads(mcp.call("save_memory", text=f"{name} heron", title="Bird", project=name).text)
     second = json.loads(mcp.call("save_memory", text=f"{name} egret", project=f"{name}-2").text)
     assert (first["title"], second["title"]) == ("Bird", f"{name} egret")
@@ -215,6 +240,9 @@ async def test_what_is_saved_with_a_title_and_a_project_is_found(mcp: Stdio, res
     kept = [(await rest.http.get(f"/api/observations/{one['id']}")).json() for one in (first, second)]
     assert [one["project_name"] for one in kept] == [name, f"{name}-2"]
     assert kept[0]["session_id"] == kept[1]["session_id"]
+    async with httpx.AsyncClient(base_url=doors.server.url, timeout=60, trust_env=False) as http:
+        session = (await http.get("/v1/sessions/manual-memories", params={"project": name})).json()
+    assert (session["agent_type"], session["observation_count"]) == ("manual", 1)
 
 
 @pytest.mark.covers("MCP search", "MCP timeline", "MCP get_observations", "MCP save_memory")
@@ -242,8 +270,8 @@ def test_arguments_that_do_not_fit_are_an_error(mcp: Stdio, tool: str, arguments
 
 
 @pytest.mark.covers("MCP search")
-@pytest.mark.parametrize("asked", [{"dateStart": "yesterday"}, {"dateEnd": "2026-13-01"}])
+@pytest.mark.parametrize("asked", [{"dateStart": "yesterday"}, {"dateEnd": "2026-13-01"}, {"query": "  "}])
 def test_a_failure_inside_a_tool_is_told_and_is_no_error(mcp: Stdio, asked: dict[str, str]):
-    answer = mcp.call("search", query="x", **asked)
+    answer = mcp.call("search", **{"query": "x", **asked})
     assert not answer.failed
     assert json.loads(answer.text).keys() == {"error"}

@@ -132,6 +132,8 @@ async def test_the_list_is_newest_first_in_pages(rest: Rest, name: str):
     made = [(await rest.observe(name, f"number {number}"))["id"] for number in range(5)]
     pages = [await rest.listed("observations", project=name, limit=2, offset=offset) for offset in (0, 2, 4, 6)]
     assert [[one["id"] for one in page] for page in pages] == [[made[4], made[3]], [made[2], made[1]], [made[0]], []]
+    assert made == sorted(made)
+    assert await rest.listed("observations", project=name, limit=0) == []
 
 
 @pytest.mark.covers("GET /api/observations")

@@ -1,13 +1,15 @@
 """What the hook reports after a tool: every report is kept, whoever hangs up."""
 
+import asyncio
 import json
 import time
 from typing import Any
 
+import httpx
 import pytest
 
-from tests.contracts.agent_memory.conftest import PATIENT_S, Rest, report, send_and_hang_up
-from tests.contracts.conftest import Doors
+from tests.acceptance.running import Doors, frozen
+from tests.contracts.agent_memory.conftest import PATIENT_S, Rest, done, report, send_and_hang_up, well
 from tests.contracts.refusals import Refusal, places, refusals
 from tests.support.waiting import wait_until
 
@@ -24,6 +26,9 @@ TAKEN: dict[str, dict[str, Any]] = {
     "user message": {"last_user_message": "please"},
     "unknown key": {"unknown": {"key": 1}},
     "two quotes": {"tool_response_preview": '""'},
+    "big number": {"tool_input": {"n": 10**40}},
+    "deep": {"tool_input": json.loads('{"a":' * 400 + "1" + "}" * 400)},
+    "half a surrogate pair": {"last_user_message": "\ud83c"},
 }
 
 
@@ -90,6 +95,22 @@ async def test_a_known_session_keeps_its_first_project(rest: Rest, name: str):
 
 
 @pytest.mark.covers("POST /api/queue")
+async def test_concurrent_reports_of_a_session_are_of_one_project(rest: Rest, name: str):
+    await asyncio.gather(*(rest.queue(name, f"/w/{name}/sub{number}") for number in range(5)))
+    (session,) = [one for one in await rest.listed("sessions", limit=100) if one["session_id"] == name]
+    await rest.observed(session["project_name"], 5)
+
+
+@pytest.mark.covers("POST /api/queue", "GET /api/observations")
+async def test_ids_of_reports_ascend(rest: Rest, name: str):
+    for number in range(4):
+        await rest.queue(name, f"/w/{name}", tool_name="Bash", tool_input={"command": f"echo {number}"})
+    found = await rest.observed(name, 4)
+    assert [one["title"] for one in found] == [f"Bash: echo {number}" for number in reversed(range(4))]
+    assert [one["id"] for one in found] == sorted((one["id"] for one in found), reverse=True)
+
+
+@pytest.mark.covers("POST /api/queue")
 async def test_the_thirteen_skipped_tools_leave_a_session_and_no_observation(rest: Rest, name: str):
     for tool in SKIPPED:
         await rest.queue(name, f"/home/ada/{name}", tool_name=tool)
@@ -144,7 +165,8 @@ async def test_every_tool_yields_an_observation(rest: Rest, name: str):
 @pytest.mark.covers("POST /api/queue")
 @pytest.mark.parametrize("said", TAKEN.values(), ids=TAKEN)
 async def test_whatever_can_be_parsed_is_taken(rest: Rest, name: str, said: dict[str, Any]):
-    await rest.queue(name, f"/home/ada/{name}", **said)
+    answer = await rest.http.post("/api/queue", content=json.dumps(report(name, f"/home/ada/{name}", **said)))
+    assert done(answer) == {"status": "queued"}
     assert (await rest.observed(name, 1))[0]["title"]
 
 
@@ -184,9 +206,18 @@ async def test_what_is_no_json_is_refused_as_such(rest: Rest, content: bytes):
 
 
 @pytest.mark.covers("POST /api/queue")
-async def test_reports_of_peers_that_are_gone_are_all_kept(doors: Doors, rest: Rest, name: str):
+@pytest.mark.parametrize("content", [b"", b"[]"])
+async def test_a_body_that_is_no_object_is_refused(rest: Rest, content: bytes):
+    answer = await rest.http.post("/api/queue", content=content, headers=JSON)
+    assert places(answer)[0][0] == "body"
+
+
+@pytest.mark.covers("POST /api/queue")
+@pytest.mark.parametrize("padding", [0, 300_000])
+async def test_reports_of_peers_that_are_gone_are_all_kept(doors: Doors, rest: Rest, name: str, padding: int):
     for number in range(20):
-        said = report(name, f"/home/ada/{name}", tool_input={"file_path": f"/w/file{number}.py"})
+        used = {"file_path": f"/w/file{number}.py", "old_string": "y" * padding}
+        said = report(name, f"/home/ada/{name}", tool_input=used)
         send_and_hang_up(doors.agent_memory, "/api/queue", json.dumps(said).encode())
     found = await rest.observed(name, 20)
     assert {one["files_modified"][0] for one in found} == {f"/w/file{number}.py" for number in range(20)}
@@ -195,9 +226,9 @@ async def test_reports_of_peers_that_are_gone_are_all_kept(doors: Doors, rest: R
 @pytest.mark.covers("POST /api/queue")
 async def test_spooled_reports_are_taken_and_their_files_deleted(doors: Doors, rest: Rest, name: str):
     at = int(time.time() * 1000)
-    files = [doors.spool / f"{at + number}-{name}.json" for number in range(2)]
-    for number, file in enumerate(files):
-        said = report(name, f"/home/ada/{name}", tool_input={"file_path": f"/w/file{number}.py"})
+    files = [doors.agent_memory_spool / f"{at + number}-{name}.json" for number in range(3)]
+    for number, (file, tool) in enumerate(zip(files, ("Edit", "Edit", "TodoWrite"), strict=True)):
+        said = report(name, f"/home/ada/{name}", tool_name=tool, tool_input={"file_path": f"/w/file{number}.py"})
         file.write_text(json.dumps(said))
 
     async def taken() -> bool:
@@ -206,3 +237,28 @@ async def test_spooled_reports_are_taken_and_their_files_deleted(doors: Doors, r
     await wait_until(taken, PATIENT_S)
     found = await rest.observed(name, 2)
     assert [one["files_modified"] for one in reversed(found)] == [["/w/file0.py"], ["/w/file1.py"]]
+
+
+@pytest.mark.covers("GET /api/health", "POST /api/queue")
+async def test_reports_are_spooled_while_the_log_is_away(configured: Doors):
+    valkey, report = configured.server.supervisor.valkey, {"session_id": "s1", "tool_name": "Bash", "cwd": "/w/outage"}
+    assert valkey is not None
+    async with httpx.AsyncClient(base_url=configured.agent_memory, timeout=PATIENT_S, trust_env=False) as http:
+        await well(http)
+        with frozen(valkey.pid):
+            away = done(await http.get("/api/health"))
+            assert (away["status"], away["db"]["status"]) == ("degraded", "error")
+            assert away["queue"] == {"pending": -1, "observations_total": -1}
+            answers = await asyncio.gather(*(http.post("/api/queue", json=report) for _ in range(3)))
+            assert [one.json() for one in answers] == [{"status": "queued"}] * 3
+            assert len(list(configured.agent_memory_spool.glob("*.json"))) == 3
+
+        async def all_there() -> bool:
+            found = await http.get("/api/observations", params={"project": "outage"})
+            return (
+                found.status_code == 200
+                and len(found.json()) == 3
+                and not list(configured.agent_memory_spool.glob("*.json"))
+            )
+
+        await wait_until(all_there, PATIENT_S)

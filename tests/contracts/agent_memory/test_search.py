@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
+from tests.acceptance.running import Doors
 from tests.contracts.agent_memory.conftest import PATIENT_S, Rest, report
-from tests.contracts.conftest import Doors
 from tests.contracts.refusals import Refusal, places, refusals
 from tests.support.waiting import wait_until
 
@@ -70,7 +70,7 @@ def old(doors: Doors) -> str:
     now = int(time.time() * 1000)
     for days, about, where in ((7, "heron7.py", ""), (30, "heron30.py", ""), (30, "egret.py", "-egret")):
         said = report(f"{project}-{about}", f"/w/{project}{where}", tool_input={"file_path": f"/w/{about}"})
-        (doors.spool / f"{now - days * DAY_MS}-{about}.json").write_text(json.dumps(said))
+        (doors.agent_memory_spool / f"{now - days * DAY_MS}-{about}.json").write_text(json.dumps(said))
     return project
 
 
@@ -128,7 +128,9 @@ async def test_only_the_first_ten_words_are_required(rest: Rest, name: str):
 
 
 @pytest.mark.covers("POST /api/observations/search")
-@pytest.mark.parametrize("query", ["(heron", "heron)", "heron & fish", "heron:fish", "!heron fish", "heron | <-> fish"])
+@pytest.mark.parametrize(
+    "query", ["(heron", "heron)", "heron & fish", "heron:fish", "!heron fish", "heron | <-> fish", "heron' fish; --"]
+)
 async def test_operators_are_no_operators(rest: Rest, name: str, query: str):
     made = await rest.observe(name, "heron fish")
     assert await rest.hits(query, project=name, mode="fts") == [made["id"]]
@@ -151,6 +153,7 @@ async def test_a_search_is_for_the_types_it_names(rest: Rest, name: str):
     for kinds in (["bugfix"], ["bugfix", "change"]):
         assert set(await rest.hits("heron", project=name, type=kinds)) == {made[kind] for kind in kinds}
     assert set(await rest.hits("heron", project=name, type=None)) == set(made.values())
+    assert await rest.hits("heron", project=name, type=["nonsense"]) == []
 
 
 @pytest.mark.covers("POST /api/observations/search")
@@ -167,6 +170,7 @@ async def test_an_unknown_mode_finds_nothing(rest: Rest, name: str):
     await rest.observe(name, "heron")
     found = await rest.search("heron", project=name, mode="magic")
     assert found == {"observations": [], "query": "heron", "mode": "magic", "total": 0}
+    assert (await rest.search("  ", project=name))["total"] == 0
 
 
 @pytest.mark.covers("POST /api/observations/search")

@@ -54,6 +54,14 @@ async def test_a_session_begins_once(rest: Rest, name: str):
     assert await rest.listed("sessions", project=f"{name}-2") == []
 
 
+@pytest.mark.covers("POST /api/sessions")
+async def test_one_of_six_concurrent_requests_begins_a_session(rest: Rest, name: str):
+    body = {"session_id": name, "project": name}
+    answers = await asyncio.gather(*(rest.http.post("/api/sessions", json=body) for _ in range(6)))
+    assert sorted(one.status_code for one in answers) == [200] + [409] * 5
+    assert [await only(rest, name)] == [one.json() for one in answers if one.status_code == 200]
+
+
 @pytest.mark.covers("POST /api/sessions", "POST /api/queue")
 async def test_a_session_that_a_report_or_an_observation_made_exists(rest: Rest, name: str):
     await rest.queue(f"{name}-1", f"/w/{name}")
@@ -102,6 +110,11 @@ async def test_a_summary_is_kept_with_and_without_a_status(rest: Rest, name: str
     await change(rest, name, status="failed", summary="It broke.")
     now = await only(rest, name)
     assert (now["status"], now["summary"]) == ("failed", "It broke.")
+    await change(rest, name, summary="It broke again.")
+    now = await only(rest, name)
+    assert (now["status"], now["summary"], now["completed_at"] is None) == ("failed", "It broke again.", False)
+    await change(rest, name, status="active")
+    assert (await only(rest, name))["summary"] == "It broke again."
 
 
 @pytest.mark.covers("PATCH /api/sessions/{session_id}")
@@ -109,7 +122,8 @@ async def test_no_transition_is_refused(rest: Rest, name: str):
     await rest.begin(name, name)
     for status in ("completed", "failed", "completed", "active", "active", "failed", "active"):
         await change(rest, name, status=status)
-        assert (await only(rest, name))["status"] == status
+        now = await only(rest, name)
+        assert (now["status"], now["completed_at"] is None) == (status, status == "active")
 
 
 @pytest.mark.covers("PATCH /api/sessions/{session_id}")
@@ -121,7 +135,8 @@ async def test_a_change_of_nothing_is_400(rest: Rest, name: str, changes: dict[s
 
 @pytest.mark.covers("PATCH /api/sessions/{session_id}")
 async def test_an_unknown_session_is_404(rest: Rest, name: str):
-    said(await rest.http.patch(f"/api/sessions/{name}", json={"status": "completed"}), 404)
+    refused = await rest.http.patch(f"/api/sessions/{name}", json={"status": "completed"})
+    assert said(refused, 404) == "Session not found"
     assert await rest.listed("sessions", project=name) == []
 
 
@@ -152,6 +167,7 @@ async def test_sessions_are_listed_newest_start_first_by_project_and_status(rest
     for number in range(4):
         await rest.begin(f"{name}-{number}", name)
     await change(rest, f"{name}-1", status="completed")
+    await rest.queue(f"{name}-0", f"/w/{name}")
 
     async def listed(**asked: Any) -> list[str]:
         return [one["session_id"].removeprefix(name) for one in await rest.listed("sessions", project=name, **asked)]

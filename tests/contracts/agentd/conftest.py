@@ -7,12 +7,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from tests.acceptance.running import Server, running
-from tests.contracts.conftest import Doors
-from tests.support.ports import free_port
-
-PAGE = "http://ui.example"
-"""Whose pages may call the guarded server."""
+from tests.acceptance.running import Doors, Server
 
 
 class Guarded(NamedTuple):
@@ -57,20 +52,7 @@ def remember(agentd: httpx.Client, name: str) -> Remember:
 
 
 @pytest.fixture(scope="session")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """A server of its own: strict, for the pages of two origins alone, without an embedder."""
-    port = free_port()
-    changes: dict[str, Any] = {
-        "drop_in": ("agentd",),
-        "agentd_ports": (port,),
-        "agentd_origins": f"{PAGE}, http://other.example:8080/",
-        "agentd_strict": True,
-        "embedder": "none",
-        "secret": None,
-        "partitions": 4,
-    }
-    with (
-        running(tmp_path_factory.mktemp("cache"), **changes) as server,
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False) as client,
-    ):
-        yield Guarded(client, server)
+def guarded(configured: Doors) -> Iterator[Guarded]:
+    """The configured server, which is strict, for the pages of two origins alone, and without an embedder."""
+    with httpx.Client(base_url=configured.agentd, timeout=60, trust_env=False) as client:
+        yield Guarded(client, configured.server)

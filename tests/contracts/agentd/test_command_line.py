@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from api.cli.main import application
+from tests.acceptance.running import Doors
 from tests.contracts.agentd.conftest import Guarded
-from tests.contracts.conftest import Doors
 from tests.support.ports import free_port
 
 Run = Callable[..., Result]

@@ -1,14 +1,14 @@
 """The service itself: health, counters, browsers, what is said of what does not exist, its description."""
 
-import os
 import re
-import signal
 
 import httpx
 import pytest
 from waiting import wait_until
 
-from tests.contracts.agentd.conftest import PAGE, Guarded, Remember
+from tests.acceptance.running import frozen
+from tests.contracts.agentd.conftest import Guarded, Remember
+from tests.contracts.conftest import PAGE
 
 
 def counters(client: httpx.Client) -> dict[str, float]:
@@ -33,10 +33,8 @@ def test_a_healthy_service_says_what_it_stands_on(agentd: httpx.Client):
 async def test_a_service_whose_log_is_away_is_degraded(guarded: Guarded):
     valkey = guarded.server.supervisor.valkey
     assert valkey is not None
-    assert valkey.pid is not None
     assert guarded.client.get("/health").status_code == 200  # the keys are known for a minute from here
-    os.kill(valkey.pid, signal.SIGSTOP)
-    try:
+    with frozen(valkey.pid):
         answer = guarded.client.get("/health")
         assert answer.status_code == 503
         told = answer.json()
@@ -46,8 +44,6 @@ async def test_a_service_whose_log_is_away_is_degraded(guarded: Guarded):
         stored = guarded.client.post("/memories", json={"content": "text", "created_by": "ada"})
         assert stored.status_code == 503
         assert stored.json()["error"].startswith("service unavailable: ")
-    finally:
-        os.kill(valkey.pid, signal.SIGCONT)
     await wait_until(lambda: guarded.client.get("/health").status_code == 200, timeout_s=60)
 
 

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.acceptance.running import Server, running
+from tests.acceptance.running import Doors, Server, Together, running
 from tests.contracts.agentmemory.calling import Api
-from tests.contracts.conftest import Doors
 
 
 @pytest.fixture(scope="session")
@@ -18,10 +17,9 @@ def api(doors: Doors) -> Iterator[Api]:
 
 
 @pytest.fixture(scope="session")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def guarded(tmp_path_factory: pytest.TempPathFactory, together: Together) -> Server:
     """A server with a secret and without an embedder; what is written there has a project."""
-    with running(tmp_path_factory.mktemp("cache"), embedder="none", partitions=2) as server:
-        yield server
+    return together(running(tmp_path_factory.mktemp("cache"), embedder="none", partitions=2))
 
 
 @pytest.fixture(scope="session")

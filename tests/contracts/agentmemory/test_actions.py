@@ -109,6 +109,16 @@ def test_actions_are_narrowed(api: Api, name: str):
     assert listed(api, project=f"{name}-other") == []
 
 
+@pytest.mark.covers("GET /agentmemory/actions", "POST /agentmemory/actions/update")
+def test_statuses_that_mean_the_same_are_listed_together(api: Api, name: str):
+    made = [create(api, f"{name} {n}", project=name)["id"] for n in range(3)]
+    update(api, made[0], status="completed")
+    update(api, made[1], status="done")
+    told = ok(api.get("actions", project=name, status="done"))
+    assert ({one["id"] for one in told["actions"]}, told["total"]) == ({made[0], made[1]}, 2)
+    failed(api.post("actions/update", actionId="act_none", status="done"))
+
+
 @pytest.mark.covers("PATCH /agentmemory/actions/{id}", "POST /agentmemory/actions/update")
 @pytest.mark.parametrize("way", ["PATCH", "POST"])
 @pytest.mark.parametrize(
@@ -190,13 +200,17 @@ def test_the_end_of_what_was_required_unblocks(api: Api, name: str, word: str):
     assert frontier(api, project=name) == ["second"]
 
 
-@pytest.mark.covers("POST /agentmemory/actions/edges")
+@pytest.mark.covers("POST /agentmemory/actions/edges", "GET /agentmemory/next", "GET /agentmemory/frontier")
 @pytest.mark.parametrize("kind", ["requires", "unlocks", "spawned_by", "gated_by", "conflicts_with"])
 def test_two_actions_are_tied(api: Api, name: str, kind: str):
     first, second = (create(api, title, project=name)["id"] for title in ("first", "second"))
     told = tie(api.post("actions/edges", sourceActionId=second, targetActionId=first, type=kind))
     assert told["success"] is True
     assert (told["edge"]["type"], told["edge"]["targetActionId"]) == (kind, first)
+    if kind in ("requires", "gated_by"):
+        assert frontier(api, project=name) == ["first"]
+        assert ok(api.get("next", project=name))["suggestion"]["actionId"] == first
+    refused(api.post("actions", title="bad", edges=[{"type": "likes", "targetActionId": first}]))
 
 
 @pytest.mark.covers("POST /agentmemory/actions/edges")

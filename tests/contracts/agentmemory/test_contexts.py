@@ -1,14 +1,13 @@
 """What an agent is told unasked: the context of a session, and what belongs to files it touches."""
 
 import math
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import httpx
 import pytest
 
-from tests.acceptance.running import running
+from tests.acceptance.running import Doors
 from tests.contracts.agentmemory.calling import Api, Json, ok, refused
 
 
@@ -21,12 +20,9 @@ def lesson(api: Api, content: str, **fields: Any) -> None:
 
 
 @pytest.mark.covers("POST /agentmemory/context")
-def test_where_nothing_is_known_nothing_is_said(tmp_path: Path, name: str):
-    """On a server of its own: slots and lessons of no project are everybody's."""
-    with (
-        running(tmp_path, embedder="none", partitions=2, secret=None) as server,
-        httpx.Client(base_url=server.url, timeout=60, trust_env=False) as http,
-    ):
+def test_where_nothing_is_known_nothing_is_said(configured: Doors, name: str):
+    """On a server without slots and lessons of no project: these are everybody's."""
+    with httpx.Client(base_url=configured.agentmemory, timeout=60, trust_env=False) as http:
         assert context(Api(http), name) == {"context": "", "blocks": 0, "tokens": 0}
 
 

@@ -78,10 +78,15 @@ def test_the_graph_is_counted_under_the_names_of_all_clients(api: Api):
 
 
 @pytest.mark.covers("GET /agentmemory/diagnostics/followup")
-def test_searches_and_their_repeats_are_counted(api: Api):
+def test_searches_and_their_repeats_are_counted(api: Api, name: str):
     told = ok(api.get("diagnostics/followup"))
     assert told["success"] is True
     assert told["windowSeconds"] > 0
     assert told["followupWithinWindow"] <= told["agentInitiatedSearches"]
     assert 0 <= told["rate"] <= 1
     assert isinstance(told["caveat"], str)
+    for _ in range(2):
+        ok(api.post("smart-search", query=name, sessionId=name))
+    after = ok(api.get("diagnostics/followup"))
+    assert after["agentInitiatedSearches"] == told["agentInitiatedSearches"] + 2
+    assert after["followupWithinWindow"] == told["followupWithinWindow"] + 1

@@ -69,6 +69,27 @@ def test_insights_are_listed_and_searched(api: Api, name: str):
     assert ok(api.get("insights"))["total"] >= 0
 
 
+@pytest.mark.covers(
+    "GET /agentmemory/insights",
+    "POST /agentmemory/insights/search",
+    "POST /agentmemory/reflect",
+    "POST /agentmemory/graph/query",
+    "POST /agentmemory/graph/build",
+)
+def test_insights_and_the_graph_are_made_of_memories(api: Api, name: str):
+    for text in ("Redis restarts break the pool.", "A pool needs retries.", "The pool logs every retry it makes."):
+        memory = api.remember(f"{name}: {text}", concepts=[name], project=name)
+    assert ok(api.post("reflect", project=name))["newInsights"] > 0
+    insights = ok(api.get("insights", project=name))
+    assert insights["total"] == len(insights["insights"]) > 0
+    assert name in insights["insights"][0]["sourceConceptCluster"]
+    assert ok(api.post("insights/search", query="pool retries", project=name))["insights"]
+    graph = ok(api.post("graph/query", startNodeId=memory["id"], maxDepth=1))
+    assert f"concept:{name}" in [one["id"] for one in graph["nodes"]]
+    assert {"sourceNodeId", "targetNodeId", "type"} <= graph["edges"][0].keys()
+    assert ok(api.post("graph/build", batchSize=25))["nodes"] > 0
+
+
 @pytest.mark.covers("POST /agentmemory/insights/search")
 def test_a_search_for_insights_needs_a_query(api: Api):
     refused(api.post("insights/search"))
@@ -123,11 +144,14 @@ def note(api: Api, **query: Any) -> Json:
 def test_a_note_is_kept_and_listed_by_its_name(api: Api, name: str):
     ok(api.post("second-brain", file=f"{name}.md", content="# Pool"))
     assert note(api, file=f"{name}.md")["content"] == "# Pool"
-    assert f"{name}.md" in str(note(api))
+    ok(api.post("second-brain", file=f"{name}.md", content="# Log"))
+    assert note(api, file=f"{name}.md")["content"] == "# Log"
+    assert [one["file"] for one in note(api)["files"]].count(f"{name}.md") == 1
+    refused(api.post("second-brain", file=f"{name}.md", content="x" * 20_001), 413)
 
 
 @pytest.mark.covers("POST /agentmemory/second-brain", "GET /agentmemory/second-brain")
-@pytest.mark.parametrize("file", ["../up.md", "a/b.md", "a.txt", "/etc/passwd", "..", ""])
+@pytest.mark.parametrize("file", ["../up.md", "a/b.md", "a.txt", ".md", "/etc/passwd", "/etc/passwd.md", "..", ""])
 def test_a_note_is_a_markdown_file_without_a_folder(api: Api, file: str):
     refused(api.post("second-brain", file=file, content="x"))
     if file:

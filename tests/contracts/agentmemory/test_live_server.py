@@ -5,20 +5,11 @@ secret `health` asks for it, as the published server does.
 """
 
 import time
-from collections.abc import Iterator
 
 import httpx
 import pytest
 
-from tests.acceptance.running import SECRET, Server, running
-from tests.contracts.conftest import Doors
-
-
-@pytest.fixture
-def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with a secret."""
-    with running(tmp_path_factory.mktemp("cache"), embedder="none", partitions=2) as server:
-        yield server
+from tests.acceptance.running import SECRET, Doors, Server
 
 
 @pytest.mark.covers(
@@ -97,8 +88,8 @@ def test_the_suite_of_a_live_server_passes(doors: Doors):
 
 
 @pytest.mark.covers("POST /agentmemory/search", "GET /agentmemory/livez", "GET /agentmemory/health")
-def test_a_server_with_a_secret_asks_for_it_everywhere_but_at_livez(locked: Server):
-    with httpx.Client(base_url=f"{locked.url}/agentmemory", timeout=60, trust_env=False) as client:
+def test_a_server_with_a_secret_asks_for_it_everywhere_but_at_livez(guarded: Server):
+    with httpx.Client(base_url=f"{guarded.url}/agentmemory", timeout=60, trust_env=False) as client:
         query = {"query": "auth"}
         assert client.post("/search", json=query).status_code == 401
         wrong = client.post("/search", json=query, headers={"Authorization": "Bearer wrong"})

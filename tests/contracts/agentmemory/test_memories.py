@@ -292,10 +292,12 @@ def test_a_memory_is_read_by_its_id(api: Api, name: str):
 @pytest.mark.covers("DELETE /agentmemory/governance/memories")
 def test_memories_are_deleted_and_unknown_ones_passed_over(api: Api, name: str):
     kept, gone = (api.remember(f"{name}{word} is kept", project=name)["id"] for word in ("a", "b"))
+    seen = api.observe(name, tool_name="Bash")
     answer = api.http.request(
-        "DELETE", "/agentmemory/governance/memories", json={"memoryIds": [gone, "mem_none"], "reason": "wrong"}
+        "DELETE", "/agentmemory/governance/memories", json={"memoryIds": [gone, seen, "mem_none"], "reason": "wrong"}
     )
-    assert ok(answer) == {"success": True, "deleted": 1, "total": 2}
+    assert ok(answer) == {"success": True, "deleted": 1, "total": 3}
+    assert len(api.observations(name)) == 1
     assert found(api, gone) is None
     assert found(api, kept) is not None
     assert gone not in [one["obsId"] for one in api.search(name, project=name)]

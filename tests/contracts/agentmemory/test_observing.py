@@ -3,9 +3,11 @@
 import json
 from typing import Any
 
+import httpx
 import pytest
 
-from tests.contracts.agentmemory.calling import PNG, WHEN, Api, Json, ok, refused
+from tests.acceptance.running import Doors
+from tests.contracts.agentmemory.calling import PNG, WHEN, Api, Json, failed, ok, refused
 
 JPEG = "/9j/4AAQSkZJRgABAQEASABIAAD/2wBDAP//////////////////////////////////////////////////////////////////////"
 
@@ -16,6 +18,33 @@ def test_an_observation_needs_a_session_a_hook_and_a_time(api: Api, name: str, m
     said = {"sessionId": name, "hookType": "notification", "timestamp": WHEN, "project": name}
     del said[missing]
     refused(api.post("observe", **said))
+
+
+@pytest.mark.covers("POST /agentmemory/observe")
+@pytest.mark.parametrize("data", [{}, None, "a text", 7, ["a", {"b": None}], {"prompt": None}])
+def test_any_data_is_an_observation(api: Api, name: str, data: object):
+    api.hook(name, "step_finish", data=data, title=None, project=None, more=1)
+    assert api.session(name)["observationCount"] == 1
+
+
+@pytest.mark.covers("POST /agentmemory/observe")
+def test_a_tool_input_of_five_megabytes_is_cut_and_says_so(api: Api, name: str):
+    text = ("line of code\n" * 5_040)[:65_530] + "ghp_" + "a" * 36 + "x = 1\n" * 800_000
+    api.observe(name, tool_name="Write", tool_input={"file_path": "a.py", "content": text})
+    kept = api.seen(name)["toolInput"]
+    assert kept["file_path"] == "a.py"
+    assert kept["content"].startswith("line of code\n")
+    assert f"of {len(text):,} characters are kept]" in kept["content"]
+    assert "ghp_" not in json.dumps(kept)
+
+
+@pytest.mark.covers("POST /agentmemory/observe")
+def test_a_full_session_is_200_with_an_error(configured: Doors):
+    with httpx.Client(base_url=configured.agentmemory, timeout=60, trust_env=False) as http:
+        for number in range(3):
+            Api(http).hook("full", "notification", data={"n": number})
+        said: Json = {"sessionId": "full", "hookType": "notification", "timestamp": WHEN, "data": {}}
+        assert "3" in failed(Api(http).post("observe", **said))
 
 
 @pytest.mark.covers("POST /agentmemory/observe")
@@ -208,7 +237,10 @@ def test_an_image_is_found_wherever_it_is(api: Api, name: str, data: Json):
 @pytest.mark.covers("POST /agentmemory/observe")
 def test_the_bytes_of_an_image_are_not_in_the_record(api: Api, name: str):
     api.observe(name, tool_name="Shot", image_data=PNG)
-    assert PNG not in json.dumps(api.seen(name))
+    seen = api.seen(name)
+    assert PNG not in json.dumps(seen)
+    assert seen["imageData"].startswith("sha256-")
+    assert seen["imageData"] in seen["raw"]["image_data"]
 
 
 @pytest.mark.covers("POST /agentmemory/observe")

@@ -14,8 +14,8 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from tests.acceptance.running import Doors
 from tests.contracts.agentmemory.published import PACKAGES, Published, Unavailable, install
-from tests.contracts.conftest import Doors
 from tests.support.waiting import wait_until
 
 SETTLES_S = 30.0

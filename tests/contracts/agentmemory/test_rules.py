@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from tests.acceptance.running import Doors
 from tests.contracts.agentmemory.calling import WHEN, Api, ok, refused
-from tests.contracts.conftest import Doors
 from tests.support.waiting import wait_until
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -31,8 +31,9 @@ def test_a_body_is_json_whatever_its_content_type(api: Api, name: str, kind: str
 )
 @pytest.mark.parametrize("path", ["claude-bridge/sync", "consolidate", "consolidate-pipeline", "diagnostics"])
 def test_an_empty_body_is_an_empty_object(api: Api, path: str):
-    answer = api.http.post(f"/agentmemory/{path}", content=b"", headers={"Content-Type": "application/json"})
-    assert answer.status_code == 200, answer.text
+    for body in (b"", b"  "):
+        answer = api.http.post(f"/agentmemory/{path}", content=body, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 200, answer.text
 
 
 @pytest.mark.covers("POST /agentmemory/session/end")
@@ -57,6 +58,7 @@ async def test_what_was_sent_whole_counts_though_the_client_hung_up(doors: Doors
         "session/start": {"sessionId": name, "project": name, "cwd": "/"},
         "session/commit": {"sha": name},
         "remember": {"content": name, "project": name},
+        "observe": {"sessionId": f"{name}-o", "hookType": "prompt_submit", "timestamp": WHEN, "data": {"prompt": "go"}},
     }
     for path, said in requests.items():
         body = json.dumps(said)
@@ -68,7 +70,7 @@ async def test_what_was_sent_whole_counts_though_the_client_hung_up(doors: Doors
         sessions = {one["id"] for one in ok(api.get("sessions"))["sessions"]}
         commits = {one["sha"] for one in ok(api.get("commits", limit=500))["commits"]}
         memories = {one["content"] for one in api.memories(limit=5000)}
-        return name in sessions and name in commits and name in memories
+        return {name, f"{name}-o"} <= sessions and name in commits and name in memories
 
     await wait_until(all_there)
 
@@ -212,13 +214,18 @@ def test_a_body_of_nearly_16_mebibytes_is_taken(api: Api, name: str):
     assert api.observe(name, tool_name="Write", tool_input={"content": "x" * ((16 << 20) - 1024)})
 
 
+@pytest.mark.covers("POST /agentmemory/observe")
+def test_a_body_over_16_mebibytes_is_refused(api: Api):
+    assert "limit" in refused(api.http.post("/agentmemory/observe", content=b" " * ((16 << 20) + 1)), 413)
+
+
 @pytest.mark.covers("GET /agentmemory/sessions")
 def test_a_secret_nobody_asked_for_is_passed_over(api: Api):
     assert api.http.get("/agentmemory/sessions", headers={"Authorization": "Bearer stray"}).status_code == 200
 
 
 @pytest.mark.covers("POST /agentmemory/remember")
-@pytest.mark.parametrize("body", [b"{", b"[]", b'"text"', b"\xff\xfe", b"null"])
+@pytest.mark.parametrize("body", [b"{", b"[]", b"[" * 100_000, b'"text"', b"\xff\xfe", b"null"])
 def test_what_is_no_object_is_refused_in_words(api: Api, body: bytes):
     refused(api.http.post("/agentmemory/remember", content=body))
 

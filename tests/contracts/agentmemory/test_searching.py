@@ -172,6 +172,14 @@ def test_an_observation_is_found_by_any_of_its_parts(api: Api, name: str, data: 
 
 
 @pytest.mark.covers("POST /agentmemory/search")
+def test_a_project_finds_its_own_memories_and_those_of_none(api: Api, name: str):
+    for project in ({"project": f"{name}-a"}, {"project": f"{name}-b"}, {}):
+        api.remember(f"{name} is said in {project}", type="bug", **project)
+    found = [one for one in api.search(name, project=f"{name}-a") if name in one["content"]]
+    assert sorted(one["observation"].get("project", "") for one in found) == ["", f"{name}-a"]
+
+
+@pytest.mark.covers("POST /agentmemory/search")
 def test_a_project_finds_its_own_sessions(api: Api, name: str):
     for project in (f"{name}-a", f"{name}-b"):
         api.hook(project, "prompt_submit", project=project, data={"prompt": f"{name} said"})

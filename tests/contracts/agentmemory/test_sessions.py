@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.running import Doors, run_job
 from tests.contracts.agentmemory.calling import WHEN, Api, ok, refused
 from tests.support.waiting import wait_until
 
@@ -69,11 +70,14 @@ def test_the_agent_of_a_session_is_kept(api: Api, name: str, given: str, kept: s
 
 @pytest.mark.covers("POST /agentmemory/session/start")
 def test_starting_again_goes_on_where_it_was(api: Api, name: str):
-    first = api.start(name)
+    first = api.start(name, title="Fix  the login")
+    assert first["summary"] == "Fix  the login"
     api.hook(name, "notification", timestamp=LATER)
     ok(api.post("session/end", sessionId=name))
     assert api.session(name)["status"] == "completed"
-    again = api.start(name)
+    again = api.start(name, title=None)
+    assert again["firstPrompt"] == "Fix  the login"
+    assert "endedAt" not in again
     assert (again["startedAt"], again["status"], again["observationCount"]) == (first["startedAt"], "active", 1)
 
 
@@ -98,6 +102,7 @@ def test_an_ended_session_is_completed_and_has_an_end(api: Api, name: str):
 @pytest.mark.covers("POST /agentmemory/session/end")
 def test_an_unknown_session_ends_without_a_fault(api: Api, name: str):
     assert ok(api.post("session/end", sessionId=name)) == {"success": True}
+    assert name not in [one["id"] for one in ok(api.get("sessions"))["sessions"]]
 
 
 @pytest.mark.covers("POST /agentmemory/session/end")
@@ -117,11 +122,12 @@ def test_a_session_ends_with_every_turn_and_still_takes_observations(api: Api, n
 
 
 @pytest.mark.covers("POST /agentmemory/session/end", "GET /agentmemory/sessions")
-async def test_a_session_that_ends_is_summarised_by_itself(api: Api, name: str):
+async def test_a_session_that_ends_is_summarised_by_the_worker(doors: Doors, api: Api, name: str):
     api.start(name)
     for tool in ("Edit", "Bash", "Read"):
         api.observe(name, tool_name=tool, tool_input={"file_path": "src/pool.py"}, tool_output="done")
     ok(api.post("session/end", sessionId=name))
+    await run_job(doors.server, "upkeep")
 
     def summarised() -> bool:
         return "keyDecisions" in (api.session(name).get("summary") or "")
@@ -171,6 +177,14 @@ def test_a_session_begins_with_its_first_observation(api: Api, name: str):
     row = api.session(name)
     assert (row["project"], row["cwd"], row["status"]) == (f"/src/{name}", "/src", "active")
     assert (row["observationCount"], row["startedAt"]) == (1, WHEN)
+
+
+@pytest.mark.covers("POST /agentmemory/observe", "GET /agentmemory/sessions")
+def test_a_session_keeps_its_first_project_and_folder(api: Api, name: str):
+    for project, cwd in ((f"{name}-a", "/a"), (f"{name}-b", "/b"), ("", "")):
+        api.hook(name, "post_tool_use", project=project, cwd=cwd, data={"tool_name": "Bash"})
+    row = api.session(name)
+    assert (row["project"], row["cwd"], row["observationCount"]) == (f"{name}-a", "/a", 3)
 
 
 @pytest.mark.covers("POST /agentmemory/observe", "GET /agentmemory/sessions")

@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from tests.acceptance.running import Doors
 from tests.contracts.agentmemory.calling import WHEN, Api, Json, failed, ok, refused
 
 
@@ -112,7 +114,14 @@ def test_what_is_imported_is_counted_and_found(api: Api, name: str):
 @pytest.mark.covers("POST /agentmemory/import")
 def test_importing_twice_doubles_nothing(api: Api, name: str):
     for _ in range(2):
-        assert ok(api.post("import", exportData=export(name)))["success"] is True
+        told = ok(api.post("import", exportData=export(name)))
+        assert [told[kind] for kind in ("sessions", "observations", "memories", "summaries", "skipped")] == [
+            1,
+            1,
+            1,
+            1,
+            0,
+        ]
     assert len(api.observations(f"s-{name}")) == 1
     assert len(of(api.memories(limit=5000), name, "content")) == 1
 
@@ -122,7 +131,67 @@ def test_what_is_there_may_be_kept(api: Api, name: str):
     ok(api.post("import", exportData=export(name)))
     told = ok(api.post("import", exportData=export(name), strategy="skip"))
     assert (told["success"], told["sessions"], told["memories"]) == (True, 0, 0)
-    assert told["skipped"] > 0
+    assert told["skipped"] == 4
+
+
+@pytest.mark.covers("POST /agentmemory/import")
+def test_an_import_brings_a_memory_up_to_date(api: Api, name: str):
+    ok(api.post("import", exportData=export(name)))
+    changed = export(name)
+    changed["memories"][0]["content"] = f"{name} holds"
+    ok(api.post("import", exportData=changed))
+    (memory,) = [one for one in api.memories(latest="true", limit=5000) if one.get("project") == name]
+    assert (memory["content"], memory["version"]) == (f"{name} holds", 2)
+
+
+@pytest.mark.covers("POST /agentmemory/import", "GET /agentmemory/export")
+def test_an_own_export_changes_nothing_and_can_replace_what_came_later(trusted: Api, name: str):
+    """On the server with a secret: what belongs to nobody's test there is replaced, too."""
+    api, projects = trusted, (name, f"{name}-later")
+    api.start(name, project=name)
+    api.hook(name, "prompt_submit", project=name, data={"prompt": "why?"})
+    first = api.remember(f"The pool of {name} retries five times.", project=name)["id"]
+    second = api.remember(f"Orders of {name} are kept in UTC.", project=name)["id"]
+    ok(api.post("relations", sourceId=first, targetId=second, type="related"), 201)
+    ok(api.post("lessons", content=f"Restart Redis in tests of {name}.", project=name), 201)
+    ok(api.post("actions", title="Add a chaos test", project=name), 201)
+    whole = ok(api.get("export"))
+
+    def state() -> list[Any]:
+        sessions = ok(api.get("sessions", limit=500))["sessions"]
+        return [
+            sorted(one["content"] for one in api.memories(latest="true", limit=5000) if one.get("project") in projects),
+            sorted((one["id"], one["observationCount"]) for one in sessions if one["id"].startswith(name)),
+            *(
+                [(one.get("title"), one.get("content"), one.get("confidence")) for one in ok(found)[kind]]
+                for kind in ("lessons", "actions", "relations")
+                for found in (api.get(kind, project=project) for project in projects)
+            ),
+        ]
+
+    before = state()
+    assert ok(api.post("import", exportData=whole))["success"] is True
+    assert state() == before
+    ok(api.post("evolve", memoryId=first, newContent="The pool never retries anything."))
+    api.remember("Soon to be gone.", project=f"{name}-later")
+    api.hook(f"{name}-2", "stop", project=name, data={"a": 1})
+    ok(api.post("actions", title="Nobody wants this", project=f"{name}-later"), 201)
+    assert state() != before
+    assert ok(api.post("import", exportData=whole, strategy="replace"))["success"] is True
+    assert state() == before
+
+
+@pytest.mark.covers("POST /agentmemory/import")
+def test_an_import_revises_no_private_memory_of_somebody_else(doors: Doors, api: Api, name: str):
+    """A version that names it as the one it follows is a memory of its own."""
+    ada = {"X-Agent-Id": "ada"}
+    kept = {"content": f"{name} has a secret garden", "project": name, "visibility": "private", "agent_id": "ada"}
+    secret = httpx.post(f"{doors.agentmemory}/v1/memories", json=kept, headers=ada, timeout=60).json()["id"]
+    (first,) = export(name)["memories"]
+    later = {**first, "id": f"mem_{name}_2", "parentId": secret, "version": 2}
+    ok(api.post("import", exportData=export(name, memories=[{**first, "id": secret, "isLatest": False}, later])))
+    found = httpx.get(f"{doors.agentmemory}/v1/memories/{secret}", headers=ada, timeout=60).json()
+    assert (found["content"], found["is_latest"]) == (kept["content"], True)
 
 
 @pytest.mark.covers("POST /agentmemory/import")
@@ -132,7 +201,7 @@ def test_exports_of_earlier_servers_are_read(api: Api, name: str, version: str):
 
 
 @pytest.mark.covers("POST /agentmemory/import")
-@pytest.mark.parametrize("version", ["1.0.0", "0.2.0", "", None])
+@pytest.mark.parametrize("version", ["1.0.0", "0.2.0", "0.9", "0.9.30", "", None])
 def test_exports_of_unknown_versions_are_not(api: Api, name: str, version: str | None):
     assert "Unsupported export version" in failed(api.post("import", exportData=export(name, version=version)))
     assert of(api.memories(limit=5000), name, "content") == []
@@ -176,6 +245,8 @@ def transcript(folder: Path, session: str, *texts: str) -> None:
 def test_transcripts_are_imported(api: Api, name: str, tmp_path: Path):
     for number in range(2):
         transcript(tmp_path, f"{name}-{number}", "make it fast", "it is")
+    with (tmp_path / f"{name}-0.jsonl").open("a") as file:
+        file.write("no json\n")
     told = ok(api.post("replay/import-jsonl", path=str(tmp_path)), 202)
     assert (told["success"], told["imported"], told["observations"]) == (True, 2, 4)
     assert sorted(told["sessionIds"]) == [f"{name}-0", f"{name}-1"]
@@ -183,6 +254,9 @@ def test_transcripts_are_imported(api: Api, name: str, tmp_path: Path):
     assert (told["maxFiles"], told["maxFilesUpperBound"]) == (200, 1000)
     assert api.session(f"{name}-0")["firstPrompt"] == "make it fast"
     assert len(api.observations(f"{name}-0")) == 2
+    again = ok(api.post("replay/import-jsonl", path=str(tmp_path)), 202)
+    assert (again["imported"], again["observations"]) == (2, 0)
+    failed(api.post("replay/import-jsonl", path=str(tmp_path / "nothing")))
 
 
 @pytest.mark.covers("POST /agentmemory/replay/import-jsonl")
@@ -242,6 +316,17 @@ def test_a_session_is_played_back(api: Api, name: str):
     assert (first["sessionId"], first["ts"], first["offsetMs"], second["offsetMs"]) == (name, said[0], 0, 5000)
     assert "make it fast" in first["body"]
     assert (second["toolName"], second["toolInput"], second["toolOutput"]) == ("Bash", {"command": "make"}, "ok")
+
+
+@pytest.mark.covers("GET /agentmemory/replay/load")
+def test_a_session_is_played_back_in_the_order_of_its_times(api: Api, name: str):
+    for second in (20, 0, 5):
+        at = f"2026-01-31T12:00:{second:02}.000Z"
+        api.hook(name, "post_tool_use", timestamp=at, data={"tool_name": f"Tool{second}", "tool_input": second})
+    film = ok(api.get("replay/load", sessionId=name))["timeline"]
+    assert (film["eventCount"], film["totalDurationMs"]) == (3, 20_000)
+    played = [(one["offsetMs"], one["durationMs"], one["label"], one["toolInput"]) for one in film["events"]]
+    assert played == [(0, 5_000, "Tool0", 0), (5_000, 15_000, "Tool5", 5), (20_000, 0, "Tool20", 20)]
 
 
 @pytest.mark.covers("GET /agentmemory/replay/load")

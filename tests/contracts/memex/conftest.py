@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import mcp.types as types
@@ -11,8 +11,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.acceptance.running import PATIENT
-from tests.contracts.conftest import Doors
+from tests.acceptance.running import PATIENT, Doors
 
 BOTH = "application/json, text/event-stream"
 SESSION = "mcp-session-id"
@@ -110,9 +109,11 @@ def text_of(result: types.CallToolResult) -> str:
     return content.text
 
 
-def connected(doors: Doors, path: str = "/mcp/") -> AbstractAsyncContextManager[Client]:
-    """The official client, with the handshake that all servers know."""
-    return Client(streamable_http_client(f"{doors.memex_mcp}{path}"), mode="legacy")
+def connected(
+    doors: Doors, path: str = "/mcp/", mode: Literal["legacy", "auto"] = "legacy"
+) -> AbstractAsyncContextManager[Client]:
+    """The official client; without more with the handshake that all servers know."""
+    return Client(streamable_http_client(f"{doors.memex_mcp}{path}"), mode=mode)
 
 
 @pytest.fixture

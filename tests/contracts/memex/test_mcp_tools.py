@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
+import httpx
 import pytest
+from jsonschema import Draft202012Validator
 from mcp.client import Client
 
-from tests.contracts.conftest import Doors
+from tests.acceptance.running import PATIENT, Doors
 from tests.contracts.memex.conftest import HIT, STORED, USER, Mcp, Rest, connected, memory
 from tests.contracts.stdio import Stdio, bridge
 
@@ -62,7 +64,32 @@ async def test_the_tools_say_what_they_take_and_answer(doors: Doors):
         assert schema["required"] == required
         assert all(one["title"] for one in properties.values())
         assert output is not None
+        Draft202012Validator(output).validate({"result": "a text"})
         assert {key: one["type"] for key, one in output["properties"].items()} == {"result": "string"}
+
+
+@pytest.mark.covers("MCP count_memories", "POST /v1/memories", "DELETE /v1/memories/{memory_id}")
+async def test_mcp_sees_what_rest_deleted_at_once(doors: Doors, rest: Rest, name: str):
+    async with connected(doors) as client:
+        for number in range(5):
+            made = await Mcp(client).store(name, f"Kettle {number}.")
+            await rest.delete(name, made)
+            assert re.search(r"\b0 memories\b", await Mcp(client).call("count_memories", **memory(name)))
+
+
+@pytest.mark.covers("MCP delete_memory", "MCP count_memories")
+async def test_memories_of_other_apis_are_not_there(doors: Doors, name: str):
+    """A UUID can be made of any memory's id; only memex's own can be deleted."""
+    native = {"content": "Native.", "agent_id": name, "user_id": USER, "project": name}
+    async with httpx.AsyncClient(base_url=doors.server.url, timeout=PATIENT, trust_env=False) as http:
+        remembered = (await http.post("/v1/memories", json=native)).json()
+        digits = remembered["id"].removeprefix("mem_")
+        uuid = f"{digits[:8]}-{digits[8:12]}-4{digits[12:15]}-8{digits[15:18]}-6d656d6578{digits[18:]}"
+        async with connected(doors) as client:
+            assert "not found" in await Mcp(client).call("delete_memory", agent_id=name, memory_id=uuid)
+            assert re.search(r"\b0 memories\b", await Mcp(client).call("count_memories", **memory(name)))
+        found = await http.get(f"/v1/memories/{remembered['id']}", params={"after": remembered["position"]})
+        assert found.status_code == 200
 
 
 @pytest.mark.covers("MCP store_memory", "POST /v1/memories/search")
@@ -176,7 +203,7 @@ async def test_a_deleted_memory_is_gone(doors: Doors, rest: Rest, name: str):
         mcp = Mcp(client)
         one = await mcp.store(name, "The kettle is red.")
         others = await mcp.store(f"{name}-2", "The kettle is red.")
-        gone = await mcp.call("delete_memory", agent_id=name, memory_id=one)
+        gone = await mcp.call("delete_memory", agent_id=name, memory_id=one.upper())
         assert one in gone
         again = await mcp.call("delete_memory", agent_id=name, memory_id=one)
         assert one in again
@@ -236,9 +263,12 @@ async def test_tools_are_not_limited(doors: Doors, name: str):
         assert re.search(r"\b62\b", await mcp.call("count_memories", **memory(name)))
 
 
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
 @pytest.mark.parametrize("path", ["/mcp/", "/mcp"])
-async def test_a_client_is_configured_with_either_address(doors: Doors, name: str, path: str):
-    async with connected(doors, path) as client:
+async def test_a_client_connects_at_either_address_with_either_handshake(
+    doors: Doors, name: str, path: str, mode: Literal["legacy", "auto"]
+):
+    async with connected(doors, path, mode) as client:
         assert isinstance(client, Client)
         assert client.server_info is not None
         assert client.server_info.name == "memex"

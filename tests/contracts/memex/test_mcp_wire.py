@@ -90,21 +90,39 @@ async def test_a_request_in_an_unknown_session_is_404(wire: httpx.AsyncClient):
 async def test_a_stream_can_be_opened_in_a_session_alone(wire: httpx.AsyncClient):
     stream = {"Accept": "text/event-stream"}
     assert (await wire.get("/mcp/", headers=stream)).status_code == 400
-    async with wire.stream("GET", "/mcp/", headers={**stream, **await session(wire)}) as opened:
+    headers = {**stream, **await session(wire)}
+    async with wire.stream("GET", "/mcp/", headers=headers) as opened:
         assert opened.status_code == 200
         assert opened.headers["content-type"].startswith("text/event-stream")
+        assert (await wire.get("/mcp/", headers=headers)).status_code == 409, "one stream a session"
+        assert (await wire.post("/mcp/", json=rpc("ping"), headers=headers | {"Accept": BOTH})).status_code == 200
 
 
 async def test_a_session_that_is_deleted_is_over(wire: httpx.AsyncClient):
-    opened = await session(wire)
+    opened, other = await session(wire), await session(wire)
+    assert opened != other
     assert (await wire.delete("/mcp/", headers=opened)).status_code == 200
     assert (await wire.post("/mcp/", json=rpc("tools/list"), headers=opened)).status_code == 404
+    assert (await wire.post("/mcp/", json=rpc("ping"), headers=other)).status_code == 200
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8001", "127.0.0.2", "localhost.evil.example"])
 async def test_another_hosts_name_is_421(wire: httpx.AsyncClient, host: str):
     answer = await wire.post("/mcp/", json=initialize(), headers={"Host": host})
     assert answer.status_code == 421
+
+
+async def test_a_page_of_another_site_is_403(wire: httpx.AsyncClient):
+    answer = await wire.post("/mcp/", json=initialize(), headers={"Origin": "http://evil.example"})
+    assert answer.status_code == 403
+
+
+async def test_half_a_surrogate_pair_is_taken(wire: httpx.AsyncClient, name: str):
+    call = rpc("tools/call", name="store_memory", arguments={"agent_id": name, "user_id": "g", "content": "CUT"})
+    body = json.dumps(call).replace("CUT", "\\ud83c")
+    headers = {**await session(wire), "content-type": "application/json"}
+    answer = await wire.post("/mcp/", content=body, headers=headers)
+    assert (answer.status_code, "Stored memory" in answer.text) == (200, True)
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])

@@ -1,5 +1,6 @@
 """Memories over REST: stored, counted, deleted, and who sees them."""
 
+import asyncio
 import re
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -89,6 +90,22 @@ async def test_an_agent_deletes_for_any_of_its_users_and_for_no_other_agent(rest
     assert await rest.count(name, "ada") == 1
     assert (await rest.delete(name, made["id"])).status_code == 204
     assert await rest.count(name, "ada") == 0
+
+
+@pytest.mark.covers("DELETE /v1/memories/{memory_id}")
+async def test_one_of_two_concurrent_deletes_succeeds(rest: Rest, name: str):
+    made = await rest.store(name, "The kettle is red.")
+    answers = await asyncio.gather(*(rest.delete(name, made["id"]) for _ in range(2)))
+    assert 204 in {one.status_code for one in answers} <= {204, 404}
+    assert await rest.count(name) == 0
+
+
+@pytest.mark.covers("DELETE /v1/memories/{memory_id}", "GET /v1/memories/count")
+async def test_an_empty_name_is_nobodys(rest: Rest, name: str):
+    made = await rest.store(name, "The kettle is red.")
+    assert await rest.count("", "") == 0
+    assert (await rest.delete("", made["id"])).status_code == 404
+    assert await rest.count(name) == 1
 
 
 @pytest.mark.covers("DELETE /v1/memories/{memory_id}")

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.contracts.conftest import Doors
+from tests.acceptance.running import Doors
 from tests.contracts.memex.conftest import Rest, memory
 from tests.contracts.refusals import said
 
@@ -50,10 +50,12 @@ async def test_it_describes_itself(rest: Rest):
     for page in ("/docs", "/redoc"):
         answer = await rest.http.get(page)
         assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+        assert "/v1/memories/search" in answer.text
     described = (await rest.http.get("/openapi.json")).json()
     assert {"/v1/memories", "/v1/memories/search", "/v1/memories/{memory_id}", "/v1/memories/count", "/health"} <= (
         described["paths"].keys()
     )
+    assert described["info"]["title"] == "memex"
 
 
 @pytest.mark.covers("GET /")
@@ -109,6 +111,8 @@ async def test_successful_operations_are_counted(rest: Rest, name: str):
 @pytest.mark.covers("GET /metrics")
 async def test_durations_are_told_by_route_and_exactly(rest: Rest, name: str):
     await rest.store(name, "x")
+    await rest.search(name, f"what is {name}?")
+    assert await value(rest, 'memex_embedding_duration_seconds_count{operation="embed"}') >= 1
     text = (await rest.http.get("/metrics")).text
     assert re.search(r'^http_request_duration_seconds_bucket\{[^}]*handler="/v1/memories"', text, re.MULTILINE)
     assert 'http_request_duration_highr_seconds_bucket{le="' in text

@@ -86,6 +86,20 @@ async def test_the_limits_themselves_and_blanks_and_unknown_keys_pass(rest: Rest
     assert {key: answer.json()[key] for key in known} == known
 
 
+@pytest.mark.covers("POST /v1/memories")
+async def test_half_a_surrogate_pair_is_replaced(rest: Rest, name: str):
+    body = f'{{"agent_id": "{name}", "user_id": "grace", "content": "cut \\ud83c off"}}'
+    answer = await rest.http.post(CREATE, content=body, headers=JSON)
+    assert (answer.status_code, answer.json()["content"]) == (201, "cut \ufffd off")
+
+
+@pytest.mark.covers("POST /v1/memories")
+async def test_an_agent_cannot_have_the_name_of_all(rest: Rest):
+    answer = await rest.http.post(CREATE, json=memory("*", content="x"))
+    assert answer.status_code == 422
+    assert "every agent" in answer.json()["detail"]
+
+
 @pytest.mark.covers("POST /v1/memories/search")
 @pytest.mark.parametrize(
     "changes",

@@ -4,7 +4,7 @@ import asyncio
 import json
 import random
 import socket
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,19 +14,11 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.acceptance.running import SECRET, Server, running
-from tests.contracts.conftest import Doors
+from tests.acceptance.running import Doors
 
 STREAM = "/stream/mem-live/viewer"
 PATIENT_S = 60.0
 AT_ONCE = 20
-
-
-@pytest.fixture(scope="module")
-def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with a secret."""
-    with running(tmp_path_factory.mktemp("cache"), embedder="none", partitions=2) as server:
-        yield server
 
 
 @asynccontextmanager
@@ -72,9 +64,8 @@ async def until_closed(stream: ClientConnection) -> int:
     raise AssertionError("an empty frame")
 
 
-def client_of(url: str, secret: str = "") -> httpx.AsyncClient:
-    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
-    return httpx.AsyncClient(base_url=url, headers=headers, timeout=PATIENT_S, trust_env=False)
+def client_of(url: str) -> httpx.AsyncClient:
+    return httpx.AsyncClient(base_url=url, timeout=PATIENT_S, trust_env=False)
 
 
 @pytest.mark.covers("WS /stream/mem-live/viewer")
@@ -103,29 +94,6 @@ async def test_a_secret_is_kept_out_of_the_stream(doors: Doors, name: str):
         told = json.dumps(await frames_of(stream, name, 2))
     assert "ghp_" not in told
     assert "diary" not in told
-
-
-@pytest.mark.covers("WS /stream/mem-live/viewer")
-@pytest.mark.parametrize("query", ["", "?token=wrong", f"?token={SECRET}x", "?secret="])
-async def test_without_the_secret_there_is_no_stream(locked: Server, query: str):
-    async with watching(locked.url, STREAM + query) as stream:
-        with pytest.raises(ConnectionClosed) as closed:
-            await asyncio.wait_for(stream.recv(), PATIENT_S)
-    assert closed.value.rcvd is not None
-    assert closed.value.rcvd.code == 1008
-
-
-@pytest.mark.covers("WS /stream/mem-live/viewer")
-@pytest.mark.parametrize("parameter", ["token", "secret"])
-async def test_the_secret_is_a_parameter_and_is_not_logged(locked: Server, name: str, parameter: str):
-    async with (
-        watching(locked.url, f"{STREAM}?{parameter}={SECRET}") as stream,
-        client_of(locked.url, SECRET) as client,
-    ):
-        await observe(client, name)
-        assert len(await frames_of(stream, name, 2)) == 2
-    logs = "".join(path.read_text() for path in (locked.data_dir / "logs").iterdir())
-    assert SECRET not in logs
 
 
 @pytest.mark.covers("WS /stream/mem-live/viewer")
