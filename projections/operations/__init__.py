@@ -1,14 +1,8 @@
 """Commands that need a look at what is there first, and what is made of many documents; what the APIs import."""
 
-from functools import partial
 from typing import NamedTuple
 
-from ingest.platform.clock import Clock, system_clock
-from projections.condensing.llm.assistant import Assistant
-from projections.operations.condensing.consolidation import condense_pair, consolidate
-from projections.operations.condensing.crystals import crystallize
-from projections.operations.condensing.reflection import reflect, reflect_slots
-from projections.operations.condensing.summaries import SessionSummaries
+from projections.operations.condensing.condensing import Condensing as Condensing
 from projections.operations.current import Current
 from projections.operations.dead_letters import DeadLetterOperations
 from projections.operations.forget import Forgetting
@@ -16,19 +10,6 @@ from projections.operations.memories import MemoryChanges as MemoryChanges
 from projections.operations.memories import MemoryOperations
 from projections.operations.session_cap import SessionCap as SessionCap
 from projections.operations.work import SlotOperations, WorkOperations
-
-
-class Condensing:
-    """Makes summaries, crystals, consolidated memories, insights; condenses what has grown too many."""
-
-    def __init__(self, current: Current, assistant: Assistant | None = None, clock: Clock = system_clock) -> None:
-        """`assistant` is the model that summaries are made by; without one, the rules make them."""
-        self.summarise = SessionSummaries(current, assistant).summarise
-        self.reflect_slots = partial(reflect_slots, current, clock)
-        self.crystallize = partial(crystallize, current, clock)
-        self.consolidate = partial(consolidate, current)
-        self.reflect = partial(reflect, current, clock)
-        self.condense_pair = partial(condense_pair, current)
 
 
 class Operations(NamedTuple):
