@@ -152,10 +152,7 @@ def recall(
     project: Annotated[str | None, typer.Option("--project", "-p", help="Search only this project.")] = None,
     agent: Annotated[str, typer.Option("--agent", "-a", help="Read as this agent: finds its private memories.")] = "",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=200)] = 10,
-    kind: Annotated[
-        list[RecallKind],
-        typer.Option("--kind", "-k", help="Search only these; may be repeated."),
-    ] = [],  # noqa: B006 - typer copies it
+    kind: Annotated[list[RecallKind], typer.Option("--kind", "-k", help="Search only these; may be repeated.")] = [],  # noqa: B006 - typer copies it
     mode: Annotated[Literal["hybrid", "lexical", "vector"], typer.Option(help="Words, meaning, or both.")] = "hybrid",
     explain: Annotated[bool, typer.Option("--explain", help="Show how each score came about.")] = False,
     after: Annotated[str, typer.Option(help="Wait until this position (a write prints it) can be found.")] = "",

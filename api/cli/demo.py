@@ -308,7 +308,7 @@ def _report(output: Output, fleet: Fleet, played: Played, outcomes: list[Outcome
     output.show(
         Text(
             f"{played.agents} agents in {projects} projects said {total} things ({stored}) "
-            f"in {played.seconds:.1f} s: {total / max(played.seconds, 0.001):,.0f} a second",
+            f"in {played.seconds:.1f} s: {total / max(played.seconds, 0.001):,.0f} a second"
         ),
         "",
         table,

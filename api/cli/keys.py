@@ -94,10 +94,7 @@ def create(
         _tell_of_the_first(output, stored=store_it)
 
 
-def store(
-    url: Url = None,
-    as_json: AsJson = False,
-) -> None:
+def store(url: Url = None, as_json: AsJson = False) -> None:
     """Store a key, read from stdin, for the commands, hooks and MCP bridges of this user."""
     output = Output(as_json)
     typed = typer.prompt("API key", hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline()

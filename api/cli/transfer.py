@@ -277,14 +277,7 @@ def _state(options: Options, output: Output, source: Source, file: StateFile, ur
 
 
 def _say(options: Options, output: Output, report: ImportReport) -> None:
-    output.document(
-        document(
-            report,
-            system=options.system,
-            location=shown(options.location),
-            dry_run=options.dry_run,
-        )
-    )
+    output.document(document(report, system=options.system, location=shown(options.location), dry_run=options.dry_run))
     show(output, report, dry=options.dry_run)
     if options.dry_run:
         output.note("nothing was sent: this was a dry run")

@@ -5,14 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from ingest.commands.command import (
-    Command,
-    Confidence,
-    Importance,
-    Name,
-    Names,
-    Title,
-)
+from ingest.commands.command import Command, Confidence, Importance, Name, Names, Title
 from ingest.commands.decision import (
     Decision,
     Origin,

@@ -11,13 +11,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from ingest.commands.requests import WRITE_TYPES, WriteCommand
-from ingest.commands.sizing import (
-    MAX_BATCH_VALUES,
-    array_items,
-    check_msgpack,
-    check_values,
-    msgpack_length,
-)
+from ingest.commands.sizing import MAX_BATCH_VALUES, array_items, check_msgpack, check_values, msgpack_length
 from ingest.errors import CommandRejected, MalformedRequest, RequestTooLarge, kept
 from ingest.secrets.scrub import repair_text
 

@@ -42,10 +42,7 @@ class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def listing_members(self) -> set[tuple[str, str]]:
         """The `(listing, member)` pairs it stands for."""
         member = by_position(self.position, self.id)
-        return {
-            (summaries(self.tenant, self.project), member),
-            *in_user_listing(self.tenant, self.user_id, member),
-        }
+        return {(summaries(self.tenant, self.project), member), *in_user_listing(self.tenant, self.user_id, member)}
 
     def searchable_text(self) -> str:
         """All it says."""

@@ -255,10 +255,7 @@ def _forget_memory(batch: FoldBatch, event: Recorded, known: Memory, also: Seque
     )
     _erase_document(batch, known, stub)
     tombstone = Tombstone(
-        id=known.id,
-        memory_version=known.version,
-        superseded_by=known.superseded_by,
-        condensed=known.condensed,
+        id=known.id, memory_version=known.version, superseded_by=known.superseded_by, condensed=known.condensed
     )
     _bury(batch, event, tombstone)
     _restore(batch, event, tombstone, also)

@@ -104,10 +104,7 @@ def _health(checks: Sequence[Check]) -> Health:
 def _summary(checks: Sequence[Check]) -> DiagnosisSummary:
     outcomes = [check.status for check in checks]
     return DiagnosisSummary(
-        outcomes.count("pass"),
-        outcomes.count("warn"),
-        outcomes.count("fail"),
-        sum(check.fixable for check in checks),
+        outcomes.count("pass"), outcomes.count("warn"), outcomes.count("fail"), sum(check.fixable for check in checks)
     )
 
 

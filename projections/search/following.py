@@ -280,10 +280,7 @@ class Followers:
             return
         earlier = self._live.comparisons.get(partition)
         self._live.comparisons[partition] = Comparison(
-            why,
-            ended.position,
-            complete=earlier is None or earlier.complete,
-            base=earlier is None or earlier.base,
+            why, ended.position, complete=earlier is None or earlier.complete, base=earlier is None or earlier.base
         )
         self._live.at[partition] = FeedPosition(generation=switched.generation, feed=switched.feed, covers=ended.covers)
         self._wanted.set()

@@ -151,13 +151,7 @@ NAMED_ONE_BY_ONE = 2_000
 
 
 def by_words(
-    index: IndexReplica,
-    terms: Sequence[str],
-    allowed: Filter,
-    matching: BitMap,
-    count: int,
-    *,
-    every: bool = False,
+    index: IndexReplica, terms: Sequence[str], allowed: Filter, matching: BitMap, count: int, *, every: bool = False
 ) -> list[int]:
     """The best `count` by BM25, best first, then whatever of the uncommitted tail says a word (with `every`: all)."""
     found = dict.fromkeys(_committed(index, terms, allowed, matching, count, every=every))

@@ -130,9 +130,5 @@ async def _project_of(current: Current, session_id: str, reader: Reader) -> str:
 def done_action(action: Action) -> rules.DoneAction:
     """A finished action as the rules know it."""
     return rules.DoneAction(
-        id=action.id,
-        title=action.title,
-        description=action.description,
-        status=action.status,
-        result=action.result,
+        id=action.id, title=action.title, description=action.description, status=action.status, result=action.result
     )
