@@ -41,7 +41,7 @@ SCRIPT = (files("ingest.log") / "lua" / "past_limit.lua").read_text()
 MOST_WORDS = 7_000
 """Of one command: Lua hands at most about 8,000 values to a call."""
 _REPEATED = {"ZADD": (2, 2), "HSET": (2, 2), "ZREM": (2, 1), "SADD": (2, 1), "SREM": (2, 1), "HDEL": (2, 1),
-             "XDEL": (2, 1), "XACK": (3, 1), "DEL": (1, 1), "UNLINK": (1, 1)}  # fmt: skip
+             "XDEL": (2, 1), "XACK": (3, 1), "DEL": (1, 1), "UNLINK": (1, 1), "MSET": (1, 2)}  # fmt: skip
 """Commands that may be given in portions: the words before what repeats, and how many words repeat."""
 
 
@@ -115,9 +115,9 @@ def portioned(words: Words) -> list[Words]:
 
 def _whole(answers: list[Any]) -> Any:
     """The answer of a command that was given in portions: counts add up, and any error is the whole's."""
-    if len(answers) == 1:
-        return answers[0]
-    return next((one for one in answers if isinstance(one, Exception)), None) or sum(answers)
+    if error := next((one for one in answers if isinstance(one, Exception)), None):
+        return error
+    return sum(answers) if isinstance(answers[0], int) else answers[0]
 
 
 def _encoded(value: str | bytes) -> bytes:

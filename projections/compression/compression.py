@@ -181,7 +181,7 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
         concepts=_concepts(text, tokens, unsaid),
         facts=tuple(islice(_facts(text, unsaid), MAX_FACTS)),
         narrative=narrative,
-        importance=_importance(found_type, tokens),
+        importance=_importance(found_type, text, tokens),
     )
 
 
@@ -232,9 +232,10 @@ def _type_of_name(name: str) -> str:
     return "other"
 
 
-def _importance(found_type: str, tokens: Iterable[str]) -> int:
+def _importance(found_type: str, text: str, tokens: Iterable[str]) -> int:
     base = _IMPORTANCE.get(found_type, 5)
-    if base < 5:
+    lowered = text.lower()
+    if base < 5 or not any(word in lowered for word in _WEIGHTY):  # nearly all: a look at each token costs 20 times it
         return base
     return base + any(token.lower().rstrip(_TRIM) in _WEIGHTY for token in tokens)
 

@@ -1,6 +1,7 @@
 """StateStore on Redis: one generation of one partition; everything a batch changes goes into one MULTI."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from redis.exceptions import WatchError
 
@@ -53,12 +54,16 @@ class RedisStore:
         names = list(ids)
         if not names:
             return {}
+        rows = [name for name in names if row_type(name)]
+        others = [name for name in names if not row_type(name)]
         async with self._redis.pipeline(transaction=False) as pipe:
-            for name in names:
-                key = key_of(self.keys, name)
-                pipe.hgetall(key) if row_type(name) else pipe.get(key)
-            stored = await pipe.execute()
-        found = {name: decode(name, raw) for name, raw in zip(names, stored, strict=True)}
+            for name in rows:
+                pipe.hgetall(key_of(self.keys, name))
+            if others:
+                pipe.mget(*(key_of(self.keys, name) for name in others))
+            stored: list[Any] = await pipe.execute()
+        raw = [*stored[: len(rows)], *(stored[-1] if others else ())]
+        found = {name: decode(name, one) for name, one in zip([*rows, *others], raw, strict=True)}
         return {name: document for name, document in found.items() if document is not None}
 
     async def members(self, listings: Collection[str]) -> dict[str, Sequence[str]]:
@@ -90,8 +95,7 @@ class RedisStore:
         async with self._redis.pipeline(transaction=True) as pipe:
             await self._watch_ownership(pipe)
             pipe.multi()
-            for name, change in changes.documents.items():
-                await self._queue_document(pipe, name, change)
+            await self._queue_documents(pipe, changes.documents)
             self._queue_listings(pipe, changes.documents)
             self._queue_embedding(pipe, changes, position)
             pipe.xadd(self.keys.changes, entry_fields(feed_items(changes), position))
@@ -130,15 +134,23 @@ class RedisStore:
                 f"partition {self._partition.partition}: fence {self._fence} or generation {self._generation} is past"
             )
 
-    async def _queue_document(self, pipe: Transaction, name: DocumentId, change: DocumentChange) -> None:
-        if isinstance(change.before, Row) and not isinstance(change.after, Row):
-            pipe.delete(self.keys.row(name))
-        if isinstance(change.after, Row):
-            await save_row(change.after, self.keys.row_pk(name), pipe)
-        elif change.after is not None:
-            pipe.set(self.keys.doc(name), encode(change.after))
-        elif not isinstance(change.before, Row):
-            pipe.delete(self.keys.doc(name))
+    async def _queue_documents(self, pipe: Transaction, documents: Mapping[DocumentId, DocumentChange]) -> None:
+        """One command for all texts, and one for all deletions: packing and answering each took most of saving."""
+        texts: dict[str, bytes] = {}
+        deleted: list[str] = []
+        for name, (before, after) in documents.items():
+            if isinstance(before, Row) and not isinstance(after, Row):
+                deleted.append(self.keys.row(name))
+            if isinstance(after, Row):
+                await save_row(after, self.keys.row_pk(name), pipe)
+            elif after is not None:
+                texts[self.keys.doc(name)] = encode(after)
+            elif not isinstance(before, Row):
+                deleted.append(self.keys.doc(name))
+        if texts:
+            pipe.mset(texts)
+        if deleted:
+            pipe.delete(*deleted)
 
     def _queue_listings(self, pipe: Transaction, documents: Mapping[DocumentId, DocumentChange]) -> None:
         added: dict[str, dict[str, float]] = {}

@@ -35,6 +35,8 @@ def keys_of(command: Sequence[Any]) -> Sequence[Key]:
     name = str(command[0]).upper()
     if name in _ONLY_KEYS:
         return command[1:]
+    if name == "MSET":
+        return command[1::2]
     if name in _COUNTED_KEYS:
         return command[3 : 3 + int(command[2])]
     if name in _STREAMS:
