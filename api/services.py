@@ -30,7 +30,7 @@ READER_HEADER = AGENT_HEADER.lower()
 DURABILITY_HEADER = "X-Durability"
 
 
-class JobQueue(Protocol):
+class JobOrders(Protocol):
     """Orders to the workers."""
 
     async def enqueue(self, name: str, *args: Any, job_id: str) -> bool:
@@ -45,7 +45,7 @@ class Services(NamedTuple):
     queries: Queries
     operations: Operations
     replica: ReplicaService
-    jobs: JobQueue
+    jobs: JobOrders
     redis: Client
     tenant: str
     last_writes: LastWrites

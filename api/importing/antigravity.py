@@ -8,7 +8,7 @@ from pathlib import Path
 from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.transcripts import MAX_BYTES, TRANSCRIPT, conversation
 from api.importing import sessions
-from api.importing.mapping import Mapped, Row, Step, needed, text
+from api.importing.mapping import ImportRow, Mapped, Step, needed, text
 from api.importing.source import Unusable
 from ingest.commands.requests import Observe
 
@@ -23,7 +23,7 @@ def observed(session_id: str, project: str, prompt: str, response: str) -> Obser
     return dialect.observe(session_id, project, "post_tool_use", data, agent_id=AGENT, event_id=name)
 
 
-def mapped(row: Row, at: datetime) -> Mapped:
+def mapped(row: ImportRow, at: datetime) -> Mapped:
     """The turn of a row; nothing says when it was, so it was `at`."""
     record = row.value
     session_id, project = needed(record, "session_id"), text(record, "project") or dialect.UNKNOWN_PROJECT
@@ -36,7 +36,7 @@ def mapped(row: Row, at: datetime) -> Mapped:
     return Mapped(steps)
 
 
-def turns(file: Path) -> Iterator[Row]:
+def turns(file: Path) -> Iterator[ImportRow]:
     """The turns of one conversation; raises Unusable when it is too long."""
     if file.stat().st_size > MAX_BYTES:
         raise Unusable(f"{file} has over {MAX_BYTES >> 20} MiB, and a conversation is read whole")
@@ -45,4 +45,4 @@ def turns(file: Path) -> Iterator[Row]:
     for number, turn in enumerate(found.turns):
         fields = {"session_id": found.session_id, "project": found.folder, "prompt": turn.prompt}
         more = {"response": turn.response, "first": number == 0}
-        yield Row(TURN, f"{found.session_id} turn {number + 1}", {**fields, **more})
+        yield ImportRow(TURN, f"{found.session_id} turn {number + 1}", {**fields, **more})

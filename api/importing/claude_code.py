@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 
 from api.dialects.agentmemory import records as dialect
 from api.importing import sessions
-from api.importing.mapping import NAME_CHARS, Mapped, Record, Row, Step, needed, text, when
+from api.importing.mapping import NAME_CHARS, ImportRow, Mapped, Record, Step, needed, text, when
 from ingest.errors import CommandRejected
 
 SYSTEM = "claude-code"
@@ -33,7 +33,7 @@ def is_one(entry: Record) -> bool:
     return isinstance(entry.get("type"), str) and ("sessionId" in entry or "leafUuid" in entry or "snapshot" in entry)
 
 
-def rows(lines: Iterable[TranscriptLine]) -> Iterator[tuple[int, Row]]:
+def rows(lines: Iterable[TranscriptLine]) -> Iterator[tuple[int, ImportRow]]:
     """The rows of a transcript's lines, each with the number of the line that completes it."""
     waiting: dict[str, tuple[Record, Record]] = {}
     known: set[str] = set()
@@ -46,12 +46,12 @@ def rows(lines: Iterable[TranscriptLine]) -> Iterator[tuple[int, Row]]:
                 row.value["first"] = True
             yield number, row
         if not found:
-            yield number, Row(LINE, f"line {number}", {"reason": _nothing(entry)})
+            yield number, ImportRow(LINE, f"line {number}", {"reason": _nothing(entry)})
     for name in waiting:
-        yield 0, Row(LINE, name, {"reason": "a tool call without a result"})
+        yield 0, ImportRow(LINE, name, {"reason": "a tool call without a result"})
 
 
-def mapped(row: Row) -> Mapped:
+def mapped(row: ImportRow) -> Mapped:
     """What a row says; raises CommandRejected for a line that says nothing to keep."""
     if row.kind == LINE:
         raise CommandRejected(cast(str, row.value["reason"]))
@@ -78,7 +78,7 @@ def mapped(row: Row) -> Mapped:
     return Mapped(steps, list(dict.fromkeys(lost)))
 
 
-def _observed(entry: Record, waiting: dict[str, tuple[Record, Record]]) -> Iterator[Row]:
+def _observed(entry: Record, waiting: dict[str, tuple[Record, Record]]) -> Iterator[ImportRow]:
     """What one line completes; tool calls wait for their results."""
     message: Any = entry.get("message")
     if entry.get("type") not in ("user", "assistant") or entry.get("isMeta") or not isinstance(message, dict):
@@ -106,9 +106,9 @@ def _observed(entry: Record, waiting: dict[str, tuple[Record, Record]]) -> Itera
             )
 
 
-def _row(entry: Record, name: str, **fields: object) -> Row:
+def _row(entry: Record, name: str, **fields: object) -> ImportRow:
     common = {field: entry.get(field) for field in ("sessionId", "cwd", "timestamp")}
-    return Row(OBSERVATION, name or text(entry, "timestamp"), {**common, **fields})
+    return ImportRow(OBSERVATION, name or text(entry, "timestamp"), {**common, **fields})
 
 
 def _nothing(entry: Record | None) -> str:

@@ -3,7 +3,7 @@
 from api.dialects.agent_memory import importer as agent_memory
 from api.dialects.agent_memory.importer import project_of, session_of
 from api.importing import sessions
-from api.importing.mapping import Mapped, Record, Row, text, texts, when, when_given, whole
+from api.importing.mapping import ImportRow, Mapped, Record, text, texts, when, when_given, whole
 from ingest.errors import CommandRejected
 
 SYSTEM = "claude-mem"
@@ -17,7 +17,7 @@ _PARTS = {
 }
 
 
-def mapped(row: Row) -> Mapped:
+def mapped(row: ImportRow) -> Mapped:
     """What a row says; raises CommandRejected when it cannot be taken."""
     match row.kind:
         case "session":
@@ -39,7 +39,7 @@ def _session(record: Record) -> Mapped:
     return Mapped([sessions.started(project_of(record), session_of(record), at, title=title, agent_type=source)])
 
 
-def _prompt(row: Row) -> Mapped:
+def _prompt(row: ImportRow) -> Mapped:
     prompt, at = text(row.value, "prompt_text"), when(row.value, "created_at_epoch", "created_at")
     if not prompt:
         raise CommandRejected("is missing or empty", "prompt_text")
@@ -47,7 +47,7 @@ def _prompt(row: Row) -> Mapped:
     return Mapped([sessions.prompted(project_of(row.value), session_of(row.value), prompt, key, at)])
 
 
-def _summary(row: Row) -> Mapped:
+def _summary(row: ImportRow) -> Mapped:
     """A summary: what was asked is its title, the rest its narrative."""
     record, lost = row.value, list[str]()
     request = " ".join(text(record, "request").split())

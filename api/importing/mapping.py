@@ -34,7 +34,7 @@ Record: TypeAlias = dict[str, Any]
 C = TypeVar("C", bound=Command)
 
 
-class Row(NamedTuple):
+class ImportRow(NamedTuple):
     """One row of another system: what kind of thing it is, what it is called there, what it says."""
 
     kind: str

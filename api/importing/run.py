@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from api.importing.mapping import Row, events_of
+from api.importing.mapping import ImportRow, events_of
 from api.importing.report import ImportReport
 from api.importing.source import Cursor, Placed, Source, Unusable
 from ingest.errors import CommandRejected
@@ -166,7 +166,7 @@ class _Chunk:
 
     def __init__(self, cursor: Cursor) -> None:
         self.cursor, self.kind = cursor, ""
-        self.rows: list[tuple[Row, str, list[str]]] = []
+        self.rows: list[tuple[ImportRow, str, list[str]]] = []
         self.lines: list[bytes] = []
         self._row_of: list[int] = []
         self._bytes = 0
@@ -175,7 +175,7 @@ class _Chunk:
         """Whether it is to be sent."""
         return len(self.lines) >= batch or self._bytes >= MAX_CHUNK_BYTES or len(self.rows) >= ROWS_PER_SAVE
 
-    def take(self, row: Row, lines: list[bytes], lost: list[str], cursor: Cursor) -> None:
+    def take(self, row: ImportRow, lines: list[bytes], lost: list[str], cursor: Cursor) -> None:
         """Add a row that is taken."""
         self._row_of += [len(self.rows)] * len(lines)
         self.rows.append((row, "", lost))
@@ -183,7 +183,7 @@ class _Chunk:
         self._bytes += sum(map(len, lines))
         self.kind, self.cursor = row.kind, cursor
 
-    def skip(self, row: Row, reason: str, cursor: Cursor) -> None:
+    def skip(self, row: ImportRow, reason: str, cursor: Cursor) -> None:
         """Add a row that is not taken."""
         self.rows.append((row, reason, []))
         self.cursor = cursor

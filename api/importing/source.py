@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 import msgspec
 
 from api.importing.claude_code import TranscriptLine
-from api.importing.mapping import Mapped, Record, Row
+from api.importing.mapping import ImportRow, Mapped, Record
 from ingest.secrets.scrub import repair_text
 
 Cursor: TypeAlias = list[str | int]
 """A position in a source, in its own terms; empty for the beginning. Rows before it are done."""
-Map: TypeAlias = Callable[[Row], Mapped]
+Map: TypeAlias = Callable[[ImportRow], Mapped]
 
 
 class Unusable(Exception):
@@ -29,7 +29,7 @@ class Unusable(Exception):
 class Placed(NamedTuple):
     """A row, and the cursor after it."""
 
-    row: Row
+    row: ImportRow
     cursor: Cursor
 
 
@@ -51,7 +51,7 @@ class Source(Protocol):
         """The rows after a cursor; raises Unusable."""
         ...
 
-    def mapped(self, row: Row) -> Mapped:
+    def mapped(self, row: ImportRow) -> Mapped:
         """What a row says; raises CommandRejected when it cannot be taken."""
         ...
 
@@ -64,7 +64,7 @@ class WholeSource:
     """Rows of a document that was read whole; a cursor is how many of them are dealt with."""
 
     def __init__(
-        self, system: str, rows: Callable[[], Iterator[Row]], total: int, mapped: Map, fingerprint: str
+        self, system: str, rows: Callable[[], Iterator[ImportRow]], total: int, mapped: Map, fingerprint: str
     ) -> None:
         self.system, self.fingerprint, self.notes = system, fingerprint, list[str]()
         self._rows, self._total, self._map = rows, total, mapped
@@ -79,7 +79,7 @@ class WholeSource:
         for number, row in enumerate(islice(self._rows(), done, None), done + 1):
             yield Placed(row, [number])
 
-    def mapped(self, row: Row) -> Mapped:
+    def mapped(self, row: ImportRow) -> Mapped:
         """What a row says; raises CommandRejected when it cannot be taken."""
         return self._map(row)
 

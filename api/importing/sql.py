@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, LiteralString, NamedTuple, Protocol, cast
 from urllib.parse import urlsplit
 
-from api.importing.mapping import Mapped, Row
+from api.importing.mapping import ImportRow, Mapped
 from api.importing.source import Cursor, Map, Placed, Unusable
 
 PAGE = 1_000
@@ -153,7 +153,7 @@ class SqlSource:
         for place, section in enumerate(self._sections[first:], first):
             yield from self._section(place, section, keys if place == first else [])
 
-    def mapped(self, row: Row) -> Mapped:
+    def mapped(self, row: ImportRow) -> Mapped:
         """What a row says; raises CommandRejected when it cannot be taken."""
         return self._map(row)
 
@@ -170,6 +170,6 @@ class SqlSource:
             found = self._database.ask(query, after)
             for one in found:
                 after = [one[key] if isinstance(one[key], int) else str(one[key]) for key in section.keys]
-                yield Placed(Row(section.kind, str(one[section.name]), one), [place, *after])
+                yield Placed(ImportRow(section.kind, str(one[section.name]), one), [place, *after])
             if len(found) < PAGE:
                 return

@@ -14,7 +14,7 @@ from api.dialects.agentmemory import importer as agentmemory
 from api.dialects.memex import importer as memex
 from api.dialects.registry import DIALECTS
 from api.importing import claude_mem, rest, transcripts
-from api.importing.mapping import Record, Row, text, whole
+from api.importing.mapping import ImportRow, Record, text, whole
 from api.importing.source import Map, Source, Unusable, WholeSource, document, fingerprint_of, is_sqlite, listed
 from api.importing.sql import Database, Postgres, Section, Sqlite, SqlSource, is_postgres
 from api.importing.tables import agent_memory_sections, agentmemory_tables, claude_mem_sections, memex_sections
@@ -124,7 +124,7 @@ def agent_memory_source(wanted: ImportRequest) -> Source:
     return source
 
 
-def _server_rows(found: rest.AgentMemory) -> Iterator[Row]:
+def _server_rows(found: rest.AgentMemory) -> Iterator[ImportRow]:
     """The rows of an agent-memory server: its observations name their sessions by number."""
     called = {one.get("id"): text(one, "session_id") for one in found.sessions}
     observed: dict[str, list[Record]] = {}
@@ -137,11 +137,11 @@ def _server_rows(found: rest.AgentMemory) -> Iterator[Row]:
         known.append({"session_id": name, "project": first.get("project_name"), "started_at": first.get("created_at")})
     for one in known:
         one["observation_count"] = len(observed.get(text(one, "session_id"), []))
-    yield from (Row(agent_memory.SESSION, text(one, "session_id"), one) for one in known)
+    yield from (ImportRow(agent_memory.SESSION, text(one, "session_id"), one) for one in known)
     for rows in observed.values():
-        yield from (Row(agent_memory.OBSERVATION, text(one, "id"), one) for one in rows)
+        yield from (ImportRow(agent_memory.OBSERVATION, text(one, "id"), one) for one in rows)
     yield from _rows(found.lessons, agent_memory.LESSON_ROW, "created_at")
-    yield from (Row(agent_memory.END, text(one, "session_id"), one) for one in known)
+    yield from (ImportRow(agent_memory.END, text(one, "session_id"), one) for one in known)
 
 
 def memex_source(wanted: ImportRequest) -> Source:
@@ -199,7 +199,7 @@ def _list_in(path: Path, *fields: str) -> list[Record]:
     return [cast(Record, one) if isinstance(one, dict) else {} for one in found]
 
 
-def _rows(found: list[Record], kind: str, time: str) -> list[Row]:
+def _rows(found: list[Record], kind: str, time: str) -> list[ImportRow]:
     """Rows by time, the oldest first."""
     ordered = sorted(enumerate(found), key=lambda one: (text(one[1], time), text(one[1], "id"), one[0]))
-    return [Row(kind, text(one, "id") or f"number {place}", one) for place, one in ordered]
+    return [ImportRow(kind, text(one, "id") or f"number {place}", one) for place, one in ordered]

@@ -10,7 +10,7 @@ import msgspec
 
 from api.dialects.agentmemory.transcripts import TRANSCRIPT, brain
 from api.importing import antigravity, claude_code
-from api.importing.mapping import Mapped, Row, Step
+from api.importing.mapping import ImportRow, Mapped, Step
 from api.importing.source import Cursor, Placed, Unusable, lines
 from ingest.commands.parse import parse_batch
 from ingest.errors import CommandRejected
@@ -71,7 +71,7 @@ class LinesSource:
             except OSError as error:
                 raise Unusable(f"{file} cannot be read: {error.strerror}") from None
 
-    def mapped(self, row: Row) -> Mapped:
+    def mapped(self, row: ImportRow) -> Mapped:
         """What a row of the file that is read says; raises CommandRejected when it cannot be taken."""
         match self.system:
             case claude_code.SYSTEM:
@@ -101,10 +101,10 @@ class LinesSource:
             case _:
                 for number, entry in lines(file):
                     if number > done:
-                        yield Placed(Row(COMMAND, f"line {number}", entry or {}), [name, number])
+                        yield Placed(ImportRow(COMMAND, f"line {number}", entry or {}), [name, number])
 
 
-def command(row: Row, at: datetime) -> Mapped:
+def command(row: ImportRow, at: datetime) -> Mapped:
     """The command of a line, which happened when it says, else `at`; raises CommandRejected when it is none.
 
     Without an `event_id` it is known by its place and its text: the same line in the same place is the same event.

@@ -51,7 +51,7 @@ class Shape:
 
 
 @dataclass
-class Graph:
+class BertGraph:
     """Nodes and weights as they are added; `node` and `weight` return the name of what they added."""
 
     nodes: list[Any] = field(default_factory=list[Any])
@@ -98,7 +98,7 @@ def write_int8(source: Path, target: Path) -> None:
 
 def encoder(shape: Shape, tensors: dict[str, NDArray[Any]]) -> Any:
     """The model: (batch, tokens) ids and mask to (batch, tokens, hidden) token vectors."""
-    graph = Graph()
+    graph = BertGraph()
     graph.weight("one", np.array(1, dtype=np.float32))
     graph.weight("levels", np.array(LEVELS, dtype=np.float32))
     graph.weight("least", np.array(1e-9, dtype=np.float32))
@@ -112,7 +112,7 @@ def encoder(shape: Shape, tensors: dict[str, NDArray[Any]]) -> Any:
     return graph.model(stream, shape.hidden)
 
 
-def embeddings(graph: Graph, shape: Shape, tensors: dict[str, NDArray[Any]]) -> str:
+def embeddings(graph: BertGraph, shape: Shape, tensors: dict[str, NDArray[Any]]) -> str:
     """Word, position and first-segment embeddings, normalised; words are kept as int8 with a scale each."""
     words, scales = int8_by_last_axis(tensors["embeddings.word_embeddings.weight"])
     word = graph.node("Gather", graph.weight("words", words), "input_ids")
@@ -128,7 +128,9 @@ def embeddings(graph: Graph, shape: Shape, tensors: dict[str, NDArray[Any]]) -> 
     return graph.node("LayerNormalization", summed, gain, bias, epsilon=shape.epsilon)
 
 
-def attention(graph: Graph, shape: Shape, tensors: dict[str, NDArray[Any]], prefix: str, stream: str, mask: str) -> str:
+def attention(
+    graph: BertGraph, shape: Shape, tensors: dict[str, NDArray[Any]], prefix: str, stream: str, mask: str
+) -> str:
     quantised = quantise(graph, stream)
     parts = [f"{prefix}attention.self.{part}" for part in ("query", "key", "value")]
     projected = [multiply(graph, tensors, quantised, f"{part}.weight") for part in parts]
@@ -137,14 +139,14 @@ def attention(graph: Graph, shape: Shape, tensors: dict[str, NDArray[Any]], pref
     return add_and_normalise(graph, shape, tensors, f"{prefix}attention.output.", mixed, stream)
 
 
-def feed_forward(graph: Graph, shape: Shape, tensors: dict[str, NDArray[Any]], prefix: str, stream: str) -> str:
+def feed_forward(graph: BertGraph, shape: Shape, tensors: dict[str, NDArray[Any]], prefix: str, stream: str) -> str:
     wide = multiply(graph, tensors, quantise(graph, stream), f"{prefix}intermediate.dense.weight")
     wide = graph.node("BiasGelu", wide, plain(graph, tensors, f"{prefix}intermediate.dense.bias"), domain=FUSED)
     return add_and_normalise(graph, shape, tensors, f"{prefix}output.", wide, stream)
 
 
 def add_and_normalise(
-    graph: Graph, shape: Shape, tensors: dict[str, NDArray[Any]], prefix: str, branch: str, stream: str
+    graph: BertGraph, shape: Shape, tensors: dict[str, NDArray[Any]], prefix: str, branch: str, stream: str
 ) -> str:
     """The branch through its output layer, added to the stream and normalised."""
     branch = multiply(graph, tensors, quantise(graph, branch), f"{prefix}dense.weight")
@@ -153,7 +155,7 @@ def add_and_normalise(
     return graph.node("SkipLayerNormalization", branch, stream, *weights, domain=FUSED, epsilon=shape.epsilon)
 
 
-def quantise(graph: Graph, stream: str) -> Quantised:
+def quantise(graph: BertGraph, stream: str) -> Quantised:
     """Each token's vector as uint8, scaled by its own largest component."""
     largest = graph.node("ReduceMax", graph.node("Abs", stream), axes=[-1], keepdims=1)
     scale = graph.node("Div", graph.node("Max", largest, "least"), "levels")
@@ -161,7 +163,7 @@ def quantise(graph: Graph, stream: str) -> Quantised:
     return Quantised(values=graph.node("QuantizeLinear", scaled, "one", "zero_point"), scale=scale)
 
 
-def multiply(graph: Graph, tensors: dict[str, NDArray[Any]], left: Quantised, name: str) -> str:
+def multiply(graph: BertGraph, tensors: dict[str, NDArray[Any]], left: Quantised, name: str) -> str:
     """The product with the weight of that name, which torch stores as (outputs, inputs), back in float."""
     weights, scales = int8_by_last_axis(tensors[name])
     right = graph.weight(name, weights.T)
@@ -170,7 +172,7 @@ def multiply(graph: Graph, tensors: dict[str, NDArray[Any]], left: Quantised, na
     return graph.node("Mul", product, left.scale)
 
 
-def plain(graph: Graph, tensors: dict[str, NDArray[Any]], name: str) -> str:
+def plain(graph: BertGraph, tensors: dict[str, NDArray[Any]], name: str) -> str:
     return graph.weight(name, tensors[name])
 
 

@@ -26,7 +26,7 @@ from projections.embedding.model_files import (
     MANIFEST_FILE,
     MODEL_FILE,
     TOKENIZER_FILE,
-    Manifest,
+    ModelManifest,
     default_directory,
     is_current,
     read_manifest,
@@ -37,7 +37,7 @@ from projections.embedding.sample import sample_texts
 from projections.embedding.sentence_transformer import SentenceTransformerEmbedder, packaged_model
 
 
-def export(directory: Path, required_mean_cosine: float = REQUIRED_MEAN_COSINE) -> Manifest:
+def export(directory: Path, required_mean_cosine: float = REQUIRED_MEAN_COSINE) -> ModelManifest:
     """The manifest of the model that is in the directory afterwards; does nothing when a whole one is there.
 
     ExportTooInaccurate when this machine's arithmetic takes it too far from the original.
@@ -74,7 +74,7 @@ def write_model(directory: Path, required_mean_cosine: float) -> None:
     original = SentenceTransformerEmbedder()
     write_int8(source, directory / MODEL_FILE)
     shutil.copyfile(source / "tokenizer.json", directory / TOKENIZER_FILE)
-    manifest = Manifest(
+    manifest = ModelManifest(
         model=DEFAULT_MODEL,
         dimensions=original.dimensions,
         max_tokens=original.max_tokens,
@@ -92,7 +92,7 @@ def write_model(directory: Path, required_mean_cosine: float) -> None:
     write_manifest(directory, replace(manifest, mean_cosine=mean, lowest_cosine=lowest))
 
 
-def write_manifest(directory: Path, manifest: Manifest) -> None:
+def write_manifest(directory: Path, manifest: ModelManifest) -> None:
     (directory / MANIFEST_FILE).write_text(json.dumps(asdict(manifest), indent=2) + "\n")
 
 

@@ -17,7 +17,7 @@ MANIFEST_FILE = "manifest.json"
 
 
 @dataclass(frozen=True)
-class Manifest:
+class ModelManifest:
     """What was exported, from what, and how near it is to the original (on the machine that exported it)."""
 
     model: str
@@ -43,10 +43,10 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_manifest(directory: Path) -> Manifest:
+def read_manifest(directory: Path) -> ModelManifest:
     """The directory's manifest; ModelUnavailable when there is none or it cannot be read."""
     try:
-        return Manifest(**json.loads((directory / MANIFEST_FILE).read_bytes()))
+        return ModelManifest(**json.loads((directory / MANIFEST_FILE).read_bytes()))
     except (OSError, ValueError, TypeError) as error:
         raise ModelUnavailable(str(directory), str(error)) from error
 

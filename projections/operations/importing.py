@@ -97,7 +97,7 @@ class Importer:
         Raises CommandRejected when the header is missing, or of another version or tenant: nothing is stored then.
         Raises Overloaded or LogUnavailable on the way: repeating the whole import is safe.
         """
-        progress = _ImportProgress()
+        progress = _ReadProgress()
         lines = _lines(body)
         first = await anext(lines, None)
         read_header((first.text if first else None) or b"", self._tenant)
@@ -133,7 +133,7 @@ class Importer:
                 if waited == OVERLOADED_S:
                     raise
 
-    async def _append(self, progress: "_ImportProgress") -> None:
+    async def _append(self, progress: "_ReadProgress") -> None:
         if self._known is not None:
             progress.pass_over(await self._known.known(progress.events))
         events = progress.events
@@ -141,7 +141,7 @@ class Importer:
         if self._known is not None:
             await self._known.note(events)
 
-    async def _append_events(self, progress: "_ImportProgress") -> None:
+    async def _append_events(self, progress: "_ReadProgress") -> None:
         for waited in range(OVERLOADED_S + 1):
             try:
                 progress.stored(await self._commands.append_events(progress.events))
@@ -214,7 +214,7 @@ class _NumberedLine(NamedTuple):
     text: bytes | None
 
 
-class _ImportProgress:
+class _ReadProgress:
     """What an import has gathered and what it has done so far."""
 
     def __init__(self) -> None:

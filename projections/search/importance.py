@@ -18,7 +18,7 @@ SAME_PROJECT = 1.5
 _WEEK_MS = WEEK.total_seconds() * 1000
 
 
-class SureLesson(NamedTuple):
+class RankedLesson(NamedTuple):
     """A lesson by how sure it is: `weight` is its confidence now, times `SAME_PROJECT` in the asked project."""
 
     id: str
@@ -39,14 +39,14 @@ def decayed_confidence(
     return np.where(weeks < 1, confidence, rounded)
 
 
-def best_lessons(index: IndexReplica, allowed: Filter, project: str, now_ms: int, count: int) -> list[SureLesson]:
+def best_lessons(index: IndexReplica, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
     """The surest lessons that a filter allows, at most `count`; equals by id. Runs in the index thread."""
     lessons = ordinals(matches(index, replace(allowed, kinds=["lesson"]), now_ms))
     weight = decayed_confidence(index.confidence.values[lessons], index.renewed_ms.values[lessons], now_ms)
     own = np.isin(lessons, ordinals(index.facets.of(facet("project", project))), assume_unique=True)
     weight = np.where(own, SAME_PROJECT * weight, weight)
     return [
-        SureLesson(index.ids[ordinal], int(index.partition[ordinal]), float(weight[place]))
+        RankedLesson(index.ids[ordinal], int(index.partition[ordinal]), float(weight[place]))
         for place, ordinal in ((place, int(lessons[place])) for place in best_first(index, lessons, weight, count))
     ]
 

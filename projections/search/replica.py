@@ -16,7 +16,7 @@ from projections.search.columns import Column
 from projections.search.filters import BitMap, Facets, entry_facets, facet, lexical_facets
 from projections.search.lexical import Lexical
 from projections.search.ranking import terms
-from projections.search.vectors import Vectors as VectorIndex
+from projections.search.vectors import VectorIndex
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors
 
 MAX_TAIL = 256

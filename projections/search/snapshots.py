@@ -23,7 +23,7 @@ from projections.search.columns import Column
 from projections.search.filters import BitMap, Facets, bitmap, lexical_facets, ordinals
 from projections.search.lexical import link_or_copy
 from projections.search.replica import COLUMNS, IndexReplica
-from projections.search.vectors import Vectors
+from projections.search.vectors import VectorIndex
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class FeedPosition(Struct, frozen=True, kw_only=True):
         return Position.parse(self.covers)
 
 
-class Manifest(Struct, frozen=True, kw_only=True):
+class SnapshotManifest(Struct, frozen=True, kw_only=True):
     """What a snapshot is. `files` maps each file to the SHA-256 of its bytes, `digest` is that of all the rest here."""
 
     format: int
@@ -65,7 +65,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     digest: str = ""
 
     @property
-    def signed(self) -> "Manifest":
+    def signed(self) -> "SnapshotManifest":
         """The manifest with its digest."""
         plain = msgspec.json.encode(replace(self, digest=""))
         return replace(self, digest=hashlib.sha256(plain).hexdigest())
@@ -92,7 +92,7 @@ def unwritable(folder: Path) -> str | None:
         return f"{folder} is not writable: {error}"
 
 
-def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name: str) -> Manifest:
+def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name: str) -> SnapshotManifest:
     """Write the index as snapshot `name` below `folder`. Runs in the thread that owns the index."""
     index.commit()
     folder.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name
         index.facets.dump(), index.alive.serialize(),
     )  # fmt: skip
     (work / _TEXTS).write_bytes(zstandard.compress(msgspec.msgpack.encode(texts)))
-    manifest = Manifest(
+    manifest = SnapshotManifest(
         format=FORMAT,
         name=name,
         model=index.model,
@@ -124,7 +124,7 @@ def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name
 
 def newest(
     folder: Path, model: str, dimensions: int | None = None, without: Container[Path] = ()
-) -> tuple[Path, Manifest] | None:
+) -> tuple[Path, SnapshotManifest] | None:
     """The newest snapshot made with `model`, with vectors of `dimensions` if given; None when there is none.
 
     Those in `without` are passed over.
@@ -138,9 +138,9 @@ def newest(
     return None
 
 
-def _manifest(path: Path) -> Manifest | None:
+def _manifest(path: Path) -> SnapshotManifest | None:
     try:
-        manifest = msgspec.json.decode((path / "manifest.json").read_bytes(), type=Manifest)
+        manifest = msgspec.json.decode((path / "manifest.json").read_bytes(), type=SnapshotManifest)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return manifest if manifest.digest in ("", manifest.signed.digest) else None
@@ -151,7 +151,7 @@ def _model_of(path: Path) -> str | None:
     return None if manifest is None else manifest.model
 
 
-def damage(path: Path, manifest: Manifest) -> str | None:
+def damage(path: Path, manifest: SnapshotManifest) -> str | None:
     """What is wrong with the files of a snapshot; None for nothing. Reads all of it."""
     try:
         altered = [name for name, expected in manifest.files.items() if _sha256(path / name) != expected]
@@ -160,7 +160,9 @@ def damage(path: Path, manifest: Manifest) -> str | None:
     return f"{path / altered[0]} was altered" if altered else None
 
 
-def load(path: Path, manifest: Manifest, work: Path, *, model: str = "", dimensions: int | None = None) -> IndexReplica:
+def load(
+    path: Path, manifest: SnapshotManifest, work: Path, *, model: str = "", dimensions: int | None = None
+) -> IndexReplica:
     """The index of a snapshot, working in the new folder `work`.
 
     Raises UnusableSnapshot for an altered file, when the snapshot is pruned meanwhile, and when its vectors are not of
@@ -185,7 +187,7 @@ def load(path: Path, manifest: Manifest, work: Path, *, model: str = "", dimensi
         index = IndexReplica(work, manifest.dimensions, manifest.model)
         for column in COLUMNS:
             setattr(index, column, Column.of(np.load(path / f"{column}.npy")))
-        index.vectors = Vectors.load(path, manifest.dimensions)
+        index.vectors = VectorIndex.load(path, manifest.dimensions)
     except UnusableSnapshot:
         raise
     except Exception as error:  # a damaged file makes each library raise something else
@@ -213,7 +215,7 @@ def places_of(path: Path) -> list[tuple[str, int]]:
 
 def load_newest(
     folder: Path, model: str, work: Path, dimensions: int | None = None, least: str = ""
-) -> tuple[IndexReplica, Manifest] | None:
+) -> tuple[IndexReplica, SnapshotManifest] | None:
     """The index of the newest usable snapshot made with `model`, working in the new folder `work`; None without one.
 
     Those with names before `least` do not count. One that is damaged is passed over; so is one that was pruned while it

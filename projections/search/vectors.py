@@ -26,7 +26,7 @@ OVER_FETCH = 4
 _ROWS_AT_ONCE = 50_000
 
 
-class Vectors:
+class VectorIndex:
     """The vectors of all documents; a document has one a chunk. `dimensions` 0 means that there are none."""
 
     def __init__(self, dimensions: int, capacity: int = 1024) -> None:
@@ -115,13 +115,13 @@ class Vectors:
         """Which of the documents have no vector (yet): `(n,) bool`."""
         return self._counts(documents) == 0
 
-    def renumbered(self, kept: NDArray[np.int64]) -> "Vectors":
+    def renumbered(self, kept: NDArray[np.int64]) -> "VectorIndex":
         """The vectors of the documents in `kept` alone, with their places in `kept` as their ordinals.
 
         Inserts each into a new graph (about 3,000 a second): a deleted vector stays in the old one's memory and file.
         """
         places, rows = self._rows_of(kept)
-        vectors = Vectors(self.dimensions, max(1024, 2 * len(rows)))
+        vectors = VectorIndex(self.dimensions, max(1024, 2 * len(rows)))
         vectors._matrix = Column.of(self._matrix.values[rows])
         vectors._document = Column.of(places)
         counts = self._counts(kept)
@@ -184,7 +184,7 @@ class Vectors:
         self._graph.save_index(str(folder / "vectors.hnsw"))
 
     @classmethod
-    def load(cls, folder: Path, dimensions: int) -> "Vectors":
+    def load(cls, folder: Path, dimensions: int) -> "VectorIndex":
         """Read what `save` wrote. Raises OSError for a file that is not there."""
         vectors = cls.__new__(cls)
         vectors.dimensions = dimensions

@@ -6,13 +6,13 @@ from typing import TypeVar
 from factories import TENANT, place
 from folding import folded
 
-from api.importing.mapping import Mapped, Row, events_of
+from api.importing.mapping import ImportRow, Mapped, events_of
 from ingest.events.envelope import Event, Recorded
 
 D = TypeVar("D")
 
 
-def events(system: str, mapped: Callable[[Row], Mapped], rows: Iterable[Row]) -> list[Event]:
+def events(system: str, mapped: Callable[[ImportRow], Mapped], rows: Iterable[ImportRow]) -> list[Event]:
     """The events that rows become, in order."""
     return [event for row in rows for event in events_of(mapped(row), system, TENANT)]
 

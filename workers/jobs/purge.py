@@ -117,7 +117,7 @@ class Purge:
         return await asyncio.to_thread(self._search, *found, tenant, names, texts)
 
     def _search(
-        self, path: Path, manifest: snapshots.Manifest, tenant: str, names: Sequence[str], texts: Sequence[str]
+        self, path: Path, manifest: snapshots.SnapshotManifest, tenant: str, names: Sequence[str], texts: Sequence[str]
     ) -> Probe:
         try:
             index = snapshots.load(path, manifest, self._work)

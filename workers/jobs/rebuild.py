@@ -37,7 +37,7 @@ ALONE: frozenset[State] = frozenset({"comparing", "switching", "rolling_back"})
 """What one worker does for all partitions."""
 
 
-class Progress(NamedTuple):
+class PartitionProgress(NamedTuple):
     """What was filled of a partition: the step that notes it at a given time, and whether nothing is left."""
 
     step: Callable[[Rebuild, datetime], Rebuild]
@@ -49,7 +49,7 @@ class Strategy(ABC):
     and tried again, or ends the rebuild; LeaseLost leaves it to another worker."""
 
     @abstractmethod
-    async def fill(self, rebuild: Rebuild, part: Part) -> Progress:
+    async def fill(self, rebuild: Rebuild, part: Part) -> PartitionProgress:
         """Fill a partition that this worker has leased, for about REPORT_EVERY_S."""
 
     @abstractmethod

@@ -13,7 +13,7 @@ from projections.maintenance.rebuild_steps import Part, Rebuild, unread
 from projections.search.reading import live_generation
 from projections.store.stored import refeed, stale
 from workers.generations import clean_up, entries_of, fill, switch
-from workers.jobs.rebuild import REPORT_EVERY_S, Progress, Strategy, partition_lease
+from workers.jobs.rebuild import REPORT_EVERY_S, PartitionProgress, Strategy, partition_lease
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ class DocumentRebuild(Strategy):
     def __init__(self, redis: Client, log: EventLog, who: str) -> None:
         self._redis, self._log, self._id = redis, log, who
 
-    async def fill(self, rebuild: Rebuild, part: Part) -> Progress:
+    async def fill(self, rebuild: Rebuild, part: Part) -> PartitionProgress:
         """Apply what the generation lacks of the log."""
         applied, level = await fill(self._redis, self._log, part.partition, part.generation, REPORT_EVERY_S, self._id)
         if level:
@@ -37,7 +37,7 @@ class DocumentRebuild(Strategy):
         def noted(one: Rebuild, now: datetime) -> Rebuild:
             return steps.progressed(one, part.partition, applied, total, level=level, now=now)
 
-        return Progress(noted, level)
+        return PartitionProgress(noted, level)
 
     async def keep_level(self, rebuild: Rebuild) -> None:
         """What is forgotten while the operator thinks leaves what was rebuilt, too."""

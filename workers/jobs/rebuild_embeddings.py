@@ -36,7 +36,7 @@ from projections.search.search import Filter, Question, matches, search
 from projections.search.snapshots import UnusableSnapshot
 from workers.jobs.candidate_index import KEPT, Candidate, CandidateIndexes, embedder_of, is_live, missing, place_of
 from workers.jobs.embed import BATCH, DocumentVectors, Place
-from workers.jobs.rebuild import REPORT_EVERY_S, Progress, Strategy
+from workers.jobs.rebuild import REPORT_EVERY_S, PartitionProgress, Strategy
 from workers.jobs.snapshot import SnapshotJob
 from workers.lease import lease
 
@@ -74,7 +74,7 @@ class EmbeddingRebuild(Strategy):
         self._filled: dict[int, int] = {}
         self._names_are_of = ""
 
-    async def fill(self, rebuild: Rebuild, part: Part) -> Progress:
+    async def fill(self, rebuild: Rebuild, part: Part) -> PartitionProgress:
         """Make vectors of a partition's documents, for about REPORT_EVERY_S.
 
         Raises EmbeddingError, and UnusableSnapshot while no snapshot names the documents.
@@ -84,7 +84,7 @@ class EmbeddingRebuild(Strategy):
         def noted(one: Rebuild, now: datetime) -> Rebuild:
             return steps.embedded(one, part.partition, done, total, now)
 
-        return Progress(noted, done >= total)
+        return PartitionProgress(noted, done >= total)
 
     async def _fill(self, rebuild: Rebuild, partition: int) -> tuple[int, int]:
         """How many documents of a partition have vectors, and how many there are."""

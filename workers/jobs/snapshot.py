@@ -23,7 +23,7 @@ from projections.search import snapshots
 from projections.search.comparing import catch_up
 from projections.search.reading import live_generation
 from projections.search.replica import IndexReplica
-from projections.search.snapshots import FeedPosition, Manifest, compacted, is_worthwhile
+from projections.search.snapshots import FeedPosition, SnapshotManifest, compacted, is_worthwhile
 from workers.lease import lease
 
 logger = logging.getLogger(__name__)
@@ -43,10 +43,10 @@ class SnapshotJob:
         self._embedders, self._every = embedders, every
         self._id = str(new_event_id())
         self._checked: dict[Path, str | None] = {}
-        self._tasks: set[asyncio.Task[Manifest | None]] = set()
+        self._tasks: set[asyncio.Task[SnapshotManifest | None]] = set()
         self._one_at_a_time = asyncio.Lock()  # they work in the same folder
 
-    async def run(self, force: bool = False, *, compact: bool = False) -> Manifest | None:
+    async def run(self, force: bool = False, *, compact: bool = False) -> SnapshotManifest | None:
         """Write a snapshot if the feeds have grown enough (or `force`); returns its manifest, else None.
 
         With `compact` in any case, without what was removed, as the only one left; then PURGED names it. A crash at any
@@ -66,12 +66,12 @@ class SnapshotJob:
         """Leave what is being written."""
         await end(*self._tasks)
 
-    def _ended(self, task: asyncio.Task[Manifest | None]) -> None:
+    def _ended(self, task: asyncio.Task[SnapshotManifest | None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.warning("no snapshot was written: %r", error)
 
-    async def _run(self, *, force: bool, compact: bool) -> Manifest | None:
+    async def _run(self, *, force: bool, compact: bool) -> SnapshotManifest | None:
         async with self._one_at_a_time:
             if not force and not compact and not await self._worthwhile():
                 return None
@@ -85,7 +85,7 @@ class SnapshotJob:
                 logger.info("another worker writes a snapshot")
                 return None
 
-    async def _write(self, *, compact: bool) -> Manifest | None:
+    async def _write(self, *, compact: bool) -> SnapshotManifest | None:
         try:
             index, at = await self._start(await self._embedders.refresh())
             for partition in range(self._partitions):

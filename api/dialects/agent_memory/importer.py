@@ -8,7 +8,19 @@ from typing import cast, get_args
 
 from api.dialects.agent_memory import records as dialect
 from api.importing import sessions
-from api.importing.mapping import NAME_CHARS, Mapped, Record, Row, Step, needed, text, texts, when, when_given, whole
+from api.importing.mapping import (
+    NAME_CHARS,
+    ImportRow,
+    Mapped,
+    Record,
+    Step,
+    needed,
+    text,
+    texts,
+    when,
+    when_given,
+    whole,
+)
 from ingest.commands.requests import RecordLesson, ReinforceLesson, ReviseLesson, TriggerLesson
 from ingest.errors import CommandRejected
 from ingest.events.lesson import Severity, fingerprint
@@ -21,7 +33,7 @@ MAX_TRIGGERED = 200
 """How often at most a rule is said to have been shown."""
 
 
-def mapped(row: Row, tenant: str) -> Mapped:
+def mapped(row: ImportRow, tenant: str) -> Mapped:
     """What a row says; raises CommandRejected when it cannot be taken."""
     match row.kind:
         case "session":
@@ -36,7 +48,7 @@ def mapped(row: Row, tenant: str) -> Mapped:
             return _end(row.value)
 
 
-def observation(row: Row, system: str) -> Mapped:
+def observation(row: ImportRow, system: str) -> Mapped:
     """An observation, as the agent-memory API keeps one. claude-mem has the same fields, and more types."""
     record, lost = row.value, list[str]()
     title, narrative, raw = text(record, "title"), text(record, "narrative"), text(record, "text", "raw_text")
@@ -75,7 +87,7 @@ def _session(record: Record) -> Mapped:
     return Mapped([sessions.started(project, session_id, at, cwd=path, agent_type=kind[:NAME_CHARS])])
 
 
-def _prompt(row: Row) -> Mapped:
+def _prompt(row: ImportRow) -> Mapped:
     record = row.value
     at = when(record, "created_at", "created_at_epoch")
     key = f"{PROMPT}\0{row.name}\0{at.isoformat(timespec='seconds')}"
@@ -100,7 +112,7 @@ def _end(record: Record) -> Mapped:
     return Mapped(steps)
 
 
-def _lesson(row: Row, tenant: str) -> Mapped:
+def _lesson(row: ImportRow, tenant: str) -> Mapped:
     """A rule, confirmed once, so that it lasts as rules do there; with how often it was shown."""
     record, lost = row.value, list[str]()
     severity = text(record, "severity") or "warning"

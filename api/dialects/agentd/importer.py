@@ -6,7 +6,7 @@ nothing is here.
 
 from typing import cast, get_args
 
-from api.importing.mapping import Mapped, Record, Row, Step, event_id, names, needed, text, when, when_given
+from api.importing.mapping import ImportRow, Mapped, Record, Step, event_id, names, needed, text, when, when_given
 from ingest.commands.requests import ChangeVisibility, Remember
 from ingest.errors import CommandRejected
 from ingest.events.memory import Purpose, Visibility
@@ -21,7 +21,7 @@ ID = "agentd_id"
 """Metadata that keeps the id a memory had."""
 
 
-def mapped(row: Row, tenant: str, project: str) -> Mapped:
+def mapped(row: ImportRow, tenant: str, project: str) -> Mapped:
     """The memory of a row, and who may read it now; raises CommandRejected when it cannot be taken."""
     record, lost = row.value, list[str]()
     author, visibility = needed(record, "created_by"), _one_of(record, "visibility", Visibility, "public")

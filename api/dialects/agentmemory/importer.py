@@ -28,9 +28,9 @@ from api.dialects.agentmemory.importer_parts import (
 )
 from api.importing import sessions
 from api.importing.mapping import (
+    ImportRow,
     Mapped,
     Record,
-    Row,
     Step,
     event_id,
     names,
@@ -111,18 +111,18 @@ class Export:
             self._edges.setdefault(text(edge, "sourceActionId"), []).append(edge)
         self._superseded = {name for one in self._memories.values() for name in follows(one)}
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[ImportRow]:
         """Every row, in an order that is the same every time."""
         export = self._export
         in_order = sorted(self._sessions.items(), key=lambda one: (text(one[1], "startedAt"), one[0]))
-        yield from (Row(SESSION, f"number {place}", {}) for place in range(self._nameless))
-        yield from (Row(SESSION, name, session) for name, session in in_order)
+        yield from (ImportRow(SESSION, f"number {place}", {}) for place in range(self._nameless))
+        yield from (ImportRow(SESSION, name, session) for name, session in in_order)
         for name, _ in in_order:
             observed = enumerate(self._observed.get(name, []))
             seen = [row_of(OBSERVATION_ROW, one, f"{name} {place}", sessionId=name) for place, one in observed]
             yield from sorted(seen, key=lambda row: text(row.value, "timestamp"))
         yield from rows_of(SUMMARY, export, "summaries")
-        yield from (Row(END, name, session) for name, session in in_order)
+        yield from (ImportRow(END, name, session) for name, session in in_order)
         yield from versions(rows_of(MEMORY_ROW, export, "memories"))
         for kind, field in _LISTS.items():
             yield from rows_of(kind, export, field)
@@ -135,7 +135,7 @@ class Export:
         listed_rows = sum(len(listed(self._export, name)) for name in lists)
         return self._nameless + 2 * len(self._sessions) + observed + listed_rows
 
-    def mapped(self, row: Row) -> Mapped:
+    def mapped(self, row: ImportRow) -> Mapped:
         """What a row says; raises CommandRejected when it cannot be taken."""
         record = row.value
         match row.kind:
@@ -173,7 +173,7 @@ class Export:
             steps.append(Step(linked, f"commit\0{sha}\0{name}", at))
         return Mapped(steps, lost)
 
-    def _observation(self, row: Row) -> Mapped:
+    def _observation(self, row: ImportRow) -> Mapped:
         """An observation as it came; where something better than the rules compressed it, as it was compressed."""
         record, lost = row.value, list[str]()
         name, session_id = needed(record, "id"), text(record, "sessionId")
@@ -222,7 +222,7 @@ class Export:
         at = at or when_given(record, "updatedAt") or when(record, "startedAt")
         return Mapped([sessions.ended(project_of(record), name, at, outcome=outcome)])
 
-    def _memory(self, row: Row) -> Mapped:
+    def _memory(self, row: ImportRow) -> Mapped:
         """A memory; one that follows another is its next version."""
         record, lost = row.value, list[str]()
         needed(record, "id")
@@ -290,7 +290,7 @@ class Export:
                     found.setdefault((text(one, "project"), token), []).append(one)
         return found
 
-    def _action(self, row: Row) -> Mapped:
+    def _action(self, row: ImportRow) -> Mapped:
         """An action as it was created, and what became of it."""
         record, lost = row.value, list[str]()
         needed(record, "id")
@@ -327,7 +327,7 @@ class Export:
             lost.append("crystallizedInto: crystals are not taken")
         return Mapped(steps, lost)
 
-    def _relation(self, row: Row) -> Mapped:
+    def _relation(self, row: ImportRow) -> Mapped:
         record = row.value
         source, target = needed(record, "sourceId"), needed(record, "targetId")
         for end in (source, target):

@@ -6,7 +6,20 @@ from typing import Any, cast
 from api.dialects.agent_memory.importer import lesson_id
 from api.dialects.agentmemory import records as dialect
 from api.importing import lessons
-from api.importing.mapping import Mapped, Record, Row, Step, names, needed, number, text, texts, when, when_given, whole
+from api.importing.mapping import (
+    ImportRow,
+    Mapped,
+    Record,
+    Step,
+    names,
+    needed,
+    number,
+    text,
+    texts,
+    when,
+    when_given,
+    whole,
+)
 from ingest.commands.requests import RecordLesson, ReinforceLesson, SetSlot
 from ingest.errors import CommandRejected
 from ingest.events.session import ObservationCompressed
@@ -15,7 +28,7 @@ from projections.compression.compression import CONFIDENCE, compress
 LESSON, SLOT, MODEL = "lesson", "slot", "agentmemory"
 
 
-def lesson(row: Row, tenant: str) -> Mapped:
+def lesson(row: ImportRow, tenant: str) -> Mapped:
     """A lesson with its confidence as of when that was last changed."""
     record, lost = row.value, list[str]()
     if record.get("deleted"):
@@ -116,7 +129,7 @@ def raw_of(record: Record) -> Record:
     return found
 
 
-def versions(memories: Iterator[Row]) -> Iterator[Row]:
+def versions(memories: Iterator[ImportRow]) -> Iterator[ImportRow]:
     """Memories, the oldest first, and each after the one it follows."""
     rows = sorted(memories, key=lambda row: (text(row.value, "createdAt"), number(row.value, "version", 1), row.name))
     places = {row.name: place for place, row in enumerate(rows)}
@@ -161,13 +174,13 @@ def project_of(session: Record) -> str:
     return text(session, "project") or dialect.UNKNOWN_PROJECT
 
 
-def row_of(kind: str, value: object, place: str, **more: str) -> Row:
+def row_of(kind: str, value: object, place: str, **more: str) -> ImportRow:
     """A row; what is no object is an empty one, and so is refused with a reason."""
     record: Record = dict(cast(Record, value)) if isinstance(value, dict) else {}
-    return Row(kind, text(record, "id", "label", "sessionId") or f"number {place}", {**record, **more})
+    return ImportRow(kind, text(record, "id", "label", "sessionId") or f"number {place}", {**record, **more})
 
 
-def rows_of(kind: str, export: Mapping[str, Any], field: str) -> Iterator[Row]:
+def rows_of(kind: str, export: Mapping[str, Any], field: str) -> Iterator[ImportRow]:
     """The rows of a list."""
     return (row_of(kind, one, f"{place}") for place, one in enumerate(listed(export, field)))
 

@@ -19,7 +19,7 @@ from api.dialects.agentmemory.endpoints import door_of, failure, object_in, succ
 from api.dialects.agentmemory.importer import END, NOT_TAKEN, SESSION, SYSTEM, Export
 from api.dialects.agentmemory.shapes import TEXT, fields, otherwise
 from api.http.http import body
-from api.importing.mapping import SOURCE, Mapped, Row, Step, checked, event_id, events_of
+from api.importing.mapping import SOURCE, ImportRow, Mapped, Step, checked, event_id, events_of
 from api.services import services
 from ingest.commands.decide import Caller, decide
 from ingest.commands.handler import CommandHandler
@@ -161,7 +161,7 @@ class TakeOver:
     async def _take(
         self,
         source: "_KnownExport",
-        rows: Sequence[Row],
+        rows: Sequence[ImportRow],
         strategy: Strategy,
         done: "_ImportProgress",
         reader: Reader,
@@ -187,7 +187,7 @@ class TakeOver:
         done.token.include_all(await self._append(fresh))
 
     async def _bring_up_to_date(
-        self, document: Document, row: Row, step: Step, done: "_ImportProgress", reader: Reader, caller: Caller
+        self, document: Document, row: ImportRow, step: Step, done: "_ImportProgress", reader: Reader, caller: Caller
     ) -> None:
         """Change a document that is here to what its row says."""
         command, position = step.command, ""
@@ -266,7 +266,7 @@ class _ImportProgress:
         """The documents of all rows; the sessions that this import opened."""
         self.token = Token()
 
-    def refuse(self, row: Row, fault: Exception) -> None:
+    def refuse(self, row: ImportRow, fault: Exception) -> None:
         self.refused += 1
         if len(self.refusals) < MAX_REFUSALS:
             field = fault.field if isinstance(fault, CommandRejected) and fault.field else ""
@@ -274,8 +274,8 @@ class _ImportProgress:
 
 
 def _mapped(
-    source: "_KnownExport", rows: Sequence[Row], done: _ImportProgress, partitions: int
-) -> Iterator[tuple[Row, Mapped, tuple[int, DocumentId], list[Event]]]:
+    source: "_KnownExport", rows: Sequence[ImportRow], done: _ImportProgress, partitions: int
+) -> Iterator[tuple[ImportRow, Mapped, tuple[int, DocumentId], list[Event]]]:
     """The rows that can be taken: what they say, where their documents are, and the events that they become."""
     for row in rows:
         if row.kind in NOT_TAKEN:

@@ -6,7 +6,7 @@ Its UUIDs are random, and ours are made of our ids: the old one stays in the met
 from msgspec.structs import replace
 
 from api.dialects.memex import records as memex
-from api.importing.mapping import Mapped, Row, Step, needed, number, when
+from api.importing.mapping import ImportRow, Mapped, Step, needed, number, when
 from ingest.errors import CommandRejected
 
 SYSTEM = "memex"
@@ -15,7 +15,7 @@ ID = "memex_id"
 """Metadata that keeps the UUID a memory had."""
 
 
-def mapped(row: Row) -> Mapped:
+def mapped(row: ImportRow) -> Mapped:
     """The memory of a row; raises CommandRejected when it cannot be taken."""
     name = needed(row.value, "memory_type") if row.value.get("memory_type") is not None else "episodic"
     kind = memex.type_of(name)

@@ -9,7 +9,7 @@ from imported import documents, events
 from api.dialects.agent_memory import importer as agent_memory
 from api.dialects.agent_memory.records import fields_of
 from api.importing import claude_mem
-from api.importing.mapping import Mapped, Row
+from api.importing.mapping import ImportRow, Mapped
 from ingest.errors import CommandRejected
 from projections.documents.lessons import Lesson
 from projections.documents.observations import Observation
@@ -30,12 +30,12 @@ RULE = {
 }  # fmt: skip
 
 
-def of_agent_memory(row: Row) -> Mapped:
+def of_agent_memory(row: ImportRow) -> Mapped:
     return agent_memory.mapped(row, TENANT)
 
 
 def test_an_observation_is_shown_as_agent_memory_shows_it():
-    found = events("claude-mem", claude_mem.mapped, [Row("observation", "7", SEEN)])
+    found = events("claude-mem", claude_mem.mapped, [ImportRow("observation", "7", SEEN)])
     (seen,) = documents(found, Observation)
     said = fields_of(seen)
     assert (said.title, said.narrative, said.type, said.facts) == ("Wheel turns", "It squeaks.", "gotcha", ["oak"])
@@ -55,13 +55,13 @@ def test_an_observation_is_shown_as_agent_memory_shows_it():
 def test_what_an_observation_lacks_is_made_up_for(
     changes: dict[str, Any], title: str, narrative: str | None, kind: str
 ):
-    found = events("claude-mem", claude_mem.mapped, [Row("observation", "7", {**SEEN, **changes})])
+    found = events("claude-mem", claude_mem.mapped, [ImportRow("observation", "7", {**SEEN, **changes})])
     said = fields_of(documents(found, Observation)[0])
     assert (said.title, said.narrative, said.type) == (title, narrative, kind)
 
 
 def test_a_list_that_is_no_json_is_lost_and_said():
-    mapped = claude_mem.mapped(Row("observation", "7", {**SEEN, "facts": '{"a": 1}'}))
+    mapped = claude_mem.mapped(ImportRow("observation", "7", {**SEEN, "facts": '{"a": 1}'}))
     assert list(mapped.lost) == ["facts: no list"]
 
 
@@ -75,23 +75,23 @@ def test_a_list_that_is_no_json_is_lost_and_said():
 )
 def test_a_broken_observation_is_refused_by_its_field(changes: dict[str, Any], field: str):
     with pytest.raises(CommandRejected) as refused:
-        claude_mem.mapped(Row("observation", "7", {**SEEN, **changes}))
+        claude_mem.mapped(ImportRow("observation", "7", {**SEEN, **changes}))
     assert refused.value.field == field
 
 
 def test_the_same_number_in_another_file_is_another_observation():
-    one = events("claude-mem", claude_mem.mapped, [Row("observation", "7", SEEN)])
-    other = events("claude-mem", claude_mem.mapped, [Row("observation", "7", {**SEEN, "created_at": LATER})])
+    one = events("claude-mem", claude_mem.mapped, [ImportRow("observation", "7", SEEN)])
+    other = events("claude-mem", claude_mem.mapped, [ImportRow("observation", "7", {**SEEN, "created_at": LATER})])
     assert one[0].envelope.event_id != other[0].envelope.event_id
 
 
 def test_a_session_of_claude_mem_is_summarised_and_over():
     summary = {**SESSION, "request": "oil it", "learned": "It squeaks", "files_edited": '["a.py"]', "created_at": LATER}
     rows = [
-        Row("session", "m1", {**SESSION, "user_prompt": "please\noil it"}),
-        Row("observation", "7", SEEN),
-        Row("summary", "1", summary),
-        Row("session end", "m1", SESSION),
+        ImportRow("session", "m1", {**SESSION, "user_prompt": "please\noil it"}),
+        ImportRow("observation", "7", SEEN),
+        ImportRow("summary", "1", summary),
+        ImportRow("session end", "m1", SESSION),
     ]
     found = events("claude-mem", claude_mem.mapped, rows)
     (session,), (told,) = documents(found, Session), documents(found, Summary)
@@ -99,17 +99,17 @@ def test_a_session_of_claude_mem_is_summarised_and_over():
     assert session.summarised == 1
     assert (told.title, told.narrative, told.files) == ("oil it", "Learned: It squeaks", ["a.py"])
     with pytest.raises(CommandRejected, match="goes on"):
-        claude_mem.mapped(Row("session end", "m1", {**SESSION, "status": "active"}))
+        claude_mem.mapped(ImportRow("session end", "m1", {**SESSION, "status": "active"}))
 
 
 def test_a_prompt_is_the_sessions_first():
     prompt = {**SESSION, "prompt_text": "oil the  wheel", "created_at": AT}
-    (session,) = documents(events("claude-mem", claude_mem.mapped, [Row("prompt", "1", prompt)]), Session)
+    (session,) = documents(events("claude-mem", claude_mem.mapped, [ImportRow("prompt", "1", prompt)]), Session)
     assert session.first_prompt == "oil the wheel"
 
 
 def test_a_rule_keeps_its_trigger_and_lasts():
-    (lesson,) = documents(events("agent-memory", of_agent_memory, [Row("lesson", "3", RULE)]), Lesson)
+    (lesson,) = documents(events("agent-memory", of_agent_memory, [ImportRow("lesson", "3", RULE)]), Lesson)
     assert (lesson.content, lesson.title, lesson.severity) == ("Oil the wheel", "Oil", "critical")
     assert (lesson.trigger_tool, lesson.trigger_pattern, lesson.trigger_count) == ("Bash", "turn", 2)
     assert (lesson.active, lesson.reinforcements) == (True, 1)
@@ -117,7 +117,7 @@ def test_a_rule_keeps_its_trigger_and_lasts():
 
 def test_a_rule_that_is_off_stays_off():
     (lesson,) = documents(
-        events("agent-memory", of_agent_memory, [Row("lesson", "3", {**RULE, "active": False})]), Lesson
+        events("agent-memory", of_agent_memory, [ImportRow("lesson", "3", {**RULE, "active": False})]), Lesson
     )
     assert not lesson.active
 
@@ -127,7 +127,7 @@ def test_a_rule_that_is_off_stays_off():
 )
 def test_a_rule_that_cannot_be_is_refused(changes: dict[str, Any], field: str):
     with pytest.raises(CommandRejected) as refused:
-        events("agent-memory", of_agent_memory, [Row("lesson", "3", {**RULE, **changes})])
+        events("agent-memory", of_agent_memory, [ImportRow("lesson", "3", {**RULE, **changes})])
     assert refused.value.field == field
 
 
@@ -137,7 +137,7 @@ def test_a_session_of_agent_memory_ends_as_it_ended_there(status: str, shown: st
         "session_id": "s1", "project_name": "mill", "project_path": "/home/ada/mill", "agent_type": "claude-code",
         "status": status, "started_at": AT, "completed_at": LATER, "summary": "All done.", "observation_count": 0,
     }  # fmt: skip
-    rows = [Row("session", "s1", known), Row("session end", "s1", known)]
+    rows = [ImportRow("session", "s1", known), ImportRow("session end", "s1", known)]
     found = events("agent-memory", of_agent_memory, rows)
     (session,), (told,) = documents(found, Session), documents(found, Summary)
     assert (session.status, session.cwd, session.agent_type) == (shown, "/home/ada/mill", "claude-code")

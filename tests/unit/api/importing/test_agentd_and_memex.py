@@ -10,7 +10,7 @@ from imported import documents, events
 from api.dialects.agentd import importer as agentd
 from api.dialects.memex import importer as memex
 from api.dialects.memex.records import IMPORTANCE, PROJECT, is_found, memory_id_of, uuid_of
-from api.importing.mapping import Mapped, Record, Row
+from api.importing.mapping import ImportRow, Mapped, Record
 from ingest.errors import CommandRejected
 from projections.documents.memories import Memory
 
@@ -25,13 +25,13 @@ THEIRS = {
 }  # fmt: skip
 
 
-def of_agentd(row: Row) -> Mapped:
+def of_agentd(row: ImportRow) -> Mapped:
     return agentd.mapped(row, TENANT, "town")
 
 
-def row(record: Record, **changes: Any) -> Row:
+def row(record: Record, **changes: Any) -> ImportRow:
     said = {**record, **changes}
-    return Row("memory", str(said["id"]), said)
+    return ImportRow("memory", str(said["id"]), said)
 
 
 def test_a_memory_of_agentd_keeps_author_readers_and_times():

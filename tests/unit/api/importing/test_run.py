@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from api.cli.client import ClientError
-from api.importing.mapping import Mapped, Row, Step
+from api.importing.mapping import ImportRow, Mapped, Step
 from api.importing.report import MAX_EXAMPLES, MAX_REASONS, OTHER, ImportReport
 from api.importing.run import ImportState, Run, StateFile, nowhere, server, state_folder
 from api.importing.source import WholeSource
@@ -17,12 +17,12 @@ from ingest.errors import CommandRejected
 from projections.operations.importing import read_event, read_header
 
 AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
-ROWS = [Row("memory", f"m{number}", {"content": f"fact {number}"}) for number in range(10)] + [
-    Row("observation", f"o{number}", {"content": f"seen {number}"}) for number in range(10)
+ROWS = [ImportRow("memory", f"m{number}", {"content": f"fact {number}"}) for number in range(10)] + [
+    ImportRow("observation", f"o{number}", {"content": f"seen {number}"}) for number in range(10)
 ]
 
 
-def mapped(row: Row) -> Mapped:
+def mapped(row: ImportRow) -> Mapped:
     content = row.value["content"]
     if not content:
         raise CommandRejected("is missing or empty", "content")
@@ -30,7 +30,7 @@ def mapped(row: Row) -> Mapped:
     return Mapped([Step(said, row.name, AT)], ["half of it"] if row.name == "m3" else [])
 
 
-def source(rows: list[Row] = ROWS) -> WholeSource:
+def source(rows: list[ImportRow] = ROWS) -> WholeSource:
     return WholeSource("memex", lambda: iter(rows), len(rows), mapped, "")
 
 
@@ -69,7 +69,9 @@ class Route:
         return [len(body.splitlines()) - 2 for body in self.bodies]
 
 
-def run(route: Route, state: ImportState, saved: list[bytes], batch: int = 4, rows: list[Row] = ROWS) -> ImportReport:
+def run(
+    route: Route, state: ImportState, saved: list[bytes], batch: int = 4, rows: list[ImportRow] = ROWS
+) -> ImportReport:
     def save(now: ImportState) -> None:
         saved.append(msgspec.json.encode(now))
 
@@ -116,7 +118,7 @@ def test_a_chunk_that_was_stored_and_not_acknowledged_is_known_the_next_time():
 
 
 def test_rows_that_are_refused_here_or_there_are_counted_with_why():
-    rows = [*ROWS[:3], Row("memory", "broken", {"content": ""}), *ROWS[3:]]
+    rows = [*ROWS[:3], ImportRow("memory", "broken", {"content": ""}), *ROWS[3:]]
     report = run(Route(refuses="fact 5"), fresh(), [], rows=rows)
     memory = report.kinds["memory"]
     assert (memory.taken, memory.skipped, memory.new) == (9, 2, 9)
@@ -127,7 +129,7 @@ def test_rows_that_are_refused_here_or_there_are_counted_with_why():
 
 
 def test_rows_that_all_come_to_nothing_are_counted_and_done():
-    rows, saved = [Row("memory", str(number), {"content": ""}) for number in range(7)], list[bytes]()
+    rows, saved = [ImportRow("memory", str(number), {"content": ""}) for number in range(7)], list[bytes]()
     report = run(Route(), fresh(), saved, rows=rows)
     assert (report.kinds["memory"].skipped, msgspec.json.decode(saved[-1], type=ImportState).cursor) == (7, [7])
 

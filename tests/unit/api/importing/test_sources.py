@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from api.importing.mapping import Mapped, Row
+from api.importing.mapping import ImportRow, Mapped
 from api.importing.source import MAX_LINE_BYTES, Cursor, Source, Unusable, lines
 from api.importing.sql import PAGE, Section, Sqlite, SqlSource
 from api.importing.systems import SYSTEMS, ImportRequest, opened, shown
@@ -45,7 +45,7 @@ def database(tmp_path: Path) -> Callable[..., Path]:
     return make
 
 
-def nothing(row: Row) -> Mapped:
+def nothing(row: ImportRow) -> Mapped:
     return Mapped([])
 
 

@@ -8,7 +8,7 @@ from imported import documents, events
 
 from api.importing import antigravity, claude_code, transcripts
 from api.importing.claude_code import TranscriptLine
-from api.importing.mapping import Mapped, Record, Row
+from api.importing.mapping import ImportRow, Mapped, Record
 from ingest.errors import CommandRejected
 from projections.documents.observations import Observation
 from projections.documents.sessions import Session
@@ -29,11 +29,11 @@ def answered(name: str, content: Any, **more: Any) -> Record:
     return said("user", [{"type": "tool_result", "tool_use_id": name, "content": content, **more}])
 
 
-def rows(*entries: Record | None) -> list[tuple[int, Row]]:
+def rows(*entries: Record | None) -> list[tuple[int, ImportRow]]:
     return list(claude_code.rows(TranscriptLine(number, entry) for number, entry in enumerate(entries, 1)))
 
 
-def taken(*entries: Record | None) -> list[Row]:
+def taken(*entries: Record | None) -> list[ImportRow]:
     return [row for _, row in rows(*entries) if row.kind == "observation"]
 
 
@@ -94,17 +94,17 @@ def test_a_transcript_that_grew_gives_the_same_events_and_more():
 def test_a_turn_of_antigravity_is_the_observation_that_a_sync_makes():
     value = {"session_id": "antigravity_1", "project": "/shop", "prompt": "why?", "response": "so", "first": True}
 
-    def mapped(row: Row) -> Mapped:
+    def mapped(row: ImportRow) -> Mapped:
         return antigravity.mapped(row, AT)
 
-    found = events("jsonl", mapped, [Row("turn", "1", value)])
+    found = events("jsonl", mapped, [ImportRow("turn", "1", value)])
     (seen,), (session,) = documents(found, Observation), documents(found, Session)
     assert seen.event_id == antigravity.observed("antigravity_1", "/shop", "why?", "so").event_id
     assert (seen.agent_id, session.cwd) == ("antigravity", "/shop")
 
 
 def command(name: str, **value: Any) -> Mapped:
-    return transcripts.command(Row("command", name, value), AT)
+    return transcripts.command(ImportRow("command", name, value), AT)
 
 
 def test_a_command_happened_when_it_says_else_when_the_file_does():
@@ -117,7 +117,7 @@ def test_a_command_happened_when_it_says_else_when_the_file_does():
 def test_a_command_is_known_by_its_own_name_else_by_its_line():
     named = {"type": "remember", "content": "tea", "event_id": "mine"}
     one, other = (
-        events("jsonl", lambda row: transcripts.command(row, AT), [Row("command", line, named)]) for line in "12"
+        events("jsonl", lambda row: transcripts.command(row, AT), [ImportRow("command", line, named)]) for line in "12"
     )
     assert one == other
     assert one[0].envelope.event_id == "mine"

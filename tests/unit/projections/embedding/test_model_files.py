@@ -9,7 +9,7 @@ from projections.embedding.model_files import (
     MANIFEST_FILE,
     MODEL_FILE,
     TOKENIZER_FILE,
-    Manifest,
+    ModelManifest,
     default_directory,
     is_current,
     read_manifest,
@@ -23,11 +23,11 @@ def exported(tmp_path: Path) -> Path:
     for name in (MODEL_FILE, TOKENIZER_FILE):
         (tmp_path / name).write_text(name)
     files = {name: sha256_of(tmp_path / name) for name in (MODEL_FILE, TOKENIZER_FILE)}
-    write(tmp_path, Manifest("m:int8", 384, 256, files, "00", exporter=2, mean_cosine=0.99, lowest_cosine=0.98))
+    write(tmp_path, ModelManifest("m:int8", 384, 256, files, "00", exporter=2, mean_cosine=0.99, lowest_cosine=0.98))
     return tmp_path
 
 
-def write(directory: Path, manifest: Manifest) -> None:
+def write(directory: Path, manifest: ModelManifest) -> None:
     (directory / MANIFEST_FILE).write_text(json.dumps(asdict(manifest)))
 
 

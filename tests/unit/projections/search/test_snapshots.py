@@ -13,7 +13,7 @@ from projections.search.filters import BitMap
 from projections.search.ranking import Mode
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, Hit, Question, matches, search
-from projections.search.snapshots import FeedPosition, Manifest, UnusableSnapshot
+from projections.search.snapshots import FeedPosition, SnapshotManifest, UnusableSnapshot
 from projections.store.feed import Put, Remove
 
 MODEL = "test-model"
@@ -67,7 +67,7 @@ def answers(index: IndexReplica) -> list[list[Hit]]:
     ]
 
 
-def save(index: IndexReplica, folder: Path, name: str = "01") -> Manifest:
+def save(index: IndexReplica, folder: Path, name: str = "01") -> SnapshotManifest:
     return snapshots.save(index, AT, folder, name)
 
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from projections.search import vectors as module
 from projections.search.filters import BitMap
-from projections.search.vectors import Vectors
+from projections.search.vectors import VectorIndex
 
 SEED = 20_260_131
 Rows = NDArray[np.float32]
@@ -24,8 +24,8 @@ def axis(*values: float) -> Rows:
     return unit(np.asarray([values], np.float64))
 
 
-def filled(rows: Rows) -> Vectors:
-    vectors = Vectors(rows.shape[1])
+def filled(rows: Rows) -> VectorIndex:
+    vectors = VectorIndex(rows.shape[1])
     for ordinal, row in enumerate(rows):
         vectors.put(ordinal, row[None].astype(np.float16))
     return vectors
@@ -37,7 +37,7 @@ def truth(rows: Rows, query: Rows, allowed: set[int], count: int) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def crowd() -> tuple[Rows, Vectors]:
+def crowd() -> tuple[Rows, VectorIndex]:
     """3,000 random vectors of 32 dimensions, a document each."""
     rows = random_rows(3000, 32)
     return rows, filled(rows)
@@ -45,7 +45,7 @@ def crowd() -> tuple[Rows, Vectors]:
 
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.1], ids=["all match", "half", "a tenth"])
 def test_the_approximate_search_finds_what_the_exact_one_finds(
-    crowd: tuple[Rows, Vectors], share: float, monkeypatch: pytest.MonkeyPatch
+    crowd: tuple[Rows, VectorIndex], share: float, monkeypatch: pytest.MonkeyPatch
 ):
     """recall@10 of 50 queries is at least 0.95, whatever share of the documents matches."""
     _, vectors = crowd
@@ -59,7 +59,7 @@ def test_the_approximate_search_finds_what_the_exact_one_finds(
     assert recall >= 0.95
 
 
-def test_the_exact_search_is_exact(crowd: tuple[Rows, Vectors]):
+def test_the_exact_search_is_exact(crowd: tuple[Rows, VectorIndex]):
     """Up to float16: no document left out is better than one found by more than half precision can tell."""
     rows, vectors = crowd
     allowed = set(range(0, 3000, 3))
@@ -110,7 +110,7 @@ def test_few_matches_far_from_the_query_are_found_among_many(monkeypatch: pytest
 
 
 def test_a_document_of_several_chunks_scores_by_its_best():
-    vectors = Vectors(3)
+    vectors = VectorIndex(3)
     vectors.put(0, np.vstack([axis(0, 1, 0), axis(1, 0, 0), axis(0, 0, 1)]).astype(np.float16))
     vectors.put(1, axis(1, 1, 0).astype(np.float16))
     query = axis(1, 0, 0)[0]
@@ -121,7 +121,7 @@ def test_a_document_of_several_chunks_scores_by_its_best():
 
 def test_several_chunks_count_once_in_the_graph_too(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "EXACT_BELOW", 1)
-    vectors = Vectors(3)
+    vectors = VectorIndex(3)
     for ordinal in range(40):
         vectors.put(ordinal, np.vstack([axis(1, ordinal / 100, 0), axis(1, 0, ordinal / 100)]).astype(np.float16))
     found = vectors.nearest(axis(1, 0, 0)[0], BitMap(range(40)), 10).tolist()
@@ -131,7 +131,7 @@ def test_several_chunks_count_once_in_the_graph_too(monkeypatch: pytest.MonkeyPa
 
 
 def test_putting_again_replaces_all_chunks():
-    vectors = Vectors(3)
+    vectors = VectorIndex(3)
     vectors.put(0, np.vstack([axis(1, 0, 0), axis(0, 1, 0)]).astype(np.float16))
     vectors.put(0, axis(0, 0, 1).astype(np.float16))
     assert vectors.cosine(axis(1, 0, 0)[0], np.array([0])).tolist() == [0]
@@ -141,7 +141,7 @@ def test_putting_again_replaces_all_chunks():
 
 def test_a_document_without_vectors_has_no_cosine_and_is_not_found():
     """Also one behind the last that has any, and one in between."""
-    vectors = Vectors(3)
+    vectors = VectorIndex(3)
     vectors.put(2, axis(1, 0, 0).astype(np.float16))
     cosine = vectors.cosine(axis(1, 0, 0)[0], np.array([0, 2, 999]))
     assert np.isnan(cosine).tolist() == [True, False, True]
@@ -159,7 +159,7 @@ def test_removing_what_is_not_there_does_nothing():
 
 
 def test_without_vectors_nothing_is_near():
-    vectors = Vectors(0)
+    vectors = VectorIndex(0)
     assert len(vectors) == 0
     empty = np.empty(0, np.float32)
     assert vectors.nearest(empty, BitMap([1, 2]), 10).tolist() == []
@@ -175,11 +175,11 @@ def test_nothing_matching_nothing_found():
 def test_vectors_survive_a_snapshot(tmp_path: Path, dimensions: int, monkeypatch: pytest.MonkeyPatch):
     """Scores, deletions and the graph; and it grows on from there."""
     rows = random_rows(200, dimensions) if dimensions else np.zeros((0, 0), np.float32)
-    vectors = filled(rows) if dimensions else Vectors(0)
+    vectors = filled(rows) if dimensions else VectorIndex(0)
     for ordinal in range(0, len(rows), 4):
         vectors.remove(ordinal)
     vectors.save(tmp_path)
-    loaded = Vectors.load(tmp_path, dimensions)
+    loaded = VectorIndex.load(tmp_path, dimensions)
     assert len(loaded) == len(vectors)
     if not dimensions:
         assert loaded.nearest(np.empty(0, np.float32), BitMap([1]), 10).tolist() == []

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from api.dialects.agentd.importer import mapped
 from api.dialects.agentd.records import document_of, name_of, new_name, recorded, remember, view
-from api.importing.mapping import Row, events_of
+from api.importing.mapping import ImportRow, events_of
 from ingest.commands.decide import Caller
 from ingest.ids import DocumentId
 from projections.documents.memories import Memory
@@ -31,7 +31,7 @@ def test_a_name_says_when_and_means_one_document():
 
 def test_an_imported_memory_keeps_its_name():
     row = {"id": NAME, "content": "likes tea", "created_by": "ada", "created_at": "2026-01-31T12:00:00.123456Z"}
-    (event,) = events_of(mapped(Row("memory", NAME, row), TENANT, "agentd"), "agentd", TENANT)
+    (event,) = events_of(mapped(ImportRow("memory", NAME, row), TENANT, "agentd"), "agentd", TENANT)
     assert event.envelope.event_id == remember(NAME, "likes tea", "ada", AT).event_id
     assert event.envelope.metadata == kept().metadata
 

@@ -10,7 +10,7 @@ from api.dialects.agentmemory import records as dialect
 from api.dialects.agentmemory.importer import Export
 from api.dialects.agentmemory.lessons import lesson_record
 from api.dialects.agentmemory.slots import slot_record
-from api.importing.mapping import Record, Row
+from api.importing.mapping import ImportRow, Record
 from ingest.errors import CommandRejected
 from projections.documents.actions import Action
 from projections.documents.lessons import Lesson
@@ -245,7 +245,7 @@ def test_it_says_how_many_rows_there_are():
         "memories": [MEMORY, {}], "summaries": [{}], "crystals": [{}],
     }  # fmt: skip
     read = export(**lists)
-    rows: list[Row] = list(read.rows())
+    rows: list[ImportRow] = list(read.rows())
     assert len(rows) == read.total
     assert list(read.rows()) == rows
 
