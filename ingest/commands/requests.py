@@ -1,6 +1,6 @@
 """Every command: what callers may ask for. Imperative, tagged by `type`; each is beside its decision."""
 
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from ingest.commands.actions import WriteAction
 from ingest.commands.forgetting import ForgetSubject
@@ -30,4 +30,4 @@ AnyCommand: TypeAlias = (
 )
 """Every command. Those that are not a WriteCommand come from `projections.operations`, which has looked."""
 
-WRITE_TYPES = ("observe", "remember", "lesson", "session", "commit", "slot", "slot_delete", "action", "relation")
+WRITE_TYPES = tuple(str(command.__struct_config__.tag) for command in get_args(WriteCommand))

@@ -22,23 +22,20 @@ from ingest.log.partitions import partition_of, project_route, session_route
 from ingest.log.position import Token
 from projections.condensing.slots import without
 from projections.documents.access import Reader, may_forget, may_read
-from projections.documents.actions import actions
-from projections.documents.commits import Commit, commits, session_commits
+from projections.documents.commits import Commit, session_commits
 from projections.documents.document import Document
 from projections.documents.ledgers import Ledger, unpacked
-from projections.documents.lessons import lessons
-from projections.documents.memories import Memory, memories
+from projections.documents.memories import Memory
 from projections.documents.observations import session_observations
-from projections.documents.relations import relations
 from projections.documents.rows import derived, of_user
 from projections.documents.sessions import SESSION, Session, sessions
-from projections.documents.slots import Slot, slot_id, slots
+from projections.documents.slots import Slot, slot_id
 from projections.documents.summaries import summary_id
-from projections.documents.tombstones import Mark, marks
+from projections.documents.tombstones import Mark
 from projections.operations.current import Current
 from projections.operations.derived import Derived, is_derived_by_server, read_sources, sources_of, verdict
 from projections.operations.forgetting_run import KINDS as KINDS
-from projections.operations.forgetting_run import ForgettingRun, Stream, Watch, session_of, stream_of
+from projections.operations.forgetting_run import OF_A_PROJECT, ForgettingRun, Stream, Watch, session_of, stream_of
 from projections.operations.forgetting_run import Forgotten as Forgotten
 from projections.operations.retired import Retired
 
@@ -138,7 +135,7 @@ class Forgetting:
                 if isinstance(session, Session):
                     await self._session(run, session, tenant)
         home = [partition_of(project_route(tenant, project), self._reader.partitions)]
-        for listing in (memories, lessons, slots, actions, relations, commits, marks):
+        for listing in OF_A_PROJECT.values():
             async for page in self._reader.pages(listing(tenant, project), home):
                 await self._documents(run, page, tenant)
         await self._clean_slots(run, tenant)

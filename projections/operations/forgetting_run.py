@@ -17,18 +17,18 @@ from ingest.log.partitions import partition_of, project_route, session_route
 from ingest.log.position import START, Position, Token
 from projections.condensing.claims import Remainder
 from projections.condensing.slots import contributed
-from projections.documents.actions import Action
-from projections.documents.commits import Commit
+from projections.documents.actions import Action, actions
+from projections.documents.commits import Commit, commits
 from projections.documents.document import Document
 from projections.documents.ledgers import Ledger
-from projections.documents.lessons import Lesson
-from projections.documents.memories import Memory
+from projections.documents.lessons import Lesson, lessons
+from projections.documents.memories import Memory, memories
 from projections.documents.observations import Observation
-from projections.documents.relations import Relation
+from projections.documents.relations import Relation, relations
 from projections.documents.sessions import SESSION, Session
-from projections.documents.slots import Slot
+from projections.documents.slots import Slot, slots
 from projections.documents.summaries import Summary
-from projections.documents.tombstones import Mark, Tombstone
+from projections.documents.tombstones import Mark, Tombstone, marks
 from projections.operations.current import Current
 from projections.operations.derived import Verdict
 
@@ -42,6 +42,17 @@ KINDS: dict[type[Document], SubjectKind] = {
     Commit: "commit",
     Session: "session",
 }
+OF_A_PROJECT: dict[type[Document], Callable[[str, str], str]] = {
+    Memory: memories,
+    Lesson: lessons,
+    Slot: slots,
+    Action: actions,
+    Relation: relations,
+    Commit: commits,
+    Mark: marks,
+}
+"""The listing of a project's documents, by tenant and project; sessions are listed across partitions, with all that
+they hold."""
 
 Watch: TypeAlias = Callable[[Iterable[Document]], None]
 
