@@ -1,6 +1,8 @@
 """Fixtures that every kind of test may ask for. Factories and helpers are modules of tests/support, on the path."""
 
+import ssl
 from collections.abc import AsyncIterator, Iterator
+from functools import cache
 
 import pytest
 from factories import ManualClock
@@ -16,6 +18,14 @@ settings.register_profile(
 )
 settings.register_profile("quick", settings.get_profile("mnemolog"), max_examples=10)
 settings.load_profile("mnemolog")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def certificates_read_once() -> Iterator[None]:
+    """Every client of httpx reads the certificates of all authorities, for 25 ms; here they share what was read."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl, "create_default_context", cache(ssl.create_default_context))
+        yield
 
 
 @pytest.fixture
