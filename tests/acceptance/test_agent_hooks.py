@@ -72,6 +72,11 @@ class Agent(NamedTuple):
 
 @pytest.fixture
 def agent(server: Server, project: str, tmp_path: Path) -> Agent:
+    return agent_of(server, project, tmp_path)
+
+
+def agent_of(server: Server, project: str, tmp_path: Path) -> Agent:
+    """An agent at work in a repository, whose hooks tell the server."""
     folder = tmp_path / project / "src"
     folder.mkdir(parents=True)
     (tmp_path / project / ".git").mkdir()
@@ -83,6 +88,11 @@ def agent(server: Server, project: str, tmp_path: Path) -> Agent:
 @pytest.fixture
 def away(agent: Agent) -> Agent:
     """The same agent, while nobody listens where its hooks send to."""
+    return cut_off(agent)
+
+
+def cut_off(agent: Agent) -> Agent:
+    """The agent with hooks that send to where nobody listens."""
     return agent._replace(environ={**agent.environ, "MNEMOLOG_URL": f"http://127.0.0.1:{free_port()}"})
 
 
@@ -356,9 +366,8 @@ async def test_agents_that_agents_start_are_not_recorded(agent: Agent, tmp_path:
     assert not (tmp_path / "own").exists()
 
 
-async def test_files_wait_while_the_log_is_away(broken: Server, away: Agent):
-    spool = str(broken.supervisor.settings.spool)
-    agent = away._replace(environ=away.environ | {"MNEMOLOG_SPOOL": spool})
+async def test_files_wait_while_the_log_is_away(broken: Server, project: str, tmp_path: Path):
+    agent = cut_off(agent_of(broken, project, tmp_path))
     valkey = broken.supervisor.valkey
     assert valkey is not None
     with frozen(valkey.pid):
