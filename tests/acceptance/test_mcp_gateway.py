@@ -61,11 +61,18 @@ async def over_stdio(
 
 
 @pytest.fixture(
-    params=[(over_http, "auto"), (over_http, "legacy"), (over_stdio, "auto"), (over_stdio, "legacy")],
-    ids=["http", "http-legacy", "stdio", "stdio-legacy"],
+    params=[
+        pytest.param((over_http, "auto"), id="http"),
+        pytest.param((over_http, "legacy"), id="http-legacy"),
+        pytest.param((over_stdio, "auto"), id="stdio"),
+        pytest.param((over_stdio, "legacy"), id="stdio-legacy", marks=pytest.mark.nightly),
+    ]
 )
 def every_client(request: pytest.FixtureRequest, server: Server) -> ToolContext:
-    """Opens a client: over HTTP and over stdio, with the newest protocol and the one before."""
+    """Opens a client: over HTTP and over stdio, with the newest protocol and the one before.
+
+    By day `test_the_bridge_survives_a_server_that_is_down_and_uses_it_when_it_is_up` speaks the older one over stdio.
+    """
     connect, mode = request.param
     return lambda: connect(server.url, server.secret, mode)
 
@@ -254,7 +261,7 @@ async def test_the_bridge_explains_a_refusal(status: int, advice: str):
 async def test_the_bridge_survives_a_server_that_is_down_and_uses_it_when_it_is_up(server: Server, project: str):
     """The agent's client starts the bridge whenever it likes: tools are listed, calls say how to start the server."""
     port = free_port()
-    async with over_stdio(f"http://127.0.0.1:{port}", server.secret) as client:
+    async with over_stdio(f"http://127.0.0.1:{port}", server.secret, "legacy") as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
         for _ in range(2):
             result = await client.call_tool("remember", {"content": "x"})
