@@ -9,6 +9,8 @@ LANES ?= 2
 PYTEST := $(BIN)/python -m pytest
 NOT_NIGHTLY := -m "not nightly"
 SIDE_BY_SIDE := --numprocesses $(LANES) --dist worksteal
+# Files, and those that share their servers, run in one process (tests/acceptance/conftest.py), the longest first.
+BY_SERVER := --numprocesses $(LANES) --dist loadfile --no-loadscope-reorder
 # Run by one process, after the others: hooks of the published client give up 500 ms after they send; chaos needs both cores.
 ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
@@ -29,7 +31,7 @@ contract-tests: $(STAMP)
 	$(PYTEST) $(NOT_NIGHTLY) $(SIDE_BY_SIDE) tests/contracts $(addprefix --ignore=,$(ALONE))
 
 acceptance-tests: $(STAMP)
-	$(PYTEST) $(NOT_NIGHTLY) $(SIDE_BY_SIDE) tests/fuzz tests/acceptance
+	$(PYTEST) $(NOT_NIGHTLY) $(BY_SERVER) tests/fuzz tests/acceptance
 
 serial-tests: $(STAMP)
 	$(PYTEST) $(NOT_NIGHTLY) $(ALONE)

@@ -2,6 +2,8 @@
 
 Tests that share a server keep to a project, an agent or a tenant of their own. Everything is stopped when the session
 or the test ends, whatever became of it.
+
+Where tests run side by side, most of those that share a server run in one process, which starts it once.
 """
 
 import asyncio
@@ -15,12 +17,54 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.acceptance.running import Doors, Server, Tenant, Together, every_dialect, new_tenant, running, seed_cache
 from tests.acceptance.visibility import everybody, matrix_server, planted_memories
 from tests.support.waiting import wait_until
 
 __all__ = ["everybody", "matrix_server", "planted_memories"]
+
+STARTING = ("test_up", "test_backup", "test_no_lookups")
+"""Files whose tests each start what they are about: they may run in any process."""
+TOGETHER = {
+    "test_a_log_that_is_printed_is_in_the_order_of_time": "test_importers",
+    "test_limits_and_scopes": "test_overload",
+    "test_reconcile": "test_refusals",
+    "test_secrets": "test_authorisation_walk",
+    "test_transfer": "test_importers",
+    "test_visibility_of_dialects": "test_visibility_matrix",
+}
+"""Files, and tests, that run in the process of another file, whose servers they use."""
+FIRST = (
+    "test_up", "test_authorisation_walk", "test_cluster", "test_mcp_gateway", "test_backup", "test_no_lookups",
+    "test_overload", "test_importers", "test_visibility_matrix", "test_llm", "test_agent_hooks",
+    "test_forgetting_leaves_nothing", "test_fuzz", "test_refusals",
+)  # fmt: skip
+"""The files that take longest begin first, so that no process is left with much when the others are done."""
+
+
+class ByFile(LoadScopeScheduling):
+    """Gives the tests of a file to one process, and those that share its servers: each is started once or twice."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, test = nodeid.partition("::")
+        name = test.partition("[")[0]
+        group = TOGETHER.get(name) or TOGETHER.get(Path(file).stem, Path(file).stem)
+        return nodeid if group in STARTING else group
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """Where these tests are chosen by `--dist loadfile`."""
+    return ByFile(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first."""
+    order = {name: number for number, name in enumerate(FIRST)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
 
 
 @pytest.fixture(scope="session")

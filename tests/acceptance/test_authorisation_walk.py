@@ -144,6 +144,7 @@ def apps() -> dict[str, Starlette]:
     )
 
 
+@cache
 def ways() -> list[Way]:
     """Every way in by HTTP."""
     return [
