@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+from waiting import wait_until
 
 from tests.acceptance.running import Doors
 from tests.contracts.agent_memory.conftest import Rest
@@ -159,8 +160,12 @@ async def test_a_lesson_does_not_fade(mcp: Stdio, doors: Doors, name: str):
     """Unconfirmed lessons of the native API do."""
     created(mcp, name, project=name)
     async with httpx.AsyncClient(base_url=doors.server.url, timeout=60, trust_env=False) as http:
-        (kept,) = (await http.get("/v1/lessons", params={"project": name})).json()["items"]
-    assert kept["reinforcements"] == 1
+
+        async def reinforced() -> bool:
+            (kept,) = (await http.get("/v1/lessons", params={"project": name})).json()["items"]
+            return kept["reinforcements"] == 1
+
+        await wait_until(reinforced)
 
 
 @pytest.mark.covers("MCP search_lessons")
