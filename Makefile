@@ -24,8 +24,9 @@ run: $(STAMP)
 # One after the other: the servers that a part shares end with it. `make -k test` runs all parts whatever fails.
 test: inner-tests contract-tests acceptance-tests serial-tests
 
+# These wait for a server's answers half of the time, so there are twice as many processes.
 inner-tests: $(STAMP)
-	$(PYTEST) $(NOT_NIGHTLY) $(SIDE_BY_SIDE) tests/unit tests/compat tests/docs tests/fundamentals tests/conformance tests/properties
+	$(PYTEST) $(NOT_NIGHTLY) --numprocesses $(shell expr 2 \* $(LANES)) --dist worksteal tests/unit tests/compat tests/docs tests/fundamentals tests/conformance tests/properties
 
 contract-tests: $(STAMP)
 	$(PYTEST) $(NOT_NIGHTLY) $(SIDE_BY_SIDE) tests/contracts $(addprefix --ignore=,$(ALONE))
