@@ -18,8 +18,8 @@ from rich.text import Text
 from ingest.errors import LogUnavailable
 from ingest.platform.client_key import client_key
 from ingest.platform.processes import load_without_collecting
+from ingest.platform.redis_url import place_of
 from ingest.platform.settings import DROP_INS, Settings, from_environment
-from ingest.platform.sizes import place_of
 from ingest.secrets.redaction import RedactingFormatter, secrets_of
 
 

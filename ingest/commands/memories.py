@@ -27,10 +27,9 @@ from ingest.events.memory import (
     MemoryType,
     MemoryVisibilityChanged,
     Purpose,
-    RelationLinked,
-    RelationUnlinked,
     Visibility,
 )
+from ingest.events.relation import RelationLinked, RelationUnlinked
 from ingest.ids import MEMORY, relation_id
 
 

@@ -18,9 +18,9 @@ from ingest.commands.decision import (
 )
 from ingest.errors import CommandRejected
 from ingest.events.envelope import route_of
+from ingest.events.observation import ObservationRecorded
 from ingest.events.session import (
     MAX_RETIRED,
-    ObservationRecorded,
     Outcome,
     SessionCommitted,
     SessionEnded,

@@ -9,15 +9,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ingest.errors import NewerEventVersion, UnknownEventType, UnreadableEvent
+from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.events.registry import EVENT_TYPES, EventData, upcast
-from ingest.events.session import (
-    ObservationCompressed,
-    ObservationRecorded,
-    SessionEnded,
-    SessionRetired,
-    SessionStarted,
-    SessionSummarised,
-)
+from ingest.events.session import SessionEnded, SessionRetired, SessionStarted, SessionSummarised
 from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.log.partitions import project_route, session_route
 from ingest.log.position import Position

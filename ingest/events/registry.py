@@ -10,23 +10,10 @@ from typing import Any, TypeAlias
 
 from ingest.events.action import ActionCreated, ActionUpdated
 from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
-from ingest.events.memory import (
-    MemoryCondensed,
-    MemoryRecorded,
-    MemoryRevised,
-    MemoryVisibilityChanged,
-    RelationLinked,
-    RelationUnlinked,
-)
-from ingest.events.session import (
-    ObservationCompressed,
-    ObservationRecorded,
-    SessionCommitted,
-    SessionEnded,
-    SessionRetired,
-    SessionStarted,
-    SessionSummarised,
-)
+from ingest.events.memory import MemoryCondensed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
+from ingest.events.observation import ObservationCompressed, ObservationRecorded
+from ingest.events.relation import RelationLinked, RelationUnlinked
+from ingest.events.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.events.subject import EventErased, SubjectForgotten
 

@@ -19,7 +19,7 @@ from ingest.errors import InvalidSetting, LogUnavailable
 from ingest.platform.cluster import ClusterClient, SpreadPipeline
 from ingest.platform.memory_limit import Expected, RedisServer
 from ingest.platform.packing import packed_by_hiredis
-from ingest.platform.sizes import FORMS, is_cluster
+from ingest.platform.redis_url import FORMS, is_cluster
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

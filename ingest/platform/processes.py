@@ -1,4 +1,4 @@
-"""Child processes that end with their parent, and why one ended; how a long-running process is set up; our release."""
+"""Child processes that end with their parent, and why one ended; how a long-running process is set up."""
 
 import ctypes
 import gc
@@ -84,14 +84,3 @@ def give_back() -> None:
 def _glibc() -> Any:
     libc = ctypes.CDLL(None) if sys.platform.startswith("linux") else None
     return libc if hasattr(libc, "malloc_trim") else None
-
-
-@cache
-def release() -> str:
-    """The installed release; empty when run from a source tree."""
-    from importlib.metadata import PackageNotFoundError, version  # most commands need none of it
-
-    try:
-        return version("mnemolog")
-    except PackageNotFoundError:
-        return ""

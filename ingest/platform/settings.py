@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from ingest.durability import Durability, parse_durability
 from ingest.errors import CommandRejected, InvalidSetting
-from ingest.platform.sizes import FORMS, is_cluster, is_redis_url, parse_bytes, parse_bytes_or_share
+from ingest.platform.redis_url import FORMS, is_cluster, is_redis_url
+from ingest.platform.sizes import parse_bytes, parse_bytes_or_share
 
 DROP_INS = ("agentd", "agent-memory", "memex")
 """The systems whose clients call ports of their own."""

@@ -1,10 +1,6 @@
-"""Values as people write them: sizes (`512MiB`, `2 GB`, `85%`), and what a Redis URL names. Pure.
-
-Without redis-py: the settings of every command are read with it.
-"""
+"""Sizes as people write them: `512MiB`, `2 GB`, `85%`. Pure."""
 
 import re
-from urllib.parse import urlsplit
 
 _UNITS = {
     "": 1, "b": 1,
@@ -39,33 +35,3 @@ def parse_bytes_or_share(text: str) -> int | float:
 def mib(size: int) -> str:
     """Bytes in words, rounded to whole MiB."""
     return f"{size / 2**20:,.0f} MiB"
-
-
-CLUSTER_SCHEMES = ("redis+cluster://", "rediss+cluster://")
-FORMS = "redis://HOST:PORT, rediss://HOST:PORT, unix:///PATH or redis+cluster://HOST:PORT,HOST:PORT"
-
-
-def is_cluster(url: str) -> bool:
-    """Whether it names a Redis Cluster: `redis+cluster://host:port,host:port`."""
-    return url.startswith(CLUSTER_SCHEMES)
-
-
-def is_redis_url(url: str) -> bool:
-    """Whether it names a server, or a cluster, as far as can be told without asking it."""
-    try:
-        parts = urlsplit(url)
-        if is_cluster(url):
-            return True  # its client says what is wrong with which node
-        port_can_be = parts.port is None or parts.port > 0
-    except ValueError:
-        return False
-    if parts.scheme == "unix":
-        return bool(parts.path)
-    return parts.scheme in ("redis", "rediss") and bool(parts.hostname) and port_can_be
-
-
-def place_of(url: str) -> str:
-    """Where the server is, without user and password, for people."""
-    if url.startswith("unix://"):
-        return urlsplit(url).path
-    return url.partition("://")[2].rpartition("@")[2].partition("/")[0].partition("?")[0]

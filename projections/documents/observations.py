@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded
-from ingest.events.session import ObservationCompressed, ObservationRecorded
+from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.ids import OBSERVATION, DocumentId, document_id
 from ingest.log.partitions import session_route
 from ingest.platform.clock import to_ms

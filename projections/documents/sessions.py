@@ -3,7 +3,8 @@
 from typing import Any, ClassVar, Literal
 
 from ingest.events.envelope import Recorded
-from ingest.events.session import ObservationRecorded, SessionEnded, SessionStarted
+from ingest.events.observation import ObservationRecorded
+from ingest.events.session import SessionEnded, SessionStarted
 from ingest.ids import DocumentId, document_id
 from ingest.log.partitions import session_route
 from ingest.log.position import Position

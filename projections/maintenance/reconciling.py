@@ -17,7 +17,7 @@ import zstandard
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Recorded, decode, route_of
 from ingest.events.memory import MemoryRecorded
-from ingest.events.session import ObservationRecorded
+from ingest.events.observation import ObservationRecorded
 from ingest.ids import MEMORY, OBSERVATION, DocumentId, document_id
 from ingest.log.event_log import EventLog
 from ingest.log.keys import CONSUMER_GROUP, PartitionKeys

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Recorded, decode
-from ingest.events.session import ObservationCompressed, ObservationRecorded
+from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.events.subject import EventErased
 from ingest.ids import OBSERVATION, DocumentId
 from ingest.log.event_log import EventLog

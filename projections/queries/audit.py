@@ -11,23 +11,10 @@ from ingest.errors import CommandRejected, UnreadableEvent
 from ingest.events.action import ActionCreated, ActionUpdated
 from ingest.events.envelope import Recorded, as_json_object, decode
 from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
-from ingest.events.memory import (
-    MemoryCondensed,
-    MemoryRecorded,
-    MemoryRevised,
-    MemoryVisibilityChanged,
-    RelationLinked,
-    RelationUnlinked,
-)
-from ingest.events.session import (
-    ObservationCompressed,
-    ObservationRecorded,
-    SessionCommitted,
-    SessionEnded,
-    SessionRetired,
-    SessionStarted,
-    SessionSummarised,
-)
+from ingest.events.memory import MemoryCondensed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
+from ingest.events.observation import ObservationCompressed, ObservationRecorded
+from ingest.events.relation import RelationLinked, RelationUnlinked
+from ingest.events.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import DocumentId

@@ -24,7 +24,7 @@ import workers.runner
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import BeingRebuilt, CommandRejected, NotFound
 from ingest.events.envelope import decode, encode
-from ingest.events.session import ObservationRecorded
+from ingest.events.observation import ObservationRecorded
 from ingest.events.subject import EventErased
 from ingest.ids import EventId
 from ingest.log.archive.store import DirectoryStore

@@ -9,8 +9,9 @@ from key_leaks import KeyLeaks
 from llm_stub import MODEL, LlmStub
 
 from ingest.events.envelope import Event, Recorded, decode, encode
+from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.events.registry import EventData
-from ingest.events.session import ObservationCompressed, ObservationRecorded, SessionStarted
+from ingest.events.session import SessionStarted
 from ingest.ids import dedup_id
 from ingest.log.event_log import Entry, Stored
 from ingest.log.keys import PartitionKeys

@@ -14,7 +14,7 @@ from waiting import wait_until
 
 from ingest.errors import UnreadableEvent
 from ingest.events.envelope import decode, encode
-from ingest.events.session import ObservationRecorded
+from ingest.events.observation import ObservationRecorded
 from ingest.ids import DocumentId, EventId, document_id
 from ingest.log.event_log import Entry
 from ingest.log.keys import LEASE_TTL, PartitionKeys

@@ -17,7 +17,7 @@ from workshop import PARTITIONS, TENANT, Workshop
 from ingest.commands.decide import Caller
 from ingest.commands.requests import Relate
 from ingest.errors import NotFound
-from ingest.events.memory import RelationLinked
+from ingest.events.relation import RelationLinked
 from ingest.events.session import SessionSummarised
 from ingest.ids import relation_id
 from ingest.log.partitions import partition_of, project_route

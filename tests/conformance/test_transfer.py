@@ -38,7 +38,7 @@ from ingest.commands.requests import (
 )
 from ingest.errors import CommandRejected, Overloaded
 from ingest.events.envelope import Event, encode, route_of
-from ingest.events.session import ObservationRecorded
+from ingest.events.observation import ObservationRecorded
 from ingest.ids import EventId
 from ingest.log.event_log import MAX_ENTRY_BYTES, Entry, EventLog, Stored
 from ingest.log.group_commit import GroupCommit

@@ -9,8 +9,9 @@ from ingest.commands.requests import AnyCommand
 from ingest.events.envelope import Envelope, Event, Recorded
 from ingest.events.lesson import LessonRecorded
 from ingest.events.memory import MemoryRecorded
+from ingest.events.observation import ObservationRecorded
 from ingest.events.registry import EventData
-from ingest.events.session import ObservationRecorded, SessionEnded, SessionStarted
+from ingest.events.session import SessionEnded, SessionStarted
 from ingest.events.subject import SubjectForgotten, SubjectKind
 from ingest.ids import EventId
 from ingest.log.position import Position

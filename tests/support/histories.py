@@ -38,7 +38,7 @@ from ingest.commands.requests import (
 )
 from ingest.events.action import ActionEdge
 from ingest.events.envelope import SESSION_TYPES, Envelope, Event, Recorded
-from ingest.events.session import ObservationCompressed
+from ingest.events.observation import ObservationCompressed
 from ingest.events.subject import SubjectKind
 from ingest.ids import ACTION, COMMIT, LESSON, MEMORY, OBSERVATION, RELATION, SLOT, DocumentId, EventId
 from ingest.log.position import Position

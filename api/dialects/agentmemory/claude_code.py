@@ -20,7 +20,7 @@ from api.importing.mapping import events_of
 from ingest.commands.sizing import check_values
 from ingest.errors import AccessDenied, CommandRejected, RequestTooLarge
 from ingest.events.envelope import Event, route_of
-from ingest.events.session import ObservationRecorded
+from ingest.events.observation import ObservationRecorded
 from ingest.ids import OBSERVATION, EventId, document_id
 from ingest.log.partitions import partition_of
 from mcp_gateway.lenient import BadArgument

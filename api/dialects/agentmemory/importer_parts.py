@@ -22,7 +22,7 @@ from api.importing.mapping import (
 )
 from ingest.commands.requests import RecordLesson, ReinforceLesson, SetSlot
 from ingest.errors import CommandRejected
-from ingest.events.session import ObservationCompressed
+from ingest.events.observation import ObservationCompressed
 from projections.compression.compression import CONFIDENCE, compress
 
 LESSON, SLOT, MODEL = "lesson", "slot", "agentmemory"

@@ -31,7 +31,7 @@ from api.http.endpoint import Endpoint
 from api.http.following import followed
 from api.services import Services, services_of
 from ingest.errors import CommandRejected, MnemologError
-from ingest.events.session import ObservationRecorded
+from ingest.events.observation import ObservationRecorded
 from ingest.platform.tasks import end
 from ingest.roles import ANY, READ
 from projections.documents.access import Reader

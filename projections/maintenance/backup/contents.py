@@ -19,7 +19,7 @@ from ingest.log.keys import NUMBERS, RECEIPTS, PartitionKeys
 from ingest.log.position import Position
 from ingest.platform.clock import Clock
 from ingest.platform.connections import Client
-from ingest.platform.processes import release
+from ingest.platform.release import release
 from projections.maintenance.backup.manifest import (
     INDEX,
     MANIFEST,

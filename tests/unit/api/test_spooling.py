@@ -15,7 +15,7 @@ from ingest.commands.decide import Caller
 from ingest.commands.handler import CommandHandler
 from ingest.errors import LogUnavailable
 from ingest.events.envelope import decode
-from ingest.events.session import ObservationRecorded
+from ingest.events.observation import ObservationRecorded
 from ingest.log.event_log import Appended, Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.memory_log import MemoryLog

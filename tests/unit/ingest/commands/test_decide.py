@@ -39,23 +39,11 @@ from ingest.errors import CommandRejected
 from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
 from ingest.events.envelope import decode, encode
 from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
-from ingest.events.memory import (
-    MemoryCondensed,
-    MemoryRecorded,
-    MemoryRevised,
-    MemoryVisibilityChanged,
-    RelationLinked,
-    RelationUnlinked,
-)
+from ingest.events.memory import MemoryCondensed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
+from ingest.events.observation import ObservationRecorded
 from ingest.events.registry import EventData
-from ingest.events.session import (
-    ObservationRecorded,
-    SessionCommitted,
-    SessionEnded,
-    SessionRetired,
-    SessionStarted,
-    SessionSummarised,
-)
+from ingest.events.relation import RelationLinked, RelationUnlinked
+from ingest.events.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.events.subject import SubjectForgotten
 from ingest.ids import EventId

@@ -5,7 +5,7 @@ import pytest
 from ingest.errors import InvalidSetting
 from ingest.platform.cluster import parse_cluster_url
 from ingest.platform.cluster.topology import Address
-from ingest.platform.sizes import is_cluster
+from ingest.platform.redis_url import is_cluster
 
 
 def test_several_nodes_are_named_by_comma():
