@@ -1,6 +1,6 @@
 """Writes a BERT encoder as an int8 ONNX graph, straight from its weights.
 
-The one file that imports onnx and safetensors.
+The one file that imports onnx.
 
 Why not torch.onnx: its tracing exporter is deprecated, and onnxruntime's optimizer fused no attention in what it
 wrote (torch 2.13, transformers 5.23); its successor needs onnxscript; and the result depends on the versions of all

@@ -19,12 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projections.embedding.bert_graph import write_int8
+from projections.embedding.distill import distill
 from projections.embedding.embedder import Embedder, ExportTooInaccurate
 from projections.embedding.factory import EXPORTER, REQUIRED_MEAN_COSINE, TOO_INACCURATE
 from projections.embedding.model_files import (
     DEFAULT_MODEL,
     MANIFEST_FILE,
     MODEL_FILE,
+    STATIC_TOKENIZER_FILE,
+    STATIC_WEIGHTS_FILE,
     TOKENIZER_FILE,
     ModelManifest,
     default_directory,
@@ -69,16 +72,21 @@ def put_in_place(made: Path, directory: Path, aside: Path) -> None:
 
 
 def write_model(directory: Path, required_mean_cosine: float) -> None:
-    """Model, tokenizer and manifest into an empty directory; ExportTooInaccurate when the model is not good enough."""
+    """Model, tokenizer, static table and manifest into an empty directory.
+
+    ExportTooInaccurate when the model is not good enough.
+    """
     source = packaged_model()
     original = SentenceTransformerEmbedder()
     write_int8(source, directory / MODEL_FILE)
     shutil.copyfile(source / "tokenizer.json", directory / TOKENIZER_FILE)
+    distill(directory)
+    files = (MODEL_FILE, TOKENIZER_FILE, STATIC_WEIGHTS_FILE, STATIC_TOKENIZER_FILE)
     manifest = ModelManifest(
         model=DEFAULT_MODEL,
         dimensions=original.dimensions,
         max_tokens=original.max_tokens,
-        files={name: sha256_of(directory / name) for name in (MODEL_FILE, TOKENIZER_FILE)},
+        files={name: sha256_of(directory / name) for name in files},
         source_sha256=sha256_of(source / "model.safetensors"),
         exporter=EXPORTER,
         mean_cosine=0,

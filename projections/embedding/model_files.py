@@ -14,6 +14,8 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2:int8"
 MODEL_FILE = "model.int8.onnx"
 TOKENIZER_FILE = "tokenizer.json"
 MANIFEST_FILE = "manifest.json"
+STATIC_WEIGHTS_FILE = "static/model.safetensors"
+STATIC_TOKENIZER_FILE = "static/tokenizer.json"
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def read_manifest(directory: Path) -> ModelManifest:
 def verify(directory: Path) -> None:
     """Raise ModelUnavailable unless every file the manifest names has the content it says."""
     manifest = read_manifest(directory)
-    for name in (MODEL_FILE, TOKENIZER_FILE):
+    for name in dict.fromkeys([MODEL_FILE, TOKENIZER_FILE, *manifest.files]):
         try:
             actual = sha256_of(directory / name)
         except OSError as error:
@@ -64,9 +66,10 @@ def verify(directory: Path) -> None:
 
 
 def is_current(directory: Path, exporter: int) -> bool:
-    """Whether a whole model of this exporter is there."""
+    """Whether a whole model of this exporter is there, with its static table (which earlier ones do not have)."""
     try:
         verify(directory)
-        return read_manifest(directory).exporter == exporter
+        manifest = read_manifest(directory)
+        return manifest.exporter == exporter and STATIC_WEIGHTS_FILE in manifest.files
     except ModelUnavailable:
         return False

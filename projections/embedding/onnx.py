@@ -9,6 +9,7 @@ token by itself (see `bert_graph.py`). So a replay gives the vectors that were l
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from tokenizers import Tokenizer
 
 from projections.embedding.embedder import ModelUnavailable, encodable, unit_rows
 from projections.embedding.model_files import MODEL_FILE, TOKENIZER_FILE, read_manifest, verify
+from projections.embedding.static import StaticTable, load
 
 # Rows times longest row of one run: bounds what a run allocates (measured: 65 MB over an idle session).
 PADDED_TOKENS_PER_RUN = 2048
@@ -51,6 +53,11 @@ class OnnxEmbedder:
         self._opening = threading.Lock()  # protects _session and _tokenizer from being loaded twice
         self._session: Any = None
         self._tokenizer: Any = None
+
+    @cached_property
+    def table(self) -> StaticTable | None:
+        """The static vectors that were distilled from the model; None where it was exported without them."""
+        return load(self._directory)
 
     def open(self) -> None:
         """Load the model in this thread; does nothing when it is loaded."""

@@ -29,23 +29,34 @@ class Column(Generic[Scalar]):
     def append(self, value: Any) -> int:
         """Add one row; returns its place."""
         if self._length == len(self._array):
-            grown = np.zeros((2 * len(self._array), *self._shape), self._array.dtype)
-            grown[: self._length] = self._array
-            self._array = grown
+            self._grow(2 * len(self._array))
         self._array[self._length] = value
         self._length += 1
         return self._length - 1
 
+    def extend(self, values: NDArray[Scalar]) -> None:
+        """Add rows."""
+        needed = self._length + len(values)
+        if needed > len(self._array):
+            self._grow(max(needed, 2 * len(self._array)))
+        self._array[self._length : needed] = values
+        self._length = needed
+
     def extend_to(self, length: int) -> None:
         """Add zeros until there are `length` rows."""
-        while self._length < length:
-            self.append(0)
+        if length > self._length:
+            self.extend(np.zeros((length - self._length, *self._shape), self._array.dtype))
 
     def __getitem__(self, place: int) -> Any:
         return self.values[place]
 
     def __setitem__(self, place: int, value: Any) -> None:
         self.values[place] = value
+
+    def _grow(self, capacity: int) -> None:
+        grown = np.zeros((capacity, *self._shape), self._array.dtype)
+        grown[: self._length] = self._array[: self._length]
+        self._array = grown
 
     @classmethod
     def of(cls, array: NDArray[Scalar]) -> "Column[Scalar]":

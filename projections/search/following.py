@@ -22,6 +22,7 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from projections.embedding.embedder import Embedder
+from projections.embedding.static import table_of
 from projections.search import snapshots
 from projections.search.comparing import Comparison, begin, catch_up, compare
 from projections.search.filters import facet
@@ -37,6 +38,7 @@ from projections.search.reading import (
 )
 from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition
+from projections.search.vectors import UNLINKED
 from projections.store.feed import Switched, Vectors
 
 
@@ -100,7 +102,7 @@ class Loader:
         if known is None or known[1].name < least:
             return None
         folder = self._folder()
-        found = snapshots.load_newest(self._snapshots, kind[0], folder, kind[1], least)
+        found = snapshots.load_newest(self._snapshots, kind[0], folder, kind[1], least, table_of(embedder))
         if found is None:
             return None
         index, manifest = found
@@ -109,7 +111,7 @@ class Loader:
     def _empty(self, embedder: Embedder) -> Loaded:
         self._sweep(None)
         folder = self._folder()
-        index = IndexReplica(folder, embedder.dimensions, embedder.model)
+        index = IndexReplica(folder, embedder.dimensions, embedder.model, table_of(embedder))
         return Loaded(index, embedder, folder, "", self._start)
 
     @property
@@ -129,6 +131,8 @@ logger = logging.getLogger(__name__)
 
 BLOCK_MS = 1000
 COMMIT_EVERY_S = 2.0
+LINK_S = 0.01
+LINK_AGAIN_S = 0.1
 COMPARE_AGAIN_S = 2.0
 """After a comparison that failed."""
 
@@ -207,6 +211,14 @@ class Followers:
                 logger.exception("index: partition %d could not be compared with its documents", partition)
                 comparison.why = f"{error!r}; {comparison.why}"
                 await asyncio.sleep(COMPARE_AGAIN_S)
+
+    async def link(self) -> None:
+        """Let vectors join the graph when many have not yet, in the turns that searches and changes leave."""
+        while not self.stopped:
+            if self._live.index.unlinked > UNLINKED:
+                await self._in_background(self._live.index.link, LINK_S)
+            else:
+                await asyncio.sleep(LINK_AGAIN_S)
 
     def _urgency(self, partition: int) -> tuple[bool, int]:
         return self._live.comparisons[partition].complete, partition

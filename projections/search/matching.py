@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from projections.search.filters import BitMap, bitmap, facet, ordinals
 from projections.search.replica import IndexReplica
+from projections.search.vectors import EXACT_OF_MOST_BELOW, VectorIndex
 
 
 class Filter(Struct, frozen=True, kw_only=True):
@@ -142,6 +143,8 @@ def _kept(
     return np.concatenate([above, equal])
 
 
+STATIC_CANDIDATES = 100
+"""At least, for the model would have them in another order."""
 SPARE = 50
 """Asked of tantivy beyond the count, so that equals at the cut are mostly all seen and can be taken by id."""
 DEEPEST = 64
@@ -164,15 +167,52 @@ def by_words(
     return list(found)
 
 
-def by_vector(
-    index: IndexReplica, vector: NDArray[np.float32] | None, matching: BitMap, count: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The nearest `count` with their cosines, best first; none without a vector."""
-    if vector is None:
-        return np.empty(0, np.int64), np.empty(0, np.float32)
-    documents, cosine = index.vectors.nearest_with_ties(vector, matching, count)
+class Meaning(NamedTuple):
+    """A query's vectors: of the model, and static; None where there is none."""
+
+    vector: NDArray[np.float32] | None
+    static: NDArray[np.float32] | None
+
+
+class Near(NamedTuple):
+    """Documents near a query, best first; `cosine` (n,) float64 is the model's, else the static one."""
+
+    documents: NDArray[np.int64]
+    cosine: NDArray[np.float64]
+
+
+def by_meaning(index: IndexReplica, asked: Meaning, matching: BitMap, count: int) -> Near:
+    """The nearest `count`. Candidates are the nearest by static vectors, where the index has them.
+
+    By the model's too where those have a graph, or where so few match that all are scored anyway.
+    """
+    if count <= 0:
+        return Near(np.empty(0, np.int64), np.empty(0, np.float64))
+    found = [np.empty(0, np.int64)]
+    if asked.static is not None:
+        found.append(index.static.nearest_with_ties(asked.static, matching, max(count, STATIC_CANDIDATES))[0])
+    if asked.vector is not None and (index.vectors.has_graph or len(matching) <= EXACT_OF_MOST_BELOW):
+        found.append(index.vectors.nearest_with_ties(asked.vector, matching, count)[0])
+    documents = np.unique(np.concatenate(found))
+    cosine = cosines(index, asked, documents)
     best = best_first(index, documents, cosine, count)
-    return documents[best], cosine[best]
+    return Near(documents[best], cosine[best])
+
+
+def cosines(index: IndexReplica, asked: Meaning, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(n,), by the model's vectors where a document has them, else by its static one, else nan."""
+    of_model, static = (
+        cosines_of(index.vectors, asked.vector, documents),
+        cosines_of(index.static, asked.static, documents),
+    )
+    return np.where(np.isnan(of_model), static, of_model).astype(np.float64)
+
+
+def cosines_of(
+    vectors: VectorIndex, asked: NDArray[np.float32] | None, documents: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """(n,), nan where a document has no vector, or the query."""
+    return np.full(len(documents), np.nan, np.float32) if asked is None else vectors.cosine(asked, documents)
 
 
 def _committed(

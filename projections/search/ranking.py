@@ -84,11 +84,13 @@ class Pool:
     terms: Sequence[bytes]
     """`terms(text) + date_terms(occurred_at)` joined by spaces, UTF-8, as an index keeps them; without dates 79.1."""
     cosine: Floats | NDArray[np.float32]
-    """(n,), to the query; nan where the document has no vector yet."""
+    """(n,), of the model's vectors to the query's; nan where the document has none yet."""
     episode: NDArray[np.int32]
     """(n,), -1 for a document outside any episode."""
     sequence: NDArray[np.int32]
     """(n,), place in the episode, one document each; neighbours differ by 1."""
+    static: Floats | NDArray[np.float32] | None = None
+    """(n,), of static vectors; nan where the document has none, None when the index has none."""
     author: NDArray[np.int32] | None = None
     """(n,), who said it, a key of `names`; None when authors are unknown."""
     names: Mapping[int, Sequence[str]] = field(default_factory=dict[int, Sequence[str]])
@@ -150,7 +152,7 @@ def score(query_terms: Sequence[str], pool: Pool, *, mode: Mode = "hybrid", alph
     around = _Surroundings.of(pool)
     bm25 = _PoolBM25(pool.terms, asked)
     lexical = np.asarray(bm25.get_scores(list(asked)), np.float64)
-    vector = np.asarray(pool.cosine, np.float64) if mode != "lexical" else np.full(len(pool.terms), np.nan)
+    vector = np.full(len(pool.terms), np.nan) if mode == "lexical" else _meaning(pool)
     mix = _mix(lexical, vector, alpha if mode == "hybrid" else float(mode == "lexical"))
     author = AUTHOR_LIFT * _author_named(asked, pool)
     coverage = COVERAGE * _standardised(bm25.coverage(around))
@@ -247,6 +249,23 @@ class _Surroundings:
             lifted += share * (self.take(own, -reach) + self.take(own, reach))
         alone = np.all([place == own.size for place in self.places.values()], axis=0)
         return np.where(alone, ALONE_LIFT * own, lifted)
+
+
+def _meaning(pool: Pool) -> Floats:
+    """(n,), the model's cosines, standardised; where there is none the static one, standardised by itself.
+
+    The model's are put where the static ones of the same documents lie, or those that have them already would be
+    compared among themselves: of a pool's best half, half would be below the mean.
+    """
+    own = np.asarray(pool.cosine, np.float64)
+    if pool.static is None:
+        return own
+    static = _standardised(np.asarray(pool.static, np.float64))
+    both = ~np.isnan(own) & ~np.isnan(static)
+    own = _standardised(own)
+    if np.isnan(own).any() and both.any():
+        own = own * static[both].std() + static[both].mean()
+    return np.where(np.isnan(own), static, own)
 
 
 def _mix(lexical: Floats, vector: Floats, alpha: float) -> Floats:

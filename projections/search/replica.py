@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projections.documents.index_entry import IndexEntry
+from projections.embedding.static import StaticTable
 from projections.search.columns import Column
 from projections.search.filters import BitMap, Facets, entry_facets, facet, lexical_facets
 from projections.search.lexical import Lexical
@@ -21,6 +22,8 @@ from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vec
 
 MAX_TAIL = 256
 """Documents not committed to tantivy yet; a search looks at each of them, so they are few."""
+EMBEDDED_AT_ONCE = 1_000
+"""Documents whose terms become static vectors together."""
 COLUMNS = (
     "id_key", "partition", "author", "episode", "sequence", "occurred_ms", "recorded_ms", "retired_ms", "expires_ms",
     "renewed_ms", "importance", "confidence",
@@ -38,10 +41,16 @@ class Compared(NamedTuple):
 class IndexReplica:
     """Applies the change feed; answers which documents match, and who is near whom."""
 
-    def __init__(self, folder: Path, dimensions: int, model: str) -> None:
+    def __init__(self, folder: Path, dimensions: int, model: str, table: StaticTable | None = None) -> None:
+        """`dimensions` are those of the vectors that `model` makes; `table` gives every document a static one.
+
+        Then only the static ones have a graph: those of the model come later, and refine the scores.
+        """
         self.model = model
         self.lexical = Lexical(folder)
-        self.vectors = VectorIndex(dimensions)
+        self.table = table
+        self.static = VectorIndex(0 if table is None else table.dimensions)
+        self.vectors = VectorIndex(dimensions, graph=table is None)
         self.facets = Facets()
         self.ids: list[str] = []
         self.ordinal_of: dict[str, int] = {}
@@ -70,6 +79,7 @@ class IndexReplica:
         """Documents removed since it was made or loaded; what they said is in its files until it is compacted."""
         self._uncommitted = False
         self._holes: set[int] = set()
+        self._without_static: list[int] = []
 
     def __len__(self) -> int:
         return len(self.alive)
@@ -94,6 +104,33 @@ class IndexReplica:
             self.lexical.commit()
             self.tail.clear()
             self._uncommitted = False
+
+    @property
+    def unlinked(self) -> int:
+        """Vectors that every search scores, because they are not in the graph yet."""
+        return max(self.static.unlinked, self.vectors.unlinked)
+
+    def link(self, seconds: float) -> None:
+        """Let vectors join the graph, for about so long."""
+        self.static.link(seconds)
+        self.vectors.link(seconds)
+
+    def embed_terms(self, ordinals: NDArray[np.int64]) -> None:
+        """Give documents that have none their static vectors; one without a known term stays without."""
+        if self.table is None:
+            return
+        for start in range(0, len(ordinals), EMBEDDED_AT_ONCE):
+            some = ordinals[start : start + EMBEDDED_AT_ONCE]
+            rows = self.table.embed(self.encoded_terms(some))
+            known = rows.any(axis=1)
+            self.static.put_each(some[known], rows[known].astype(np.float16))
+
+    def static_vector(self, query_terms: Sequence[str]) -> NDArray[np.float32] | None:
+        """The static vector of a query, `(dimensions,) float32`; None when none of its terms has one."""
+        if self.table is None:
+            return None
+        vector = self.table.embed([" ".join(query_terms).encode()])[0]
+        return vector if vector.any() else None
 
     def take_vectors(self, other: "IndexReplica") -> int:
         """Take the vectors of documents that say the same there, as `Put` lets them keep theirs; returns how many."""
@@ -184,6 +221,10 @@ class IndexReplica:
     def _settle(self) -> None:
         """What is left to do behind some changes, before a search."""
         self._close_holes()
+        if self._without_static:
+            waiting = [ordinal for ordinal in self._without_static if ordinal in self.alive]
+            self._without_static.clear()
+            self.embed_terms(np.array(waiting, np.int64))
         if len(self.tail) > MAX_TAIL:
             self.commit()
 
@@ -213,6 +254,7 @@ class IndexReplica:
         self.importance.append(entry.importance)
         self.confidence.append(entry.confidence)
         self.alive.add(ordinal)
+        self._without_static.append(ordinal)
         self.facets.add(ordinal, keys)
         self._file(ordinal)
 
@@ -250,6 +292,7 @@ class IndexReplica:
         if (episode := int(self.episode[ordinal])) >= 0:
             self._holes.add(episode)
         self.vectors.remove(ordinal)
+        self.static.remove(ordinal)
         self.lexical.remove(ordinal)
         self._uncommitted = True
 

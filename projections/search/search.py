@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from projections.search.filters import BitMap, bitmap, ordinals
 from projections.search.importance import decayed_confidence
-from projections.search.matching import Filter, best_first, by_vector, by_words, matches
+from projections.search.matching import (
+    Filter,
+    Meaning,
+    best_first,
+    by_meaning,
+    by_words,
+    cosines_of,
+    matches,
+)
 from projections.search.ranking import Mode, Pool, required_terms, score, terms
 from projections.search.replica import IndexReplica
 
@@ -117,16 +125,18 @@ DIGITS = 6
 def fused(index: IndexReplica, question: Question, allowed: Filter, matching: BitMap) -> list[Hit]:
     """The best by relevance (0..1), sureness and importance; by recency too, when a half-life is given."""
     query_terms = terms(question.text)
-    pool = _pool(index, question, query_terms, allowed, matching)
+    meaning = _meaning(index, question, query_terms)
+    pool = _pool(index, question, query_terms, meaning, allowed, matching)
     if not len(pool):
         return []
-    vector = question.query_vector
-    cosine = np.full(len(pool), np.nan, np.float32) if vector is None else index.vectors.cosine(vector, pool)
+    cosine = cosines_of(index.vectors, meaning.vector, pool)
+    static = cosines_of(index.static, meaning.static, pool)
     scores = score(
         query_terms,
         Pool(
             terms=index.encoded_terms(pool),
             cosine=cosine,
+            static=static,
             episode=index.episode.values[pool],
             sequence=index.sequence.values[pool],
             author=index.author.values[pool],
@@ -138,6 +148,7 @@ def fused(index: IndexReplica, question: Question, allowed: Filter, matching: Bi
     parts = {
         "lexical": scores.lexical,
         "cosine": cosine,
+        "static": static,
         "mix": scores.mix,
         "author": scores.author,
         "coverage": scores.coverage,
@@ -150,15 +161,24 @@ def fused(index: IndexReplica, question: Question, allowed: Filter, matching: Bi
     return hits(index, pool, best, weighed, parts, DIGITS)
 
 
+def _meaning(index: IndexReplica, question: Question, query_terms: Sequence[str]) -> Meaning:
+    static = None if question.mode == "lexical" else index.static_vector(query_terms)
+    return Meaning(question.query_vector, static)
+
+
 def _pool(
-    index: IndexReplica, question: Question, query_terms: Sequence[str], allowed: Filter, matching: BitMap
+    index: IndexReplica,
+    question: Question,
+    query_terms: Sequence[str],
+    meaning: Meaning,
+    allowed: Filter,
+    matching: BitMap,
 ) -> NDArray[np.int64]:
     """The candidates and their matching neighbours, in the order of their ids: sums over the pool depend on it."""
     found: dict[int, None] = {}
     if question.mode != "vector":
         found.update(dict.fromkeys(by_words(index, query_terms, allowed, matching, CANDIDATES)))
-    near, _ = by_vector(index, question.query_vector, matching, CANDIDATES)
-    found.update(dict.fromkeys(near.tolist()))
+    found.update(dict.fromkeys(by_meaning(index, meaning, matching, CANDIDATES).documents.tolist()))
     candidates = np.fromiter(found, np.int64, len(found))
     found.update(dict.fromkeys(other for other in index.around(candidates, REACH) if other in matching))
     pool = list(found)[:MAX_POOL]
@@ -197,14 +217,15 @@ def similar(index: IndexReplica, question: Question, allowed: Filter, matching: 
     """`alpha * similarity + (1 - alpha) * exp(-ln 2 / half_life_days * age_days)`, unrounded; equals newest first.
 
     Candidates are the `min(3 * shown, 150)` most similar by cosine, or as many as are shown. Beside them stand as many
-    of those that have no vector yet, or what was just written would be lost: theirs is the share of the query's words
+    of those that have no vector, or what was just written would be lost: theirs is the share of the query's words
     that they say.
     """
     count = max(min(CANDIDATES_PER_RESULT * question.depth, MAX_CANDIDATES), question.depth)
-    near, cosine = by_vector(index, question.query_vector, matching, count)
-    unembedded, said = waiting(index, question, allowed, matching, count)
+    meaning = _meaning(index, question, terms(question.text))
+    near, cosine = by_meaning(index, meaning, matching, count)
+    unembedded, said = waiting(index, question, meaning, allowed, matching, count)
     documents = np.concatenate([near, unembedded])
-    similarity = np.concatenate([cosine.astype(np.float64), said])
+    similarity = np.concatenate([cosine, said])
     half_life = HALF_LIFE_DAYS if question.half_life_days is None else question.half_life_days
     alpha = ALPHA if question.alpha is None else question.alpha
     recency = np.exp(-np.log(2) / half_life * age_days(index, documents, question.now_ms))
@@ -220,14 +241,17 @@ def similar(index: IndexReplica, question: Question, allowed: Filter, matching: 
 
 
 def waiting(
-    index: IndexReplica, question: Question, allowed: Filter, matching: BitMap, count: int
+    index: IndexReplica, question: Question, meaning: Meaning, allowed: Filter, matching: BitMap, count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The best `count` of the matching documents without a vector, and the share of the query's words each says.
+    """The best `count` of the matching documents without a cosine, and the share of the query's words each says.
 
-    All of them when the query has none.
+    All of them when the query has no vectors.
     """
-    everything = ordinals(matching)
-    found = everything if question.query_vector is None else everything[index.vectors.without(everything)]
+    found = ordinals(matching)
+    if meaning.vector is not None:
+        found = found[index.vectors.without(found)]
+    if meaning.static is not None:
+        found = found[index.static.without(found)]
     asked = set(terms(question.text))
     if len(found) > READ_WITHOUT_VECTOR:
         recorded = index.recorded_ms.values[found].astype(np.float64)
@@ -268,16 +292,17 @@ def rrf(index: IndexReplica, question: Question, allowed: Filter, matching: BitM
 def _near(
     index: IndexReplica, question: Question, allowed: Filter, matching: BitMap, count: int, said: Sequence[int]
 ) -> list[int]:
-    """The nearest `count`. What has no vector yet stands among them, or what was just written would be lost: by the
+    """The nearest `count`. What has no vector stands among them, or what was just written would be lost: by the
     share of the query's words that it says, unless it says them all, for then the text list has it.
     """
-    near, cosine = by_vector(index, question.query_vector, matching, count)
-    if question.mode == "vector" or question.query_vector is None:
+    meaning = _meaning(index, question, terms(question.text))
+    near, cosine = by_meaning(index, meaning, matching, count)
+    if question.mode == "vector" or (meaning.vector is None and meaning.static is None):
         return near.tolist()
-    unembedded, share = waiting(index, question, allowed, matching, count)
+    unembedded, share = waiting(index, question, meaning, allowed, matching, count)
     joins = (share > 0) & ~np.isin(unembedded, np.asarray(said, np.int64))
     documents = np.concatenate([near, unembedded[joins]])
-    scores = np.concatenate([cosine.astype(np.float64), share[joins]])
+    scores = np.concatenate([cosine, share[joins]])
     return documents[best_first(index, documents, scores, count)].tolist()
 
 

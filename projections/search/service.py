@@ -302,8 +302,9 @@ class ReplicaService:
             for partition in range(self._partitions)
         ]
         comparing = asyncio.create_task(feeds.compare(), name="index-replica-comparing")
+        linking = asyncio.create_task(feeds.link(), name="index-replica-linking")
         newer = asyncio.create_task(self._newer(live), name="index-replica-newer")
-        self._following = [*followers, comparing, newer]
+        self._following = [*followers, comparing, linking, newer]
         try:
             done, _ = await asyncio.wait(self._following, return_when=asyncio.FIRST_COMPLETED)
             for task in done:

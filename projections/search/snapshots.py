@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from ingest.errors import MnemologError
 from ingest.log.position import START, Position
+from projections.embedding.static import StaticTable
 from projections.search.columns import Column
 from projections.search.filters import BitMap, Facets, bitmap, lexical_facets, ordinals
 from projections.search.lexical import link_or_copy
@@ -27,7 +28,9 @@ from projections.search.vectors import VectorIndex
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 2
+FORMAT = 3
+READABLE = frozenset({2, FORMAT})
+"""Format 2 has no static vectors, and the others in a graph."""
 KEPT = 2
 """Snapshots kept: the newest, and one more for a replica that is reading it."""
 _TEXTS = "texts.msgpack.zst"
@@ -101,6 +104,8 @@ def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name
     work.mkdir()
     index.lexical.copy_to(work / "lexical")
     index.vectors.save(work)
+    if index.table is not None:
+        index.static.save(work, index.table.name)
     for column in COLUMNS:
         np.save(work / f"{column}.npy", getattr(index, column).values)
     texts = _Texts(
@@ -133,7 +138,7 @@ def newest(
         if path in without or (manifest := _manifest(path)) is None:
             continue
         alike = manifest.model == model and dimensions in (None, manifest.dimensions)
-        if manifest.format == FORMAT and alike:
+        if manifest.format in READABLE and alike:
             return path, manifest
     return None
 
@@ -161,9 +166,15 @@ def damage(path: Path, manifest: SnapshotManifest) -> str | None:
 
 
 def load(
-    path: Path, manifest: SnapshotManifest, work: Path, *, model: str = "", dimensions: int | None = None
+    path: Path,
+    manifest: SnapshotManifest,
+    work: Path,
+    *,
+    model: str = "",
+    dimensions: int | None = None,
+    table: StaticTable | None = None,
 ) -> IndexReplica:
-    """The index of a snapshot, working in the new folder `work`.
+    """The index of a snapshot, working in the new folder `work`; static vectors of another `table` are made anew.
 
     Raises UnusableSnapshot for an altered file, when the snapshot is pruned meanwhile, and when its vectors are not of
     the `model` and `dimensions` that are wanted: vectors of two models must never be compared.
@@ -184,10 +195,14 @@ def load(
                 raise UnusableSnapshot(f"{path / name} was altered")
         packed = zstandard.decompress((path / _TEXTS).read_bytes())
         texts = msgspec.msgpack.decode(packed, type=_Texts)
-        index = IndexReplica(work, manifest.dimensions, manifest.model)
+        index = IndexReplica(work, manifest.dimensions, manifest.model, table)
         for column in COLUMNS:
             setattr(index, column, Column.of(np.load(path / f"{column}.npy")))
-        index.vectors = VectorIndex.load(path, manifest.dimensions)
+        saved = "vectors.hnsw" in manifest.files
+        index.vectors = VectorIndex.load(path, manifest.dimensions, graph=table is None, saved=saved)
+        has_static = table is not None and f"{table.name}.npy" in manifest.files
+        if table is not None and has_static:
+            index.static = VectorIndex.load(path, table.dimensions, table.name)
     except UnusableSnapshot:
         raise
     except Exception as error:  # a damaged file makes each library raise something else
@@ -198,6 +213,8 @@ def load(
     index.author_of = {name: place for place, name in enumerate(texts.authors)}
     index.episode_of = {name: place for place, name in enumerate(texts.episode_names)}
     index.facets, index.alive = Facets.load(texts.facets), BitMap.deserialize(texts.alive)
+    if not has_static:
+        index.embed_terms(ordinals(index.alive))
     return index
 
 
@@ -214,7 +231,12 @@ def places_of(path: Path) -> list[tuple[str, int]]:
 
 
 def load_newest(
-    folder: Path, model: str, work: Path, dimensions: int | None = None, least: str = ""
+    folder: Path,
+    model: str,
+    work: Path,
+    dimensions: int | None = None,
+    least: str = "",
+    table: StaticTable | None = None,
 ) -> tuple[IndexReplica, SnapshotManifest] | None:
     """The index of the newest usable snapshot made with `model`, working in the new folder `work`; None without one.
 
@@ -224,7 +246,7 @@ def load_newest(
     tried: set[Path] = set()
     while (found := newest(folder, model, dimensions, tried)) is not None and found[1].name >= least:
         try:
-            return load(*found, work, model=model, dimensions=dimensions), found[1]
+            return load(*found, work, model=model, dimensions=dimensions, table=table), found[1]
         except UnusableSnapshot as error:
             logger.warning("index: %s; it is passed over", error)
             shutil.rmtree(work, ignore_errors=True)
@@ -270,17 +292,20 @@ def is_worthwhile(index: IndexReplica) -> bool:
 
 # an index only hides what was removed: tantivy keeps it until it merges the segment, hnswlib for ever, and the names of
 # its sessions and agents stay listed
-def compacted(index: IndexReplica, folder: Path, *, without_vectors_for: tuple[str, int] | None = None) -> IndexReplica:
+def compacted(
+    index: IndexReplica, folder: Path, *, without_vectors_for: tuple[str, int, StaticTable | None] | None = None
+) -> IndexReplica:
     """A fresh index of the living documents, in the new `folder`; it answers as `index` does, which stays as it is.
 
     Ordinals are new, in the same order. Needs as much memory again, and a third of a millisecond for each vector.
 
-    With `without_vectors_for` a model and its dimensions, vectors of that one are to be put into it, and no others are.
+    With `without_vectors_for` a model, its dimensions and table, vectors of that one are to be put into it, and no
+    others are but the static ones.
     """
     kept = ordinals(index.alive)
     places: list[int] = kept.tolist()
-    model, dimensions = without_vectors_for or (index.model, index.vectors.dimensions)
-    fresh = IndexReplica(folder, dimensions, model)
+    model, dimensions, table = without_vectors_for or (index.model, index.vectors.dimensions, index.table)
+    fresh = IndexReplica(folder, dimensions, model, table)
     fresh.ids = [index.ids[place] for place in places]
     fresh.ordinal_of = {name: ordinal for ordinal, name in enumerate(fresh.ids)}
     fresh.terms = [index.terms[place] for place in places]
@@ -293,6 +318,10 @@ def compacted(index: IndexReplica, folder: Path, *, without_vectors_for: tuple[s
     _renumber_episodes(index, fresh)
     if without_vectors_for is None:
         fresh.vectors = index.vectors.renumbered(kept)
+    if table is not None and index.table is not None and table.name == index.table.name:
+        fresh.static = index.static.renumbered(kept)
+    else:
+        fresh.embed_terms(ordinals(fresh.alive))
     for ordinal, terms in enumerate(fresh.terms):
         fresh.lexical.add(ordinal, terms.decode(), lexical_facets(fresh.facets_of[ordinal]))
     fresh.lexical.commit()

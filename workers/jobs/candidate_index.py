@@ -16,6 +16,7 @@ from ingest.ids import DocumentId, new_event_id
 from ingest.platform.connections import Client
 from projections.embedding.embedder import Embedder, ModelUnavailable
 from projections.embedding.live import Choice, Embedders, chosen
+from projections.embedding.static import StaticTable, table_of
 from projections.search import snapshots
 from projections.search.comparing import catch_up
 from projections.search.filters import ordinals
@@ -87,23 +88,27 @@ class CandidateIndexes:
             known = await chosen(self._redis)
             live = known.live if known is not None else choice
             folder = self._work / name
-            loaded = await asyncio.to_thread(self._read, live, choice, folder)
+            loaded = await asyncio.to_thread(self._read, live, choice, folder, table_of(embedder))
             if loaded is None:
                 await self._snapshot.run(force=True)
                 continue
             return await self.caught_up(Candidate(choice, loaded[0], embedder, folder, loaded[1], set()))
         raise UnusableSnapshot(f"no snapshot of the index could be read in {TRIES} tries: look at the worker's log")
 
-    def _read(self, live: Choice, choice: Choice, folder: Path) -> tuple[IndexReplica, dict[int, FeedPosition]] | None:
+    def _read(
+        self, live: Choice, choice: Choice, folder: Path, table: StaticTable | None
+    ) -> tuple[IndexReplica, dict[int, FeedPosition]] | None:
         shutil.rmtree(folder, ignore_errors=True)
         source = folder.with_name(f"{folder.name}-source")
         same = (live.model, live.dimensions) == (choice.model, choice.dimensions)
-        found = snapshots.load_newest(self._folder, live.model, folder if same else source, live.dimensions)
+        found = snapshots.load_newest(
+            self._folder, live.model, folder if same else source, live.dimensions, table=table
+        )
         if found is None:
             return None
         index, manifest = found
         if not same:
-            index = compacted(index, folder, without_vectors_for=(choice.model, choice.dimensions))
+            index = compacted(index, folder, without_vectors_for=(choice.model, choice.dimensions, table))
             shutil.rmtree(source, ignore_errors=True)
             earlier = snapshots.load_newest(self._folder, choice.model, source, choice.dimensions)
             if earlier is not None:  # on the way back, or of an earlier try

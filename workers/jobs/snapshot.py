@@ -19,6 +19,7 @@ from ingest.platform.connections import Client, past_memory_limit
 from ingest.platform.tasks import end
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import Embedders
+from projections.embedding.static import table_of
 from projections.search import snapshots
 from projections.search.comparing import catch_up
 from projections.search.reading import live_generation
@@ -145,12 +146,12 @@ class SnapshotJob:
     async def _start(self, embedder: Embedder) -> tuple[IndexReplica, dict[int, FeedPosition]]:
         """The newest snapshot's index and positions, else an empty one at the beginning of every feed."""
         at = {partition: FeedPosition() for partition in range(self._partitions)}
-        work, kind = self._work / "read", (embedder.model, embedder.dimensions)
-        found = await asyncio.to_thread(snapshots.load_newest, self._folder, kind[0], work, kind[1])
+        work, kind, table = self._work / "read", (embedder.model, embedder.dimensions), table_of(embedder)
+        found = await asyncio.to_thread(snapshots.load_newest, self._folder, kind[0], work, kind[1], "", table)
         if found is not None:
             return found[0], at | found[1].partitions
         await asyncio.to_thread(shutil.rmtree, work, True)
-        return await asyncio.to_thread(IndexReplica, work, embedder.dimensions, embedder.model), at
+        return await asyncio.to_thread(IndexReplica, work, embedder.dimensions, embedder.model, table), at
 
     async def _trim(self, partition: int, at: FeedPosition) -> None:
         """Remove what the snapshot covers, and leave a note for followers that had not read it."""

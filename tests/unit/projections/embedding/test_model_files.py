@@ -8,6 +8,8 @@ from projections.embedding.embedder import ModelUnavailable
 from projections.embedding.model_files import (
     MANIFEST_FILE,
     MODEL_FILE,
+    STATIC_TOKENIZER_FILE,
+    STATIC_WEIGHTS_FILE,
     TOKENIZER_FILE,
     ModelManifest,
     default_directory,
@@ -17,12 +19,15 @@ from projections.embedding.model_files import (
     verify,
 )
 
+FILES = (MODEL_FILE, TOKENIZER_FILE, STATIC_WEIGHTS_FILE, STATIC_TOKENIZER_FILE)
+
 
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
-    for name in (MODEL_FILE, TOKENIZER_FILE):
+    (tmp_path / STATIC_WEIGHTS_FILE).parent.mkdir()
+    for name in FILES:
         (tmp_path / name).write_text(name)
-    files = {name: sha256_of(tmp_path / name) for name in (MODEL_FILE, TOKENIZER_FILE)}
+    files = {name: sha256_of(tmp_path / name) for name in FILES}
     write(tmp_path, ModelManifest("m:int8", 384, 256, files, "00", exporter=2, mean_cosine=0.99, lowest_cosine=0.98))
     return tmp_path
 
@@ -40,16 +45,24 @@ def test_a_model_of_another_exporter_is_not_current(exported: Path):
     assert not is_current(exported, exporter=3)
 
 
-@pytest.mark.parametrize("name", [MODEL_FILE, TOKENIZER_FILE])
+@pytest.mark.parametrize("name", FILES)
 def test_a_damaged_file_is_found(exported: Path, name: str):
     (exported / name).write_text("damaged")
     with pytest.raises(ModelUnavailable, match="damaged"):
         verify(exported)
 
 
-@pytest.mark.parametrize("name", [MODEL_FILE, TOKENIZER_FILE, MANIFEST_FILE])
+@pytest.mark.parametrize("name", [*FILES, MANIFEST_FILE])
 def test_a_missing_file_is_found(exported: Path, name: str):
     (exported / name).unlink()
+    assert not is_current(exported, exporter=2)
+
+
+def test_a_model_without_a_static_table_verifies_but_is_exported_again(exported: Path):
+    manifest = read_manifest(exported)
+    static = (STATIC_WEIGHTS_FILE, STATIC_TOKENIZER_FILE)
+    write(exported, replace(manifest, files={name: one for name, one in manifest.files.items() if name not in static}))
+    verify(exported)
     assert not is_current(exported, exporter=2)
 
 

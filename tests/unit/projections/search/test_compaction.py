@@ -42,6 +42,7 @@ def filled(index: IndexReplica, put: Callable[..., str], embed: Embed) -> IndexR
         embed(name, *rng.standard_normal((1 + n % 2, 4)).tolist()) if n % 4 else None
     put(f"mem_{MARK}", f"{MARK} said alone", episode=f"session {MARK}", agent_id=MARK, tags=[MARK], files=[MARK])
     embed(f"mem_{MARK}", VECTOR)
+    index.link(60)
     index.apply(0, [Remove(name) for name in list(index.ordinal_of) if name.startswith("mem_")])
     for n in range(0, 240, 15):
         put(f"obs_{n:03d}", f"tea w{n} said again", episode=f"s{n % 7}")
