@@ -221,11 +221,11 @@ class _AtHand(NamedTuple):
 
 
 def _vectors(at_hand: _AtHand) -> DocumentVectors:
-    threads = max(1, min(4, (os.cpu_count() or 1) - 1))  # one processor stays free of it
+    threads = min(4, os.cpu_count() or 1)  # all processors that nobody else wants: see _lower_priority
     executor = ThreadPoolExecutor(threads, "embedding", initializer=_lower_priority)
     at_hand.stack.callback(executor.shutdown, wait=False, cancel_futures=True)
     cached = max(timedelta(seconds=1), timedelta(days=at_hand.settings.embedding_cache_days))
-    return DocumentVectors(at_hand.redis, executor, threads, cached)
+    return DocumentVectors(at_hand.redis, executor, cached)
 
 
 def _snapshots(at_hand: _AtHand) -> SnapshotJob:

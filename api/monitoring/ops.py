@@ -264,7 +264,11 @@ class VitalMetrics(Collector):
                 "Age of the first event that is not projected yet.",
                 at and at.oldest_pending_s,
             ),
-            "mnemolog_embedding_backlog": ("Texts that wait for a vector.", at and at.to_embed),
+            "mnemolog_embedding_backlog": ("Texts that wait for a vector of the model.", at and at.to_embed),
+            "mnemolog_embedding_oldest_seconds": (
+                "Age of the text that waits longest for a vector of the model.",
+                at and at.oldest_to_embed_s,
+            ),
             "mnemolog_feed_entries": ("Entries of the change feeds.", at and at.feed_entries),
             "mnemolog_snapshot_age_seconds": ("Age of the newest index snapshot.", at and at.snapshot_age_s),
             "mnemolog_index_outdated_seconds": (

@@ -15,6 +15,8 @@ from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariable
 from projections.embedding.embedder import Embedder, unit_rows
 from projections.embedding.model_files import STATIC_TOKENIZER_FILE, STATIC_WEIGHTS_FILE, read_manifest
 
+STATIC = "static-"
+"""What the name of every table begins with."""
 UNKNOWN = "[UNK]"
 WEIGHTS = "embedding.weight"
 MAX_TERMS = 4_096
@@ -86,4 +88,4 @@ def load(directory: Path) -> StaticTable | None:
     terms = sorted(vocabulary, key=vocabulary.__getitem__)
     vectors: NDArray[np.float32] = load_file(directory / STATIC_WEIGHTS_FILE)[WEIGHTS].astype(np.float32)
     # tables of two machines may differ in their last digits, so the bytes are part of the name
-    return StaticTable(f"{manifest.model}/static:{digest[:12]}", terms, vectors)
+    return StaticTable(f"{STATIC}{digest[:12]}", terms, vectors)

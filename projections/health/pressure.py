@@ -198,7 +198,7 @@ def not_applied(sample: Sample) -> str:
 
 def waiting_for_vectors(sample: Sample) -> str:
     """How far embedding is behind."""
-    return f"{sample.to_embed:,} texts wait for a vector"
+    return f"{sample.to_embed:,} texts wait for a vector, for up to {sample.oldest_to_embed_s:,.0f} s"
 
 
 class Condition(Struct, frozen=True):

@@ -20,10 +20,11 @@ from ingest.log.keys import CONSUMER_GROUP, LEASE_TTL, REPLICAS, WORKERS, Genera
 from ingest.log.position import START, Position, Token
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client, info_of_nodes
+from projections.embedding.queue import waiting_since_ms
 from projections.search.presence import STALE_MS
 from projections.search.snapshots import FeedPosition
 
-QUESTIONS = 6
+QUESTIONS = 7
 """About a partition, in one pipeline."""
 LAG_LOOK_S = 0.1
 PENDING_WARN_S = 10.0
@@ -37,17 +38,19 @@ EMBED_BACKLOG = 1_000
 class Signs(Struct, frozen=True, kw_only=True):
     """How everything is at one moment. Sizes are in bytes, counts are of all partitions together.
 
-    `oldest_pending_s` is how long the first event waits that is not projected, `pending_bytes` the size of all that are
-    not. `replicas` are API processes, `dimensions` those of the vectors that are made. `memory_limit` is `maxmemory`, 0
-    for none; on a cluster both are of the fullest node. `index_partly`: the index is not ready, for some partitions
-    alone. `outdated_s` says for how long it has followed a generation that is no longer the live one, `lost_writes`
-    which acknowledged events the log's server came back without.
+    `oldest_pending_s` is how long the first event waits that is not projected, `pending_bytes` the size of all that
+    are not. `replicas` are API processes, `dimensions` those of the vectors that are made. `memory_limit` is
+    `maxmemory`, 0 for none; on a cluster both are of the fullest node. `index_partly`: the index is not ready, for
+    some partitions alone. `oldest_to_embed_s` is for how long the text that waits longest for its vector has
+    waited. `outdated_s` says for how long it has followed a generation that is no longer the live one,
+    `lost_writes` which acknowledged events the log's server came back without.
     """
 
     oldest_pending_s: float = 0.0
     dead_letters: int = 0
     pending_bytes: int = 0
     to_embed: int = 0
+    oldest_to_embed_s: float = 0.0
     feed_entries: int = 0
     workers: int = 0
     replicas: int = 0
@@ -150,6 +153,7 @@ class Vitals:
             pending_bytes=sum(partitions[one].pending_bytes for one in lag),
             dead_letters=sum(one.dead for one in partitions),
             to_embed=sum(one.to_embed for one in partitions),
+            oldest_to_embed_s=max((one.seconds_to_embed(now_ms) for one in partitions), default=0.0),
             feed_entries=sum(one.feed for one in partitions),
             workers=workers,
             replicas=replicas,
@@ -214,17 +218,31 @@ class Vitals:
 class _PartitionVitals(NamedTuple):
     checkpoint: Position
     to_embed: int
+    last_to_embed: float | None
     feed: int
     dead: int
     pending_bytes: int
 
     @classmethod
     def of(
-        cls, checkpoint: bytes | None, to_embed: int, feed: int, dead: int, sizes: Sequence[bytes | None]
+        cls,
+        checkpoint: bytes | None,
+        to_embed: int,
+        last: Sequence[tuple[bytes, float]],
+        feed: int,
+        dead: int,
+        sizes: Sequence[bytes | None],
     ) -> "_PartitionVitals":
         appended, applied = (int(size or 0) for size in sizes)
         position = Position.parse(checkpoint) if checkpoint else START
-        return cls(position, to_embed, feed, dead, max(0, appended - applied))
+        last_to_embed = last[0][1] if last else None
+        return cls(position, to_embed, last_to_embed, feed, dead, max(0, appended - applied))
+
+    def seconds_to_embed(self, now_ms: int) -> float:
+        """How long the last text of the queue has waited for its vector; 0 for an empty queue."""
+        if self.last_to_embed is None:
+            return 0.0
+        return max(0.0, (now_ms - waiting_since_ms(self.last_to_embed)) / 1000)
 
 
 class _Node(NamedTuple):
@@ -250,6 +268,7 @@ def _ask(pipe: Any, keys: GenerationKeys) -> None:
     pipe.get(partition.generation)
     pipe.get(keys.checkpoint)
     pipe.zcard(keys.embed_queue)
+    pipe.zrange(keys.embed_queue, -1, -1, withscores=True)
     pipe.xlen(keys.changes)
     pipe.zcard(keys.dead)
     pipe.mget(partition.appended, partition.applied)

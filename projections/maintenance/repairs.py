@@ -17,8 +17,9 @@ from ingest.ids import DocumentId
 from ingest.log.keys import RECONCILED, PartitionKeys
 from ingest.platform.connections import Client, Transaction
 from projections.documents.document import Document, decode, index_entry, key_of, listings, row_type
+from projections.embedding.queue import Urgency
+from projections.embedding.queue import place as embedding_place
 from projections.store.feed import FeedItem, Put, Remove, entry_fields
-from projections.store.redis_store import PRIORITY_STEP
 
 TRIES = 10
 Needed = Callable[[Document | None], bool]
@@ -64,11 +65,11 @@ class Repairs:
         return await self._repair(name, lambda document: (index_entry(document) is not None) == missing, announce)
 
     async def embed(self, name: DocumentId, at_ms: float) -> bool:
-        """Queue a searchable document for its vector, behind what was said lately."""
+        """Queue a searchable document for its vector, as if it had been reported at that time."""
         return await self._repair(
             name,
             lambda document: index_entry(document) is not None,
-            lambda pipe, _: pipe.zadd(self._keys.embed_queue, {name: PRIORITY_STEP + at_ms}),
+            lambda pipe, _: pipe.zadd(self._keys.embed_queue, {name: embedding_place(Urgency.REPORTED, at_ms)}),
         )
 
     async def do_not_embed(self, name: DocumentId) -> bool:

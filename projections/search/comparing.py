@@ -20,9 +20,9 @@ from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from projections.documents.document import Document, Searched, index_entry, searchable_text
 from projections.documents.index_entry import IndexEntry
-from projections.documents.observations import Observation
 from projections.embedding.chunks import chunk
 from projections.embedding.embedder import BYTES_PER_DIMENSION, cache_key
+from projections.embedding.queue import place as embedding_place
 from projections.search.reading import (
     SLICE_S,
     InThread,
@@ -35,8 +35,7 @@ from projections.search.reading import (
 )
 from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition
-from projections.store.feed import Vectors
-from projections.store.redis_store import PRIORITY_STEP
+from projections.store.feed import Vectors, urgency
 from projections.store.stored import StoredPlace as Place
 from projections.store.stored import load, places
 
@@ -241,9 +240,9 @@ class _Work(NamedTuple):
     async def _queue(self, batch: Sequence[Place], documents: Sequence[Document | None], names: set[str]) -> None:
         """Queue texts to be embedded, where they are not: then their vectors come by the feed, behind this moment."""
         scores = {
-            place.id: (1 if isinstance(document, Observation) else 0) * PRIORITY_STEP + place.position.ms
+            place.id: embedding_place(urgency(document), place.position.ms)
             for place, document in zip(batch, documents, strict=True)
-            if place.id in names
+            if place.id in names and isinstance(document, Searched)
         }
         if await live_generation(self.redis, self.partition) == self.keys.generation:
             await self.redis.zadd(self.keys.embed_queue, scores, nx=True)

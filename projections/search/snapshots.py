@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ingest.errors import MnemologError
 from ingest.log.position import START, Position
-from projections.embedding.static import StaticTable
+from projections.embedding.static import STATIC, StaticTable
 from projections.search.columns import Column
 from projections.search.filters import BitMap, Facets, bitmap, lexical_facets, ordinals
 from projections.search.lexical import link_or_copy
@@ -105,7 +105,7 @@ def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name
     index.lexical.copy_to(work / "lexical")
     index.vectors.save(work)
     if index.table is not None:
-        index.static.save(work, index.table.name)
+        index.static.save(work, f"{index.table.name}-vector")
     for column in COLUMNS:
         np.save(work / f"{column}.npy", getattr(index, column).values)
     texts = _Texts(
@@ -198,11 +198,11 @@ def load(
         index = IndexReplica(work, manifest.dimensions, manifest.model, table)
         for column in COLUMNS:
             setattr(index, column, Column.of(np.load(path / f"{column}.npy")))
-        saved = "vectors.hnsw" in manifest.files
+        saved = not any(name.startswith(STATIC) for name in manifest.files)  # else only the static ones have a graph
         index.vectors = VectorIndex.load(path, manifest.dimensions, graph=table is None, saved=saved)
-        has_static = table is not None and f"{table.name}.npy" in manifest.files
+        has_static = table is not None and f"{table.name}-vectors.npy" in manifest.files
         if table is not None and has_static:
-            index.static = VectorIndex.load(path, table.dimensions, table.name)
+            index.static = VectorIndex.load(path, table.dimensions, f"{table.name}-vector")
     except UnusableSnapshot:
         raise
     except Exception as error:  # a damaged file makes each library raise something else

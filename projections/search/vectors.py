@@ -221,31 +221,32 @@ class VectorIndex:
             scores[start : start + len(part)] = np.vecdot(self._matrix.values[part].astype(np.float32), query)
         return scores
 
-    def save(self, folder: Path, name: str = "vectors") -> None:
+    def save(self, folder: Path, name: str = "vector") -> None:
         """Write the vectors into files of an existing folder that begin with `name`; all of them join the graph."""
-        np.save(folder / f"{name}.npy", self._matrix.values)
+        np.save(folder / f"{name}s.npy", self._matrix.values)
         np.save(folder / f"{name}-documents.npy", self._document.values)
         np.save(folder / f"{name}-first.npy", self._first.values)
         np.save(folder / f"{name}-count.npy", self._count.values)
         if self._graph is not None:
             self.link()
-            self._graph.save_index(str(folder / f"{name}.hnsw"))
+            self._graph.save_index(str(folder / f"{name}s.hnsw"))
 
     @classmethod
     def load(
-        cls, folder: Path, dimensions: int, name: str = "vectors", *, graph: bool = True, saved: bool = True
+        cls, folder: Path, dimensions: int, name: str = "vector", *, graph: bool = True, saved: bool = True
     ) -> "VectorIndex":
         """Read what `save` wrote; a graph that was not `saved` is to be made. Raises OSError for a missing file."""
         vectors = cls(dimensions, graph=graph)
-        vectors._matrix = Column.of(np.load(folder / f"{name}.npy"))
+        vectors._matrix = Column.of(np.load(folder / f"{name}s.npy"))
         vectors._document = Column.of(np.load(folder / f"{name}-documents.npy"))
         vectors._first = Column.of(np.load(folder / f"{name}-first.npy"))
         vectors._count = Column.of(np.load(folder / f"{name}-count.npy"))
         vectors._documents = int(np.count_nonzero(vectors._count.values))
-        if vectors._graph is not None and saved:
+        if graph and saved:
+            vectors._graph = hnswlib.Index(space="ip", dim=max(1, dimensions))
             try:
                 vectors._graph.load_index(
-                    str(folder / f"{name}.hnsw"), max_elements=max(1024, 2 * len(vectors._matrix))
+                    str(folder / f"{name}s.hnsw"), max_elements=max(1024, 2 * len(vectors._matrix))
                 )
             except RuntimeError as error:
                 raise OSError(str(error)) from error

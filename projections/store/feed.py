@@ -13,6 +13,7 @@ from ingest.log.position import Position
 from projections.documents.document import Searched, index_entry, searchable_text
 from projections.documents.index_entry import IndexEntry
 from projections.documents.observations import Observation
+from projections.embedding.queue import Urgency
 from projections.folds.fold import Changes
 
 
@@ -83,11 +84,16 @@ def feed_items(changes: Changes) -> list[FeedItem]:
     return items
 
 
-def to_embed(changes: Changes) -> Iterable[tuple[str, int]]:
-    """The `(document id, priority)` of documents whose text is new: 0 for what was kept on purpose, 1 for the rest."""
+def to_embed(changes: Changes) -> Iterable[tuple[str, Urgency]]:
+    """The documents whose text is new, and how urgent their vectors are."""
     for name, (before, after) in changes.documents.items():
         if isinstance(after, Searched):
             text = searchable_text(after)
             known = isinstance(before, Searched) and searchable_text(before) == text
             if text and not known:
-                yield name, 1 if isinstance(after, Observation) else 0
+                yield name, urgency(after)
+
+
+def urgency(document: Searched) -> Urgency:
+    """What was reported comes behind what was kept on purpose."""
+    return Urgency.REPORTED if isinstance(document, Observation) else Urgency.KEPT

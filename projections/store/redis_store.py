@@ -29,11 +29,9 @@ from projections.documents.rows import Row, part_of, save_row, whole_of
 from projections.documents.summaries import Summary
 from projections.embedding.chunks import chunk
 from projections.embedding.embedder import text_digest
+from projections.embedding.queue import place as embedding_place
 from projections.folds.fold import Changes, DocumentChange
 from projections.store.feed import entry_fields, feed_items, to_embed
-
-PRIORITY_STEP = 1e13
-"""Queue score = priority * this + milliseconds: a higher priority always comes first, older first within one."""
 
 
 class RedisStore:
@@ -184,9 +182,7 @@ class RedisStore:
             pipe.sadd(self._partition.purge, *notes)
 
     def _queue_embedding(self, pipe: Transaction, changes: Changes, position: Position) -> None:
-        wanted: dict[str, float] = {
-            name: priority * PRIORITY_STEP + position.ms for name, priority in to_embed(changes)
-        }
+        wanted: dict[str, float] = {name: embedding_place(urgency, position.ms) for name, urgency in to_embed(changes)}
         if wanted:
             pipe.zadd(self.keys.embed_queue, wanted)
         if changes.retired:

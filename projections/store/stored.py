@@ -17,9 +17,8 @@ from ingest.log.keys import GenerationKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from projections.documents.document import Document, Searched, decode, index_entry, key_of, row_type, searchable_text
-from projections.documents.observations import Observation
-from projections.store.feed import Cleared, Put, entry_fields
-from projections.store.redis_store import PRIORITY_STEP
+from projections.embedding.queue import place as embedding_place
+from projections.store.feed import Cleared, Put, entry_fields, urgency
 
 BATCH = 256
 SORTED_AT_ONCE = 10_000
@@ -113,7 +112,7 @@ async def _write(redis: Client, keys: GenerationKeys, batch: list[StoredPlace]) 
     documents = await load(redis, keys, [place.id for place in batch])
     entries = [entry for document in documents if (entry := index_entry(document)) is not None]
     wanted = {
-        document.id: (1 if isinstance(document, Observation) else 0) * PRIORITY_STEP + place.position.ms
+        document.id: embedding_place(urgency(document), place.position.ms)
         for place, document in zip(batch, documents, strict=True)
         if isinstance(document, Searched) and searchable_text(document)
     }

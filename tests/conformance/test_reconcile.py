@@ -24,7 +24,6 @@ from projections.maintenance.manifests import manifest_of
 from projections.maintenance.repairs import Fault, ReconcileReport, load_report
 from projections.operations import Forgetting
 from projections.store.feed import Put, Remove, entry_fields, read_entry
-from projections.store.redis_store import PRIORITY_STEP
 from workers.jobs.reconcile import EVERY, ReconcileJob
 
 
@@ -157,7 +156,7 @@ async def test_a_text_without_a_vector_that_waits_for_none_is_queued(store: Stor
 
 
 async def test_what_waits_for_a_vector_and_is_gone_is_taken_off(store: Store):
-    await store.redis.zadd(store.keys.embed_queue, {f"mem_{'0' * 20}": PRIORITY_STEP, store.name: PRIORITY_STEP})
+    await store.redis.zadd(store.keys.embed_queue, {f"mem_{'0' * 20}": 1e13, store.name: 1e13})
     assert await store.found() == {"stale_in_embed_queue": 1}
     assert await store.redis.zrange(store.keys.embed_queue, 0, -1) == [store.name.encode()]
 

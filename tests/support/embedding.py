@@ -8,6 +8,6 @@ from projections.embedding.live import StandingEmbedder
 from workers.jobs.embed import DocumentVectors, EmbeddingQueue
 
 
-def embedding_queue(redis: Client, embedder: Embedder, executor: Executor, threads: int = 1) -> EmbeddingQueue:
+def embedding_queue(redis: Client, embedder: Embedder, executor: Executor) -> EmbeddingQueue:
     """What embeds what is queued."""
-    return EmbeddingQueue(redis, StandingEmbedder(embedder), DocumentVectors(redis, executor, threads))
+    return EmbeddingQueue(redis, StandingEmbedder(embedder), DocumentVectors(redis, executor))

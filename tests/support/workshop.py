@@ -92,7 +92,7 @@ class Workshop:
         self.log = self.archived_log() if archived else RedisLog(redis, PARTITIONS)
         self.documents = DocumentReader(redis, PARTITIONS)
         self.embedders: Embedders = StandingEmbedder(HashEmbedder())
-        self.vectors = DocumentVectors(redis, ThreadPoolExecutor(1, "embedding"), 1)
+        self.vectors = DocumentVectors(redis, ThreadPoolExecutor(1, "embedding"))
         self.current = self.another_current()
         self._fences: dict[int, int] = {}
         self._rebuild_jobs: list[RebuildJob] = []

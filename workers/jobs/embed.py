@@ -1,4 +1,4 @@
-"""arq job: turn queued documents into vectors, a batch at a time, what was kept on purpose first.
+"""arq job: turn queued documents into vectors, a batch at a time, in the order of `projections.embedding.queue`.
 
 Vectors come from the cache, else they are computed in threads and cached.
 """
@@ -31,9 +31,9 @@ SLICE_S = 20.0
 LOOK_AGAIN_S = 5.0
 """Queues are looked at this often, though nothing is known to be in them; and when the log's server was full."""
 BATCH = 64
-"""Documents a round: short enough (about 0.2 s) that a memory never waits long behind observations."""
-MIN_PART = 8
-"""Texts not worth dividing further."""
+"""Documents a round: short enough (about a second) that a memory never waits long behind observations."""
+PART_CHARACTERS = 8_000
+"""Of the texts that a thread takes at once: about 2,000 tokens, as much as one run of the model takes."""
 
 
 class Place(NamedTuple):
@@ -47,11 +47,9 @@ class Place(NamedTuple):
 class DocumentVectors:
     """Makes vectors of documents as they are now."""
 
-    def __init__(
-        self, redis: Client, executor: Executor, threads: int, cached: timedelta = EMBEDDING_CACHE_TTL
-    ) -> None:
-        """`executor` has `threads` threads; the texts are divided between them. Vectors are `cached` for so long."""
-        self._redis, self._executor, self._threads, self._cached = redis, executor, threads, cached
+    def __init__(self, redis: Client, executor: Executor, cached: timedelta = EMBEDDING_CACHE_TTL) -> None:
+        """The texts are divided between the threads of `executor`. Vectors are `cached` for so long."""
+        self._redis, self._executor, self._cached = redis, executor, cached
 
     async def of(self, embedder: Embedder, places: Sequence[Place], cached: timedelta = timedelta(0)) -> list[bytes]:
         """The vectors of each document, one a chunk, packed; nothing for one without text, or that has changed.
@@ -117,16 +115,28 @@ class DocumentVectors:
         return [vector for vector in vectors if vector is not None]
 
     async def _embed(self, embedder: Embedder, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """One row a text, in order. Texts of like length go to the same thread, so that little is padding."""
+        """One row a text, in order. The threads take parts of texts of like length, so that little is padding."""
         loop = asyncio.get_running_loop()
-        by_length = sorted(range(len(texts)), key=lambda n: len(texts[n]))
-        size = max(MIN_PART, -(-len(texts) // self._threads))
-        parts = [by_length[start : start + size] for start in range(0, len(texts), size)]
+        parts = parts_of(list(map(len, texts)))
         found: dict[int, NDArray[np.float32]] = {}
         work = [loop.run_in_executor(self._executor, embedder.embed, [texts[n] for n in part]) for part in parts]
         for part, rows in zip(parts, await asyncio.gather(*work), strict=True):
             found.update(zip(part, rows, strict=True))
         return [found[n] for n in range(len(texts))]
+
+
+def parts_of(lengths: Sequence[int]) -> list[list[int]]:
+    """Numbers of texts in parts of up to PART_CHARACTERS, of like length each, the longest first.
+
+    A part is at most as long as its longest text for each of its texts. A longer text is a part by itself.
+    """
+    parts: list[list[int]] = []
+    for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
+        if parts and (len(parts[-1]) + 1) * lengths[parts[-1][0]] <= PART_CHARACTERS:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return parts
 
 
 def _text(document: Document | None) -> str:
@@ -139,7 +149,7 @@ class _Queued(NamedTuple):
 
 
 class EmbeddingQueue:
-    """The embedding queues of some partitions, as one queue in order of priority, then age."""
+    """The embedding queues of some partitions, as one queue."""
 
     def __init__(self, redis: Client, embedders: Embedders, vectors: DocumentVectors) -> None:
         self._redis, self._embedders, self._vectors = redis, embedders, vectors

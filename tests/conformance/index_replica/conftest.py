@@ -33,7 +33,7 @@ def embedder() -> HashEmbedder:
 @pytest.fixture
 async def queue(redis: Client, embedder: HashEmbedder) -> AsyncIterator[EmbeddingQueue]:
     with ThreadPoolExecutor(2) as executor:
-        yield embedding_queue(redis, embedder, executor, 2)
+        yield embedding_queue(redis, embedder, executor)
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ async def queued(redis: Client, generation: int = 1) -> dict[str, float]:
 async def test_what_was_kept_on_purpose_is_embedded_first(
     pen: Pen, queue: EmbeddingQueue, embedder: HashEmbedder, monkeypatch: pytest.MonkeyPatch
 ):
-    """Whatever came first, and across partitions; within a priority, the oldest first."""
+    """Whatever came first, and across partitions; then the newest first."""
     monkeypatch.setattr("workers.jobs.embed.BATCH", 1)
     for n in range(3):
         await pen.observe(f"observation {n}", f"s{n}")
@@ -52,7 +52,7 @@ async def test_what_was_kept_on_purpose_is_embedded_first(
     await pen.project(batch=1)
     await drain(queue)
     assert embedder.asked == [
-        "memory 1", "memory 2 of another kind", "lesson 1", "observation 0", "observation 1", "observation 2",
+        "lesson 1", "memory 2 of another kind", "memory 1", "observation 2", "observation 1", "observation 0",
     ]  # fmt: skip
 
 
@@ -124,7 +124,7 @@ async def test_a_document_whose_text_changed_meanwhile_stays_queued(
             return found
 
     with ThreadPoolExecutor(1) as executor:
-        queue = EmbeddingQueue(redis, StandingEmbedder(embedder), Slow(redis, executor, 1))
+        queue = EmbeddingQueue(redis, StandingEmbedder(embedder), Slow(redis, executor))
         work = asyncio.create_task(queue.work([0]))
         await asked.wait()
         before = (await store.load([name]))[name]
