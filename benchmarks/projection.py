@@ -40,7 +40,28 @@ from workers.host import RunnerHost
 
 BATCH = 500
 WAIT_S = 600.0
-SYLLABLES = ["ba", "co", "di", "fer", "gra", "hol", "in", "jor", "ka", "lem", "mo", "nus", "or", "pel", "qui", "ra", "ster", "tun", "vek", "wil"]
+SYLLABLES = [
+    "ba",
+    "co",
+    "di",
+    "fer",
+    "gra",
+    "hol",
+    "in",
+    "jor",
+    "ka",
+    "lem",
+    "mo",
+    "nus",
+    "or",
+    "pel",
+    "qui",
+    "ra",
+    "ster",
+    "tun",
+    "vek",
+    "wil",
+]
 """Words are made of two or three: some thousand of them, as a fleet's texts have, so that no cache holds all."""
 TOOLS = ("Bash", "Read", "Edit", "Grep", "WebFetch")
 

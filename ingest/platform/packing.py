@@ -51,7 +51,8 @@ _NOT_COME: Any = cast(Any, parsers).NOT_ENOUGH_DATA
 
 def _first(answer: Any) -> Any:
     """The answer, or the first of several."""
-    return answer[0] if type(answer) is list and answer else answer
+    several: list[Any] = cast(Any, answer) if isinstance(answer, list) else []
+    return several[0] if several else cast(Any, answer)
 
 
 def _packed(words: tuple[Word, ...]) -> bytes:

@@ -87,7 +87,11 @@ def to_embed(changes: Changes) -> Iterable[tuple[str, int]]:
     """The `(document id, priority)` of documents whose text is new: 0 for what was kept on purpose, 1 for the rest."""
     for name, (before, after) in changes.documents.items():
         if isinstance(after, Searched):
+            is_observation = isinstance(after, Observation)
+            if before is None and is_observation and after.content:  # most: there is a text, and a new one
+                yield name, 1
+                continue
             text = searchable_text(after)
             known = isinstance(before, Searched) and searchable_text(before) == text
             if text and not known:
-                yield name, 1 if isinstance(after, Observation) else 0
+                yield name, 1 if is_observation else 0
