@@ -20,6 +20,8 @@ import Stemmer
 from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 
+from projections.compression.words import MOST_KEPT, PerWord
+
 Mode = Literal["hybrid", "lexical", "vector"]
 Floats = NDArray[np.float64]
 
@@ -58,8 +60,6 @@ MONTHS = (
     "july", "august", "september", "october", "november", "december",
 )  # fmt: skip
 
-MOST_KEPT = 65_536
-"""Words, and runs of them, whose stems are kept."""
 LONGEST_WORD = 128
 """Longer runs are data (base64, hashes in a row), not words: cut here and left whole."""
 
@@ -328,22 +328,12 @@ def _runs(text: str) -> list[str]:
     return _RUN.findall(_CLITICS.sub("", _unaccented(text)))
 
 
-class _Stems(dict[str, tuple[str, ...]]):
-    """Stems of the words of a run that are no stop words: what a word becomes depends on nothing around it.
-
-    Looked up for every word of every text, so it is a plain dictionary, which is emptied when it is full.
-    """
-
-    def __missing__(self, run: str) -> tuple[str, ...]:
-        stems = tuple([_stem(word) for word in _words(run) if word not in STOP_WORDS])
-        if len(run) <= LONGEST_WORD:  # longer is data: keeping it would fill memory
-            if len(self) >= MOST_KEPT:
-                self.clear()
-            self[run] = stems
-        return stems
+def _stems(run: str) -> tuple[str, ...]:
+    """Stems of the words of a run that are no stop words: what a word becomes depends on nothing around it."""
+    return tuple([_stem(word) for word in _words(run) if word not in STOP_WORDS])
 
 
-_stems_of = _Stems().__getitem__
+_stems_of = PerWord(_stems).__getitem__
 
 
 def _stemmed(words: Sequence[str]) -> list[str]:
