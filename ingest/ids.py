@@ -1,5 +1,6 @@
 """Identifiers: event ids from callers or ULIDs, document ids derived from them so that a repeat changes nothing."""
 
+from functools import lru_cache
 from hashlib import blake2b
 from typing import NewType
 
@@ -22,6 +23,7 @@ def new_event_id() -> EventId:
     return EventId(str(ULID()))
 
 
+@lru_cache(maxsize=8_192)
 def document_id(prefix: str, routing_key: str, event_id: str) -> DocumentId:
     """The id of the document that an event creates: `<prefix>_<20 hex>`.
 

@@ -65,6 +65,10 @@ class Attempts:
                 (self._begun[position],) = await pipe.execute()
         return self._begun[position]
 
+    async def are_none(self) -> bool:
+        """Whether no try is counted: nothing has failed, or ended a worker, and is still to be applied."""
+        return not await self._redis.hlen(self._key)
+
     def end(self, position: str) -> None:
         """The try is over, however it ended."""
         self._begun.pop(position, None)

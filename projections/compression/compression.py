@@ -9,42 +9,31 @@ Hook-like data (tool calls, prompts, as agentmemory's hooks send them) is titled
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
-from itertools import islice
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
-from projections.compression.payloads import Reading, as_text, is_base64, named
+from projections.compression.concepts import concepts_in, facts_in
+from projections.compression.files import files_in, input_files
+from projections.compression.payloads import Reading, as_text, named
+from projections.compression.words import TOOLS, says, words
 
 TITLE_CHARS = 80
 SUBTITLE_CHARS = 120
 NARRATIVE_CHARS = 400
 CONFIDENCE = 0.3
 """Below every model's and person's own: rules guessed this."""
-MAX_FILES = 20
-MAX_CONCEPTS = 12
-MAX_FACTS = 5
 SCAN_CHARS = 8_000
 """A hook cuts its longest text here; more of one observation adds no new topic worth the time."""
-FACT_CHARS = range(8, 201)
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
 
 _HOOK_FIELDS = ("tool_name", "tool_input", "tool_output", "error", "prompt", "hookType")
-_TOOL_HOOKS = _words("post_tool_use post_tool_failure")
-_OTHER_HOOKS = _words(
+_TOOL_HOOKS = words("post_tool_use post_tool_failure")
+_OTHER_HOOKS = words(
     "prompt_submit pre_tool_use pre_compact subagent_start subagent_stop notification task_completed stop"
     " session_start session_end"
 )
-_FILE_FIELDS = ("file_path", "filepath", "path", "filePath", "file", "notebook_path")
-_PATH_CHARS = range(1, 512)
-
-VALID_TYPES = _words(
+VALID_TYPES = words(
     "error conversation subagent notification web_fetch search command_run file_edit file_write file_read"
     " decision discovery task image other"
     " bugfix feature refactor change pattern gotcha"  # what agent-memory's clients call theirs
@@ -79,50 +68,12 @@ _IMPORTANCE = {
     "web_fetch": 4,
     "notification": 4,
 }
-_WEIGHTY = _words("fix fixed fixes bug root-cause regression decided decision must never always prefers prefer")
+_WEIGHTY = words("fix fixed fixes bug root-cause regression decided decision must never always prefers prefer")
+_WEIGHTY_PARTS = ("fix", "bug", "root-cause", "regression", "deci", "must", "never", "always", "prefer")
+"""A text that holds none of these, as most do, says none of those."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
-_PUNCTUATION = str.maketrans(dict.fromkeys("\"'`()[]{}<>,;|*", " "))
-_TRIM = ".:!?=&\\"
-_LINE_NUMBER = re.compile(r"(?::\d+){1,2}\Z")
-_EXTENSIONS = _words(
-    "py pyi js mjs cjs jsx ts tsx go rs java kt c h cc cpp hpp cs rb php swift scala sh sql html css scss"
-    " vue md rst txt json jsonl yaml yml toml ini cfg conf env lock xml csv log lua ipynb proto tf png jpg"
-    " svg pdf"
-)
-_DOT_FILES = (".env", ".conf", ".lock")
-_BACKTICKED = re.compile(r"`([^`\n]{2,60})`")
-_NAME = re.compile(r"[A-Z](?<!\w[A-Z])\w++(?: [A-Z]\w++){1,3}")
-_STOPWORDS = _words(
-    "the and for with from that this into e.g i.e file_path old_string new_string tool_name tool_input"
-    " tool_output follow-up up-to-date so-called true false null none"
-)
-_STATES = _words("is are was were uses use decided must prefers prefer should never always")
-_PAIR = re.compile(r"[:=](?<=\w.) ?\w")
-_DIGIT = re.compile(r"[0-9]")
-_WORDS = re.compile(r"[^\W\d_]{2}")
-_JSON_SYNTAX = re.compile(r"[{\[]\s*\\?\"|\\?\"\s*[:}\]]|\\\"")
-_UNNAMED = re.compile(r"[\"\n\r\0]")
-"""What is in no file's name."""
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]{0,20}:/{1,3}\S*|\bmailto:\S*|(?<![\w.@/-])//[\w.-]+\.\w+/\S*", re.IGNORECASE)
-_CLOSING_TAG = re.compile(r"</[\w:.-]{1,100}\s*>")
-_HOST = re.compile(
-    r"(?:www\.[\w-]|(?:[\w-]+\.)+(?:com|org|net|io|dev|ai|app|co|gov|edu|info|cloud)(?::\d+)?/|localhost(?::\d+)?/"
-    r"|\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?/|[\w.+-]+@[\w.-]+)",
-    re.IGNORECASE,
-)
-_PATTERN = re.compile(
-    r"[*^|]|\\[.*+?()\[\]{}^$|]|\\[wdsb][+*)]|\.[+]|\(\?|\?(?=[\w/.])|\{[^{}]{0,100},|\$\Z|\A[sy]/[^/]*/[^/]*/\w*\Z"
-)
-"""Signs of a glob, a regular expression or a substitution, which no file's name has."""
-TOOLS = _words(
-    "bash bashoutput killshell killbash read write edit multiedit notebookedit notebookread grep glob ls task agent"
-    " webfetch websearch todowrite todoread exitplanmode enterplanmode askuserquestion slashcommand skill tasklist"
-    " taskcreate taskupdate taskget taskoutput taskstop listmcpresourcestool readmcpresourcetool apply_patch"
-)
-"""Tools of coding agents, lower-cased: their names say nothing of the work."""
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 class Compressed(msgspec.Struct, frozen=True):
@@ -158,15 +109,16 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
     """
     data = data or {}
     hook = _hook(kind, data)
-    parts = (hook.prompt, hook.input, hook.output) if hook else ()
-    narrative = _cut(" | ".join(filter(None, (as_text(part, NARRATIVE_CHARS) for part in parts))), NARRATIVE_CHARS)
+    narrative = ""
+    if hook:
+        parts = (as_text(part, NARRATIVE_CHARS) for part in (hook.prompt, hook.input, hook.output))
+        narrative = _cut(" | ".join(filter(None, parts)), NARRATIVE_CHARS)
     shown = named(content.strip())
     narrative = narrative or _cut(shown or as_text(data, NARRATIVE_CHARS), NARRATIVE_CHARS)
     reading = Reading(is_tool_use=hook is not None)
     beside = reading.value(data, SCAN_CHARS) if data else ""
     text = reading.text(content[:SCAN_CHARS]).strip() if content.strip() else beside
-    unsaid = reading.names | TOOLS
-    tokens = dict.fromkeys(text.translate(_PUNCTUATION).split())
+    unsaid = reading.names | TOOLS if reading.names else TOOLS
     found_type = _type(kind, hook)
     input_ = hook.input if hook else None
     if hook:
@@ -177,11 +129,13 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
         title=_cut(title, TITLE_CHARS) or "observation",
         subtitle=_cut(as_text(input_, SUBTITLE_CHARS), SUBTITLE_CHARS) or None,
         type=found_type,
-        files=_input_files(input_, unsaid) if input_ is not None else _files((text, beside if content else ""), unsaid),
-        concepts=_concepts(text, tokens, unsaid),
-        facts=tuple(islice(_facts(text, unsaid), MAX_FACTS)),
+        files=input_files(input_, unsaid, SCAN_CHARS)
+        if input_ is not None
+        else files_in((text, beside if content else ""), unsaid),
+        concepts=concepts_in(text, unsaid),
+        facts=facts_in(text, unsaid),
         narrative=narrative,
-        importance=_importance(found_type, text, tokens),
+        importance=_importance(found_type, text),
     )
 
 
@@ -199,7 +153,7 @@ def _hook(kind: str, data: dict[str, Any]) -> _Hook | None:
     """Returns the hook's parts, or None for a native observation."""
     named = data.get("hookType")
     hook_kind = named if isinstance(named, str) else kind if kind in _TOOL_HOOKS or kind in _OTHER_HOOKS else None
-    if hook_kind is None and all(data.get(field) is None for field in _HOOK_FIELDS):
+    if hook_kind is None and (not data or all(data.get(field) is None for field in _HOOK_FIELDS)):
         return None
     tool = input_ = output = prompt = None
     if hook_kind is None or hook_kind in _TOOL_HOOKS:
@@ -226,18 +180,21 @@ def _type_of_name(name: str) -> str:
     """Returns the type whose word is a whole segment, or the beginning or the end, of the snake-cased name."""
     name = _CAMEL.sub("_", name).replace("-", "_").replace(" ", "_").lower()
     segments = name.split("_")
-    for found, words in _NAME_TYPES:
-        if name.startswith(words) or name.endswith(words) or not set(words).isdisjoint(segments):
+    for found, parts in _NAME_TYPES:
+        if name.startswith(parts) or name.endswith(parts) or not set(parts).isdisjoint(segments):
             return found
     return "other"
 
 
-def _importance(found_type: str, text: str, tokens: Iterable[str]) -> int:
+def _importance(found_type: str, text: str) -> int:
     base = _IMPORTANCE.get(found_type, 5)
-    lowered = text.lower()
-    if base < 5 or not any(word in lowered for word in _WEIGHTY):  # nearly all: a look at each token costs 20 times it
+    if base < 5:
         return base
-    return base + any(token.lower().rstrip(_TRIM) in _WEIGHTY for token in tokens)
+    lowered = text.lower()
+    for part in _WEIGHTY_PARTS:
+        if part in lowered:
+            return base + any(says(lowered, word) for word in _WEIGHTY)
+    return base
 
 
 def _cut(text: str, limit: int) -> str:
@@ -249,127 +206,3 @@ def _headline(content: str) -> str:
     head = content.lstrip()[: 4 * TITLE_CHARS]
     end = _SENTENCE_END.search(head)
     return head[: end.end()].rstrip() if end else head.rstrip()
-
-
-def _input_files(tool_input: Any, unsaid: Collection[str]) -> tuple[str, ...]:
-    """Returns the files a tool was pointed at; none when its input is no object, nor the JSON text of one."""
-    if isinstance(tool_input, str):
-        reading = Reading()
-        reading.text(tool_input[:SCAN_CHARS])
-        values: list[Any] = [value for field, value in reading.fields if field in _FILE_FIELDS]
-    elif isinstance(tool_input, dict):
-        fields = cast(dict[str, Any], tool_input)
-        values = [fields.get(field) for field in _FILE_FIELDS]
-    else:
-        return ()
-    return tuple(
-        dict.fromkeys(
-            value
-            for value in values
-            if isinstance(value, str) and _is_file_name(value) and value.strip().lower() not in unsaid
-        )
-    )[:MAX_FILES]
-
-
-def _is_file_name(text: str) -> bool:
-    """Whether what a tool was pointed at is a file or folder: no URL, no flag, no pattern, no embedded data."""
-    if len(text) not in _PATH_CHARS or text.startswith("-") or _UNNAMED.search(text) or not any(map(str.isalnum, text)):
-        return False
-    if _URL.match(text) or _HOST.match(text) or _PATTERN.search(text):
-        return False
-    return named(text) == text
-
-
-def _files(texts: Iterable[str], unsaid: Collection[str]) -> tuple[str, ...]:
-    paths = (path for text in texts for path in _paths(text))
-    return tuple(islice(dict.fromkeys(path for path in paths if path.lower() not in unsaid), MAX_FILES))
-
-
-def _paths(text: str) -> Iterator[str]:
-    if ":/" in text or "//" in text or "mailto:" in text:
-        text = _URL.sub(" ", text)
-    if "</" in text:
-        text = _CLOSING_TAG.sub(" ", text)
-    for word in [word for word in dict.fromkeys(text.split()) if "/" in word or "." in word[:-1]]:
-        if word[0] == word[-1] == "*" and not word.strip("*").startswith("/"):  # bold
-            word = word.strip("*")
-        found = [
-            _LINE_NUMBER.sub("", part.rpartition("=")[2].rstrip(_TRIM)) for part in word.translate(_PUNCTUATION).split()
-        ]
-        paths = [path for path in found if _is_path(path)]
-        if paths and not _PATTERN.search(word.rstrip(".,:;!?")):
-            yield from paths
-
-
-def _is_path(word: str) -> bool:
-    """A known file ending, or a folder written so that it cannot be "and/or"."""
-    if len(word) not in _PATH_CHARS or word[0] == "-":
-        return False
-    return _looks_like_path(word) and not _HOST.match(word) and not is_base64(word)
-
-
-def _looks_like_path(word: str) -> bool:
-    name = word.rpartition("/")[2]
-    stem, dot, extension = name.rpartition(".")
-    if dot and extension.lower() in _EXTENSIONS and (stem or name in _DOT_FILES):
-        return True
-    if "//" in word:
-        return False
-    rooted = word.startswith(("/", "./", "../", "~/"))
-    if not (rooted and len(word.strip("./~")) > 1) and not (word.count("/") > 1 and word[0].isalpha()):
-        return False
-    return not TOOLS.issuperset(word.lower().split("/"))
-
-
-def _concepts(text: str, tokens: Iterable[str], unsaid: Collection[str]) -> tuple[str, ...]:
-    """Returns backticked words, then names, then identifiers, hyphenated words and hashtags, lower-cased."""
-    found = [code for code in _BACKTICKED.findall(text) if not _PATTERN.search(code)] if "`" in text else []
-    found += _names(text)
-    unusual = [token.strip(_TRIM) for token in tokens if not (token.islower() and token.isalpha())]
-    found += [word.removeprefix("#") for word in unusual if _is_term(word)]
-    words = dict.fromkeys(word.strip().lower() for word in found)
-    said = (word for word in words if word not in unsaid and not word.startswith("mcp__"))
-    told = (word for word in said if len(word) > 2 and word not in _STOPWORDS)
-    return tuple(islice(told, MAX_CONCEPTS))
-
-
-def _is_term(word: str) -> bool:
-    """snake_case, camelCase, hyphen-ated or a #hashtag; a term starts with a letter."""
-    if word.startswith("#"):
-        return word[1:2].isalpha() and word[1:].replace("-", "_").isidentifier()
-    if word.islower() and word.isalpha():
-        return False
-    if not word[:1].isalpha() or len(word) > FACT_CHARS.stop or is_base64(word):
-        return False
-    if "_" in word:
-        return word.isidentifier()
-    if "-" in word:
-        return "--" not in word and word[-1] != "-" and word.replace("-", "").isalnum() and not _UUID.fullmatch(word)
-    return word.isalnum() and _CAMEL.search(word) is not None
-
-
-def _names(text: str) -> Iterator[str]:
-    """Yields runs of two to four capitalised words; the word that opens a sentence does not count."""
-    for found in _NAME.finditer(text):
-        before = text[max(0, found.start() - 2) : found.start()].rstrip(" ")
-        name = found[0]
-        if not before or before[-1] in ".!?:\n":
-            name = name.partition(" ")[2]
-        if " " in name:
-            yield name
-
-
-def _facts(text: str, unsaid: Collection[str]) -> Iterator[str]:
-    """Yields the short sentences that state something: a number, a `key: value` pair or a verb of `_STATES`."""
-    start = 0
-    while start < len(text):
-        end = found.end() if (found := _SENTENCE_END.search(text, start)) else len(text)
-        sentence = text[start:end].strip()
-        start = end
-        if len(sentence) not in FACT_CHARS or sentence.endswith("?"):
-            continue
-        if not _DIGIT.search(sentence) and not _PAIR.search(sentence) and _STATES.isdisjoint(sentence.lower().split()):
-            continue
-        is_json = '"' in sentence and _JSON_SYNTAX.search(sentence)
-        if not is_json and _WORDS.search(sentence) and sentence.lower() not in unsaid:
-            yield sentence

@@ -46,6 +46,7 @@ _SIGNATURES = {
     "JVBERi0": "application/pdf",
 }
 """How files begin in base64."""
+_BEGINNINGS = tuple(_SIGNATURES)
 _BARE = re.compile(rf"(?<![\w+/=-])(?P<begins>{'|'.join(_SIGNATURES)})[A-Za-z0-9+/_-]{{8,}}={{0,2}}")
 _SIGNED_BYTES = tuple(map(str.encode, _SIGNATURES))
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
@@ -57,11 +58,14 @@ _UPPER_SHARE = 0.25
 
 def named(text: str) -> str:
     """The text with a marker in the place of each data URL and of what is base64: an image, or the whole text."""
-    if "data:" in text.lower():
+    if ":" in text and "data:" in text.lower():
         text = _without_drawings(_EMBEDDED.sub(_marker, text))
-    if any(map(text.__contains__, _SIGNATURES)):
-        text = _BARE.sub(_bare_marker, text)
-    return f"[base64, {_size(text.strip()):,} bytes]" if is_base64(text.strip()) else text
+    for begins in _SIGNATURES:
+        if begins in text:
+            text = _BARE.sub(_bare_marker, text)
+            break
+    whole = text.strip()
+    return f"[base64, {_size(whole):,} bytes]" if is_base64(whole) else text
 
 
 def has_any(encoded: bytes) -> bool:
@@ -79,11 +83,11 @@ def removed(text: str) -> str:
 
 def is_base64(word: str) -> bool:
     """Whether a word is binary data: it begins like an image's, or is long and mixed as no name is."""
-    if len(word) < _LEAST_SIGNED_CHARS or not _BASE64.fullmatch(word):
+    if len(word) < _LEAST_SIGNED_CHARS or " " in word:
         return False
-    if word.startswith(tuple(_SIGNATURES)):
-        return True
-    if len(word) < _LEAST_CHARS or _WORDLIKE.search(word):
+    if word.startswith(_BEGINNINGS):
+        return _BASE64.fullmatch(word) is not None
+    if len(word) < _LEAST_CHARS or _WORDLIKE.search(word) or not _BASE64.fullmatch(word):
         return False
     capitals = sum(map(str.isupper, word))
     return capitals >= _UPPER_SHARE * len(word) and any(map(str.isdigit, word)) and not word.isupper()

@@ -5,6 +5,7 @@ said: ids, positions, times, and the names of agents and users. The marks of the
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 from msgspec import Struct
@@ -89,6 +90,7 @@ def ledgers(tenant: str) -> str:
     return f"ledgers:{tenant}"
 
 
+@lru_cache(maxsize=4_096)
 def ledger_id(session: str, part: int = 0) -> DocumentId:
     """The id of a part of a session's ledger."""
     return DocumentId(f"{LEDGER}_{session.partition('_')[2]}-{part}")

@@ -144,8 +144,9 @@ def evolve(session: Session | None, recorded: Recorded) -> Session | None:
 
 def observed(session: Session | None, recorded: Recorded) -> Session:
     """The session after one more observation: counted, and open again if it had ended."""
-    seen = _touched(session or opened(recorded), recorded)
-    changes: dict[str, Any] = {"status": "active", "ended_ms": 0, "observation_count": seen.observation_count + 1}
+    seen = session or opened(recorded)
+    changes = _touch(seen, recorded)
+    changes |= {"status": "active", "ended_ms": 0, "observation_count": seen.observation_count + 1}
     if isinstance(recorded.data, ObservationRecorded):
         if not seen.first_prompt:
             changes["first_prompt"] = _prompt(recorded.data)
@@ -211,14 +212,17 @@ def _ended(session: Session, recorded: Recorded, status: Literal["ended", "faile
 
 def _touched(session: Session, recorded: Recorded) -> Session:
     """The session with its span of time widened to include the event's."""
+    return session.model_copy(update=_touch(session, recorded))
+
+
+def _touch(session: Session, recorded: Recorded) -> dict[str, Any]:
+    """What that changes."""
     when_ms = to_ms(recorded.envelope.occurred_at)
-    return session.model_copy(
-        update={
-            "started_ms": min(session.started_ms, when_ms),
-            "updated_ms": max(session.updated_ms, when_ms),
-            "seen_ms": max(session.seen_ms, recorded.recorded_ms),
-        }
-    )
+    return {
+        "started_ms": min(session.started_ms, when_ms),
+        "updated_ms": max(session.updated_ms, when_ms),
+        "seen_ms": max(session.seen_ms, recorded.recorded_ms),
+    }
 
 
 def _prompt(data: ObservationRecorded) -> str:

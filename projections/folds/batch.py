@@ -37,6 +37,9 @@ class Changes(NamedTuple):
     retired: frozenset[DocumentId] = frozenset()
 
 
+_LOOKED_FOR = (Memory, Mark, Tombstone)
+
+
 class FoldBatch:
     """Reads what was loaded, remembers what changed."""
 
@@ -68,7 +71,7 @@ class FoldBatch:
             return
         self._now[name] = document
         self._changed[name] = None
-        if isinstance(document, Memory | Mark | Tombstone):  # what later events of this batch look for in listings
+        if isinstance(document, _LOOKED_FOR):  # what later events of this batch look for in listings
             for listing, member in listings(document):
                 beginning, _, rest = member.partition("|")
                 for name in (listing, part_of(listing, f"{beginning}|")) if rest else (listing,):

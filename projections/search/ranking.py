@@ -7,18 +7,20 @@ finite, and a leg with nothing to say (no query terms, no vectors yet) is left o
 import re
 import threading
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
 from itertools import chain
 from math import log
-from typing import Literal, Protocol, cast
+from typing import Literal
 
 import numpy as np
 import Stemmer
 from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
+
+from projections.compression.words import MOST_KEPT, PerWord
 
 Mode = Literal["hybrid", "lexical", "vector"]
 Floats = NDArray[np.float64]
@@ -64,8 +66,9 @@ LONGEST_WORD = 128
 # Python's \w leaves out the vowel signs of Indic and South-East Asian scripts.
 _LETTER = r"(?:[^\W_]|[\u0900-\u0963\u0966-\u0fff\u1000-\u1049\u1780-\u17d3])"
 _RUN = re.compile(rf"{_LETTER}+(?:(?:_+|::|[.\-/\\:@#]){_LETTER}+)*")
-_ASCII_RUN = re.compile(r"[A-Za-z0-9]+(?:(?:_+|::|[.\-/\\:@#])[A-Za-z0-9]+)*")
+_ASCII_RUN = re.compile(r"[A-Za-z0-9]++(?:(?:[.\-/\\:@#_]|::|__++)[A-Za-z0-9]++)*+")
 _PART = re.compile(rf"{_LETTER}+")
+_ASCII_PART = re.compile(r"[A-Za-z0-9]+")
 _PLAIN = re.compile(r"[A-Za-z]?[a-z]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u1049\u1780-\u17d3\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
@@ -73,8 +76,6 @@ _ACCENTS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u065f]")
 _CLITICS = re.compile(r"(?<=\w)(?:['\u2019](?:s|re|ve|ll|d|m)|n['\u2019]t)\b", re.IGNORECASE)
 _ISO_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:T.*)?")
 _ORDINAL = re.compile(r"(\d{1,2})(?:st|nd|rd|th)")
-
-_local = threading.local()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +124,7 @@ def terms(text: str) -> list[str]:
     A text of nothing but stop words keeps them.
     """
     runs = _runs(text)
-    if max(map(len, runs), default=0) > LONGEST_WORD:  # data: caching it would keep it
-        return _stemmed([word for run in runs for word in _words.__wrapped__(run)])
-    return [*chain.from_iterable(map(_stems, runs))] or _stemmed([word for run in runs for word in _words(run)])
+    return [*chain.from_iterable(map(_stems_of, runs))] or _stemmed([word for run in runs for word in _words(run)])
 
 
 def required_terms(text: str) -> list[str]:
@@ -329,10 +328,12 @@ def _runs(text: str) -> list[str]:
     return _RUN.findall(_CLITICS.sub("", _unaccented(text)))
 
 
-@lru_cache(maxsize=65_536)
-def _stems(run: str) -> Sequence[str]:
+def _stems(run: str) -> tuple[str, ...]:
     """Stems of the words of a run that are no stop words: what a word becomes depends on nothing around it."""
-    return tuple(_stem(word) for word in _words(run) if word not in STOP_WORDS)
+    return tuple([_stem(word) for word in _words(run) if word not in STOP_WORDS])
+
+
+_stems_of = PerWord(_stems).__getitem__
 
 
 def _stemmed(words: Sequence[str]) -> list[str]:
@@ -340,18 +341,26 @@ def _stemmed(words: Sequence[str]) -> list[str]:
     return [_stem(word) for word in kept or words]
 
 
-@lru_cache(maxsize=65_536)
 def _words(run: str) -> Sequence[str]:
     """Lower-case words of a run of letters, digits and joiners: itself, and its parts when it has any."""
     if _PLAIN.fullmatch(run):
         return [run.lower()[:LONGEST_WORD]]
-    if iso_date := _ISO_DATE.fullmatch(run):
-        return [iso_date[1], *_named_day(iso_date[1])]
-    if ordinal := _ORDINAL.fullmatch(run):
-        return [ordinal[1]]
-    parts = [part for piece in _PART.findall(run) for part in _parts(piece)]
-    whole = run.casefold()
-    return parts if len(whole) > LONGEST_WORD or parts == [whole] or _UNSPACED.search(run) else [whole, *parts]
+    if run[:1].isdigit():
+        if iso_date := _ISO_DATE.fullmatch(run):
+            return [iso_date[1], *_named_day(iso_date[1])]
+        if ordinal := _ORDINAL.fullmatch(run):
+            return [ordinal[1]]
+    if run.isascii():  # most, at a third of the price
+        pieces, whole, is_unspaced = _ASCII_PART.findall(run), run.lower(), False
+    else:
+        pieces, whole, is_unspaced = _PART.findall(run), run.casefold(), _UNSPACED.search(run) is not None
+    parts: list[str] = []
+    for piece in pieces:
+        if piece.isascii() and (piece.islower() or piece.isdigit()) and len(piece) <= LONGEST_WORD:
+            parts.append(piece)
+        else:
+            parts += _parts(piece)
+    return parts if len(whole) > LONGEST_WORD or is_unspaced or parts == [whole] else [whole, *parts]
 
 
 def _without_whole(run: str, words: Sequence[str]) -> Sequence[str]:
@@ -378,17 +387,15 @@ def _named_day(iso_date: str) -> list[str]:
     return [str(day.day), MONTHS[day.month - 1], str(day.year)]
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=MOST_KEPT)
 def _stem(word: str) -> str:
-    return _stemmer().stemWord(word)
+    return _local.stem(word)
 
 
-class _Snowball(Protocol):
-    def stemWord(self, word: str, /) -> str: ...
-
-
-def _stemmer() -> _Snowball:
+class _StemOf(threading.local):
     # a Snowball stemmer works in a buffer of its own: one per thread, or two threads overwrite each other's word
-    if not hasattr(_local, "stemmer"):
-        _local.stemmer = Stemmer.Stemmer("english")
-    return cast(_Snowball, _local.stemmer)
+    def __init__(self) -> None:
+        self.stem: Callable[[str], str] = Stemmer.Stemmer("english", 0).stemWord  # it keeps nothing: `_stem` does
+
+
+_local = _StemOf()

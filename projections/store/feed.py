@@ -88,6 +88,9 @@ def to_embed(changes: Changes) -> Iterable[tuple[str, Urgency]]:
     """The documents whose text is new, and how urgent their vectors are."""
     for name, (before, after) in changes.documents.items():
         if isinstance(after, Searched):
+            if before is None and isinstance(after, Observation) and after.content:  # most: a text, and a new one
+                yield name, Urgency.REPORTED
+                continue
             text = searchable_text(after)
             known = isinstance(before, Searched) and searchable_text(before) == text
             if text and not known:

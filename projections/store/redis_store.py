@@ -25,7 +25,7 @@ from projections.documents.document import (
     searchable_text,
 )
 from projections.documents.lessons import Lesson
-from projections.documents.rows import Row, part_of, save_row, whole_of
+from projections.documents.rows import Row, part_of, queue_row, whole_of
 from projections.documents.summaries import Summary
 from projections.embedding.chunks import chunk
 from projections.embedding.embedder import text_digest
@@ -93,7 +93,7 @@ class RedisStore:
         async with self._redis.pipeline(transaction=True) as pipe:
             await self._watch_ownership(pipe)
             pipe.multi()
-            await self._queue_documents(pipe, changes.documents)
+            self._queue_documents(pipe, changes.documents)
             self._queue_listings(pipe, changes.documents)
             self._queue_embedding(pipe, changes, position)
             pipe.xadd(self.keys.changes, entry_fields(feed_items(changes), position))
@@ -132,7 +132,7 @@ class RedisStore:
                 f"partition {self._partition.partition}: fence {self._fence} or generation {self._generation} is past"
             )
 
-    async def _queue_documents(self, pipe: Transaction, documents: Mapping[DocumentId, DocumentChange]) -> None:
+    def _queue_documents(self, pipe: Transaction, documents: Mapping[DocumentId, DocumentChange]) -> None:
         """One command for all texts, and one for all deletions: packing and answering each took most of saving."""
         texts: dict[str, bytes] = {}
         deleted: list[str] = []
@@ -140,7 +140,7 @@ class RedisStore:
             if isinstance(before, Row) and not isinstance(after, Row):
                 deleted.append(self.keys.row(name))
             if isinstance(after, Row):
-                await save_row(after, self.keys.row_pk(name), pipe)
+                queue_row(after, self.keys.row_pk(name), pipe)
             elif after is not None:
                 texts[self.keys.doc(name)] = encode(after)
             elif not isinstance(before, Row):
@@ -155,9 +155,9 @@ class RedisStore:
         removed: dict[str, list[str]] = {}
         for before, after in documents.values():
             was, now = listings(before), listings(after)
-            for name, member in was - now:
+            for name, member in was - now if was else ():
                 removed.setdefault(name, []).append(member)
-            for name, member in now - was:
+            for name, member in now - was if was else now:
                 added.setdefault(name, {})[member] = 0
         for name, members in removed.items():
             pipe.zrem(self.keys.listing(name), *members)

@@ -20,7 +20,7 @@ from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import acquire_lease, release_lease
 from ingest.platform.connections import Client
-from workers.runner import MAX_ATTEMPTS
+from workers.runner import MAX_ATTEMPTS, PartitionRunner
 
 
 @pytest.fixture
@@ -152,6 +152,43 @@ async def test_what_a_crash_left_unacknowledged_is_applied_once(log: Log):
     assert await log.contents() == ["a", "b", "c"]
     assert await log.observation_count() == 3
     assert await log.pending() == 0
+
+
+async def test_what_a_crash_left_is_applied_at_once_unless_a_worker_ended_by_it_before(log: Log, fold: Fold):
+    positions = await _delivered(log, "a", "b", "c")
+    async with running(log, await log.fence()):
+        await wait_until(lambda: log.applied_up_to(positions[-1]))
+    assert fold.sizes == [3]
+    positions = await _delivered(log, "d", "e", "f")
+    await log.redis.hincrby(KEYS.attempts, str(positions[0]), 1)
+    async with running(log, await log.fence()):
+        await wait_until(lambda: log.applied_up_to(positions[-1]))
+    assert fold.sizes == [3, 1, 1, 1]
+    assert await log.contents() == ["a", "b", "c", "d", "e", "f"]
+    assert await log.redis.hlen(KEYS.attempts) == 0
+
+
+async def test_a_worker_that_ends_by_what_another_left_leaves_a_count(log: Log, fold: Fold):
+    positions = await _delivered(log, "a", POISON, "b")
+    fold.well, fold.ends_workers = True, True
+    with pytest.raises(SystemExit):
+        await PartitionRunner(log.redis, log.log, PARTITION, await log.fence(), lambda partition, changes: None).run()
+    assert await log.redis.hlen(KEYS.attempts) == 1
+    fold.ends_workers = False
+    async with running(log, await log.fence("w2")):
+        await wait_until(lambda: log.applied_up_to(positions[-1]))
+    assert fold.sizes == [3, 1, 1, 1]
+    assert await log.contents() == ["a", POISON, "b"]
+    assert await log.redis.hlen(KEYS.attempts) == 0
+
+
+async def _delivered(log: Log, *contents: str) -> list[Position]:
+    """Append what a worker is then given that does nothing with it."""
+    positions = await log.append(*contents)
+    if not await log.redis.exists(KEYS.fence):
+        await log.redis.xgroup_create(KEYS.log, CONSUMER_GROUP, id="0-0", mkstream=True)
+    await log.redis.xreadgroup(CONSUMER_GROUP, workers.runner.CONSUMER, {KEYS.log: ">"}, count=10, block=None)
+    return positions
 
 
 async def test_a_lost_consumer_group_starts_at_the_checkpoint(log: Log):

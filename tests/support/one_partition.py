@@ -99,14 +99,18 @@ async def running(
 
 
 class Fold:
-    """The fold, with a fault: it raises for a batch that has the poison in it."""
+    """The fold, with a fault: it raises for a batch that has the poison in it. `sizes` are those of all batches."""
 
     def __init__(self) -> None:
         self.alone = 0
-        self.well = False
+        self.well = self.ends_workers = False
+        self.sizes: list[int] = []
 
     async def __call__(self, store: StateStore, events: Sequence[Recorded]) -> Changes:
         contents = [one.data.content for one in events if isinstance(one.data, ObservationRecorded)]
+        self.sizes.append(len(contents))
+        if POISON in contents and self.ends_workers:
+            raise SystemExit
         if POISON in contents and not self.well:
             self.alone += len(contents) == 1
             raise ZeroDivisionError("the fold does not like this one")
