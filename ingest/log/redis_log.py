@@ -27,7 +27,16 @@ from ingest.log.keys import DEDUP_IDS, DEDUP_WINDOW, MANIFEST, RESTORING, Partit
 from ingest.log.position import START, Position
 from ingest.log.scripts import APPEND, APPEND_PAST_LIMIT, Script, append_arguments
 from ingest.platform.clock import Clock, system_clock, to_ms
-from ingest.platform.connections import Client, Commands, info_of_nodes, on_each_node, past_memory_limit, server_of
+from ingest.platform.connections import (
+    Client,
+    Commands,
+    ask,
+    info_of_nodes,
+    on_each_node,
+    past_memory_limit,
+    server_of,
+)
+from ingest.platform.shared_connection import Command
 
 ENTRIES_PER_CALL = 2_000
 """Lua hands at most about 8,000 values to one command; a call looks up each id once and stores two values for it."""
@@ -100,11 +109,11 @@ class RedisLog:
     async def _evaluate(self, script: Script, calls: Sequence[tuple[int, Sequence[Entry]]]) -> list[Any]:
         """The script's answers; runs again whatever a restarted server refused because it did not know the script."""
         try:
-            answers = await self._pipeline(calls, await script.sha(self._redis))
+            answers = await self._call(calls, await script.sha(self._redis))
             unknown = [n for n, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
             if unknown:
                 sha = await script.sha(self._redis, reload=True)
-                for n, answer in zip(unknown, await self._pipeline([calls[n] for n in unknown], sha), strict=True):
+                for n, answer in zip(unknown, await self._call([calls[n] for n in unknown], sha), strict=True):
                     answers[n] = answer
         except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
             raise LogUnavailable(f"the log did not answer: {error}") from error
@@ -117,12 +126,12 @@ class RedisLog:
                 raise LogRefused(f"the log refused the write: {answer}") from answer
         return answers
 
-    async def _pipeline(self, calls: Sequence[tuple[int, Sequence[Entry]]], sha: str) -> list[Any]:
-        async with self._redis.pipeline(transaction=False) as pipe:
-            for partition, entries in calls:
-                keys, args = append_arguments(self._keys[partition], self._window_ms, self._window_ids, entries)
-                pipe.evalsha(sha, len(keys), *keys, *args)
-            return await pipe.execute(raise_on_error=False)
+    async def _call(self, calls: Sequence[tuple[int, Sequence[Entry]]], sha: str) -> list[Any]:
+        commands: list[Command] = []
+        for partition, entries in calls:
+            keys, args = append_arguments(self._keys[partition], self._window_ms, self._window_ids, entries)
+            commands.append(("EVALSHA", sha, len(keys), *keys, *args))
+        return await ask(self._redis, commands)
 
     async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
         async with self._redis.pipeline(transaction=True) as pipe:
