@@ -20,8 +20,8 @@ from api.http.endpoint import open_paths, routes
 from api.http.errors import HANDLERS
 from api.http.listening import LOOPBACK
 from api.http.serving import Listeners
+from api.http.shortcut import Shortcut
 from api.monitoring import ops
-from api.native import writes
 from api.native.catalog import endpoints
 from api.services import tool_context
 from api.spooling import Spooling
@@ -84,17 +84,18 @@ def _native(settings: Settings, gateway: Gateway) -> Starlette:
             yield
 
     described = endpoints(gateway.route)
+    own = [one for one in described if one.path != gateway.route.path]
     return Starlette(
         routes=[
             guarded(gateway.route, ANY),  # each of its calls is asked for
-            *routes([one for one in described if one.path != gateway.route.path]),
+            *routes(own),
         ],
         lifespan=lifespan,
         exception_handlers=HANDLERS,
         middleware=[
             Middleware(ops.Measure, "native"),
             Middleware(Gate, settings, open_paths=open_paths(described)),
-            Middleware(writes.Shortcut),
+            Middleware(Shortcut, own, HANDLERS),
         ],
     )
 

@@ -151,7 +151,9 @@ def _client(url: str, connections: int, read_timeout_s: float, *, repeat: bool) 
     )
     pool.connection_class = packed_by_hiredis(pool.connection_class)
     pool.make_connection()  # connects nobody, and says what an option of the URL is not
-    return cast(Client, cast(Any, SharedConnectionClient).from_pool(pool))
+    client = cast(Any, SharedConnectionClient).from_pool(pool)
+    client.repeat = repeat
+    return cast(Client, client)
 
 
 def past_memory_limit(client: Client) -> Transaction:

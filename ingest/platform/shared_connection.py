@@ -31,13 +31,15 @@ class SharedConnectionClient(RedisServer):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._shared = SharedConnection(self.connection_pool)
+        self.repeat = True
+        """Whether what was asked on a connection that was lost is asked once more."""
 
-    async def ask(self, commands: Sequence[Command], *, repeat: bool = True) -> list[Any]:
-        """See SharedConnection.ask; with `repeat` a lost connection is opened once more, and all is asked again."""
+    async def ask(self, commands: Sequence[Command]) -> list[Any]:
+        """See SharedConnection.ask."""
         try:
             return await self._shared.ask(commands)
         except ConnectionError:
-            if not repeat:
+            if not self.repeat:
                 raise
         await asyncio.sleep(ASK_AGAIN_AFTER_S)
         return await self._shared.ask(commands)
