@@ -179,8 +179,8 @@ def _is_not_access(record: logging.LogRecord) -> bool:
     return '"WebSocket ' not in str(record.msg)
 
 
-def serve(app: ASGIApp, host: str, ports: Iterable[int]) -> None:
-    """Serve until a signal ends it; returns when the last response is out.
+def serve(app: ASGIApp, host: str, ports: Iterable[int], *, shared: bool = False) -> None:
+    """Serve until a signal ends it; returns when the last response is out. `shared`: see `bind`.
 
     Raises ServerStartFailed, and what the application raises when it starts.
     """
@@ -199,6 +199,6 @@ def serve(app: ASGIApp, host: str, ports: Iterable[int]) -> None:
         server_header=False,
         backlog=BACKLOG,
     )
-    uvicorn.Server(config).run([bound for port in ports for bound in bind(host, port)])
+    uvicorn.Server(config).run([bound for port in ports for bound in bind(host, port, shared=shared)])
     if starting.fault is not None:
         raise starting.fault
