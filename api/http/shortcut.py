@@ -42,22 +42,13 @@ class Shortcut:
             await self._app(scope, receive, send)
             return
         scope["route"], scope["path_params"] = known.route, {}
-        begun = False
-
-        async def note(message: Any) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
         try:
             await admit(scope, known.needs)
             if known.app is not None:
-                await known.app(scope, receive, note)
+                await known.app(scope, receive, send)
             elif known.answer is not None:
-                await (await known.answer(Request(scope, receive)))(scope, receive, note)
-        except self._faults as error:
-            if begun:  # too late for another answer
-                raise
+                await (await known.answer(Request(scope, receive)))(scope, receive, send)
+        except self._faults as error:  # behind the beginning of an answer the server refuses another one
             handler = next(self._handlers[kind] for kind in type(error).__mro__ if kind in self._handlers)
             await (await handler(Request(scope, receive), error))(scope, receive, send)
 
