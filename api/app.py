@@ -20,10 +20,12 @@ from api.http.endpoint import open_paths, routes
 from api.http.errors import HANDLERS
 from api.http.listening import LOOPBACK
 from api.http.serving import Listeners
+from api.http.shortcut import Shortcut
 from api.monitoring import ops
-from api.native import writes
+from api.monitoring.processes import ProcessFigures
 from api.native.catalog import endpoints
 from api.services import tool_context
+from api.siblings import Sibling, joined
 from api.spooling import Spooling
 from api.wiring import wire
 from ingest.commands.decide import Caller
@@ -42,10 +44,10 @@ def create_app(settings: Settings) -> Starlette:
     return _native(settings, Gateway(PROFILES, settings.host, settings.mcp_profile))
 
 
-def create_listeners(settings: Settings) -> Listeners:
+def create_listeners(settings: Settings, sibling: Sibling | None = None) -> Listeners:
     """Every application that the settings ask for, on one set of services; the native API's lifespan is that of all."""
     gateway = Gateway(PROFILES, settings.host, settings.mcp_profile)
-    native = _native(settings, gateway)
+    native = _native(settings, gateway, sibling)
     native.state.homes = SessionProjects()
     on_main_port: list[tuple[MainPort, Starlette]] = []
     by_port: dict[int, Starlette] = {}
@@ -60,7 +62,7 @@ def create_listeners(settings: Settings) -> Listeners:
     return Listeners(native, on_main_port, by_port)
 
 
-def _native(settings: Settings, gateway: Gateway) -> Starlette:
+def _native(settings: Settings, gateway: Gateway, sibling: Sibling | None = None) -> Starlette:
     if settings.redis_url is None:
         raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
     check_llm(settings.llm, settings.llm_key or "", settings.llm_daily_tokens)
@@ -68,7 +70,7 @@ def _native(settings: Settings, gateway: Gateway) -> Starlette:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:
-            wired = await wire(settings, stack)
+            wired = await wire(settings, stack, sibling)
             app.state.services, app.state.transfer, app.state.metrics = wired
             registry = Registry(wired.services.redis)
             keyring = Keyring(registry, settings.tenant, settings.secret, loopback=settings.host in LOOPBACK)
@@ -77,24 +79,30 @@ def _native(settings: Settings, gateway: Gateway) -> Starlette:
             app.state.keyring, app.state.rates = keyring, RateLimits(wired.services.redis)
             gateway.connect(lambda scope, agent: tool_context(scope, "mcp", agent))
             await stack.enter_async_context(gateway.running())
-            if spools := _spools(settings):
+            spools = _spools(settings) if sibling is None or sibling.is_first else []
+            if spools:
                 caller = Caller(settings.tenant, agent_id=writer(settings.agent_id))
                 await stack.enter_async_context(Spooling(spools, wired.services.commands, caller))
+            if sibling is not None:
+                wired.metrics.processes = ProcessFigures(sibling, wired.metrics.text)
+                await stack.enter_async_context(wired.metrics.processes)
+                await joined(sibling, wired.services.replica)
             tune_interpreter()
             yield
 
     described = endpoints(gateway.route)
+    own = [one for one in described if one.path != gateway.route.path]
     return Starlette(
         routes=[
             guarded(gateway.route, ANY),  # each of its calls is asked for
-            *routes([one for one in described if one.path != gateway.route.path]),
+            *routes(own),
         ],
         lifespan=lifespan,
         exception_handlers=HANDLERS,
         middleware=[
             Middleware(ops.Measure, "native"),
             Middleware(Gate, settings, open_paths=open_paths(described)),
-            Middleware(writes.Shortcut),
+            Middleware(Shortcut, own, HANDLERS),
         ],
     )
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from api.monitoring.ops import Metrics, VitalMetrics
 from api.native.transfer import Transfer
 from api.services import Services
+from api.siblings import Sibling
 from ingest.commands.handler import CommandHandler
 from ingest.embedded.acknowledged import Acknowledged
 from ingest.embedded.valkey import EmbeddedValkey
@@ -79,7 +80,7 @@ class Wired(NamedTuple):
     metrics: Metrics
 
 
-async def wire(settings: Settings, stack: AsyncExitStack) -> Wired:
+async def wire(settings: Settings, stack: AsyncExitStack, sibling: Sibling | None = None) -> Wired:
     """Connect everything; what was opened closes with the stack, connections after the last write."""
     if settings.redis_url is None:
         raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
@@ -107,8 +108,11 @@ async def wire(settings: Settings, stack: AsyncExitStack) -> Wired:
         commands.admission = SessionCap(current, settings.observations_per_session)
     letters = DeadLetterOperations(redis, log, queries.letters)
     operations = _operations(current, _assistant(settings, redis, stack), letters)
+    positions = None if sibling is None else sibling.positions(settings.partitions)
+    if positions is not None:
+        stack.callback(positions.close)
     services = Services(
-        commands, queries, operations, replica, jobs, redis, settings.tenant, LastWrites(), watch,
+        commands, queries, operations, replica, jobs, redis, settings.tenant, LastWrites(shared=positions), watch,
         settings.agent_id, settings.agent_scope, settings.memex_half_life_days,
     )  # fmt: skip
     metrics = Metrics(appends, replica)

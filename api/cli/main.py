@@ -1,7 +1,7 @@
 """The command line: `mnemolog`. Each command is in a module, which is imported when it is that command's turn."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import NoReturn
 
@@ -42,9 +42,14 @@ def application(command: str = "") -> typer.Typer:
 
 
 def main() -> None:
-    """Entry point: errors of ours are one line, not a traceback."""
+    """Entry point."""
+    explained(lambda: application(*sys.argv[1:2])())
+
+
+def explained(run: Callable[[], None]) -> None:
+    """Run a process: errors of ours are one line, not a traceback."""
     try:
-        application(*sys.argv[1:2])()
+        run()
     except MnemologError as error:
         _fail(str(error))
     except OSError as error:

@@ -6,9 +6,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 import uvloop
@@ -21,6 +21,9 @@ from ingest.platform.processes import load_without_collecting
 from ingest.platform.redis_url import place_of
 from ingest.platform.settings import DROP_INS, Settings, from_environment
 from ingest.secrets.redaction import RedactingFormatter, secrets_of
+
+if TYPE_CHECKING:
+    from api.siblings import Sibling
 
 
 def register(app: typer.Typer) -> None:
@@ -47,7 +50,7 @@ def up(
 
     console = Console(stderr=True)
     os.environ["MNEMOLOG_DROP_IN"] = drop_in
-    settings = _settings()
+    settings = logged_settings(os.environ)
     supervisor = Supervisor(settings)
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, _interrupt)
@@ -86,17 +89,30 @@ def up(
 
 def api() -> None:
     """Serve the HTTP API and MCP (needs REDIS_URL)."""
+    settings = logged_settings(os.environ)
+    if settings.api_processes > 1:
+        from api.cli.siblings import ApiProcesses
+
+        ApiProcesses(settings).run()
+        return
     load_without_collecting()
+    serve_api(settings)
+
+
+def serve_api(settings: Settings, sibling: "Sibling | None" = None) -> None:
+    """Serve until a signal ends it, alone or beside the others of its server."""
     from api.access.gate import check_before_start
     from api.app import create_listeners
-    from api.http.listening import ports_of
+    from api.http.listening import ports_of, ports_of_one
     from api.http.serving import serve
 
-    settings = _settings()
     with _explained(settings):
         if notice := asyncio.run(check_before_start(settings)):
             logging.getLogger(__name__).warning("%s", notice)
-        serve(create_listeners(settings), settings.host, ports_of(settings))
+        listeners, ports = create_listeners(settings, sibling), set(ports_of(settings))
+        if sibling is not None and not sibling.is_first:
+            ports -= ports_of_one(settings)
+        serve(listeners, settings.host, sorted(ports), shared=sibling is not None)
 
 
 def worker(
@@ -109,7 +125,7 @@ def worker(
     from workers.main import alive
     from workers.main import main as run
 
-    settings = _settings()
+    settings = logged_settings(os.environ)
     with _explained(settings):
         if check:
             raise typer.Exit(0 if asyncio.run(alive(settings)) else 1)
@@ -130,7 +146,7 @@ def mcp(
     from api.dialects.profiles import PROFILES
     from mcp_gateway.stdio import bridge
 
-    settings = _settings()
+    settings = logged_settings(os.environ)
     asyncio.run(bridge(settings.url, client_key(settings.url, os.environ), PROFILES, profile))
 
 
@@ -157,8 +173,9 @@ def _interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _settings() -> Settings:
-    settings = from_environment(os.environ)
+def logged_settings(environ: Mapping[str, str]) -> Settings:
+    """The settings of a process, which logs to stderr from now on."""
+    settings = from_environment(environ)
     written = logging.StreamHandler(sys.stderr)
     written.setFormatter(RedactingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s", secrets_of(settings)))
     logging.basicConfig(level=settings.log_level.upper(), handlers=[written])

@@ -11,8 +11,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
@@ -46,7 +47,11 @@ TRIES = 4
 class Child:
     """One process that is kept alive."""
 
-    def __init__(self, name: str, settings: Settings, niceness: int = 0) -> None:
+    def __init__(
+        self, name: str, settings: Settings, niceness: int = 0, command: Callable[[], Sequence[str]] | None = None
+    ) -> None:
+        """`command` starts it, else the command of its name; with one, it writes where this process does."""
+        self._command = command
         self._held: tuple[int, ...] = ()
         """Locks that it holds with its parent."""
         self._log_begin = 0
@@ -66,10 +71,10 @@ class Child:
     def start(self) -> None:
         """Start it; its output is appended to `log`. Raises ServerStartFailed when that cannot be written."""
         environment = {**os.environ, **to_environment(self._settings)}
-        with _appending(self.log) as output:
-            self._log_begin = output.tell()
+        with _appending(self.log) if self._command is None else nullcontext() as output:
+            self._log_begin = 0 if output is None else output.tell()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "api.cli.main", self.name],
+                [sys.executable, "-m", "api.cli.main", self.name] if self._command is None else self._command(),
                 env=environment,
                 stdout=output,
                 stderr=output,
@@ -106,12 +111,17 @@ class Child:
             self.start()
         return True
 
+    def ask_to_stop(self) -> None:
+        """Ask it to finish what is at hand."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+
     def stop(self, timeout_s: float = 20.0) -> None:
         """Ask it to finish what is at hand; kill it when it does not within `timeout_s`."""
         if self._process is None:
             return
+        self.ask_to_stop()
         if self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
             try:
                 self._process.wait(timeout_s)
             except subprocess.TimeoutExpired:
@@ -122,7 +132,7 @@ class Child:
 
     def reason(self) -> str:
         """One line of what it has written since it was last started: why it ended, if it did."""
-        return reason_in(self.log, self._log_begin)
+        return reason_in(self.log, self._log_begin) if self._command is None else "see above"
 
 
 class Supervisor:

@@ -28,6 +28,8 @@ class Listener(NamedTuple):
     ports: Callable[[Settings], tuple[int, ...]]
     create_app: str
     """A function of the settings and the MCP gateway."""
+    has_sessions: bool = False
+    """Whether a client's next request has to reach the same process."""
 
     def app(self, settings: Settings, gateway: "Gateway") -> "Starlette":
         """The application; the process gives it its state."""

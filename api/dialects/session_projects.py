@@ -13,6 +13,7 @@ from starlette.requests import Request
 from api.dialects.agentmemory.records import UNKNOWN_PROJECT
 from api.services import services
 from ingest.log.position import Token
+from ingest.log.shared_positions import SharedPositions
 from projections.documents.sessions import Session
 
 MAX_HOMES = 10_000
@@ -38,12 +39,16 @@ class SessionProjects:
 
     def __init__(self, limit: int = MAX_HOMES) -> None:
         self._limit, self._whose = limit, Whose()
+        self._shared: SharedPositions | None = None
         self._homes: OrderedDict[tuple[Whose, str], SessionProject] = OrderedDict()
 
-    def of(self, tenant: str, projects: tuple[str, ...]) -> "SessionProjects":
-        """The same homes, as far as they are of one tenant, and of those who may see the same projects of it."""
+    def of(self, tenant: str, projects: tuple[str, ...], shared: SharedPositions | None = None) -> "SessionProjects":
+        """The same homes, as far as they are of one tenant, and of those who may see the same projects of it.
+
+        `shared` is told of writes to sessions, for the other processes on this port.
+        """
         theirs = copy(self)
-        theirs._whose = Whose(tenant, projects)
+        theirs._whose, theirs._shared = Whose(tenant, projects), shared
         return theirs
 
     def __len__(self) -> int:
@@ -65,27 +70,44 @@ class SessionProjects:
 
     def wrote(self, session_id: str, position: str) -> None:
         """Take note of an acknowledged write to a session."""
+        written = Token.parse(position)
         if home := self._homes.get((self._whose, session_id)):
-            home.written.include_all(Token.parse(position))
+            home.written.include_all(written)
+        if self._shared is not None:
+            self._shared.wrote(_writer(self._whose.tenant, session_id), written)
 
     def forget(self, session_id: str) -> None:
         """Nothing is known of a session any more: it was forgotten, and may begin anew elsewhere."""
         self._homes.pop((self._whose, session_id), None)
 
 
+def written_elsewhere(shared: SharedPositions | None, tenant: str, session_id: str) -> Token:
+    """Up to where a session was written through other processes on this port."""
+    return Token() if shared is None else shared.after(_writer(tenant, session_id))
+
+
+def _writer(tenant: str, session_id: str) -> str:
+    return f"session\0{tenant}\0{session_id}"
+
+
 def homes(request: Request) -> SessionProjects:
     """The homes that this process knows, as far as whoever asks may know them."""
     at_hand = services(request)
     known: SessionProjects = request.app.state.homes
-    return known.of(at_hand.tenant, at_hand.reach.projects)
+    return known.of(at_hand.tenant, at_hand.reach.projects, at_hand.last_writes.shared)
 
 
 async def home_of(request: Request, session_id: str) -> SessionProject | None:
-    """The home of a session that exists; None for one that was never heard of."""
+    """The home of a session that exists; None for one that was never heard of.
+
+    Raises ProjectionBehind for one that another process on this port wrote to, when that is not projected in time.
+    """
     known = homes(request)
     if home := known.known(session_id):
         return home
     at_hand = services(request)
+    if elsewhere := written_elsewhere(at_hand.last_writes.shared, at_hand.tenant, session_id):
+        await at_hand.replica.wait_for(elsewhere)
     found = await at_hand.queries.sessions.named(at_hand.operator(), session_id)
     if not found or not isinstance(session := found[0].document, Session):
         return known.known(session_id)  # a request that came meanwhile may have settled it

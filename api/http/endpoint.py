@@ -96,8 +96,13 @@ class _ByMethod:
         await self._applications["GET" if scope["method"] == "HEAD" else scope["method"]](scope, receive, send)
 
 
+def is_function(handler: Handler) -> bool:
+    """Whether a handler makes a response of a request, and is no ASGI application."""
+    return iscoroutinefunction(handler) or iscoroutinefunction(getattr(handler, "__func__", None))
+
+
 def _application(handler: Handler) -> ASGIApp:
-    if iscoroutinefunction(handler) or iscoroutinefunction(getattr(handler, "__func__", None)):
+    if is_function(handler):
         return request_response(cast("Callable[[Request], Awaitable[Response]]", handler))
     return cast("ASGIApp", handler)
 

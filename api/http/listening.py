@@ -27,8 +27,15 @@ def ports_of(settings: Settings) -> dict[int, str]:
     return found
 
 
-def bind(host: str, port: int) -> list[socket.socket]:
+def ports_of_one(settings: Settings) -> frozenset[int]:
+    """The ports whose clients have sessions in the memory of a process: of several processes, the first has them."""
+    return frozenset(port for one in listeners_of(settings) if one.has_sessions for port in one.ports(settings))
+
+
+def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
     """Sockets that listen there; for a loopback name on both loopbacks, since clients say `localhost`.
+
+    `shared`: other processes of this server listen there, too.
 
     Raises ServerStartFailed when another program has the port.
     """
@@ -42,6 +49,8 @@ def bind(host: str, port: int) -> list[socket.socket]:
             continue  # a machine without IPv6
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if shared:
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             if family == socket.AF_INET6:
                 listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             listening.bind((one, port))

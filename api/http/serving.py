@@ -65,10 +65,12 @@ class DisconnectTolerantProtocol(HttpToolsProtocol):
     """
 
     _head_timer: asyncio.TimerHandle | None = None
+    _in_head = False
     _head_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
+        self._in_head = True
         self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -76,15 +78,17 @@ class DisconnectTolerantProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._head_timer is not None:
+        if self._in_head:
             self._head_bytes += len(data)
         super().data_received(data)
-        if self._head_timer is not None and self._head_bytes > MAX_HEAD_BYTES:
-            self._close()
+        if self._in_head:  # most heads come in one piece, and need no timer
+            self._start_head_timer()
+            if self._head_bytes > MAX_HEAD_BYTES:
+                self._close()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._start_head_timer()
+        self._in_head = True
 
     def on_headers_complete(self) -> None:
         self._head_complete()
@@ -92,10 +96,10 @@ class DisconnectTolerantProtocol(HttpToolsProtocol):
 
     def _start_head_timer(self) -> None:
         if self._head_timer is None:
-            self._head_bytes = 0
             self._head_timer = self.loop.call_later(HEAD_WITHIN_S, self._close)
 
     def _head_complete(self) -> None:
+        self._in_head, self._head_bytes = False, 0
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
@@ -179,8 +183,8 @@ def _is_not_access(record: logging.LogRecord) -> bool:
     return '"WebSocket ' not in str(record.msg)
 
 
-def serve(app: ASGIApp, host: str, ports: Iterable[int]) -> None:
-    """Serve until a signal ends it; returns when the last response is out.
+def serve(app: ASGIApp, host: str, ports: Iterable[int], *, shared: bool = False) -> None:
+    """Serve until a signal ends it; returns when the last response is out. `shared`: see `bind`.
 
     Raises ServerStartFailed, and what the application raises when it starts.
     """
@@ -199,6 +203,6 @@ def serve(app: ASGIApp, host: str, ports: Iterable[int]) -> None:
         server_header=False,
         backlog=BACKLOG,
     )
-    uvicorn.Server(config).run([bound for port in ports for bound in bind(host, port)])
+    uvicorn.Server(config).run([bound for port in ports for bound in bind(host, port, shared=shared)])
     if starting.fault is not None:
         raise starting.fault

@@ -22,6 +22,7 @@ from api.access.principal import principal_of
 from api.http.endpoint import Endpoint
 from api.http.http import Json
 from api.http.openapi import TEXT
+from api.monitoring.processes import ProcessFigures
 from api.services import services
 from ingest.errors import LogUnavailable
 from ingest.log.group_commit import GroupCommit
@@ -68,8 +69,14 @@ class Metrics:
         self.reconciled = Gauge(
             "mnemolog_reconcile_findings", "What the newest reconciliation found.", ["fault"], registry=self.registry
         )
+        self.processes: ProcessFigures | None = None
+        """Set where several processes are on one port."""
         self.letters = LetterMetrics()
         self.registry.register(self.letters)
+
+    def text(self) -> bytes:
+        """All of them, in Prometheus' text format."""
+        return generate_latest(self.registry)
 
     def count(self, door: str, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request. (Finding a labelled metric costs more than counting, so those found are kept.)"""
@@ -177,7 +184,8 @@ async def metrics(request: Request) -> Response:
     if (report := await load_report(services(request).redis)) is not None:
         for fault, count in report.found.items():
             measured.reconciled.labels(fault).set(count)
-    return Response(generate_latest(measured.registry), media_type=CONTENT_TYPE_LATEST)
+    text = measured.text() if measured.processes is None else measured.processes.of_all()
+    return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
 ENDPOINTS = [

@@ -3,21 +3,17 @@
 from functools import partial
 
 from msgspec import Struct
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from api.access.admission import admit
 from api.http.endpoint import JSON, Endpoint
-from api.http.errors import answer
 from api.http.http import Json, body, parsed, read_body, send_json
 from api.services import DURABILITY_HEADER, READER_HEADER, caller, services, services_of
 from ingest.commands.handler import Accepted
 from ingest.commands.parse import parse_batch, parse_batch_at_once, parse_json
 from ingest.commands.requests import Observe, RecordLesson, Remember, TrackSession, WriteCommand
 from ingest.durability import Durability, parse_durability
-from ingest.errors import MnemologError
 from ingest.platform.tasks import aside
 from ingest.roles import WRITE
 
@@ -82,37 +78,14 @@ SINGLES: dict[str, tuple[type[WriteCommand], str]] = {
     "/v1/lessons": (RecordLesson, "State something learned."),
     "/v1/sessions": (TrackSession, "Say that a session started or ended."),
 }
-_POSTS = {path: Post(cls) for path, (cls, _) in SINGLES.items()}
 _FULL = {409: "The session has its limit of observations; nothing was stored."}
 
 ENDPOINTS = [
     Endpoint("POST", "/v1/events", WRITE, post_events, "A batch of commands.", status=202, body=list[WriteCommand],
         taken=[JSON, "application/x-ndjson", "application/msgpack"], answer=BatchAnswer),
     *(
-        Endpoint("POST", path, WRITE, _POSTS[path], summary, status=202, body=cls, answer=Accepted,
+        Endpoint("POST", path, WRITE, Post(cls), summary, status=202, body=cls, answer=Accepted,
             faults=_FULL if cls is Observe else {})
         for path, (cls, summary) in SINGLES.items()
     ),
 ]  # fmt: skip
-
-
-class Shortcut:
-    """ASGI middleware that takes single writes past routing and exception handling, whose work it does with less."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self._routes = {path: Route(path, post, methods=["POST"]) for path, post in _POSTS.items()}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        route = self._routes.get(scope.get("path", "")) if scope.get("method") == "POST" else None
-        if route is None:
-            await self._app(scope, receive, send)
-            return
-        scope["route"] = route
-        try:
-            await admit(scope, WRITE)
-            await _POSTS[route.path](scope, receive, send)
-        except MnemologError as error:
-            await answer(error)(scope, receive, send)
-        except ClientDisconnect:
-            return  # before its body was complete: nothing was stored, and nobody waits for an answer

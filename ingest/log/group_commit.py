@@ -69,6 +69,8 @@ class GroupCommit:
         size = _size(entries)
         if self._events + len(entries) > MAX_WAITING_EVENTS or self._bytes + size > MAX_WAITING_BYTES:
             raise Overloaded(f"{self._events:,} events ({self._bytes >> 20} MiB) are waiting to be written")
+        if len(entries) == 1:
+            return await self._put(self._log.server_of(entries[0][0]), entries, size, past_limit)
         servers = {partition: self._log.server_of(partition) for partition in {partition for partition, _ in entries}}
         if len(set(servers.values())) == 1:
             return await self._put(servers[entries[0][0]], entries, size, past_limit)

@@ -6,7 +6,6 @@ from typing import Any
 from redis.exceptions import (
     BusyLoadingError,
     ConnectionError,
-    NoScriptError,
     OutOfMemoryError,  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType] - not in the stubs
     RedisError,
     ResponseError,
@@ -27,7 +26,14 @@ from ingest.log.keys import DEDUP_IDS, DEDUP_WINDOW, MANIFEST, RESTORING, Partit
 from ingest.log.position import START, Position
 from ingest.log.scripts import APPEND, APPEND_PAST_LIMIT, Script, append_arguments
 from ingest.platform.clock import Clock, system_clock, to_ms
-from ingest.platform.connections import Client, Commands, info_of_nodes, on_each_node, past_memory_limit, server_of
+from ingest.platform.connections import (
+    Client,
+    Commands,
+    info_of_nodes,
+    on_each_node,
+    past_memory_limit,
+    server_of,
+)
 
 ENTRIES_PER_CALL = 2_000
 """Lua hands at most about 8,000 values to one command; a call looks up each id once and stores two values for it."""
@@ -98,14 +104,13 @@ class RedisLog:
         return answered
 
     async def _evaluate(self, script: Script, calls: Sequence[tuple[int, Sequence[Entry]]]) -> list[Any]:
-        """The script's answers; runs again whatever a restarted server refused because it did not know the script."""
+        """The script's answers."""
+        arguments = [
+            append_arguments(self._keys[partition], self._window_ms, self._window_ids, entries)
+            for partition, entries in calls
+        ]
         try:
-            answers = await self._pipeline(calls, await script.sha(self._redis))
-            unknown = [n for n, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
-            if unknown:
-                sha = await script.sha(self._redis, reload=True)
-                for n, answer in zip(unknown, await self._pipeline([calls[n] for n in unknown], sha), strict=True):
-                    answers[n] = answer
+            answers = await script.try_each(self._redis, arguments)
         except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
             raise LogUnavailable(f"the log did not answer: {error}") from error
         for answer in answers:
@@ -116,13 +121,6 @@ class RedisLog:
             if isinstance(answer, RedisError):
                 raise LogRefused(f"the log refused the write: {answer}") from answer
         return answers
-
-    async def _pipeline(self, calls: Sequence[tuple[int, Sequence[Entry]]], sha: str) -> list[Any]:
-        async with self._redis.pipeline(transaction=False) as pipe:
-            for partition, entries in calls:
-                keys, args = append_arguments(self._keys[partition], self._window_ms, self._window_ids, entries)
-                pipe.evalsha(sha, len(keys), *keys, *args)
-            return await pipe.execute(raise_on_error=False)
 
     async def read(self, partition: int, after: Position, limit: int) -> list[Stored]:
         async with self._redis.pipeline(transaction=True) as pipe:

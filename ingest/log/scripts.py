@@ -10,7 +10,8 @@ from redis.exceptions import NoScriptError
 from ingest.log.event_log import Entry
 from ingest.log.keys import RATE_TTL, GenerationKeys, NumberKeys, PartitionKeys
 from ingest.log.position import START, Position
-from ingest.platform.connections import Client
+from ingest.platform.connections import Client, ask
+from ingest.platform.shared_connection import Command
 
 Call: TypeAlias = tuple[Sequence[str], Sequence[str | bytes | int]]
 """Keys and arguments."""
@@ -33,12 +34,8 @@ class Script:
 
     async def call(self, redis: Client, keys: Sequence[str], args: Sequence[str | bytes | int]) -> Any:
         """Run it once."""
-        sha = await self.sha(redis)
-        try:
-            return await redis.evalsha(sha, len(keys), *keys, *args)
-        except NoScriptError:
-            sha = await self.sha(redis, reload=True)
-            return await redis.evalsha(sha, len(keys), *keys, *args)
+        (answer,) = await self.call_each(redis, [(keys, args)])
+        return answer
 
     async def call_each(self, redis: Client, calls: Sequence[Call]) -> list[Any]:
         """Run it with each of several keys and arguments, in one round trip; raises the first error."""
@@ -53,20 +50,18 @@ class Script:
 
         A server that does not answer at all is raised, but for nodes of a cluster.
         """
-        answers = await self._pipeline(redis, calls, await self.sha(redis))
+        answers = await ask(redis, self._commands(calls, await self.sha(redis)))
         unknown = [n for n, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
         if unknown:
             sha = await self.sha(redis, reload=True)
-            again = await self._pipeline(redis, [calls[n] for n in unknown], sha)
+            again = await ask(redis, self._commands([calls[n] for n in unknown], sha))
             for n, answer in zip(unknown, again, strict=True):
                 answers[n] = answer
         return answers
 
-    async def _pipeline(self, redis: Client, calls: Sequence[Call], sha: str) -> list[Any]:
-        async with redis.pipeline(transaction=False) as pipe:
-            for keys, args in calls:
-                pipe.evalsha(sha, len(keys), *keys, *args)
-            return await pipe.execute(raise_on_error=False)
+    @staticmethod
+    def _commands(calls: Sequence[Call], sha: str) -> list[Command]:
+        return [("EVALSHA", sha, len(keys), *keys, *args) for keys, args in calls]
 
 
 PARTS_PER_CALL = 1_000

@@ -17,9 +17,10 @@ from redis.retry import Retry
 
 from ingest.errors import InvalidSetting, LogUnavailable
 from ingest.platform.cluster import ClusterClient, SpreadPipeline
-from ingest.platform.memory_limit import Expected, RedisServer
+from ingest.platform.memory_limit import Expected
 from ingest.platform.packing import packed_by_hiredis
 from ingest.platform.redis_url import FORMS, is_cluster
+from ingest.platform.shared_connection import Command, SharedConnectionClient
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -98,7 +99,7 @@ class Transaction(Commands, Protocol):
     async def watch(self, *names: str) -> Any: ...
     def multi(self) -> None: ...
     def exceed_memory_limit(self, expected: Expected) -> None: ...
-    def execute_command(self, *words: str | int) -> Any: ...
+    def execute_command(self, *words: str | bytes | int) -> Any: ...
     async def execute(self, raise_on_error: bool = True) -> list[Any]: ...
 
 
@@ -150,7 +151,9 @@ def _client(url: str, connections: int, read_timeout_s: float, *, repeat: bool) 
     )
     pool.connection_class = packed_by_hiredis(pool.connection_class)
     pool.make_connection()  # connects nobody, and says what an option of the URL is not
-    return cast(Client, cast(Any, RedisServer).from_pool(pool))
+    client = cast(Any, SharedConnectionClient).from_pool(pool)
+    client.repeat = repeat
+    return cast(Client, client)
 
 
 def past_memory_limit(client: Client) -> Transaction:
@@ -175,6 +178,30 @@ def on_each_node(pipe: Transaction, *command: str | int) -> Callable[[Any], list
         return list
     queue.execute_command(*command)
     return lambda answer: [answer]
+
+
+async def ask(client: Client, commands: Sequence[Command], *, at_once: bool = False) -> list[Any]:
+    """The answers to several commands as the server gives them, in one round trip; errors stand in their place.
+
+    `at_once` makes a transaction of them, whose keys are in one slot. On one server all callers share a connection, so
+    nothing that blocks may be asked. Raises ConnectionError or TimeoutError where the server does not answer.
+    """
+    if isinstance(client, SharedConnectionClient):
+        if not at_once:
+            return await client.ask(commands)
+        answers = (await client.ask([("MULTI",), *commands, ("EXEC",)]))[-1]
+        if isinstance(answers, Exception):
+            raise answers
+        return answers
+    async with client.pipeline(transaction=at_once) as pipe:
+        for command in commands:
+            pipe.execute_command(*command)
+        return await pipe.execute(raise_on_error=False)
+
+
+def keys_may_be_apart(client: Client) -> bool:
+    """Whether one command may name keys of several slots: on one server it may."""
+    return not isinstance(client, ClusterClient)
 
 
 async def once_reachable(client: Client, what: str, step: Callable[[], Awaitable[T]]) -> T:

@@ -22,6 +22,7 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_CACHE_DIR": "where the exported embedding model lives; default XDG_CACHE_HOME/mnemolog",
     "MNEMOLOG_HOST": "address to listen on; default 127.0.0.1",
     "MNEMOLOG_PORT": "main port; default 3111",
+    "MNEMOLOG_API_PROCESSES": "API processes on the same ports, each with an index of its own; default 1",
     "MNEMOLOG_SECRET": "bearer secret of the operator, beside API keys; with neither, open to this machine only",
     "MNEMOLOG_HOSTS": "allowed Host header values besides localhost, by comma; `*`: any",
     "MNEMOLOG_ORIGINS": "allowed Origin header values besides the server's own, by comma; `*`: any",
@@ -200,6 +201,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     cache_dir: Annotated[Path, "MNEMOLOG_CACHE_DIR", _folder]
     host: Annotated[str, "MNEMOLOG_HOST"] = "127.0.0.1"
     port: Annotated[int, "MNEMOLOG_PORT", _whole(1, 65535)] = 3111
+    api_processes: Annotated[int, "MNEMOLOG_API_PROCESSES", _whole(1, 64)] = 1
     secret: Annotated[str | None, "MNEMOLOG_SECRET"] = None
     hosts: Annotated[tuple[str, ...], "MNEMOLOG_HOSTS", _names] = ()
     origins: Annotated[tuple[str, ...], "MNEMOLOG_ORIGINS", _names] = ()

@@ -3,13 +3,14 @@
 import base64
 import heapq
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ingest.errors import CommandRejected
 from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.partitions import partition_of, project_route
-from ingest.platform.connections import Client
+from ingest.platform.connections import Client, ask, keys_may_be_apart
+from ingest.platform.shared_connection import Command
 from projections.documents.document import Document, decode, row_type
 
 PAGE = 100
@@ -43,24 +44,27 @@ class DocumentReader:
     ) -> None:
         self._redis, self._hint = redis, hint
         self.partitions = partitions
+        self._one_server = keys_may_be_apart(redis)
         self._generation = [1] * partitions
+        self._live_keys = [PartitionKeys(partition).of_generation(1) for partition in range(partitions)]
+        self._generation_keys = [PartitionKeys(partition).generation for partition in range(partitions)]
 
     async def get(self, wanted: Sequence[tuple[int, DocumentId]]) -> list[Document | None]:
         """The documents, in the order asked for; None for one that is not there."""
-        texts: dict[int, list[DocumentId]] = {partition: [] for partition, _ in wanted}
+        texts: dict[int, list[DocumentId]] = {}
         rows: list[tuple[int, DocumentId]] = []
         for partition, name in wanted:
+            named = texts.setdefault(partition, [])
             if row_type(name):
                 rows.append((partition, name))
             else:
-                texts[partition].append(name)
+                named.append(name)
 
-        def ask(pipe: Any) -> None:
-            for partition, name in rows:
-                pipe.hgetall(self._keys(partition).row(name))
+        def more() -> list[Command]:
+            return [("HGETALL", self._keys(partition).row(name)) for partition, name in rows]
 
-        stored, hashes = await self._ask(texts, ask)
-        stored.update(zip(rows, hashes, strict=True))
+        stored, hashes = await self._ask(texts, more)
+        stored.update(zip(rows, map(_hash, hashes), strict=True))
         return [decode(name, stored[partition, name]) for partition, name in wanted]
 
     async def find(self, name: DocumentId) -> Located | None:
@@ -87,11 +91,10 @@ class DocumentReader:
     async def fields(self, wanted: Sequence[tuple[int, DocumentId]], fields: Sequence[str]) -> list[list[str]]:
         """Some fields of documents that are rows, as texts; empty texts for a document that is not there."""
 
-        def ask(pipe: Any) -> None:
-            for partition, name in wanted:
-                pipe.hmget(self._keys(partition).row(name), fields)
+        def more() -> list[Command]:
+            return [("HMGET", self._keys(partition).row(name), *fields) for partition, name in wanted]
 
-        _, rows = await self._ask({partition: () for partition, _ in wanted}, ask)
+        _, rows = await self._ask({partition: () for partition, _ in wanted}, more)
         return [[(value or b"").decode() for value in row] for row in rows]
 
     async def members_of(self, listings: Sequence[str], partitions: Sequence[int]) -> list[DocumentId]:
@@ -99,12 +102,14 @@ class DocumentReader:
         if not listings:
             return []
 
-        def ask(pipe: Any) -> None:
-            for name in listings:
-                for partition in partitions:
-                    pipe.zrange(self._keys(partition).listing(name), 0, MANY - 1)
+        def more() -> list[Command]:
+            return [
+                ("ZRANGE", self._keys(partition).listing(name), 0, MANY - 1)
+                for name in listings
+                for partition in partitions
+            ]
 
-        _, rows = await self._ask(dict.fromkeys(partitions, ()), ask)
+        _, rows = await self._ask(dict.fromkeys(partitions, ()), more)
         found = (member.decode().rpartition("|")[2] for row in rows for member in row)
         return [DocumentId(name) for name in dict.fromkeys(found)]
 
@@ -115,12 +120,11 @@ class DocumentReader:
     async def first(self, listing: str, partition: int, low: bytes, high: bytes, limit: int) -> tuple[int, list[str]]:
         """How many members of a listing in one partition are between two bounds, and the first of them; at once."""
 
-        def ask(pipe: Any) -> None:
+        def more() -> list[Command]:
             name = self._keys(partition).listing(listing)
-            pipe.zlexcount(name, low, high)
-            pipe.zrange(name, low, high, bylex=True, offset=0, num=limit)
+            return [("ZLEXCOUNT", name, low, high), ("ZRANGE", name, low, high, "BYLEX", "LIMIT", 0, limit)]
 
-        _, (count, members) = await self._ask({partition: ()}, ask, at_once=True)
+        _, (count, members) = await self._ask({partition: ()}, more, at_once=True)
         return int(count), [member.decode() for member in members]
 
     async def members(self, listing: str, partitions: Sequence[int], limit: int) -> list[tuple[int, str]]:
@@ -206,49 +210,68 @@ class DocumentReader:
         """Up to `limit` members between two bounds of each `(listing, partition)`, in order; one round trip for all."""
         start, end = (high, low) if newest_first else (low, high)
 
-        def ask(pipe: Any) -> None:
-            for listing, partition in listings:
-                name = self._keys(partition).listing(listing)
-                pipe.zrange(name, start, end, desc=newest_first, bylex=True, offset=0, num=limit)
+        order = ("REV",) if newest_first else ()
 
-        _, rows = await self._ask({partition: () for _, partition in listings}, ask)
+        def more() -> list[Command]:
+            names = [self._keys(partition).listing(listing) for listing, partition in listings]
+            return [("ZRANGE", name, start, end, "BYLEX", *order, "LIMIT", 0, limit) for name in names]
+
+        _, rows = await self._ask({partition: () for _, partition in listings}, more)
         return [[member.decode() for member in row] for row in rows]
 
     def _keys(self, partition: int) -> GenerationKeys:
-        return PartitionKeys(partition).of_generation(self._generation[partition])
+        return self._live_keys[partition]
 
     async def _ask(
-        self, texts: Mapping[int, Sequence[DocumentId]], ask: Callable[[Any], None], *, at_once: bool = False
+        self,
+        texts: Mapping[int, Sequence[DocumentId]],
+        more: Callable[[], Sequence[Command]],
+        *,
+        at_once: bool = False,
     ) -> tuple[dict[tuple[int, DocumentId], Any], list[Any]]:
-        """What is stored of `texts`, and what the live generations answer to the commands that `ask` queues.
+        """What is stored of `texts`, and what the live generations answer to the commands that `more` makes.
 
-        `texts` names every partition that is asked, with those of its documents that are wanted and are not rows: a
-        partition answers for all of them with one command, because each command costs more than what it reads.
+        `texts` names every partition that is asked, with those of its documents that are wanted and are not rows: they
+        are read with one command, on a cluster one a partition, because each costs more than what it reads.
         """
         if not texts:
             return {}, []
+        together = [list(texts)] if self._one_server else [[partition] for partition in texts]
         while True:
-            async with self._redis.pipeline(transaction=at_once) as pipe:
-                for partition, names in texts.items():
-                    keys = self._keys(partition)
-                    pipe.mget(PartitionKeys(partition).generation, *(keys.doc(name) for name in names))
-                ask(pipe)
-                answers = await pipe.execute()
-            found = dict(zip(texts, answers, strict=False))
-            if self._hold({partition: int(row[0] or 1) for partition, row in found.items()}):
-                stored = {
-                    (partition, name): raw
-                    for partition, names in texts.items()
-                    for name, raw in zip(names, found[partition][1:], strict=True)
-                }
-                return stored, answers[len(texts) :]
+            commands = [self._read(partitions, texts) for partitions in together]
+            answers = await ask(self._redis, [*commands, *more()], at_once=at_once)
+            if error := next((one for one in answers if isinstance(one, Exception)), None):
+                raise error
+            live: dict[int, int] = {}
+            stored: dict[tuple[int, DocumentId], Any] = {}
+            for partitions, row in zip(together, answers, strict=False):
+                live.update((partition, int(now or 1)) for partition, now in zip(partitions, row, strict=False))
+                names = ((partition, name) for partition in partitions for name in texts[partition])
+                stored.update(zip(names, row[len(partitions) :], strict=True))
+            if self._hold(live):
+                return stored, answers[len(together) :]
+
+    def _read(self, partitions: Sequence[int], texts: Mapping[int, Sequence[DocumentId]]) -> Command:
+        """One command that reads which generations are live, and documents of those that were."""
+        keys = [self._live_keys[partition] for partition in partitions]
+        documents = [of.doc(name) for partition, of in zip(partitions, keys, strict=True) for name in texts[partition]]
+        return ("MGET", *(self._generation_keys[partition] for partition in partitions), *documents)
 
     def _hold(self, live: Mapping[int, int]) -> bool:
         """True when these live generations are those that were asked; else remembers them, for another try."""
         held = all(self._generation[partition] == now for partition, now in live.items())
-        for partition, now in live.items():
-            self._generation[partition] = now
+        if not held:
+            for partition, now in live.items():
+                self._generation[partition] = now
+                self._live_keys[partition] = PartitionKeys(partition).of_generation(now)
         return held
+
+
+def _hash(answer: Any) -> dict[bytes, bytes]:
+    """A hash, of which a server tells fields and values in turn."""
+    if isinstance(answer, dict):
+        return cast("dict[bytes, bytes]", answer)
+    return dict(zip(answer[::2], answer[1::2], strict=True))
 
 
 def _encode_cursor(member: str) -> str:

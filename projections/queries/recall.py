@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta, Struct
@@ -30,7 +30,7 @@ from projections.documents.observations import Observation
 from projections.documents.summaries import Summary
 from projections.embedding.embedder import Embedder, ModelUnavailable
 from projections.queries.documents import DocumentReader
-from projections.queries.views import view
+from projections.queries.views import in_view
 from projections.search.search import Filter, Hit, Question, Ranking
 from projections.search.service import OtherModel, ReplicaService
 
@@ -190,20 +190,23 @@ def _filter(request: RecallRequest, reader: Reader) -> Filter:
 
 
 def _result(hit: Hit, document: Document, *, explain: bool) -> RecallResult:
-    seen: dict[str, Any] = view(document)
+    content, narrative, session_id, agent_id, project, occurred_at, metadata = in_view(document, _SHOWN)
     return RecallResult(
         id=hit.id,
         kind=hit.kind,
         score=hit.score,
         title=_title(document),
-        content=seen.get("content") or seen.get("narrative") or "",
-        session_id=seen.get("session_id") or None,
-        agent_id=seen.get("agent_id") or None,
-        project=seen["project"],
-        occurred_at=seen["occurred_at"],
-        metadata=seen.get("metadata") or {},
+        content=content or narrative or "",
+        session_id=session_id or None,
+        agent_id=agent_id or None,
+        project=project,
+        occurred_at=occurred_at,
+        metadata=metadata or {},
         explain=hit.explain if explain else None,
     )
+
+
+_SHOWN = ("content", "narrative", "session_id", "agent_id", "project", "occurred_at", "metadata")
 
 
 def _title(document: Document) -> str:

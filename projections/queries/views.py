@@ -4,7 +4,7 @@ The view of a noun is a struct in that noun's file. It is what the native API an
 describes; `view` turns a document into a mapping with the struct's fields.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, Generic, TypeAlias, TypeVar, get_args
@@ -77,6 +77,12 @@ def view(document: Document) -> Record:
     if getters is None:
         return {"id": document.id}
     return {name: get(document) for name, get in getters.items()}
+
+
+def in_view(document: Document, names: Sequence[str]) -> list[Any]:
+    """Some fields of a document's view; None for one that it has not."""
+    getters = _GETTERS[type(document)]
+    return [getters[name](document) if name in getters else None for name in names]
 
 
 def page_view(

@@ -35,6 +35,7 @@ from projections.search.comparing import Comparison
 from projections.search.following import Followers, Loaded, Loader
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, Hit, Question, search
+from projections.search.searches import Searches
 from projections.search.snapshots import FeedPosition
 
 logger = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ class ReplicaService:
         self._loader = Loader(redis, partitions, work, snapshot_folder)
         self.embedders = embedders
         self._thread = ThreadPoolExecutor(1, "index")
+        self._searches = Searches(self._thread, self._search_now)
         self._one_change = asyncio.Lock()
         """Of all that change the index, one waits for its thread at a time: a search waits for no more than that."""
         self._one_in_background = asyncio.Lock()
@@ -215,9 +217,16 @@ class ReplicaService:
         """
         if self._live is None or (not self._was_ready and self._lacks_a_partition(self._live)):
             raise ProjectionBehind(0.0, await self.measure_lag())
-        if question.vector is not None and question.model not in ("", self._live.index.model):
+        return await self._searches.ask(question, allowed)
+
+    def _search_now(self, question: Question, allowed: Filter) -> list[Hit]:
+        """In the index thread: the index may be another one by now than when it was asked for."""
+        live = self._live
+        if live is None:
+            raise ProjectionBehind(0.0, {})
+        if question.vector is not None and question.model not in ("", live.index.model):
             raise OtherModel
-        return await self.in_index_thread(search, self._live.index, question, allowed)
+        return search(live.index, question, allowed)
 
     @staticmethod
     def _lacks_a_partition(live: Loaded) -> bool:

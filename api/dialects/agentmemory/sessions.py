@@ -23,10 +23,11 @@ from api.dialects.agentmemory.endpoints import (
     success,
 )
 from api.dialects.agentmemory.searching import context_for
-from api.dialects.session_projects import SessionProject, home_of, homes, settled
+from api.dialects.session_projects import SessionProject, home_of, homes, settled, written_elsewhere
 from api.http.http import Json
 from ingest.commands.requests import LinkCommit, TrackSession
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
+from ingest.log.position import Token
 from ingest.platform.clock import system_clock, to_ms
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
@@ -114,10 +115,12 @@ def _begun(door: ToolContext, home: SessionProject, started: TrackSession, now_m
 
 async def _known(door: ToolContext, home: SessionProject, session: str) -> Session | None:
     """The session as it is, with what was written to it here a moment ago, if that can be had in time."""
+    written = Token(home.written)
+    written.include_all(written_elsewhere(door.last_writes.shared, door.tenant, session))
     try:
         async with asyncio.timeout(KNOWN_S):
-            if home.written:
-                await door.queries.log.caught_up(str(home.written))
+            if written:
+                await door.queries.log.caught_up(str(written))
     except (TimeoutError, ProjectionBehind):
         logger.info("session %s starts again before what it said is projected", session)
     try:

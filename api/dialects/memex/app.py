@@ -28,6 +28,7 @@ from api.dialects.memex.state import Instrument, state
 from api.http.endpoint import Endpoint, routes
 from api.http.http import Json
 from api.http.openapi import TEXT, About, documented
+from api.http.shortcut import Shortcut
 from api.monitoring.ops import Measure
 from api.services import services
 from ingest.log.position import Token
@@ -164,13 +165,15 @@ _FORBIDDEN = Json({"detail": "forbidden"}, 403)
 
 def create_app(settings: Settings, gateway: Gateway) -> Starlette:
     """The REST API; its state is given to it by the process."""
+    faults = handlers(fault_answer)
     return Starlette(
         routes=routes(ENDPOINTS),
-        exception_handlers=handlers(fault_answer),
+        exception_handlers=faults,
         middleware=[
             Middleware(Measure, "memex"),
             Middleware(Instrument),
             Middleware(Gate, settings, _UNAUTHORIZED, _FORBIDDEN),
+            Middleware(Shortcut, ENDPOINTS, faults),
         ],
     )
 

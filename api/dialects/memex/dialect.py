@@ -14,6 +14,7 @@ MEMEX = Dialect(
             "memex MCP",
             attrgetter("memex_mcp_ports"),
             "api.dialects.memex.app:create_mcp_app",
+            has_sessions=True,
         ),
     ),
     mcp_profile="api.dialects.memex.tools:MEMEX_PROFILE",

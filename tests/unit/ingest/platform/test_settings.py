@@ -28,6 +28,7 @@ def test_every_variable_is_read():
         "MNEMOLOG_CACHE_DIR": "/srv/cache",
         "MNEMOLOG_HOST": "0.0.0.0",
         "MNEMOLOG_PORT": "4000",
+        "MNEMOLOG_API_PROCESSES": "2",
         "MNEMOLOG_SECRET": "s3cret",
         "MNEMOLOG_TENANT": "acme",
         "MNEMOLOG_PARTITIONS": "32",

@@ -1,0 +1,70 @@
+"""API processes on one port: what each of them knows of the others."""
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from ingest.errors import ProjectionBehind
+from ingest.log.shared_positions import SharedPositions, file_size
+from ingest.platform.settings import Settings
+from projections.search.service import ReplicaService
+
+JOIN_WITHIN_S = 60.0
+"""A process that joins others listens when its index is ready, or after so long."""
+
+
+class Sibling(NamedTuple):
+    """One of several API processes on one port. `joins`: others serve already, so it listens when its index is ready.
+
+    The first has what only one may have: the spools, and the listeners whose clients have sessions in memory.
+    """
+
+    number: int
+    processes: int
+    folder: Path
+    """Where they leave what they tell each other."""
+    joins: bool
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the one that does what only one may do."""
+        return self.number == 0
+
+    def positions(self, partitions: int) -> SharedPositions:
+        """What all of them acknowledged."""
+        fd = os.open(self.folder / "positions", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            return SharedPositions(fd, self.number, self.processes, partitions)
+        finally:
+            os.close(fd)
+
+    @property
+    def _mark(self) -> Path:
+        return self.folder / f"served-{self.number}"
+
+    def serves(self) -> None:
+        """Say that it has started."""
+        self._mark.touch()
+
+    @property
+    def has_served(self) -> bool:
+        """Whether it has started at least once."""
+        return self._mark.exists()
+
+
+def shared_folder(settings: Settings) -> Path:
+    """A new folder for the processes of this server, with the memory they share."""
+    folder = Path(tempfile.mkdtemp(prefix="mnemolog-api-"))
+    with (folder / "positions").open("wb") as file:
+        file.truncate(file_size(settings.api_processes, settings.partitions))
+    return folder
+
+
+async def joined(sibling: Sibling, replica: ReplicaService) -> None:
+    """Return when a process may begin to listen."""
+    if sibling.joins:
+        with suppress(ProjectionBehind):
+            await replica.wait_ready(JOIN_WITHIN_S)
+    sibling.serves()
