@@ -13,8 +13,10 @@ import argparse
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -52,7 +54,7 @@ BENCHMARKS = {
     "projection": Benchmark("projection", "--events 100000", "--events 15000", None),
     "rebuild_rate": Benchmark("rebuild_rate", "--events 500000", "--events 20000", NO_EMBEDDER, needs_redis=True),
     "embedding": Benchmark("embedding", "", "--texts 200 --rounds 2", needs_redis=True),
-    "recall": Benchmark("recall", "", "--documents 10000 --questions 100 --seconds 4"),
+    "recall": Benchmark("recall", "", "--documents 5000 --questions 100 --seconds 4"),
     "recall_large": Benchmark(
         "recall", "--documents 1000000 --writes 0", "--documents 50000 --questions 50 --writes 0"
     ),
@@ -140,19 +142,8 @@ def show(console: Console, results: dict[str, Any]) -> None:
     console.print(table)
 
 
-def main() -> int:
-    """Run the benchmarks one after the other; 1 when one failed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, metavar="NAME", help=", ".join(BENCHMARKS))
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--long", action="store_true")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--out", type=Path, help="folder for results.json")
-    for name in DATA:
-        parser.add_argument(f"--{name}", type=Path, metavar="PATH", help="its data: see benchmarks.relevance")
-    chosen = parser.parse_args()
-    if missing := [name for name in chosen.only or () if name in DATA and getattr(chosen, name) is None]:
-        parser.error(f"--only {missing[0]} needs --{missing[0]} PATH")
+def run_all(chosen: argparse.Namespace) -> dict[str, Any]:
+    """The results of all that is chosen; those that are there are written down after each benchmark."""
     found: dict[str, Any] = {
         "taken": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit(), "seed": SEED, "quick": chosen.quick,
         "machine": machine(), "results": {}, "failed": {},
@@ -168,10 +159,30 @@ def main() -> int:
         if chosen.out:
             chosen.out.mkdir(parents=True, exist_ok=True)
             (chosen.out / "results.json").write_text(json.dumps(found, indent=1) + "\n")
+    return found
+
+
+def main() -> int:
+    """Run the benchmarks one after the other; 1 when one failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--out", type=Path, help="folder for results.json")
+    for name in DATA:
+        parser.add_argument(f"--{name}", type=Path, metavar="PATH", help="its data: see benchmarks.relevance")
+    chosen = parser.parse_args()
+    if missing := [name for name in chosen.only or () if name in DATA and getattr(chosen, name) is None]:
+        parser.error(f"--only {missing[0]} needs --{missing[0]} PATH")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started ends, and its folders go
+    with tempfile.TemporaryDirectory(prefix="mnemo-bench-") as folder:
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        found = run_all(chosen)
     if chosen.json:
         print(json.dumps(found))
     else:
-        show(Console(), found["results"])
+        show(Console(width=None if sys.stdout.isatty() else 150), found["results"])
     return 1 if found["failed"] else 0
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import TracebackType
@@ -99,20 +99,14 @@ class Stack:
                 self._process.wait()
             self._process = None
 
-    def pids(self, name: str) -> list[int]:
-        """The processes of one kind: `api`, `worker`."""
-        assert self._process is not None
-        parent = self._process.pid
-        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-        return [
-            int(pid)
-            for pid in children
-            if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[3:4] == [name.encode()]
-        ]
-
     def memory(self, name: str) -> int:
-        """Bytes of all processes of a kind; what they share with others is divided among these (PSS)."""
-        return sum(_pss(pid) for pid in self.pids(name))
+        """Bytes of all processes of a kind (`api`, `worker`) and of what they started.
+
+        What they share with others is divided among these (PSS).
+        """
+        assert self._process is not None
+        kind = [pid for pid in _children(self._process.pid) if _arguments(pid)[3:4] == [name]]
+        return sum(_pss(pid) for pid in _with_descendants(kind))
 
     def _ready(self) -> bool:
         connection = HTTPConnection(self.url.removeprefix("http://"), timeout=5)
@@ -124,6 +118,20 @@ class Stack:
             return False
         finally:
             connection.close()
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _with_descendants(pids: Iterable[int]) -> Iterator[int]:
+    for pid in pids:
+        yield pid
+        yield from _with_descendants(_children(pid))
+
+
+def _arguments(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
 
 
 def _pss(pid: int) -> int:
