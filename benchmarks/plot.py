@@ -9,6 +9,7 @@ the same bytes. Colours hold on a light page and on a dark one.
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -105,8 +106,9 @@ def backlogs(timeline: Sequence[Reading]) -> str:
     parts.append(text(left + width, TOP + height + 18, f"{last:.0f} s", anchor="end"))
     for column, kind in enumerate("abc", 1):
         parts.append(f'<polyline points="{points(column)}" class="line-{kind}"/>')
-        y = TOP + height - height * timeline[-1][column] / most
-        parts.append(text(left + width + 8, min(y + 4, TOP + height - 14 * (3 - column)), names[column - 1], "small"))
+        y = TOP + LINE * column
+        parts.append(f'<polyline points="{left + width + 8},{y} {left + width + 24},{y}" class="line-{kind}"/>')
+        parts.append(text(left + width + 30, y + 4, names[column - 1], "small"))
     return svg("Backlogs while observations arrive, and behind it", TOP + height + 30, parts)
 
 
@@ -129,9 +131,12 @@ def main() -> int:
     chosen = parser.parse_args()
     run: dict[str, Any] = json.loads(chosen.results.read_bytes())
     chosen.out.mkdir(parents=True, exist_ok=True)
-    for name, drawing in plots(run["results"]).items():
+    drawings = plots(run["results"])
+    for name, drawing in drawings.items():
         (chosen.out / name).write_text(drawing)
-    chosen.page.write_text(replaced(chosen.page.read_text(), run))
+    folder = os.path.relpath(chosen.out, chosen.page.parent)
+    images = [f"![{Path(name).stem}]({folder}/{name})" for name in drawings]
+    chosen.page.write_text(replaced(chosen.page.read_text(), run, images))
     return 0
 
 

@@ -4,7 +4,7 @@
 results: {benchmark: its figures}}`; a row whose benchmark was left out, or failed, is left out.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
@@ -155,10 +155,11 @@ def _line(parts: tuple[str, ...]) -> str:
     return f"| {' | '.join(parts)} |"
 
 
-def replaced(page: str, run: Results) -> str:
-    """The page with the run's table between its markers. Raises ValueError without them."""
+def replaced(page: str, run: Results, images: Sequence[str] = ()) -> str:
+    """The page with the run's table, and images below it, between its markers. Raises ValueError without them."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"the page lacks {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n\n{markdown(run)}\n\n{END}{after}"
+    parts = "\n\n".join([markdown(run), *images])
+    return f"{before}{BEGIN}\n\n{parts}\n\n{END}{after}"

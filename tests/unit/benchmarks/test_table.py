@@ -73,6 +73,11 @@ def test_a_page_gets_the_table_between_its_markers_and_keeps_the_rest():
     assert "old" not in new
 
 
+def test_images_stand_below_the_table():
+    new = replaced(f"{BEGIN}{END}", RUN, ["![one](one.svg)", "![two](two.svg)"])
+    assert new == f"{BEGIN}\n\n{markdown(RUN)}\n\n![one](one.svg)\n\n![two](two.svg)\n\n{END}"
+
+
 def test_a_page_without_markers_is_refused():
     with pytest.raises(ValueError, match="figures"):
         replaced("nothing", RUN)
