@@ -31,36 +31,41 @@ from benchmarks.stack import Stack
 from benchmarks.table import HEADS, cells, texts
 
 ROOT = Path(__file__).parents[1]
-ALONE: dict[str, str] = {}
+URL, REDIS = "--url {url}", "--url {url} --redis-url {redis_url}"
+QUIET: dict[str, str] = {}
 ONE_WORKER = {"workers": "1"}
-NO_EMBEDDER = {"embedder": "none"}
+REBUILDING = {"embedder": "none", "log_level": "info"}
 MEMEX = {"drop_in": "memex", "RATE_LIMIT_WRITES_PER_MINUTE": "999999", "RATE_LIMIT_SEARCHES_PER_MINUTE": "999999"}
 
 
 class Benchmark(NamedTuple):
-    """A command: its module, its options, those of a quick run, and what its server is set up for (None: no server)."""
+    """A command: its module, its options, and those of a quick run.
+
+    `server` are the options that tell it of a server, which is set up by `settings`; without them it starts its own.
+    """
 
     module: str
     options: str
     quick: str
-    settings: dict[str, str] | None = ALONE
-    needs_redis: bool = False
-    memex: bool = False
+    server: str = URL
+    settings: dict[str, str] = QUIET
 
 
 BENCHMARKS = {
     "meaning": Benchmark("meaning", "--rate 3000 --seconds 60", "--rate 3000 --seconds 5 --sample 100"),
-    "backlog": Benchmark("backlog", "--events 100000", "--events 15000", ONE_WORKER),
-    "projection": Benchmark("projection", "--events 100000", "--events 15000", None),
-    "rebuild_rate": Benchmark("rebuild_rate", "--events 500000", "--events 20000", NO_EMBEDDER, needs_redis=True),
-    "embedding": Benchmark("embedding", "", "--texts 200 --rounds 2", needs_redis=True),
+    "backlog": Benchmark("backlog", "--events 100000", "--events 15000", settings=ONE_WORKER),
+    "projection": Benchmark("projection", "--events 100000", "--events 15000", ""),
+    "rebuild_rate": Benchmark(
+        "rebuild_rate", "--events 500000", "--events 20000", REDIS + " --api-log {folder}/data/logs/api.log", REBUILDING
+    ),
+    "embedding": Benchmark("embedding", "", "--texts 200 --rounds 2", REDIS),
     "recall": Benchmark("recall", "", "--documents 5000 --questions 100 --seconds 4"),
     "recall_large": Benchmark(
         "recall", "--documents 1000000 --writes 0", "--documents 50000 --questions 50 --writes 0"
     ),
-    "memex": Benchmark("memex", "--seconds 60", "--seconds 8", MEMEX, memex=True),
-    "ingest": Benchmark("ingest", "--events 20000 --rounds 5", "--events 4000 --rounds 2", needs_redis=True),
-    "footprint": Benchmark("footprint", "", "--documents 5000 --starts 2", None),
+    "memex": Benchmark("memex", "--seconds 60", "--seconds 8", "--url {memex_url}", MEMEX),
+    "ingest": Benchmark("ingest", "--events 20000 --rounds 5", "--events 4000 --rounds 2", REDIS),
+    "footprint": Benchmark("footprint", "", "--documents 5000 --starts 2", ""),
     "locomo": Benchmark("relevance", "", "--conversations 1 --now"),
     "agentwork": Benchmark("relevance", "", "--conversations 1 --now"),
     "beam": Benchmark("relevance", "", "--conversations 1 --now"),
@@ -86,12 +91,11 @@ def run(benchmark: Benchmark, options: list[str]) -> dict[str, Any]:
 
 @contextmanager
 def _server(benchmark: Benchmark) -> Generator[tuple[list[str], dict[str, str]]]:
-    if benchmark.settings is None:
+    if not benchmark.server:
         yield [], dict(os.environ)
         return
     with Stack(**benchmark.settings) as stack:
-        redis = ["--redis-url", stack.redis_url] if benchmark.needs_redis else []
-        yield ["--url", stack.memex_url if benchmark.memex else stack.url, *redis], stack.environment
+        yield benchmark.server.format(**vars(stack)).split(), stack.environment
 
 
 def options_of(name: str, chosen: argparse.Namespace) -> list[str]:
@@ -162,6 +166,11 @@ def run_all(chosen: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
+def _ended(number: int, frame: object) -> None:
+    """Leaves as after an error, so that what was started ends and its folders go."""
+    sys.exit(1)
+
+
 def main() -> int:
     """Run the benchmarks one after the other; 1 when one failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -175,7 +184,7 @@ def main() -> int:
     chosen = parser.parse_args()
     if missing := [name for name in chosen.only or () if name in DATA and getattr(chosen, name) is None]:
         parser.error(f"--only {missing[0]} needs --{missing[0]} PATH")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started ends, and its folders go
+    signal.signal(signal.SIGTERM, _ended)
     with tempfile.TemporaryDirectory(prefix="mnemo-bench-") as folder:
         os.environ["TMPDIR"] = tempfile.tempdir = folder
         found = run_all(chosen)

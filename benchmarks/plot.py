@@ -134,7 +134,7 @@ def main() -> int:
     drawings = plots(run["results"])
     for name, drawing in drawings.items():
         (chosen.out / name).write_text(drawing)
-    folder = os.path.relpath(chosen.out, chosen.page.parent)
+    folder: str = os.path.relpath(chosen.out, chosen.page.parent)
     images = [f"![{Path(name).stem}]({folder}/{name})" for name in drawings]
     chosen.page.write_text(replaced(chosen.page.read_text(), run, images))
     return 0

@@ -1,6 +1,6 @@
 """How fast is recall, new questions and repeated ones, one client and eight, at rest and while a fleet writes?
 
-    python -m benchmarks.recall [--documents 100000] [--questions 400] [--writes 2000] [--embedded] [--url URL]
+    python -m benchmarks.recall [--documents 100000] [--questions 1000] [--writes 2000] [--embedded] [--url URL]
 
 Observations of one project are loaded first, then every question goes to all of them. A new question has a vector that
 nobody made before; repeated ones are 50 that were asked before. Then one client asks new questions at rest and, by
@@ -143,7 +143,7 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", default=os.environ.get("MNEMOLOG_URL", "http://127.0.0.1:3111"))
     parser.add_argument("--documents", type=int, default=100_000)
-    parser.add_argument("--questions", type=int, default=400, help="of one client; eight ask four times as many")
+    parser.add_argument("--questions", type=int, default=1_000, help="of one client; eight ask four times as many")
     parser.add_argument("--writes", type=int, default=2_000, help="a second, while one client asks; 0: leave that out")
     parser.add_argument("--seconds", type=float, default=10, help="of each turn at rest and while others write")
     parser.add_argument("--embedded", action="store_true", help="wait until all documents have contextual vectors")
