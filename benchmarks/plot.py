@@ -134,9 +134,10 @@ def main() -> int:
     drawings = plots(run["results"])
     for name, drawing in drawings.items():
         (chosen.out / name).write_text(drawing)
-    folder: str = os.path.relpath(chosen.out, chosen.page.parent)
+    page: Path = chosen.page
+    folder = os.path.relpath(Path(chosen.out), page.parent)
     images = [f"![{Path(name).stem}]({folder}/{name})" for name in drawings]
-    chosen.page.write_text(replaced(chosen.page.read_text(), run, images))
+    page.write_text(replaced(page.read_text(), run, images))
     return 0
 
 
