@@ -26,7 +26,8 @@ from benchmarks.wire import Http, Refused
 
 AGENTS, USERS, EACH = 20, 10, 5
 SEEDING = 32
-QUERIES, TEXTS = 8, 15
+QUERIES = [question(number) for number in range(8)]
+TEXTS = [text(number, 120) for number in range(15)]
 USERS_A_SECOND = 10
 STEADY_S = 1 / 20
 
@@ -37,14 +38,14 @@ def _who(dice: random.Random) -> dict[str, str]:
 
 def search(dice: random.Random) -> tuple[str, dict[str, Any]]:
     """One of eight questions to somebody's memories."""
-    asked = {"query": question(dice.randrange(QUERIES)), "top_k": 5, "alpha": 0.7}
+    asked = {"query": dice.choice(QUERIES), "top_k": 5, "alpha": 0.7}
     return "/v1/memories/search", {**_who(dice), **asked}
 
 
 def create(dice: random.Random) -> tuple[str, dict[str, Any]]:
     """One of fifteen texts, as somebody's memory."""
     kept = {
-        "content": text(dice.randrange(TEXTS), 120),
+        "content": dice.choice(TEXTS),
         "importance": round(dice.uniform(0.5, 1.5), 2),
         "memory_type": dice.choice(("episodic", "semantic")),
     }
@@ -77,10 +78,12 @@ async def user(url: str, number: int, kind: str, began: float, ends: float, done
     await asyncio.sleep(number / USERS_A_SECOND)
     http = Http(url, None)
     await http.open()
-    while (sent := time.perf_counter()) < ends:
-        path, body = create(dice) if dice.random() < 0.25 else search(dice)
+    while time.perf_counter() < ends:
+        path, asked = create(dice) if dice.random() < 0.25 else search(dice)
+        body = json.dumps(asked).encode()
+        sent = time.perf_counter()
         try:
-            await http.post(path, json.dumps(body).encode())
+            await http.post(path, body)
             done.append((sent - began, (time.perf_counter() - sent) * 1000))
         except Refused:
             refused += 1
