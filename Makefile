@@ -16,7 +16,7 @@ ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test inner-tests contract-tests acceptance-tests serial-tests nightly unit fuzz check chaos format clean
+.PHONY: run test inner-tests contract-tests acceptance-tests serial-tests nightly unit fuzz check chaos bench format clean
 
 run: $(STAMP)
 	$(BIN)/mnemolog up --demo
@@ -62,6 +62,10 @@ check: $(STAMP)
 
 chaos: $(STAMP)
 	PYTHONPATH=.:tests/support SECONDS=$(or $(SECONDS),300) $(BIN)/python -m tests.chaos.run
+
+# All figures of benchmarks/README.md; nothing else should run on the machine. ARGS="--quick" shows that it works.
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks.all --out build/bench $(ARGS)
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -20,26 +20,15 @@ from urllib.parse import quote, urlsplit
 
 import uvloop
 
+from benchmarks.corpus import PARTS, text
+from benchmarks.driving import percentile
+
 SEED = 20261122
 LESSONS, MEMORIES = 200, 500
 PAUSE_S = 0.01
+MOST = 1_000_000
+"""Texts are those of numbers below."""
 CALL_TIMEOUT_S = 10.0
-WORDS = [
-    "queue",
-    "index",
-    "ledger",
-    "token",
-    "schema",
-    "canary",
-    "replica",
-    "payment",
-    "timeout",
-    "rollout",
-    "budget",
-    "alert",
-    "branch",
-    "fixture",
-]
 BARS_MS = {"observe": 100, "session/start": 100, "agent-memory health": 50, "lesson match": 50}
 
 
@@ -75,8 +64,8 @@ def observation(random_: random.Random, session: str, project: str) -> dict[str,
         "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()),
         "data": {
             "tool_name": random_.choice(["Edit", "Bash", "Read", "Grep"]),
-            "tool_input": {"file_path": f"/src/{project}/{random_.choice(WORDS)}.py"},
-            "tool_output": " ".join(random_.choices(WORDS, k=120)),
+            "tool_input": {"file_path": f"/src/{project}/{random_.choice(PARTS)}.py"},
+            "tool_output": text(random_.randrange(MOST), 900),
         },
     }
 
@@ -86,14 +75,14 @@ async def seed(url: str, agent_memory: str, random_: random.Random, project: str
     for number in range(LESSONS):
         lesson = {
             "title": f"lesson {number}",
-            "rule": " ".join(random_.choices(WORDS, k=12)),
+            "rule": text(number, 80),
             "project": project if number % 2 else None,
             "trigger_tool": random_.choice(["Bash", "Edit", None]),
-            "trigger_pattern": random_.choice(WORDS) + r"\b.*(prod|main)",
+            "trigger_pattern": random_.choice(PARTS) + r"\b.*(prod|main)",
         }
         assert (await call(agent_memory, "POST", "/api/lessons", lesson))[0] == 200
     for number in range(MEMORIES):
-        memory = {"content": f"{number}: " + " ".join(random_.choices(WORDS, k=30)), "project": project}
+        memory = {"content": f"{number}: {text(number, 200)}", "project": project}
         assert (await call(url, "POST", "/agentmemory/remember", memory))[0] == 201
 
 
@@ -140,7 +129,7 @@ async def measure(url: str, agent_memory: str, until: float, project: str) -> di
         return expect(200, call(url, "POST", "/agentmemory/session/start", body))
 
     def match() -> Awaitable[None]:
-        preview = quote(" ".join(random_.choices(WORDS, k=100)) + " prod")
+        preview = quote(text(random_.randrange(MOST), 700) + " prod")
         path = f"/api/lessons/match?tool_name=Bash&project={project}&tool_input_preview={preview}"
         return expect(200, call(agent_memory, "GET", path))
 
@@ -176,8 +165,7 @@ async def main() -> None:
         background(asked.url, asked.rate, until, project), measure(asked.url, asked.agent_memory, until, project)
     )
     for name, times in samples.items():
-        times.sort()
-        p50, p99 = times[len(times) // 2], times[min(len(times) - 1, int(len(times) * 0.99))]
+        p50, p99 = percentile(times, 0.50), percentile(times, 0.99)
         print(f"{name:20} n={len(times):4}  p50 {p50:6.1f} ms  p99 {p99:6.1f} ms  (bar {BARS_MS[name]} ms)")
 
 

@@ -6,9 +6,9 @@ Question: is used_memory at the end of the long run at most 1.2 times what it is
 
 It starts a stack of its own on a free port in a temporary folder (embedded Valkey, worker, API; no embedder unless
 `--embedder` names one) and ends it. A fleet works in `--sessions` sessions at a time, of `--per-session` observations
-of some 590 bytes each; a session that has them ends and another begins. Every 20th session keeps a memory and says one
-of 50 lessons. Seed 20261121. Sessions are retired `--retain` seconds after they fell silent, the dedup window is
-`--window` seconds, and where this release has an archive, log entries older than `--archive-after` seconds go there.
+of some 550 characters each; a session that has them ends and another begins. Every 20th session keeps a memory and
+says one of 50 lessons. Seed 20261121. Sessions are retired `--retain` seconds after they fell silent, the dedup window
+is `--window` seconds, and log entries older than `--archive-after` seconds go to the archive.
 Choose `--seconds` so that the short run is in its steady state: a session's own time, retention and a minute of upkeep.
 
 The long run goes on where the short one is measured: used_memory and the bytes of the data set, after MEMORY PURGE,
@@ -18,30 +18,24 @@ each the mean of what is read every five seconds of the last `--mean-of` seconds
 import argparse
 import asyncio
 import json
-import random
-import socket
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
-from api.cli.supervisor import Supervisor, local_url
+from benchmarks.corpus import text
 from benchmarks.key_families import Family, families, show
+from benchmarks.stack import Stack
 from benchmarks.wire import Http
 from ingest.platform.connections import Client, connect
-from ingest.platform.settings import VARIABLES, from_environment
 
-SEED = 20261121
 BAR = 1.2
 TICK_S = 0.25
 READ_EVERY_S = 5.0
 KEEPING = 20
 """Every so many sessions, one keeps a memory and says a lesson."""
 LESSONS = 50
-WORDS = ["queue", "index", "ledger", "token", "schema", "canary", "replica", "payment", "timeout", "rollout", "budget"]
 
 
 class Reading(NamedTuple):
@@ -55,7 +49,6 @@ class Fleet:
     """What the agents say, as commands of `POST /v1/events`."""
 
     def __init__(self, sessions: int, per_session: int) -> None:
-        self._random = random.Random(SEED)
         self._per_session = per_session
         self._begun = 0
         self._working = [self._begin(n * per_session // sessions) for n in range(sessions)]
@@ -66,7 +59,7 @@ class Fleet:
         said: list[dict[str, Any]] = []
         for _ in range(count):
             session = self._working.pop(0)
-            said.append({"type": "observe", "kind": "tool", **session[0], "content": self._text(75)})
+            said.append({"type": "observe", "kind": "tool", **session[0], "content": text(self.observed)})
             self.observed += 1
             if session[1] + 1 < self._per_session:
                 self._working.append((session[0], session[1] + 1))
@@ -84,13 +77,10 @@ class Fleet:
         self.ended += 1
         said: list[dict[str, Any]] = [{"type": "session", "status": "ended", **session}]
         if self.ended % KEEPING == 0:
-            said.append({"type": "remember", **session, "content": self._text(20)})
-            lesson = f"Lesson {self._random.randrange(LESSONS)} of the fleet"
+            said.append({"type": "remember", **session, "content": text(self.observed, 150)})
+            lesson = f"Lesson {self.ended % LESSONS} of the fleet"
             said.append({"type": "lesson", **session, "content": lesson})
         return said
-
-    def _text(self, words: int) -> str:
-        return " ".join(self._random.choices(WORDS, k=words)) + f" {self._random.getrandbits(64):x}"
 
 
 async def work(url: str, fleet: Fleet, rate: int) -> None:
@@ -131,11 +121,11 @@ async def follow(redis: Client, seconds: float, mean_of: float, fleet: Fleet) ->
     return Reading(mean(one.used for one in found), mean(one.dataset for one in found))
 
 
-async def measure(chosen: argparse.Namespace, supervisor: Supervisor) -> int:
+async def measure(chosen: argparse.Namespace, stack: Stack) -> int:
     """Both runs; returns the exit code."""
-    redis = connect(supervisor.settings.redis_url or "")
+    redis = connect(stack.redis_url)
     fleet = Fleet(chosen.sessions, chosen.per_session)
-    working = asyncio.create_task(work(local_url(supervisor.settings), fleet, chosen.rate))
+    working = asyncio.create_task(work(stack.url, fleet, chosen.rate))
     try:
         short = await follow(redis, chosen.seconds, chosen.mean_of, fleet)
         first = fleet.observed
@@ -169,28 +159,18 @@ def told(name: str, observed: int, reading: Reading) -> None:
     print(f"{name}: {observed:,} observations, used_memory {reading.used:,.0f}, data set {reading.dataset:,.0f}")
 
 
-def environment(chosen: argparse.Namespace, folder: Path) -> dict[str, str]:
-    """The settings of the stack."""
-    with socket.create_server(("127.0.0.1", 0)) as reserved:
-        port = reserved.getsockname()[1]
-    wanted = {
-        "HOME": str(folder),
-        "MNEMOLOG_DATA_DIR": str(folder / "data"),
-        "MNEMOLOG_CACHE_DIR": str(folder / "cache"),
-        "MNEMOLOG_PORT": str(port),
-        "MNEMOLOG_PARTITIONS": str(chosen.partitions),
-        "MNEMOLOG_EMBEDDER": chosen.embedder,
-        "MNEMOLOG_EMBEDDING_CACHE_DAYS": str(chosen.retain / 86_400),
-        "MNEMOLOG_SNAPSHOT_EVERY": "500",
-        "MNEMOLOG_RETAIN_SESSIONS": str(chosen.retain / 86_400),
-        "MNEMOLOG_DEDUP_WINDOW": str(chosen.window),
-        "MNEMOLOG_ARCHIVE": str(folder / "archive"),
-        "MNEMOLOG_ARCHIVE_AFTER": str(chosen.archive_after),
+def settings(chosen: argparse.Namespace) -> dict[str, str]:
+    """Those of the stack."""
+    return {
+        "partitions": str(chosen.partitions),
+        "embedder": chosen.embedder,
+        "embedding_cache_days": str(chosen.retain / 86_400),
+        "snapshot_every": "500",
+        "retain_sessions": str(chosen.retain / 86_400),
+        "dedup_window": str(chosen.window),
+        "archive": "{folder}/archive",
+        "archive_after": str(chosen.archive_after),
     }
-    missing = [name for name in wanted if name.startswith("MNEMOLOG_") and name not in VARIABLES]
-    if missing:
-        print(f"this release does not know {', '.join(missing)}: the log stays in memory", flush=True)
-    return {name: value for name, value in wanted.items() if name not in missing}
 
 
 def main() -> int:
@@ -209,13 +189,8 @@ def main() -> int:
     parser.add_argument("--samples", type=int, default=100, help="keys measured of each family")
     parser.add_argument("--embedder", default="none")
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="mnemo-") as folder:
-        supervisor = Supervisor(from_environment(environment(chosen, Path(folder))))
-        try:
-            supervisor.start()
-            return asyncio.run(measure(chosen, supervisor))
-        finally:
-            supervisor.stop()
+    with Stack(**settings(chosen)) as stack:
+        return asyncio.run(measure(chosen, stack))
 
 
 if __name__ == "__main__":

@@ -18,58 +18,22 @@ from typing import Any
 
 import uvloop
 
-from benchmarks.wire import Http, Refused
+from benchmarks.corpus import SEED, text
+from benchmarks.driving import Pool, percentile
+from benchmarks.wire import Refused
 
-SEED = 20261121
-WORDS = [
-    "queue",
-    "index",
-    "ledger",
-    "token",
-    "schema",
-    "canary",
-    "replica",
-    "payment",
-    "timeout",
-    "rollout",
-    "budget",
-    "alert",
-    "branch",
-    "fixture",
-]
 ASK_EVERY_S = 0.01
 GIVE_UP_S = 10.0
 
 
-class Pool:
-    """Connections, opened as they are needed, each used by one request at a time."""
-
-    def __init__(self, url: str, secret: str | None) -> None:
-        self._url, self._secret = url, secret
-        self._idle: list[Http] = []
-
-    async def post(self, path: str, body: dict[str, Any]) -> Any:
-        """Send one request; returns the decoded answer, raises Refused for anything but 2xx."""
-        self._idle = [connection for connection in self._idle if not connection.closed]
-        if self._idle:
-            connection = self._idle.pop()
-        else:
-            connection = Http(self._url, self._secret)
-            await connection.open()
-        try:
-            return json.loads(await connection.post(path, json.dumps(body).encode()))
-        finally:
-            self._idle.append(connection)
-
-
-async def write(pool: Pool, run: str, number: int, text: str) -> str:
+async def write(pool: Pool, run: str, number: int, content: str) -> str:
     """Store one observation; returns its token."""
     event = {
         "event_id": f"{run}-{number}",
         "project": run,
         "session_id": f"session-{number % 23}",
         "agent_id": f"agent-{number % 11}",
-        "content": text,
+        "content": content,
     }
     return (await pool.post("/v1/observations", event))["position"]
 
@@ -87,7 +51,7 @@ async def found(pool: Pool, run: str, word: str, after: str = "") -> bool:
 async def sample(pool: Pool, run: str, number: int, dice: random.Random) -> tuple[float, bool]:
     """Seconds until a marked write was found, and whether its token found it at once."""
     word = f"zq{number}x{dice.randrange(10**9)}"
-    token = await write(pool, run, number, f"{' '.join(dice.choices(WORDS, k=30))} {word}")
+    token = await write(pool, run, number, f"{text(number, 200)} {word}")
     acknowledged = time.perf_counter()
     with_token = asyncio.create_task(found(pool, run, word, token))
     while not await found(pool, run, word):
@@ -117,18 +81,17 @@ async def main() -> None:
         if number % (options.rate // options.samples_per_second) == 0:
             samples.append(asyncio.create_task(sample(pool, run, number, dice)))
         else:
-            text = " ".join(dice.choices(WORDS, k=40))
-            writes.append(asyncio.create_task(write(pool, run, number, text)))
+            writes.append(asyncio.create_task(write(pool, run, number, text(number))))
     await asyncio.gather(*writes)
     reached = (len(writes) + len(samples)) / (time.perf_counter() - began)
     results = await asyncio.gather(*samples)
-    times = sorted(seconds * 1000 for seconds, _ in results)
+    times = [seconds * 1000 for seconds, _ in results]
     figures = {
         "events_per_s": round(reached),
         "samples": len(times),
-        "p50_ms": round(times[len(times) // 2]),
-        "p99_ms": round(times[min(len(times) - 1, int(len(times) * 0.99))]),
-        "max_ms": round(times[-1]),
+        "p50_ms": round(percentile(times, 0.50)),
+        "p99_ms": round(percentile(times, 0.99)),
+        "max_ms": round(max(times)),
         "found_with_token": f"{sum(with_token for _, with_token in results)}/{len(results)}",
     }
     print(json.dumps(figures) if options.json else "\n".join(f"{name:>18}: {value}" for name, value in figures.items()))

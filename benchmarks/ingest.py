@@ -12,18 +12,18 @@ import argparse
 import asyncio
 import json
 import os
-import random
 import statistics
 import time
 from collections.abc import Awaitable, Callable
 
-import httpx
 import uvloop
 from redis.asyncio import Redis
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.load import SEED, event
+from benchmarks.corpus import observation
+from benchmarks.driving import Pool, closed_loop, percentile, settled
+from benchmarks.hello import hello
 from benchmarks.wire import Http
 
 
@@ -72,31 +72,10 @@ async def batches(options: argparse.Namespace, payloads: list[bytes]) -> float:
 
 async def singles(options: argparse.Namespace, payloads: list[bytes]) -> tuple[float, list[float]]:
     """POST /v1/observations, one event a request, on `--connections` connections; rate and latencies in ms."""
-    times: list[float] = []
-
-    async def work(number: int) -> int:
-        connection = Http(options.url, options.secret)
-        await connection.open()
-        mine = payloads[number :: options.connections]
-        for payload in mine:
-            began = time.perf_counter()
-            await connection.post("/v1/observations", payload)
-            times.append((time.perf_counter() - began) * 1000)
-        connection.close()
-        return len(mine)
-
-    return await rate(work, options.connections), times
-
-
-async def settle(options: argparse.Namespace) -> None:
-    """Wait until everything written so far is projected."""
-    headers = {"Authorization": f"Bearer {options.secret}"} if options.secret else {}
-    async with httpx.AsyncClient(base_url=options.url, headers=headers, timeout=30) as client:
-        behind = True
-        while behind:
-            await asyncio.sleep(0.2)
-            rows = (await client.get("/v1/admin/projections")).json()["partitions"]
-            behind = any(row["lag"] for row in rows)
+    load = await closed_loop(options.url, "/v1/observations", payloads, options.connections, options.secret)
+    if load.refused:
+        raise RuntimeError(f"{load.refused} of {len(payloads)} were refused")
+    return load.per_s, load.times
 
 
 async def main() -> None:
@@ -112,31 +91,35 @@ async def main() -> None:
     options = parser.parse_args()
     options.secret = os.environ.get("MNEMOLOG_SECRET")
     redis: Redis[bytes] = Redis.from_url(options.redis_url)
-    dice, run = random.Random(SEED), f"{time.time_ns():x}"
+    pool, run = Pool(options.url, options.secret), f"bench-{time.time_ns():x}"
     raw: list[float] = []
     batch: list[float] = []
     single: list[float] = []
     times: list[float] = []
+    few: list[bytes] = []
     for number in range(options.rounds):
-        events = [json.dumps(event(f"{run}{number}", n, dice)).encode() for n in range(options.events)]
-        few = [json.dumps(event(f"{run}{number}s", n, dice)).encode() for n in range(options.events // 2)]
-        await settle(options)
+        first = number * 2 * options.events
+        events = [json.dumps(observation(run, first + n)).encode() for n in range(options.events)]
+        few = [json.dumps(observation(run, first + options.events + n)).encode() for n in range(options.events // 2)]
+        await settled(pool)
         raw.append(await xadd(redis, events, options.batch))
         batch.append(await batches(options, events))
-        await settle(options)
+        await settled(pool)
         rate_, latencies = await singles(options, few)
         single.append(rate_)
         times += latencies
     await redis.aclose()  # pyright: ignore[reportAttributeAccessIssue]
-    times.sort()
+    with hello() as url:
+        least = await closed_loop(url, "/", few, options.connections)
     ratios = [b / r for b, r in zip(batch, raw, strict=True)]
     figures = {
         "xadd_per_s": round(statistics.median(raw)),
         "batch_per_s": round(statistics.median(batch)),
         "batch_to_xadd": round(statistics.median(ratios), 3),
         "single_per_s": round(statistics.median(single)),
-        "single_p50_ms": round(times[len(times) // 2], 1),
-        "single_p99_ms": round(times[int(len(times) * 0.99)], 1),
+        "single_p50_ms": round(percentile(times, 0.50), 1),
+        "single_p99_ms": round(percentile(times, 0.99), 1),
+        "hello_per_s": round(least.per_s),
     }
     if options.json:
         print(json.dumps(figures))
@@ -146,6 +129,7 @@ async def main() -> None:
     table.add_row("HTTP batch, events/s", f"{figures['batch_per_s']:,}", " ".join(f"{r:,.0f}" for r in batch))
     table.add_row("ratio batch / XADD", f"{figures['batch_to_xadd']:.2f}", " ".join(f"{r:.2f}" for r in ratios))
     table.add_row("HTTP single, events/s", f"{figures['single_per_s']:,}", " ".join(f"{r:,.0f}" for r in single))
+    table.add_row("the same from a server that does nothing", f"{figures['hello_per_s']:,}", "")
     table.add_row("single latency, ms", f"p50 {figures['single_p50_ms']}", f"p99 {figures['single_p99_ms']}")
     Console().print(table)
 

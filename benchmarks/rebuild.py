@@ -32,7 +32,7 @@ import numpy as np
 import uvloop
 from msgspec.structs import replace
 
-from benchmarks.load import WORDS
+from benchmarks.corpus import PARTS
 from benchmarks.wire import Http, Refused
 
 DIMENSIONS = 384
@@ -50,8 +50,8 @@ QUIET_S = 10.0
 def text_of(number: int) -> str:
     """The text of a document: 20 words, one of them its own."""
     dice = np.random.default_rng(number)
-    places: list[int] = dice.integers(0, len(WORDS), 19).tolist()
-    words = [WORDS[place] for place in places]
+    places: list[int] = dice.integers(0, len(PARTS), 19).tolist()
+    words = [PARTS[place] for place in places]
     return " ".join([*words, f"nr{number}x"])
 
 

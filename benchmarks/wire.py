@@ -25,7 +25,14 @@ class Http:
     async def post(self, path: str, body: bytes) -> bytes:
         """Send one request; returns the body of a 2xx answer, raises Refused for anything else."""
         head = f"POST {path} HTTP/1.1\r\n{self._headers}Content-Length: {len(body)}\r\n\r\n".encode()
-        self._writer.write(head + body)
+        return await self._exchange(head + body)
+
+    async def get(self, path: str) -> bytes:
+        """The same for a GET."""
+        return await self._exchange(f"GET {path} HTTP/1.1\r\n{self._headers}\r\n".encode())
+
+    async def _exchange(self, request: bytes) -> bytes:
+        self._writer.write(request)
         answered = await self._reader.readuntil(b"\r\n\r\n")
         length = int(answered.lower().split(b"content-length:")[1].split(b"\r\n")[0])
         content = await self._reader.readexactly(length)
