@@ -1,4 +1,4 @@
-"""The processes of one machine: embedded Valkey, a worker, an API. Starts them, restarts what dies, stops them.
+"""The processes of one machine: embedded Valkey, workers, an API. Starts them, restarts what dies, stops them.
 
 Children are in process groups of their own, so Ctrl-C reaches only the supervisor, which then stops writers before
 readers of the log and Valkey last: nothing acknowledged is lost.
@@ -38,6 +38,7 @@ WORKER_NICENESS = 10
 """Writers and readers come before projecting, on a machine too small for all."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
 """Before a child that died is started again; doubles while it keeps dying within STEADY_S."""
+READY_EVERY_S = 0.05
 STEADY_S = 60.0
 TRIES = 4
 """A child that dies so often before everything is ready does not start: what passes by itself has passed by then."""
@@ -46,14 +47,15 @@ TRIES = 4
 class Child:
     """One process that is kept alive."""
 
-    def __init__(self, name: str, settings: Settings, niceness: int = 0) -> None:
+    def __init__(self, name: str, settings: Settings, niceness: int = 0, number: int = 1) -> None:
+        """`number` tells it from others of its name, by the name of its log."""
         self._held: tuple[int, ...] = ()
         """Locks that it holds with its parent."""
         self._log_begin = 0
         self.deaths = 0
         """How often it died since it last ran for a minute."""
         self.name, self._settings, self._niceness = name, settings, niceness
-        self.log = settings.data_dir / "logs" / f"{name}.log"
+        self.log = settings.data_dir / "logs" / (f"{name}.log" if number == 1 else f"{name}-{number}.log")
         self._process: subprocess.Popen[bytes] | None = None
         self._started_at, self._counted = 0.0, False
         self._pause_s = FIRST_PAUSE_S
@@ -106,12 +108,17 @@ class Child:
             self.start()
         return True
 
+    def ask_to_stop(self) -> None:
+        """Ask it to finish what is at hand and end."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+
     def stop(self, timeout_s: float = 20.0) -> None:
         """Ask it to finish what is at hand; kill it when it does not within `timeout_s`."""
         if self._process is None:
             return
         if self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
+            self.ask_to_stop()
             try:
                 self._process.wait(timeout_s)
             except subprocess.TimeoutExpired:
@@ -139,6 +146,10 @@ class Supervisor:
         self.waits_for = ""
         """How far the index was when the API was asked last, if that was what it waited for."""
         self.worker = Child("worker", settings, worker_niceness)
+        self.further_workers = [
+            Child("worker", settings, worker_niceness, number) for number in range(2, settings.workers + 1)
+        ]
+        """They share the partitions with the first one. Nothing waits for them."""
         self.api = Child("api", settings)
         self._ports: list[Lock] = []
 
@@ -192,7 +203,10 @@ class Supervisor:
                 child.restart_if_dead()
                 if time.monotonic() > deadline:
                     raise ServerStartFailed(f"not ready within {timeout_s:.0f} s: {child.reason()} (see {child.log})")
-            time.sleep(0.05)
+            time.sleep(READY_EVERY_S)
+        for child in self.further_workers:  # only now: they would take processor time from what is waited for
+            child.hold(held)
+            child.start()
 
     def _take_ports(self, on_wait: Callable[[str], None]) -> None:
         for port, variable in ports_of(self.settings).items():
@@ -233,13 +247,17 @@ class Supervisor:
             except ServerStartFailed as error:
                 logger.error("Valkey does not start: %s", error)
                 time.sleep(1)
-        for child in (self.worker, self.api):
+        for child in (self.worker, *self.further_workers, self.api):
             child.restart_if_dead()
 
     def stop(self) -> None:
         """Stop everything: no new writes, then what is at hand, then the log."""
         self.api.stop()
-        self.worker.stop()
+        workers = (self.worker, *self.further_workers)
+        for child in workers:  # all at once, so that none takes the partitions that another one gives up
+            child.ask_to_stop()
+        for child in workers:
+            child.stop()
         if self.valkey is not None:
             self.valkey.stop()
         for port in self._ports:

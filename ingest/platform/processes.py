@@ -53,6 +53,11 @@ def reason_in(log: Path, begin: int, most: int = 64 << 10) -> str:
     return _LINE_START.sub("", _ADVICE.split(line)[0])
 
 
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 SWITCH_INTERVAL_S = 0.0002
 """A busy thread gives the event loop its turn after this long. With 5 ms (the default) or 1 ms, a thread that applies
 the change feed takes most of the time from an event loop that works in steps of 0.1 ms."""
