@@ -13,22 +13,22 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+from urllib.parse import urlsplit
 
-import httpx
+from msgspec import DecodeError, json
 from msgspec.structs import replace
 
-from api.access.gate import check_before_start
-from api.cli.backup import restore_at_start
 from api.http.listening import bind, ports_of
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import ServerStartFailed
 from ingest.log.keys import MANIFEST
-from ingest.platform.connections import connect
 from ingest.platform.files import private_folder
 from ingest.platform.locking import Lock
-from ingest.platform.processes import prepare_child, reason_in
+from ingest.platform.processes import GATE, GO, prepare_child, reason_in
 from ingest.platform.settings import Settings, to_environment
 
 logger = logging.getLogger(__name__)
@@ -65,9 +65,12 @@ class Child:
         """Process id while it runs."""
         return self._process.pid if self._process and self._process.poll() is None else None
 
-    def start(self) -> None:
-        """Start it; its output is appended to `log`. Raises ServerStartFailed when that cannot be written."""
-        environment = {**os.environ, **to_environment(self._settings)}
+    def start(self, *, gated: bool = False) -> None:
+        """Start it; its output is appended to `log`. Raises ServerStartFailed when that cannot be written.
+
+        With `gated` it loads its modules, and then waits for `open_gate`.
+        """
+        environment = {**os.environ, **to_environment(self._settings), **({GATE: "1"} if gated else {})}
         with _appending(self.log) as output:
             self._log_begin = output.tell()
             self._process = subprocess.Popen(
@@ -75,12 +78,22 @@ class Child:
                 env=environment,
                 stdout=output,
                 stderr=output,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if gated else subprocess.DEVNULL,
                 process_group=0,
                 preexec_fn=prepare_child(self._niceness),
                 pass_fds=self._held,
             )
         self._started_at, self._counted = time.monotonic(), False
+
+    def open_gate(self) -> None:
+        """Let it go on, if it waits for that."""
+        self._write_to_gate(GO)
+
+    def _write_to_gate(self, words: bytes) -> None:
+        gate = self._process.stdin if self._process is not None else None
+        if gate is not None and not gate.closed:
+            with suppress(BrokenPipeError), gate:
+                gate.write(words)
 
     def hold(self, locks: Iterable[int | None]) -> None:
         """Have it hold these locks, too, whenever it is started from now on."""
@@ -125,6 +138,7 @@ class Child:
                 logger.warning("%s did not stop within %.0f s and was killed", self.name, timeout_s)
                 self._process.kill()
         self._process.wait()
+        self._write_to_gate(b"")
         self._process = None
 
     def reason(self) -> str:
@@ -176,17 +190,16 @@ class Supervisor:
         if self.valkey is not None:
             self.valkey.lock(on_wait)
         self._take_ports(on_wait)
+        held = [self.valkey.lock_fd if self.valkey is not None else None, *(one.fd for one in self._ports)]
+        for child in (self.api, self.worker):  # loading takes longer than all that comes before they may go on
+            child.hold(held)
+            child.start(gated=True)
         if self.valkey is not None:
             on_wait("starting Valkey")
             self.valkey.start()
-        if restore_at_start(self.settings, on_wait) and self.valkey is not None:
-            self.valkey.compare_again()
-        with ThreadPoolExecutor(1) as thread:  # whoever starts it may have an event loop of its own
-            self.notice = thread.submit(asyncio.run, _look(self.settings)).result()
-        held = [self.valkey.lock_fd if self.valkey is not None else None, *(one.fd for one in self._ports)]
-        for child in (self.worker, self.api):
-            child.hold(held)
-            child.start()
+        self._prepare_log(on_wait)
+        for child in (self.api, self.worker):
+            child.open_gate()
         on_wait("starting worker and API")
         deadline, shown = time.monotonic() + timeout_s, ""
         while self.api.pid is None or not self.ready():
@@ -208,6 +221,15 @@ class Supervisor:
             child.hold(held)
             child.start()
 
+    def _prepare_log(self, on_wait: Callable[[str], None]) -> None:
+        """Restore an empty log, where that is asked for; look whether the log's server answers, and who gets in."""
+        from api.cli.backup import restore_at_start  # here, while the children load
+
+        if restore_at_start(self.settings, on_wait) and self.valkey is not None:
+            self.valkey.compare_again()
+        with ThreadPoolExecutor(1) as thread:  # whoever starts it may have an event loop of its own
+            self.notice = thread.submit(asyncio.run, _look(self.settings)).result()
+
     def _take_ports(self, on_wait: Callable[[str], None]) -> None:
         for port, variable in ports_of(self.settings).items():
             lock = Lock(private_folder() / f"port-{port}", f"port {port}", f"set {variable} to another port")
@@ -226,17 +248,27 @@ class Supervisor:
 
         One whose keys this process does not have is ready when it asks for one.
         """
-        headers = {"Authorization": f"Bearer {self.settings.secret}"} if self.settings.secret else {}
-        try:
-            # no certificates: reading them, for a plain connection, takes longer than the answer
-            answer = httpx.get(f"{local_url(self.settings)}/readyz", headers=headers, timeout=2, verify=False)
-        except httpx.HTTPError:
-            return False
-        if answer.status_code == 401:
+        status, body = self._ask_ready()
+        if status == 401:
             return not self.settings.secret
-        fault: dict[str, str] = answer.json() if answer.status_code == 503 else {}
+        fault: dict[str, str] = body if status == 503 else {}
         self.waits_for = fault["reason"] if fault.get("code") == "index" else ""
-        return answer.status_code == 200 and all(one["code"] != "no_worker" for one in answer.json()["degraded"])
+        return status == 200 and all(one["code"] != "no_worker" for one in body["degraded"])
+
+    def _ask_ready(self) -> tuple[int, Any]:
+        """Status and body of the API's answer, 0 without one. Without a client library, which takes long to load."""
+        url = urlsplit(local_url(self.settings))
+        connection = HTTPConnection(url.hostname or "", url.port, timeout=2)
+        try:
+            headers = {"Authorization": f"Bearer {self.settings.secret}"} if self.settings.secret else {}
+            connection.request("GET", "/readyz", headers=headers)
+            answer = connection.getresponse()
+            body = answer.read()
+            return answer.status, json.decode(body) if answer.status in (200, 503) else None
+        except (OSError, HTTPException, DecodeError):
+            return 0, None
+        finally:
+            connection.close()
 
     def watch(self) -> None:
         """Start again what has died since the last call."""
@@ -272,6 +304,9 @@ def local_url(settings: Settings) -> str:
 
 async def _look(settings: Settings) -> str:
     """What is to be known of who gets in; raises RedisError when the log's server does not answer."""
+    from api.access.gate import check_before_start
+    from ingest.platform.connections import connect
+
     redis = connect(settings.redis_url or "", connections=1)
     try:
         await redis.exists(MANIFEST)
