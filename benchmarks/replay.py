@@ -39,7 +39,6 @@ from ingest.log.archive.archived_log import ArchivedLog
 from ingest.log.archive.sealing import Sealing
 from ingest.log.archive.store import store_of
 from ingest.log.group_commit import GroupCommit
-from ingest.log.keys import PartitionKeys
 from ingest.log.partitions import project_route
 from ingest.log.position import START, Position, Token
 from ingest.platform.connections import Client, connect
@@ -48,7 +47,6 @@ from projections.health.vitals import wait_projected
 from projections.maintenance.manifests import differences, manifest_of
 from projections.operations import Current, Forgetting
 from projections.queries.documents import DocumentReader
-from projections.store.stored import refeed
 from workers.generations import fill, switch
 from workers.host import RunnerHost
 
@@ -120,7 +118,6 @@ class Bench:
         for number in range(self.log.partitions):
             while not (await fill(self.redis, self.log, number, 2, WAIT_S)).level:
                 continue
-            await refeed(self.redis, PartitionKeys(number).of_generation(2))  # forgetting has made its feed stale
             assert await switch(self.redis, number, 1, 2)
             self._progress.advance(task)
         return time.perf_counter() - began

@@ -32,7 +32,7 @@ from projections.maintenance.dead_letters import (
 from projections.search.reading import end_of_feed, live_generation
 from projections.store.feed import Switched, entry_fields, read_entry
 from projections.store.protocol import project
-from projections.store.redis_store import RedisStore
+from projections.store.rebuild_store import RebuildStore
 
 logger = logging.getLogger(__name__)
 
@@ -51,14 +51,19 @@ class Filled(NamedTuple):
 
 
 async def fill(redis: Client, log: EventLog, partition: int, generation: int, slice_s: float, who: str = "") -> Filled:
+    """Fill a generation once; see `fill_into`. `who` has the partition's lease on rebuilding, if one is named."""
+    return await fill_into(RebuildStore(redis, PartitionKeys(partition), generation, who), redis, log, slice_s)
+
+
+async def fill_into(store: RebuildStore, redis: Client, log: EventLog, slice_s: float) -> Filled:
     """Apply what a generation lacks, for about `slice_s` seconds; it never gets ahead of the live documents.
 
-    `who` has the partition's lease on rebuilding, if one is named: raises LeaseLost when it was lost, or when the
-    generation is live meanwhile. Readers go on.
+    Raises LeaseLost when the lease of the store's rebuilder was lost, or when the generation is live meanwhile. Readers
+    go on.
     """
     until = time.monotonic() + slice_s
+    partition = store.partition
     keys = PartitionKeys(partition)
-    store = RedisStore(redis, keys, generation, None, who)
     live = keys.of_generation(await live_generation(redis, partition))
     position, applied = await store.checkpoint(), 0
     while time.monotonic() < until:
@@ -89,32 +94,34 @@ def _bounded(entries: Sequence[Stored]) -> Sequence[Stored]:
 async def switch(redis: Client, partition: int, before: int, after: int) -> bool:
     """Make generation `after` live in the place of `before`; false when they do not stand at the same position.
 
-    Also false when the feed of `after` is stale.
-
     Nor may the live one be behind: a forgetting that it has not applied has not erased anything yet, and would be
-    passed over. Raises WrongRebuildState when neither is live; does nothing when `after` is. The old feed ends here,
-    and names the entry of the new one behind which its followers go on: it must be written anew before that generation
-    can be live again.
+    passed over. Raises WrongRebuildState when neither is live; does nothing when `after` is.
+
+    The old feed ends here, and names the entry of the new one behind which its followers go on: they compare the
+    documents. What the new one told when it was live before is trimmed, so that nobody takes it for the whole. What
+    waits to be embedded goes on waiting.
     """
     keys = PartitionKeys(partition)
     old, new = keys.of_generation(before), keys.of_generation(after)
     async with redis.pipeline(transaction=True) as pipe:
-        await pipe.watch(old.checkpoint, new.checkpoint, new.stale, keys.generation)
-        generation, reached, filled, stale = await pipe.mget(
-            keys.generation, old.checkpoint, new.checkpoint, new.stale
-        )  # few round trips: the next save of the live one is at most 50 ms away
+        await pipe.watch(old.checkpoint, new.checkpoint, keys.generation)
+        generation, reached, filled = await pipe.mget(keys.generation, old.checkpoint, new.checkpoint)
         live = int(generation or 1)
         if live == after:
             return True
         if live != before:
             raise WrongRebuildState(f"partition {partition}: generation {live} is live, neither {before} nor {after}")
-        if reached != filled or stale:
+        if reached != filled:
             return False
-        feed = await end_of_feed(pipe, new)
+        feed = Position.parse(await end_of_feed(pipe, new))
         pipe.multi()
         pipe.set(keys.generation, str(after))
-        pipe.xadd(old.changes, entry_fields([Switched(after, feed)], None))
-        pipe.set(old.stale, "1")
+        pipe.xadd(old.changes, entry_fields([Switched(after, str(feed))], None))
+        if feed > START:
+            pipe.set(new.trimmed, str(feed))
+            pipe.xtrim(new.changes, minid=str(Position(feed.ms, feed.seq + 1)), approximate=False)
+        pipe.delete(new.embed_queue)
+        pipe.execute_command("COPY", old.embed_queue, new.embed_queue)
         try:
             await pipe.execute()
         except WatchError:
@@ -179,7 +186,7 @@ def _is_switch(fields: dict[bytes, bytes]) -> bool:
 
 
 async def _apply(
-    redis: Client, store: RedisStore, keys: PartitionKeys, live: GenerationKeys, entries: Sequence[Stored]
+    redis: Client, store: RebuildStore, keys: PartitionKeys, live: GenerationKeys, entries: Sequence[Stored]
 ) -> None:
     """Apply a batch, but what is discarded; if any of it fails, each entry alone, and park what still does."""
     first, last = entries[0].position, entries[-1].position
@@ -202,19 +209,15 @@ async def _apply(
 
 
 async def _save(
-    store: RedisStore, keys: PartitionKeys, entries: Sequence[Stored], up_to: Position, dead: Collection[Position]
+    store: RebuildStore, keys: PartitionKeys, entries: Sequence[Stored], up_to: Position, dead: Collection[Position]
 ) -> None:
-    """Apply entries; counts those that are dead letters of the live generation, and will be none of this one.
-
-    What forgets something makes the feed stale, which has told of it.
-    """
+    """Apply entries; counts those that are dead letters of the live generation, and will be none of this one."""
     readable = [entry for entry in entries if entry.payload]  # the live runner passes over the others, too
-    changes = await project(store, [decode(entry.payload, entry.position) for entry in readable])
+    events = [decode(entry.payload, entry.position) for entry in readable]
+    changes = await project(store, events, await store.candidates(events))
     revived = sum(entry.position in dead for entry in entries)
 
     def also(pipe: Transaction) -> None:
-        if changes.erased:
-            pipe.set(store.keys.stale, "1")
         if revived:
             queue_count(pipe, keys, "rebuilt", revived)
 
@@ -222,7 +225,7 @@ async def _save(
 
 
 async def _park(
-    store: RedisStore, keys: PartitionKeys, entry: Stored, error: Exception, known: DeadLetter | None
+    store: RebuildStore, keys: PartitionKeys, entry: Stored, error: Exception, known: DeadLetter | None
 ) -> None:
     """Park an event in this generation; one that the live generation has parked, too, is counted already."""
     code = error.code if isinstance(error, UnreadableEvent) else type(error).__name__

@@ -23,7 +23,7 @@ from ingest.log.keys import LEASE_TTL, WORKERS
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of
 from ingest.platform.connections import Client, connect, once_reachable
-from ingest.platform.processes import tune_interpreter
+from ingest.platform.processes import tune_interpreter, usable_cores
 from ingest.platform.settings import Settings
 from ingest.platform.tasks import end
 from projections.condensing.llm.assistant import build_assistant, parse_daily_tokens
@@ -59,6 +59,8 @@ logger = logging.getLogger(__name__)
 REBUILD_SLICE_S = 20.0
 REBUILD_LOOK_S = 1.0
 """Between two looks for a rebuild that was ordered, or that a worker left."""
+REBUILD_AGAIN_S = 0.2
+"""Between two slices of a rebuild: the job of one worker may be given to another, which has its own at hand."""
 EMBEDDING_NICENESS = 19
 """Embedding takes the processor time that nobody else wants: writes and text search come first."""
 UPKEEP_EVERY_S = 60.0
@@ -221,7 +223,8 @@ class _AtHand(NamedTuple):
 
 
 def _vectors(at_hand: _AtHand) -> DocumentVectors:
-    threads = min(4, os.cpu_count() or 1)  # all processors that nobody else wants: see _lower_priority
+    # all cores that nobody else wants (see _lower_priority), shared with the other workers of this machine
+    threads = max(1, min(4, usable_cores()) // at_hand.settings.workers)
     executor = ThreadPoolExecutor(threads, "embedding", initializer=_lower_priority)
     at_hand.stack.callback(executor.shutdown, wait=False, cancel_futures=True)
     cached = max(timedelta(seconds=1), timedelta(days=at_hand.settings.embedding_cache_days))
@@ -295,14 +298,15 @@ async def queue_periodically(queue: JobQueue, job: Job, period_s: float) -> None
 async def queue_rebuilding(queue: JobQueue, rebuilds: Rebuilds, rebuilding: RebuildJob, worker: str) -> None:
     """Queue this worker's part in a rebuild while there is one; each worker has a job of its own to share it."""
     while True:
+        wanted = False
         try:
-            if await rebuilds.wanted():
+            if wanted := await rebuilds.wanted():
                 await queue.enqueue("rebuild", job_id=f"rebuild:{worker}")
             else:
                 await rebuilding.rest()
         except Exception as error:  # Redis is away or starting; looked again later
             logger.warning("rebuilds were not looked for: %s", error)
-        await asyncio.sleep(REBUILD_LOOK_S)
+        await asyncio.sleep(REBUILD_AGAIN_S if wanted else REBUILD_LOOK_S)
 
 
 async def queue_embedding(

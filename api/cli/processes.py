@@ -17,7 +17,7 @@ from rich.text import Text
 
 from ingest.errors import LogUnavailable
 from ingest.platform.client_key import client_key
-from ingest.platform.processes import load_without_collecting
+from ingest.platform.processes import load_without_collecting, wait_for_parent
 from ingest.platform.redis_url import place_of
 from ingest.platform.settings import DROP_INS, Settings, from_environment
 from ingest.secrets.redaction import RedactingFormatter, secrets_of
@@ -43,8 +43,6 @@ def up(
     ] = "",
 ) -> None:
     """Run everything one machine needs, until Ctrl-C: Valkey (unless REDIS_URL is set), a worker, the API with MCP."""
-    from api.cli.client import ApiClient
-    from api.cli.demo import run_demo
     from api.cli.supervisor import Supervisor, local_url
     from api.http.listening import PORT_CLIENTS, ports_of
 
@@ -71,6 +69,9 @@ def up(
             if port != settings.port:
                 console.print(f"  {PORT_CLIENTS[variable]} clients: port {port}")
         if with_demo:
+            from api.cli.client import ApiClient
+            from api.cli.demo import run_demo
+
             with ApiClient(url, client_key(url, os.environ)) as client:
                 run_demo(client, Console(), as_json=False)
         console.print("Ctrl-C stops it.")
@@ -93,6 +94,7 @@ def api() -> None:
     if settings.api_processes > 1:
         from api.cli.siblings import ApiProcesses
 
+        wait_for_parent()
         ApiProcesses(settings).run()
         return
     load_without_collecting()
@@ -106,6 +108,7 @@ def serve_api(settings: Settings, sibling: "Sibling | None" = None) -> None:
     from api.http.listening import ports_of, ports_of_one
     from api.http.serving import serve
 
+    wait_for_parent()
     with _explained(settings):
         if notice := asyncio.run(check_before_start(settings)):
             logging.getLogger(__name__).warning("%s", notice)
@@ -129,6 +132,7 @@ def worker(
     with _explained(settings):
         if check:
             raise typer.Exit(0 if asyncio.run(alive(settings)) else 1)
+        wait_for_parent()
         uvloop.run(run(settings))
 
 

@@ -1,4 +1,4 @@
-"""The processes of one machine: embedded Valkey, a worker, an API. Starts them, restarts what dies, stops them.
+"""The processes of one machine: embedded Valkey, workers, an API. Starts them, restarts what dies, stops them.
 
 Children are in process groups of their own, so Ctrl-C reaches only the supervisor, which then stops writers before
 readers of the log and Valkey last: nothing acknowledged is lost.
@@ -13,23 +13,22 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+from urllib.parse import urlsplit
 
-import httpx
+from msgspec import DecodeError, json
 from msgspec.structs import replace
 
-from api.access.gate import check_before_start
-from api.cli.backup import restore_at_start
 from api.http.listening import bind, ports_of
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import ServerStartFailed
 from ingest.log.keys import MANIFEST
-from ingest.platform.connections import connect
 from ingest.platform.files import private_folder
 from ingest.platform.locking import Lock
-from ingest.platform.processes import prepare_child, reason_in
+from ingest.platform.processes import GATE, GO, prepare_child, reason_in
 from ingest.platform.settings import Settings, to_environment
 
 logger = logging.getLogger(__name__)
@@ -39,6 +38,7 @@ WORKER_NICENESS = 10
 """Writers and readers come before projecting, on a machine too small for all."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0
 """Before a child that died is started again; doubles while it keeps dying within STEADY_S."""
+READY_EVERY_S = 0.05
 STEADY_S = 60.0
 TRIES = 4
 """A child that dies so often before everything is ready does not start: what passes by itself has passed by then."""
@@ -48,9 +48,17 @@ class Child:
     """One process that is kept alive."""
 
     def __init__(
-        self, name: str, settings: Settings, niceness: int = 0, command: Callable[[], Sequence[str]] | None = None
+        self,
+        name: str,
+        settings: Settings,
+        niceness: int = 0,
+        number: int = 1,
+        command: Callable[[], Sequence[str]] | None = None,
     ) -> None:
-        """`command` starts it, else the command of its name; with one, it writes where this process does."""
+        """`command` starts it, else the command of its name; with one, it writes where this process does.
+
+        `number` tells it from others of its name, by the name of its log.
+        """
         self._command = command
         self._held: tuple[int, ...] = ()
         """Locks that it holds with its parent."""
@@ -58,7 +66,7 @@ class Child:
         self.deaths = 0
         """How often it died since it last ran for a minute."""
         self.name, self._settings, self._niceness = name, settings, niceness
-        self.log = settings.data_dir / "logs" / f"{name}.log"
+        self.log = settings.data_dir / "logs" / (f"{name}.log" if number == 1 else f"{name}-{number}.log")
         self._process: subprocess.Popen[bytes] | None = None
         self._started_at, self._counted = 0.0, False
         self._pause_s = FIRST_PAUSE_S
@@ -68,9 +76,12 @@ class Child:
         """Process id while it runs."""
         return self._process.pid if self._process and self._process.poll() is None else None
 
-    def start(self) -> None:
-        """Start it; its output is appended to `log`. Raises ServerStartFailed when that cannot be written."""
-        environment = {**os.environ, **to_environment(self._settings)}
+    def start(self, *, gated: bool = False) -> None:
+        """Start it; its output is appended to `log`. Raises ServerStartFailed when that cannot be written.
+
+        With `gated` it loads its modules, and then waits for `open_gate`.
+        """
+        environment = {**os.environ, **to_environment(self._settings), **({GATE: "1"} if gated else {})}
         with _appending(self.log) if self._command is None else nullcontext() as output:
             self._log_begin = 0 if output is None else output.tell()
             self._process = subprocess.Popen(
@@ -78,12 +89,22 @@ class Child:
                 env=environment,
                 stdout=output,
                 stderr=output,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if gated else subprocess.DEVNULL,
                 process_group=0,
                 preexec_fn=prepare_child(self._niceness),
                 pass_fds=self._held,
             )
         self._started_at, self._counted = time.monotonic(), False
+
+    def open_gate(self) -> None:
+        """Let it go on, if it waits for that."""
+        self._write_to_gate(GO)
+
+    def _write_to_gate(self, words: bytes) -> None:
+        gate = self._process.stdin if self._process is not None else None
+        if gate is not None and not gate.closed:
+            with suppress(BrokenPipeError), gate:
+                gate.write(words)
 
     def hold(self, locks: Iterable[int | None]) -> None:
         """Have it hold these locks, too, whenever it is started from now on."""
@@ -128,6 +149,7 @@ class Child:
                 logger.warning("%s did not stop within %.0f s and was killed", self.name, timeout_s)
                 self._process.kill()
         self._process.wait()
+        self._write_to_gate(b"")
         self._process = None
 
     def reason(self) -> str:
@@ -149,6 +171,10 @@ class Supervisor:
         self.waits_for = ""
         """How far the index was when the API was asked last, if that was what it waited for."""
         self.worker = Child("worker", settings, worker_niceness)
+        self.further_workers = [
+            Child("worker", settings, worker_niceness, number) for number in range(2, settings.workers + 1)
+        ]
+        """They share the partitions with the first one. Nothing waits for them."""
         self.api = Child("api", settings)
         self._ports: list[Lock] = []
 
@@ -175,17 +201,16 @@ class Supervisor:
         if self.valkey is not None:
             self.valkey.lock(on_wait)
         self._take_ports(on_wait)
+        held = [self.valkey.lock_fd if self.valkey is not None else None, *(one.fd for one in self._ports)]
+        for child in (self.api, self.worker):  # loading takes longer than all that comes before they may go on
+            child.hold(held)
+            child.start(gated=True)
         if self.valkey is not None:
             on_wait("starting Valkey")
             self.valkey.start()
-        if restore_at_start(self.settings, on_wait) and self.valkey is not None:
-            self.valkey.compare_again()
-        with ThreadPoolExecutor(1) as thread:  # whoever starts it may have an event loop of its own
-            self.notice = thread.submit(asyncio.run, _look(self.settings)).result()
-        held = [self.valkey.lock_fd if self.valkey is not None else None, *(one.fd for one in self._ports)]
-        for child in (self.worker, self.api):
-            child.hold(held)
-            child.start()
+        self._prepare_log(on_wait)
+        for child in (self.api, self.worker):
+            child.open_gate()
         on_wait("starting worker and API")
         deadline, shown = time.monotonic() + timeout_s, ""
         while self.api.pid is None or not self.ready():
@@ -202,7 +227,19 @@ class Supervisor:
                 child.restart_if_dead()
                 if time.monotonic() > deadline:
                     raise ServerStartFailed(f"not ready within {timeout_s:.0f} s: {child.reason()} (see {child.log})")
-            time.sleep(0.05)
+            time.sleep(READY_EVERY_S)
+        for child in self.further_workers:  # only now: they would take processor time from what is waited for
+            child.hold(held)
+            child.start()
+
+    def _prepare_log(self, on_wait: Callable[[str], None]) -> None:
+        """Restore an empty log, where that is asked for; look whether the log's server answers, and who gets in."""
+        from api.cli.backup import restore_at_start  # here, while the children load
+
+        if restore_at_start(self.settings, on_wait) and self.valkey is not None:
+            self.valkey.compare_again()
+        with ThreadPoolExecutor(1) as thread:  # whoever starts it may have an event loop of its own
+            self.notice = thread.submit(asyncio.run, _look(self.settings)).result()
 
     def _take_ports(self, on_wait: Callable[[str], None]) -> None:
         for port, variable in ports_of(self.settings).items():
@@ -222,17 +259,27 @@ class Supervisor:
 
         One whose keys this process does not have is ready when it asks for one.
         """
-        headers = {"Authorization": f"Bearer {self.settings.secret}"} if self.settings.secret else {}
-        try:
-            # no certificates: reading them, for a plain connection, takes longer than the answer
-            answer = httpx.get(f"{local_url(self.settings)}/readyz", headers=headers, timeout=2, verify=False)
-        except httpx.HTTPError:
-            return False
-        if answer.status_code == 401:
+        status, body = self._ask_ready()
+        if status == 401:
             return not self.settings.secret
-        fault: dict[str, str] = answer.json() if answer.status_code == 503 else {}
+        fault: dict[str, str] = body if status == 503 else {}
         self.waits_for = fault["reason"] if fault.get("code") == "index" else ""
-        return answer.status_code == 200 and all(one["code"] != "no_worker" for one in answer.json()["degraded"])
+        return status == 200 and all(one["code"] != "no_worker" for one in body["degraded"])
+
+    def _ask_ready(self) -> tuple[int, Any]:
+        """Status and body of the API's answer, 0 without one. Without a client library, which takes long to load."""
+        url = urlsplit(local_url(self.settings))
+        connection = HTTPConnection(url.hostname or "", url.port, timeout=2)
+        try:
+            headers = {"Authorization": f"Bearer {self.settings.secret}"} if self.settings.secret else {}
+            connection.request("GET", "/readyz", headers=headers)
+            answer = connection.getresponse()
+            body = answer.read()
+            return answer.status, json.decode(body) if answer.status in (200, 503) else None
+        except (OSError, HTTPException, DecodeError):
+            return 0, None
+        finally:
+            connection.close()
 
     def watch(self) -> None:
         """Start again what has died since the last call."""
@@ -243,13 +290,17 @@ class Supervisor:
             except ServerStartFailed as error:
                 logger.error("Valkey does not start: %s", error)
                 time.sleep(1)
-        for child in (self.worker, self.api):
+        for child in (self.worker, *self.further_workers, self.api):
             child.restart_if_dead()
 
     def stop(self) -> None:
         """Stop everything: no new writes, then what is at hand, then the log."""
         self.api.stop()
-        self.worker.stop()
+        workers = (self.worker, *self.further_workers)
+        for child in workers:  # all at once, so that none takes the partitions that another one gives up
+            child.ask_to_stop()
+        for child in workers:
+            child.stop()
         if self.valkey is not None:
             self.valkey.stop()
         for port in self._ports:
@@ -264,6 +315,9 @@ def local_url(settings: Settings) -> str:
 
 async def _look(settings: Settings) -> str:
     """What is to be known of who gets in; raises RedisError when the log's server does not answer."""
+    from api.access.gate import check_before_start
+    from ingest.platform.connections import connect
+
     redis = connect(settings.redis_url or "", connections=1)
     try:
         await redis.exists(MANIFEST)

@@ -35,7 +35,6 @@ from here.)
 | {pNN}:gN:trimmed | string | as long as the generation: up to where the feed was trimmed |
 | {pNN}:gN:dead | sorted set | as long as the generation; members removed when redriven or discarded |
 | {pNN}:gN:embed | sorted set | members removed when embedded |
-| {pNN}:gN:stale | string | until the feed is written anew: it tells of what was forgotten, or has no beginning |
 | {pNN}:gN:changes | stream | TTL: two minutes once the generation is deleted, for who still follows it |
 | {pNN}:gN:trimmed | string | TTL: two minutes once the generation is deleted |
 | mnemolog:vec:SHA | string | TTL: embedding cache time |
@@ -200,10 +199,6 @@ class GenerationKeys(NamedTuple):
     @property
     def dead(self) -> str:
         return f"{self.tag}:dead"
-
-    @property
-    def stale(self) -> str:
-        return f"{self.tag}:stale"
 
     @property
     def everything(self) -> tuple[str, str]:

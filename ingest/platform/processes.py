@@ -53,6 +53,25 @@ def reason_in(log: Path, begin: int, most: int = 64 << 10) -> str:
     return _LINE_START.sub("", _ADVICE.split(line)[0])
 
 
+GATE = "STARTED_BY_SUPERVISOR"
+"""Environment variable of a child that, once loaded, waits for its parent's word."""
+GO = b"go\n"
+
+
+def wait_for_parent() -> None:
+    """Return when the parent that started this process has written GO to its stdin, if it waits for that at all.
+
+    Ends the process where the parent ended instead.
+    """
+    if os.environ.pop(GATE, "") and sys.stdin.buffer.readline() != GO:
+        sys.exit(1)
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 SWITCH_INTERVAL_S = 0.0002
 """A busy thread gives the event loop its turn after this long. With 5 ms (the default) or 1 ms, a thread that applies
 the change feed takes most of the time from an event loop that works in steps of 0.1 ms."""

@@ -9,11 +9,15 @@ from msgspec import Struct
 
 from ingest.durability import Durability, parse_durability
 from ingest.errors import CommandRejected, InvalidSetting
+from ingest.platform.processes import usable_cores
 from ingest.platform.redis_url import FORMS, is_cluster, is_redis_url
 from ingest.platform.sizes import parse_bytes, parse_bytes_or_share
 
 DROP_INS = ("agentd", "agent-memory", "memex")
 """The systems whose clients call ports of their own."""
+
+MOST_WORKERS = 4
+"""That are started unless more are asked for: each takes some 100 MB, and one projects thousands of events a second."""
 
 VARIABLES: dict[str, str] = {
     "REDIS_URL": "Redis >= 7 or Valkey >= 8 to use, one server or a cluster; unset: an embedded Valkey is started",
@@ -28,6 +32,7 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_ORIGINS": "allowed Origin header values besides the server's own, by comma; `*`: any",
     "MNEMOLOG_TENANT": "tenant of this server's callers; default `default`",
     "MNEMOLOG_PARTITIONS": "partitions of a new log, fixed at creation; default 16",
+    "MNEMOLOG_WORKERS": "worker processes that `mnemolog up` starts; default as many as there are cores, at most 4",
     "MNEMOLOG_DEDUP_WINDOW": "seconds for which a partition remembers event ids; default 3600",
     "MNEMOLOG_DEDUP_IDS": "event ids a partition remembers at most; default 250000",
     "MNEMOLOG_DURABILITY": "durability of a write that names none: memory, fsync, replicated; default: no guarantee",
@@ -207,6 +212,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     origins: Annotated[tuple[str, ...], "MNEMOLOG_ORIGINS", _names] = ()
     tenant: Annotated[str, "MNEMOLOG_TENANT"] = "default"
     partitions: Annotated[int, "MNEMOLOG_PARTITIONS", _whole(1, 1024)] = 16
+    workers: Annotated[int, "MNEMOLOG_WORKERS", _whole(1, 256)] = 1
     dedup_window: Annotated[int, "MNEMOLOG_DEDUP_WINDOW", _whole(1, 31_536_000)] = 3600
     dedup_ids: Annotated[int, "MNEMOLOG_DEDUP_IDS", _whole(100, 100_000_000)] = 250_000
     durability: Annotated[Durability | None, "MNEMOLOG_DURABILITY", _durability] = None
@@ -325,6 +331,7 @@ def from_environment(environ: Mapping[str, str]) -> Settings:
         # one for each port: two servers of a user do not take each other's events; hooks find it by the same rule
         "spool": Path(environ.get("XDG_STATE_HOME") or home / ".local/state") / "mnemolog/spool" / str(port),
         "url": f"http://127.0.0.1:{port}",
+        "workers": min(MOST_WORKERS, usable_cores()),
     }
     return Settings(**{**defaults, **read})
 

@@ -25,7 +25,7 @@ from projections.compression.payloads import named
 from projections.condensing.memex import without_prefix
 from projections.documents.index_entry import IndexEntry, index_terms, searchable
 from projections.documents.rows import by_position, by_time, derived, in_user_listing, part_of
-from projections.search.similarity import SUPERSEDE_ABOVE, jaccard, keys_of, signature
+from projections.search.similarity import SUPERSEDE_ABOVE, jaccard, keys_of, tokens_of
 
 TITLE_CHARS = 80
 
@@ -251,13 +251,13 @@ def most_similar(new: Memory, candidates: Iterable[Memory]) -> Memory | None:
     Only memories about the same user, of the same visibility and owner, are compared: a private note never replaces
     what others can read.
     """
-    mine = signature(new.content)
+    mine = tokens_of(new.content)
     best: tuple[float, Position] | None = None
     found: Memory | None = None
     for other in candidates:
         if not other.is_latest or other.keep_duplicates or other.id == new.id or not _same_audience(new, other):
             continue
-        rank = (jaccard(mine, signature(other.content)), Position.parse(other.position))
+        rank = (jaccard(mine, tokens_of(other.content)), Position.parse(other.position))
         if rank[0] > SUPERSEDE_ABOVE and (best is None or rank > best):
             best, found = rank, other
     return found

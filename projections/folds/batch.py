@@ -93,10 +93,14 @@ class FoldBatch:
         """A tombstone is nobody's: nothing is left of it that an event could change."""
         return self.tenant is not None and getattr(document, "tenant", self.tenant) != self.tenant
 
-    def members(self, listing: str) -> list[Document]:
-        """The documents in a listing, or a part of one, that was loaded or added to."""
-        found = (*self._members.get(listing, ()), *self._added.get(listing, ()))
-        names = dict.fromkeys(member.rpartition("|")[2] for member in found)
+    def members(self, listing: str, wants: Callable[[str], bool] | None = None) -> list[Document]:
+        """The documents in a listing, or a part of one, that was loaded or added to; of all, or of wanted members.
+
+        What was loaded are the members that any event of the batch wants.
+        """
+        listed = (*self._members.get(listing, ()), *self._added.get(listing, ()))
+        wanted = listed if wants is None else filter(wants, listed)
+        names = dict.fromkeys(member.rpartition("|")[2] for member in wanted)
         return [found for name in names if (found := self.get(name)) is not None]
 
     def mark(self, event: Recorded, subject: str) -> bool:

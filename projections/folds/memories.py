@@ -39,7 +39,7 @@ def _recorded(batch: FoldBatch, event: Recorded) -> None:
     if forgotten:
         new = memories.inheriting(new, forgotten[0].id, forgotten[0].memory_version)
         batch.put(replace(forgotten[0], superseded_by=new.id, heir=""))
-    elif not new.keep_duplicates and (old := memories.most_similar(new, _similar(batch, new))):
+    elif not new.keep_duplicates and (old := memories.most_similar(new, _similar(batch, event, new))):
         new, retired = memories.superseding(new, old)
         batch.put(retired)
     batch.put(new)
@@ -126,9 +126,10 @@ def _known(batch: FoldBatch, event: Recorded, new: Memory) -> bool:
             return False
 
 
-def _similar(batch: FoldBatch, memory: Memory) -> list[Memory]:
-    """Every memory that shares a probe token with this one."""
-    found = {one.id: one for listing in probe_listings(memory) for one in batch.members(listing)}
+def _similar(batch: FoldBatch, event: Recorded, memory: Memory) -> list[Memory]:
+    """Every memory that shares a probe token with this one and may be similar enough."""
+    wants = _may_be_similar(event)
+    found = {one.id: one for listing in probe_listings(memory) for one in batch.members(listing, wants)}
     return [one for one in found.values() if isinstance(one, Memory)]
 
 

@@ -24,7 +24,7 @@ PAIRS_UP_TO = 24
 """Tokens of a text that is looked for by pairs: at most 36 of them; one filed under pairs has at most 34 tokens."""
 REMEMBERED = 1_024
 SHORT = 2_000
-"""Characters of a text whose keys are remembered: a fold asks for them several times. At most 6 MB together."""
+"""Characters of a text whose keys and tokens are remembered: a fold asks for them several times. At most 12 MB."""
 
 _MIN_TOKEN = 3
 
@@ -35,21 +35,34 @@ def signature(text: str) -> tuple[str, ...]:
     A text with none gives one token no other text can have, its normalised self behind a space; so two such texts
     are alike only if equal, and every signature has a probe token.
     """
+    return tuple(sorted(_tokens(text), key=_order))
+
+
+def tokens_of(text: str) -> frozenset[str]:
+    """Returns the tokens of a signature in no order; those of the last REMEMBERED short texts are remembered."""
+    return _remembered_tokens(text) if len(text) <= SHORT else _tokens(text)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _remembered_tokens(text: str) -> frozenset[str]:
+    return _tokens(text)
+
+
+def _tokens(text: str) -> frozenset[str]:
     words = text.lower().split()
-    tokens = {word for word in words if len(word) >= _MIN_TOKEN} or {" " + " ".join(words)}
-    return tuple(sorted(tokens, key=_order))
+    return frozenset(word for word in words if len(word) >= _MIN_TOKEN) or frozenset({" " + " ".join(words)})
 
 
 def jaccard(left: Collection[str], right: Collection[str]) -> float:
-    """Returns the shared part of two signatures' union, 0 to 1; 0 when both are empty."""
-    shared = len(set(left).intersection(right))
+    """Returns the shared part of two texts' distinct tokens, 0 to 1; 0 when both are empty."""
+    shared = len(frozenset(left).intersection(right))
     union = len(left) + len(right) - shared
     return shared / union if union else 0.0
 
 
 def similarity(left: str, right: str) -> float:
     """Returns the Jaccard similarity of two texts, 0 to 1."""
-    return jaccard(signature(left), signature(right))
+    return jaccard(tokens_of(left), tokens_of(right))
 
 
 def probe_tokens(tokens: tuple[str, ...], threshold: float) -> tuple[str, ...]:

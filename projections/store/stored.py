@@ -1,12 +1,6 @@
-"""The searchable documents of one generation of a partition: where they are in the log, and what is stored.
-
-`refeed` writes the generation's feed from them, while it is not live. That is needed where the feed does not tell it
-all (its beginning was trimmed behind a snapshot of what is gone), tells too much (what was forgotten meanwhile), or
-ends (another generation was live since). A follower takes the first entry for what it is: start over.
-"""
+"""The documents of one generation of a partition: what is stored, and where the searchable ones are in the log."""
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator
 from heapq import merge
 from itertools import groupby
@@ -16,9 +10,7 @@ from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.documents.document import Document, Searched, decode, index_entry, key_of, row_type, searchable_text
-from projections.embedding.queue import place as embedding_place
-from projections.store.feed import Cleared, Put, entry_fields, urgency
+from projections.documents.document import Document, Searched, decode, key_of, row_type
 
 BATCH = 256
 SORTED_AT_ONCE = 10_000
@@ -75,49 +67,3 @@ def _searched(documents: list[Document | None]) -> list[StoredPlace]:
         for document in documents
         if isinstance(document, Searched)
     ]
-
-
-logger = logging.getLogger(__name__)
-
-
-async def stale(redis: Client, keys: GenerationKeys) -> bool:
-    """Whether a generation's feed must be written anew before the generation becomes live."""
-    return bool(await redis.exists(keys.stale))
-
-
-async def refeed(redis: Client, keys: GenerationKeys) -> int:
-    """Write the feed anew, in the order of the log, and queue every text to be embedded; returns how many there are.
-
-    Doing it again after a crash, or twice at once, does no harm: whoever reads starts over at the last beginning.
-    """
-    async with redis.pipeline(transaction=True) as pipe:
-        pipe.set(keys.stale, "1")
-        pipe.delete(keys.changes, keys.trimmed)
-        pipe.xadd(keys.changes, entry_fields([Cleared()], None))
-        await pipe.execute()
-    found = await places(redis, keys)
-    for start in range(0, len(found), BATCH):
-        await _write(redis, keys, found[start : start + BATCH])
-    checkpoint: bytes | None = await redis.get(keys.checkpoint)
-    async with redis.pipeline(transaction=True) as pipe:
-        if checkpoint:
-            pipe.xadd(keys.changes, entry_fields([], Position.parse(checkpoint)))
-        pipe.delete(keys.stale)
-        await pipe.execute()
-    logger.info("%s: the feed was written anew, %d documents", keys.tag, len(found))
-    return len(found)
-
-
-async def _write(redis: Client, keys: GenerationKeys, batch: list[StoredPlace]) -> None:
-    documents = await load(redis, keys, [place.id for place in batch])
-    entries = [entry for document in documents if (entry := index_entry(document)) is not None]
-    wanted = {
-        document.id: embedding_place(urgency(document), place.position.ms)
-        for place, document in zip(batch, documents, strict=True)
-        if isinstance(document, Searched) and searchable_text(document)
-    }
-    async with redis.pipeline(transaction=True) as pipe:
-        pipe.xadd(keys.changes, entry_fields([Put(entry) for entry in entries], None))
-        if wanted:
-            pipe.zadd(keys.embed_queue, wanted)
-        await pipe.execute()

@@ -28,12 +28,13 @@ UP_S = 60.0
 class Up:
     """One `mnemolog up` and its children."""
 
-    def __init__(self, data_dir: Path, cache_dir: Path, port: int, errors: Path) -> None:
+    def __init__(self, data_dir: Path, cache_dir: Path, port: int, errors: Path, workers: int = 1) -> None:
         self.variables = {
             "MNEMOLOG_DATA_DIR": str(data_dir),
             "MNEMOLOG_CACHE_DIR": str(cache_dir),
             "MNEMOLOG_PORT": str(port),
             "MNEMOLOG_PARTITIONS": "2",
+            "MNEMOLOG_WORKERS": str(workers),
             "MNEMOLOG_EMBEDDER": "none",
             "MNEMOLOG_READ_WAIT": str(PATIENT_READ_S),
         }
@@ -45,7 +46,7 @@ class Up:
             )
 
     def children(self) -> dict[str, int]:
-        """Process ids by name: api, worker, valkey."""
+        """Process ids by name: api, worker, valkey; worker+ for a second one."""
         listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         found: dict[str, int] = {}
         for pid in map(int, listed):
@@ -54,7 +55,8 @@ class Up:
             except OSError:  # it ended since it was listed
                 continue
             if words != [b""]:  # of a child that has ended and was not waited for, nothing is told
-                found[words[-2].decode() if b"api.cli.main" in words else "valkey"] = pid
+                name = words[-2].decode() if b"api.cli.main" in words else "valkey"
+                found[f"{name}+" if name in found else name] = pid
         return found
 
     @asynccontextmanager
@@ -86,10 +88,10 @@ class Up:
 
 
 @contextmanager
-def up(data_dir: Path, cache_dir: Path, port: int) -> Generator[Up]:
+def up(data_dir: Path, cache_dir: Path, port: int, workers: int = 1) -> Generator[Up]:
     """`mnemolog up` in a process of its own; nothing of it is left afterwards."""
     data_dir.parent.mkdir(exist_ok=True)
-    started = Up(data_dir, cache_dir, port, data_dir.parent / "up.log")
+    started = Up(data_dir, cache_dir, port, data_dir.parent / "up.log", workers)
     try:
         yield started
     finally:
@@ -197,6 +199,24 @@ async def _killed_children_are_started_again(running: Up) -> None:
                 return answer.status_code == 200 and [one["content"] for one in answer.json()["items"]] == expected
 
             await wait_until(all_there)
+
+
+async def test_workers_of_one_up_share_the_partitions_and_end_with_it(short_path: Path, cache_dir: Path):
+    with up(short_path / "data", cache_dir, free_port(), workers=2) as running:
+        await running.wait_ready()
+        async with running.client() as client:
+
+            async def shared() -> bool:
+                rows = (await client.get("/v1/admin/projections")).json()["partitions"]
+                return len({row["worker"] for row in rows} - {None, ""}) == 2
+
+            await wait_until(shared, timeout_s=UP_S)
+            kept = await remember(client, "projected by one of two")
+            assert await contents(client, kept["position"]) == ["projected by one of two"]
+        children = running.children()
+        assert sorted(children) == ["api", "valkey", "worker", "worker+"]
+        assert running.stop() == 0
+        assert not any(map(is_running, children.values()))
 
 
 @pytest.mark.nightly

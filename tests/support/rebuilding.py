@@ -5,7 +5,6 @@ import time
 from ingest.log.event_log import EventLog
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
-from projections.store.stored import refeed, stale
 from workers.generations import fill, switch
 
 
@@ -18,6 +17,4 @@ async def rebuild(redis: Client, log: EventLog, partition: int, slice_s: float) 
         filled = await fill(redis, log, partition, live + 1, until - time.monotonic())
         if filled.level and await switch(redis, partition, live, live + 1):
             return live
-        if await stale(redis, keys.of_generation(live + 1)):
-            await refeed(redis, keys.of_generation(live + 1))
     return None

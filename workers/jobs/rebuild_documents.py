@@ -11,8 +11,8 @@ from projections.maintenance import rebuild_steps as steps
 from projections.maintenance.canaries import Canaries, Difference, PartitionCanaries, ask, verdict
 from projections.maintenance.rebuild_steps import Part, Rebuild, unread
 from projections.search.reading import live_generation
-from projections.store.stored import refeed, stale
-from workers.generations import clean_up, entries_of, fill, switch
+from projections.store.rebuild_store import RebuildStore
+from workers.generations import clean_up, entries_of, fill, fill_into, switch
 from workers.jobs.rebuild import REPORT_EVERY_S, PartitionProgress, Strategy, partition_lease
 
 logger = logging.getLogger(__name__)
@@ -26,12 +26,15 @@ class DocumentRebuild(Strategy):
 
     def __init__(self, redis: Client, log: EventLog, who: str) -> None:
         self._redis, self._log, self._id = redis, log, who
+        self._filling: RebuildStore | None = None
+        """Of the partition that is filled, with what it keeps of the documents."""
 
     async def fill(self, rebuild: Rebuild, part: Part) -> PartitionProgress:
         """Apply what the generation lacks of the log."""
-        applied, level = await fill(self._redis, self._log, part.partition, part.generation, REPORT_EVERY_S, self._id)
-        if level:
-            await self._refresh(part.partition, part.generation)
+        store = self._filling
+        if store is None or (store.partition, store.generation) != (part.partition, part.generation):
+            store = self._filling = RebuildStore(self._redis, PartitionKeys(part.partition), part.generation, self._id)
+        applied, level = await fill_into(store, self._redis, self._log, REPORT_EVERY_S)
         total = await entries_of(self._redis, part.partition)
 
         def noted(one: Rebuild, now: datetime) -> Rebuild:
@@ -39,13 +42,16 @@ class DocumentRebuild(Strategy):
 
         return PartitionProgress(noted, level)
 
+    def stop_filling(self) -> None:
+        """Give back the memory of what was kept."""
+        self._filling = None
+
     async def keep_level(self, rebuild: Rebuild) -> None:
         """What is forgotten while the operator thinks leaves what was rebuilt, too."""
         for part in rebuild.parts:
             async with partition_lease(self._redis, part.partition, self._id) as mine:
                 if mine:
                     await self._level(part.partition, part.generation)
-                    await self._refresh(part.partition, part.generation)
 
     async def compare(self, rebuild: Rebuild) -> Canaries | None:
         """Ask the canaries of every partition of both generations."""
@@ -89,10 +95,8 @@ class DocumentRebuild(Strategy):
             if mine and await live_generation(self._redis, partition) == after:
                 return True
             while mine and time.monotonic() < until:
-                if await self._level(partition, after):
-                    if await switch(self._redis, partition, before, after):
-                        return True
-                    await self._refresh(partition, after)
+                if await self._level(partition, after) and await switch(self._redis, partition, before, after):
+                    return True
         return False
 
     async def clean_up(self, rebuild: Rebuild) -> bool:
@@ -107,9 +111,3 @@ class DocumentRebuild(Strategy):
     async def _level(self, partition: int, generation: int) -> bool:
         """Whether a generation stands where the live one does."""
         return (await fill(self._redis, self._log, partition, generation, REPORT_EVERY_S, self._id)).level
-
-    async def _refresh(self, partition: int, generation: int) -> None:
-        """Write a stale feed anew."""
-        keys = PartitionKeys(partition).of_generation(generation)
-        if await stale(self._redis, keys):
-            await refeed(self._redis, keys)

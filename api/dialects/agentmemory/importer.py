@@ -56,7 +56,7 @@ from ingest.events.action import ActionEdge, EdgeType
 from ingest.ids import ACTION, MEMORY, OBSERVATION, document_id
 from ingest.log.partitions import project_route, session_route
 from projections.documents.actions import BLOCKED
-from projections.search.similarity import SUPERSEDE_ABOVE, jaccard, probe_tokens, signature
+from projections.search.similarity import SUPERSEDE_ABOVE, probe_tokens, signature, similarity
 
 SYSTEM = "agentmemory"
 SESSION, OBSERVATION_ROW, SUMMARY, END = "session", "observation", "summary", "session end"
@@ -272,11 +272,11 @@ class Export:
 
     def _succeeded(self, record: Record) -> bool:
         """Whether the fold will find a current memory that says nearly the same, and came later."""
-        tokens, project = signature(text(record, "content")), text(record, "project")
+        content, project = text(record, "content"), text(record, "project")
         return any(
             text(one, "createdAt") > text(record, "createdAt")
-            and jaccard(tokens, signature(text(one, "content"))) > SUPERSEDE_ABOVE
-            for token in probe_tokens(tokens, SUPERSEDE_ABOVE)
+            and similarity(content, text(one, "content")) > SUPERSEDE_ABOVE
+            for token in probe_tokens(signature(content), SUPERSEDE_ABOVE)
             for one in self._current.get((project, token), [])
         )
 

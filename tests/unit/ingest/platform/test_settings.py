@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ingest.platform.processes import usable_cores
 from ingest.platform.settings import VARIABLES, InvalidSetting, Settings, from_environment, to_environment
 
 HOME = {"HOME": "/home/ada"}
@@ -15,6 +16,7 @@ def test_an_empty_environment_gives_the_defaults():
         data_dir=Path("/home/ada/.local/share/mnemolog"),
         cache_dir=Path("/home/ada/.cache/mnemolog"),
         spool=Path("/home/ada/.local/state/mnemolog/spool/3111"),
+        workers=min(4, usable_cores()),
     )
     assert (settings.redis_url, settings.secret, settings.partitions, settings.port) == (None, None, 16, 3111)
 
@@ -32,6 +34,7 @@ def test_every_variable_is_read():
         "MNEMOLOG_SECRET": "s3cret",
         "MNEMOLOG_TENANT": "acme",
         "MNEMOLOG_PARTITIONS": "32",
+        "MNEMOLOG_WORKERS": "7",
         "MNEMOLOG_DEDUP_WINDOW": "600",
         "MNEMOLOG_DEDUP_IDS": "50000",
         "MNEMOLOG_EMBEDDER": "none",

@@ -1,0 +1,112 @@
+"""The documents of a generation that nobody reads yet, as the worker that rebuilds it writes them.
+
+It differs from RedisStore in what is written: neither a change feed nor a queue for the embedder, because a follower
+compares the documents when the generation becomes live (decision 36). And what was written is kept in the process,
+within limits, so that most of what the next batch looks at is at hand.
+"""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Sequence
+
+from redis.exceptions import WatchError
+
+from ingest.errors import LeaseLost
+from ingest.events.envelope import Recorded
+from ingest.ids import DocumentId
+from ingest.log.keys import PartitionKeys
+from ingest.log.position import START, Position
+from ingest.platform.connections import Client, Transaction
+from projections.documents.document import Document
+from projections.documents.memories import Memory
+from projections.documents.observations import Observation
+from projections.documents.tombstones import Mark, Tombstone
+from projections.folds.fold import Changes
+from projections.store.redis_store import RedisStore
+from projections.store.similar_memories import SimilarMemories
+
+KEPT = 10_000
+"""Documents that are kept, some 3 kB each."""
+KEPT_CHARS = 4_000
+"""Longer memories are not kept."""
+
+
+class RebuildStore(RedisStore):
+    """One generation of one partition, not live; `rebuilder`, if one is named, has the partition's lease on rebuilding.
+
+    Saving is atomic. A crash leaves the generation as of its checkpoint.
+    """
+
+    def __init__(self, redis: Client, keys: PartitionKeys, generation: int, rebuilder: str = "") -> None:
+        super().__init__(redis, keys, generation, None, rebuilder)
+        self.partition, self.generation, self.rebuilder = keys.partition, generation, rebuilder
+        self._reached = START
+        self._forget()
+
+    async def checkpoint(self) -> Position:
+        """The newest position that is applied. What is kept belongs to it: if another has written since, it goes."""
+        reached = await super().checkpoint()
+        if reached != self._reached:
+            self._forget()
+            self._reached = reached
+        return reached
+
+    async def load(self, ids: Collection[DocumentId]) -> dict[DocumentId, Document]:
+        found: dict[DocumentId, Document] = {}
+        others: list[DocumentId] = []
+        for name in ids:
+            document = self._kept.get(name)
+            if document is None:
+                others.append(name)
+            else:
+                self._kept.move_to_end(name)
+                found[name] = document
+        loaded = await super().load(others)
+        for name, document in loaded.items():
+            self._keep(name, document)
+        return found | loaded
+
+    async def candidates(self, events: Sequence[Recorded]) -> dict[str, Sequence[str]]:
+        """What `project` may be given as `known`."""
+        return await self._similar.candidates(events)
+
+    async def save_and(
+        self, changes: Changes, position: Position, also: Callable[[Transaction], Awaitable[None] | None]
+    ) -> None:
+        async with self._redis.pipeline(transaction=True) as pipe:
+            await self._watch_ownership(pipe)
+            pipe.multi()
+            self._queue_documents(pipe, changes.documents)
+            self._queue_listings(pipe, changes.documents)
+            pipe.set(self.keys.checkpoint, str(position))
+            queued = also(pipe)
+            if queued is not None:
+                await queued
+            try:
+                await pipe.execute()
+            except WatchError:
+                raise LeaseLost(f"partition {self.partition} has a new owner or generation") from None
+        for name, change in changes.documents.items():
+            self._keep(name, change.after)
+        self._similar.saved(changes.documents)
+        self._reached = position
+
+    def _forget(self) -> None:
+        self._kept: OrderedDict[DocumentId, Document] = OrderedDict()
+        self._similar = SimilarMemories(self.members, self._count, self.load)
+
+    def _keep(self, name: DocumentId, document: Document | None) -> None:
+        """Keep what is likely to be looked at again; most observations and marks never are."""
+        if (
+            document is None
+            or isinstance(document, Observation | Mark | Tombstone)
+            or (isinstance(document, Memory) and len(document.content) > KEPT_CHARS)
+        ):
+            self._kept.pop(name, None)
+            return
+        self._kept[name] = document
+        self._kept.move_to_end(name)
+        if len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+
+    async def _count(self, listing: str) -> int:
+        return int(await self._redis.zcard(self.keys.listing(listing)))
