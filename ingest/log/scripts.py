@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from datetime import timedelta
 from importlib.resources import files
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from redis.exceptions import NoScriptError
@@ -10,7 +12,7 @@ from redis.exceptions import NoScriptError
 from ingest.log.event_log import Entry
 from ingest.log.keys import RATE_TTL, GenerationKeys, NumberKeys, PartitionKeys
 from ingest.log.position import START, Position
-from ingest.platform.connections import Client, ask
+from ingest.platform.connections import Client, ask_apart
 from ingest.platform.shared_connection import Command
 
 Call: TypeAlias = tuple[Sequence[str], Sequence[str | bytes | int]]
@@ -38,7 +40,10 @@ class Script:
         return answer
 
     async def call_each(self, redis: Client, calls: Sequence[Call]) -> list[Any]:
-        """Run it with each of several keys and arguments, in one round trip; raises the first error."""
+        """Run it with each of several keys and arguments, in one round trip; raises the first error.
+
+        Calls with the same keys, one behind the other, are carried out in their order.
+        """
         answers = await self.try_each(redis, calls)
         for answer in answers:
             if isinstance(answer, Exception):
@@ -50,18 +55,22 @@ class Script:
 
         A server that does not answer at all is raised, but for nodes of a cluster.
         """
-        answers = await ask(redis, self._commands(calls, await self.sha(redis)))
+        answers = await ask_apart(redis, self._commands(calls, await self.sha(redis)))
         unknown = [n for n, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
         if unknown:
             sha = await self.sha(redis, reload=True)
-            again = await ask(redis, self._commands([calls[n] for n in unknown], sha))
+            again = await ask_apart(redis, self._commands([calls[n] for n in unknown], sha))
             for n, answer in zip(unknown, again, strict=True):
                 answers[n] = answer
         return answers
 
     @staticmethod
-    def _commands(calls: Sequence[Call], sha: str) -> list[Command]:
-        return [("EVALSHA", sha, len(keys), *keys, *args) for keys, args in calls]
+    def _commands(calls: Sequence[Call], sha: str) -> list[list[Command]]:
+        """Those with the same keys together: they are carried out in their order."""
+        return [
+            [("EVALSHA", sha, len(keys), *keys, *args) for keys, args in together]
+            for _, together in groupby(calls, key=itemgetter(0))
+        ]
 
 
 PARTS_PER_CALL = 1_000

@@ -199,6 +199,13 @@ async def ask(client: Client, commands: Sequence[Command], *, at_once: bool = Fa
         return await pipe.execute(raise_on_error=False)
 
 
+async def ask_apart(client: Client, groups: Sequence[Sequence[Command]]) -> list[Any]:
+    """The same of all groups, in turn; the commands of each are carried out in their order."""
+    if isinstance(client, SharedConnectionClient):
+        return await client.ask_apart(groups)
+    return await ask(client, [command for group in groups for command in group])
+
+
 def keys_may_be_apart(client: Client) -> bool:
     """Whether one command may name keys of several slots: on one server it may."""
     return not isinstance(client, ClusterClient)

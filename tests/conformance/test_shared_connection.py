@@ -9,7 +9,7 @@ from redis.exceptions import ConnectionError, ResponseError, TimeoutError
 from servers import Server
 from waiting import wait_until
 
-from ingest.platform.connections import Client, ask, connect
+from ingest.platform.connections import Client, ask, ask_apart, connect
 
 
 @pytest.fixture
@@ -50,6 +50,17 @@ async def test_a_transaction_is_answered_as_its_commands(client: Client):
 
 async def test_asking_nothing_is_answered_at_once(client: Client):
     assert await ask(client, []) == []
+
+
+async def test_groups_are_answered_in_turn_and_each_keeps_its_order(client: Client):
+    """Big ones go over several connections."""
+    big = "x" * 10_000
+    groups = [[("RPUSH", f"list-{group}", f"{n}{big}") for n in range(5)] for group in range(12)]
+
+    assert await ask_apart(client, groups) == [1, 2, 3, 4, 5] * 12
+    for group in range(12):
+        (members,) = await ask(client, [("LRANGE", f"list-{group}", 0, -1)])
+        assert [member[:1] for member in members] == [b"0", b"1", b"2", b"3", b"4"]
 
 
 async def test_what_was_asked_on_a_lost_connection_is_asked_once_more(client: Client):
