@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 
 from projections.compression.payloads import is_base64
-from projections.compression.words import TRIM, PerWord, is_pattern, tokens, words
+from projections.compression.words import TRIM, is_pattern, tokens, words
 
 MAX_CONCEPTS = 12
 MAX_FACTS = 5
@@ -29,23 +29,18 @@ _SENTENCE = re.compile(r"[^.!?\n]*+(?:[.!?](?!\s)[^.!?\n]*+)*+(?:[.!?\n]|\Z)")
 def concepts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
     """Returns backticked words, then names, then identifiers, hyphenated words and hashtags, lower-cased."""
     codes: list[str] = _BACKTICKED.findall(text) if "`" in text else []
-    names = [*(code for code in codes if not is_pattern(code)), *_names(text)]
-    found = dict.fromkeys([*map(_concept, names), *map(_concept_of, tokens(text))])
-    return tuple(islice((word for word in found if word and word not in unsaid), MAX_CONCEPTS))
+    found = [*(code for code in codes if not is_pattern(code)), *_names(text)]
+    if _CAMEL_CASE.search(text):
+        unusual = [token for token in tokens(text) if not (token.isalpha() and token.islower())]
+    else:  # then no run of letters is a term
+        unusual = [token for token in tokens(text) if not token.isalpha()]
+    found += [word.removeprefix("#") for token in unusual if _is_term(word := token.strip(TRIM))]
+    distinct = dict.fromkeys([word.strip().lower() for word in found])
+    return tuple(islice((word for word in distinct if _is_concept(word) and word not in unsaid), MAX_CONCEPTS))
 
 
-def _concept(name: str) -> str:
-    """The name as concepts are written; empty for what says nothing."""
-    word = name.strip().lower()
-    return word if len(word) > 2 and word not in _STOPWORDS and not word.startswith("mcp__") else ""
-
-
-def _concept_in(token: str) -> str:
-    word = token.strip(TRIM)
-    return _concept(word.removeprefix("#")) if _is_term(word) else ""
-
-
-_concept_of = PerWord(_concept_in).__getitem__
+def _is_concept(word: str) -> bool:
+    return len(word) > 2 and word not in _STOPWORDS and not word.startswith("mcp__")
 
 
 def _is_term(word: str) -> bool:

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import Any, cast
 
 from projections.compression.payloads import Reading, is_base64, named
-from projections.compression.words import TOOLS, TRIM, PerWord, is_pattern, tokens, words
+from projections.compression.words import TOOLS, TRIM, is_pattern, tokens, words
 
 MAX_FILES = 20
 _FILE_FIELDS = ("file_path", "filepath", "path", "filePath", "file", "notebook_path")
@@ -20,6 +20,8 @@ _EXTENSIONS = words(
     " svg pdf"
 )
 _DOT_FILES = (".env", ".conf", ".lock")
+_BARE_PATH = re.compile(r"[A-Za-z0-9_/.-]*[A-Za-z0-9_/]")
+"""A word that is its only part, with nothing to be cut off."""
 _LINE_NUMBER = re.compile(r"(?::\d+){1,2}\Z")
 _UNNAMED = re.compile(r"[\"\n\r\0]")
 """What is in no file's name."""
@@ -72,21 +74,21 @@ def _paths(text: str) -> Iterator[str]:
         text = _URL.sub(" ", text)
     if "</" in text:
         text = _CLOSING_TAG.sub(" ", text)
-    return chain.from_iterable(map(_paths_of, text.split()))
+    for word in dict.fromkeys([word for word in text.split() if "/" in word or "." in word]):
+        if "/" in word or "." in word[:-1]:
+            yield from _paths_in(word)
 
 
 def _paths_in(word: str) -> Sequence[str]:
     """The paths in a word with what is around it."""
-    if "/" not in word and "." not in word[:-1]:
-        return ()
     if word[0] == word[-1] == "*" and not word.strip("*").startswith("/"):  # bold
         word = word.strip("*")
-    found = [_LINE_NUMBER.sub("", part.rpartition("=")[2].rstrip(TRIM)) for part in tokens(word)]
-    paths = [path for path in found if _is_path(path)]
-    return tuple(paths) if paths and not is_pattern(word.rstrip(".,:;!?")) else ()
-
-
-_paths_of = PerWord(_paths_in).__getitem__
+    if word.isascii() and _BARE_PATH.fullmatch(word):
+        parts = [word]
+    else:
+        parts = [part.rpartition("=")[2].rstrip(TRIM) for part in tokens(word)]
+    paths = [path for part in parts if _is_path(path := _LINE_NUMBER.sub("", part) if ":" in part else part)]
+    return paths if paths and not is_pattern(word.rstrip(".,:;!?")) else ()
 
 
 def _is_path(word: str) -> bool:
