@@ -85,7 +85,7 @@ def run(benchmark: Benchmark, options: list[str]) -> dict[str, Any]:
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     lines = done.stdout.splitlines()
     if done.returncode or not lines:
-        raise Failed((done.stderr.strip().splitlines() or ["it printed nothing"])[-1])
+        raise Failed((done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[-1])
     return json.loads(lines[-1])
 
 

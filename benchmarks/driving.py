@@ -85,12 +85,12 @@ async def behind(pool: Pool) -> tuple[int, int]:
     return sum(row["lag"] for row in rows), sum(row["to_embed"] for row in rows)
 
 
-async def until(holds: Callable[[], Awaitable[bool]], every_s: float = LOOK_EVERY_S) -> None:
-    """Return when it holds. Raises TimeoutError after an hour."""
-    deadline = time.monotonic() + WAIT_S
+async def until(holds: Callable[[], Awaitable[bool]], every_s: float = LOOK_EVERY_S, within_s: float = WAIT_S) -> None:
+    """Return when it holds. Raises TimeoutError when it does not within the time."""
+    deadline = time.monotonic() + within_s
     while not await holds():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"still waiting after {WAIT_S:.0f} s")
+            raise TimeoutError(f"still waiting for {holds.__qualname__} after {within_s:.0f} s")
         await asyncio.sleep(every_s)
 
 

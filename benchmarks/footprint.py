@@ -25,6 +25,7 @@ from ingest.platform.connections import connect
 
 FEW = 100
 ASKED = 20
+SNAPSHOT_WITHIN_S = 600.0
 SETTLE_S = 3.0
 """Behind the last change, before memory is read: the heaps are trimmed meanwhile."""
 
@@ -50,8 +51,8 @@ async def snapshot(stack: Stack) -> None:
     async def written() -> bool:
         return bool(_names(folder) - before)
 
-    await until(queued)
-    await until(written)
+    await until(queued, within_s=SNAPSHOT_WITHIN_S)
+    await until(written, within_s=SNAPSHOT_WITHIN_S)
 
 
 def _names(folder: Path) -> set[str]:
