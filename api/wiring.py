@@ -65,6 +65,7 @@ from projections.queries import (
 )
 from projections.queries.documents import DocumentReader
 from projections.queries.numbers import IntegerIdsOf
+from projections.queries.sooner import Sooner
 from projections.search.presence import work_folder
 from projections.search.service import ReplicaService
 from workers.queue import JobQueue
@@ -182,7 +183,9 @@ async def _queries(
     documents: DocumentReader,
     stack: AsyncExitStack,
 ) -> Queries:
-    recall = Recall(replica, documents)
+    sooner = Sooner(redis, replica)
+    stack.push_async_callback(sooner.aclose)
+    recall = Recall(replica, documents, shown=sooner.shown)
     await recall.warm_up()
     stack.callback(recall.close)
     lookup = Lookup(replica, documents)

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Annotated, Literal, NamedTuple
@@ -109,8 +109,16 @@ class RecalledDocuments(NamedTuple):
 class Recall:
     """Answers recall requests from the index replica and the documents."""
 
-    def __init__(self, replica: ReplicaService, documents: DocumentReader, clock: Clock = system_clock) -> None:
+    def __init__(
+        self,
+        replica: ReplicaService,
+        documents: DocumentReader,
+        clock: Clock = system_clock,
+        shown: Callable[[Iterable[Hit]], None] | None = None,
+    ) -> None:
+        """`shown` is told of what is found."""
         self._replica, self._documents, self._clock = replica, documents, clock
+        self._shown = shown
         self.vectors = QueryVectors(replica)
 
     def close(self) -> None:
@@ -162,7 +170,10 @@ class Recall:
             for hit, document in zip(hits, documents, strict=True)
             if document is not None and may_read(document, reader)
         ]
-        return RecalledDocuments(readable[: request.limit], degraded)
+        found = readable[: request.limit]
+        if self._shown is not None:
+            self._shown(hit for hit, _ in found)
+        return RecalledDocuments(found, degraded)
 
 
 def _filter(request: RecallRequest, reader: Reader) -> Filter:

@@ -157,6 +157,10 @@ class ReplicaService:
             return {partition: FeedPosition() for partition in range(self._partitions)}
         return dict(self._live.at)
 
+    def generation_of(self, partition: int) -> int:
+        """The generation whose feed is followed."""
+        return 1 if self._live is None else self._live.at[partition].generation
+
     def start(self) -> None:
         """Begin to load and follow."""
         self._tasks = [

@@ -282,7 +282,7 @@ async def test_what_the_old_embedder_was_at_when_it_was_switched_has_the_new_one
             await go_on.wait()
             return found
 
-    slow = Slow(shop.redis, shop.vectors._executor, 1)  # pyright: ignore[reportPrivateUsage]
+    slow = Slow(shop.redis, shop.vectors._executor)  # pyright: ignore[reportPrivateUsage]
     batches: list[asyncio.Task[int]] = []
     make_live = embeddings_module.make_live
 
