@@ -33,6 +33,7 @@ from projections.documents.lessons import Lesson, lesson_id
 from projections.documents.memories import memory, memory_id
 from projections.documents.observations import observation_id
 from projections.documents.relations import Relation
+from projections.documents.rows import queue_row, save_row
 from projections.documents.sessions import Session
 from projections.documents.slots import Slot
 from projections.documents.tombstones import Mark, Tombstone
@@ -525,3 +526,22 @@ def test_the_samples_set_every_field():
     for row in ROWS:
         left = {name for name, field in type(row).model_fields.items() if getattr(row, name) == field.default}
         assert left <= {"pk"}, left
+
+
+@pytest.mark.parametrize("row", [lesson(), session(), slot(), action(), relation()], ids=lambda row: type(row).__name__)
+async def test_the_rows_of_a_batch_are_stored_as_redis_om_stores_them(redis: Client, row: Any):
+    theirs, ours = KEYS.of_generation(1), KEYS.of_generation(2)
+    async with redis.pipeline(transaction=True) as pipe:
+        await save_row(row, theirs.row_pk(row.id), pipe)
+        queue_row(row, ours.row_pk(row.id), pipe)
+        await pipe.execute()
+    expected, stored = await redis.hgetall(theirs.row(row.id)), await redis.hgetall(ours.row(row.id))
+    assert stored.pop(b"pk") == expected.pop(b"pk").replace(b":g1:", b":g2:")
+    assert stored == expected
+
+
+async def test_a_row_with_a_value_that_its_schema_has_not_is_refused(redis: Client):
+    broken = session().model_copy(update={"title": None})
+    async with redis.pipeline(transaction=True) as pipe:
+        with pytest.raises(ValueError, match="title"):
+            queue_row(broken, KEYS.of_generation(1).row_pk("ours"), pipe)
