@@ -23,8 +23,8 @@ class _Known(NamedTuple):
 class Shortcut:
     """ASGI middleware: does for paths without parameters what the router behind it does, with less.
 
-    A router tries one pattern after the other, and two wrappers look at the answer of each handler: for a recall, or a
-    single write, that is as much work as a third of the rest. Whatever is not known here, a wrong method too, is the
+    A router tries one pattern after the other, and two wrappers look at the answer of each handler: about a tenth of a
+    recall's time on the event loop. Whatever is not known here, a wrong method too, is the
     router's. `handlers` are the application's, by class of error.
     """
 

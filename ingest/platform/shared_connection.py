@@ -23,8 +23,8 @@ MAX_WAITING = 10_000
 """Askers that wait for an answer; one more is refused."""
 CONNECTIONS = 8
 READ_AT_ONCE_BYTES = 16 << 10
-"""A server reads so much of a connection before it turns to the next, and syncs its file when it was at all of them: a
-batch of half a megabyte on one connection is synced thirty times, on eight connections four times."""
+"""Valkey reads so much of a connection before it turns to the next, and syncs its file when it was at all of them. So
+the less of a big batch is on each connection, the less often it should be synced."""
 ASK_AGAIN_AFTER_S = 0.02
 """After a connection was lost, as redis-py does."""
 
