@@ -40,6 +40,7 @@ from projections.documents.tombstones import Mark, Tombstone
 from projections.folds.fold import Changes, DocumentChange
 from projections.store.feed import Put, Remove, read_entry
 from projections.store.protocol import MemoryStore, StateStore, project
+from projections.store.rebuild_store import RebuildStore
 from projections.store.redis_store import RedisStore
 
 TEA = "ada likes green tea in the morning with lemon and honey"
@@ -490,6 +491,28 @@ class TestRedisStore(StateStoreConformance):
             memory_id(remembered(2, TEA)),
             lesson_id(learned(4), learned(4).data),  # pyright: ignore[reportArgumentType]
         }
+
+
+class TestRebuildStore(StateStoreConformance):
+    """What was written is also kept in the process, and belongs to the checkpoint that it was written with."""
+
+    @pytest.fixture
+    async def backend(self, redis: Client) -> Backend:
+        async def lose() -> None:
+            await redis.set(KEYS.generation, "2")
+
+        return Backend(RebuildStore(redis, KEYS, 2), lose, has_owners=True)
+
+    async def test_what_another_worker_wrote_takes_the_place_of_what_was_kept(self, redis: Client):
+        mine, other = RebuildStore(redis, KEYS, 2), RebuildStore(redis, KEYS, 2)
+        before = session()
+        await mine.save(added(before), place(1))
+        assert await other.checkpoint() == place(1)
+        name = DocumentId(before.id)
+        after = before.model_copy(update={"title": "another"})
+        await other.save(Changes({name: DocumentChange(before, after)}, {}), place(2))
+        assert await mine.checkpoint() == place(2)
+        assert await mine.load([name]) == {name: after}
 
 
 class NothingStore:
