@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 
 from projections.compression.words import MOST_KEPT, PerWord
+from projections.search.cues import NO_CUES, Cues, speaker_lift, spread, time_lift
 
 Mode = Literal["hybrid", "lexical", "vector"]
 Floats = NDArray[np.float64]
@@ -102,8 +103,8 @@ class Pool:
 class Scores:
     """What each document got and why; every column is (n,) float64, in the pool's order.
 
-    `final` is the sum of `mix`, `author`, `coverage`, `neighbours` and `episode`, in standard deviations of a leg;
-    `relevance` is `final` stretched to 0..1 over the pool, for weights that multiply.
+    `final` is the sum of `mix`, `author`, `coverage`, `neighbours`, `episode`, `speaker`, `time` and `spread`, in standard
+    deviations of a leg; `relevance` is `final` stretched to 0..1 over the pool, for weights that multiply.
     """
 
     lexical: Floats
@@ -113,6 +114,9 @@ class Scores:
     coverage: Floats
     neighbours: Floats
     episode: Floats
+    speaker: Floats
+    time: Floats
+    spread: Floats
     final: Floats
     relevance: Floats
 
@@ -140,13 +144,16 @@ def date_terms(when: date) -> list[str]:
     return [str(when.day), _stem(MONTHS[when.month - 1]), str(when.year)]
 
 
-def score(query_terms: Sequence[str], pool: Pool, *, mode: Mode = "hybrid", alpha: float = ALPHA) -> Scores:
+def score(
+    query_terms: Sequence[str], pool: Pool, *, mode: Mode = "hybrid", alpha: float = ALPHA, cues: Cues = NO_CUES
+) -> Scores:
     """Relevance of each document of the pool to the query.
 
     BM25 over the pool and cosine are standardised and mixed (`alpha` is the lexical share); then a document is lifted
-    when the query names its author, by how much of the query is said around it, by its neighbours and by its episode.
-    Vector mode uses no words, lexical mode no vectors.
+    when the query names its author, by how much of the query is said around it, by its neighbours and by its episode;
+    last by what the query's `cues` want. Vector mode uses no words, lexical mode no vectors.
     """
+    cues = NO_CUES if mode == "vector" else cues
     asked = () if mode == "vector" else query_terms
     around = _Surroundings.of(pool)
     bm25 = _PoolBM25(pool.terms, asked)
@@ -158,8 +165,13 @@ def score(query_terms: Sequence[str], pool: Pool, *, mode: Mode = "hybrid", alph
     own = mix + author + coverage
     neighbours = around.lift(own)
     episode = EPISODE_LIFT * _episode_best(own + neighbours, pool.episode)
-    final = own + neighbours + episode
-    return Scores(lexical, vector, mix, author, coverage, neighbours, episode, final, _stretched(final))
+    speaker, time = speaker_lift(cues, pool.terms), time_lift(cues, pool.terms)
+    lifted = own + neighbours + episode + speaker + time
+    apart = spread(cues, lifted, pool.episode)
+    final = lifted + apart
+    return Scores(
+        lexical, vector, mix, author, coverage, neighbours, episode, speaker, time, apart, final, _stretched(final)
+    )
 
 
 class _PoolBM25(BM25Okapi):

@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from projections.search.cues import cues_of
 from projections.search.filters import BitMap, bitmap, ordinals
 from projections.search.importance import decayed_confidence
 from projections.search.matching import (
@@ -143,6 +144,7 @@ def fused(index: IndexReplica, question: Question, allowed: Filter, matching: Bi
             names=index.author_terms(pool),
         ),
         mode=question.mode,
+        cues=cues_of(question.text),
     )
     weighed, weights = _weigh(index, question, scores.relevance, pool)
     parts = {
@@ -154,6 +156,9 @@ def fused(index: IndexReplica, question: Question, allowed: Filter, matching: Bi
         "coverage": scores.coverage,
         "neighbours": scores.neighbours,
         "episode": scores.episode,
+        "speaker": scores.speaker,
+        "time": scores.time,
+        "spread": scores.spread,
         "relevance": scores.relevance,
         **weights,
     }
