@@ -53,10 +53,11 @@ def index_terms(text: str, when: datetime, *, stated: bool = False) -> str:
 
     What is `stated`, as a memory is, answers questions in the first person however it is worded.
     """
-    found = traits(text)
+    said = terms(text)
+    found = traits(text, said)
     if stated and FIRST_PERSON not in found:
         found = [FIRST_PERSON, *found]
-    return " ".join([*terms(text), *resolved_terms(text, when), *found, *date_terms(when)])
+    return " ".join([*said, *resolved_terms(text, when), *found, *date_terms(when)])
 
 
 def searchable(parts: Iterable[str]) -> str:
