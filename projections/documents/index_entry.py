@@ -7,6 +7,8 @@ from typing import Any, cast
 from msgspec import Struct
 
 from projections.compression.payloads import named
+from projections.search.cues import FIRST_PERSON, traits
+from projections.search.dates import resolved_terms
 from projections.search.ranking import date_terms, terms
 
 MAX_DATA_CHARS = 100_000
@@ -46,9 +48,16 @@ class IndexEntry(Struct, frozen=True, kw_only=True, array_like=True):
     visibility: str = ""
 
 
-def index_terms(text: str, when: datetime) -> str:
-    """The terms of a searchable text and of the date it is about."""
-    return " ".join(terms(text) + date_terms(when))
+def index_terms(text: str, when: datetime, *, stated: bool = False) -> str:
+    """The terms of a searchable text, of the dates it names, its traits, and the terms of the date it is about.
+
+    What is `stated`, as a memory is, answers questions in the first person however it is worded.
+    """
+    said = terms(text)
+    found = traits(text, said)
+    if stated and FIRST_PERSON not in found:
+        found = [FIRST_PERSON, *found]
+    return " ".join([*said, *resolved_terms(text, when), *found, *date_terms(when)])
 
 
 def searchable(parts: Iterable[str]) -> str:

@@ -171,7 +171,7 @@ class Lesson(Row, index=True):
         return IndexEntry(
             id=self.id,
             kind="lesson",
-            terms=index_terms(self.searchable_text(), from_ms(self.occurred_ms)),
+            terms=index_terms(self.searchable_text(), from_ms(self.occurred_ms), stated=True),
             tenant=self.tenant,
             project=self.project,
             agent_id=self.agent_id,

@@ -112,7 +112,7 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return IndexEntry(
             id=self.id,
             kind="memory",
-            terms=index_terms(self.searchable_text(), self.occurred_at),
+            terms=index_terms(self.searchable_text(), self.occurred_at, stated=True),
             tenant=self.tenant,
             project=self.project,
             session_id=self.session_id,

@@ -12,23 +12,21 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
 from itertools import chain
-from math import log
 from typing import Literal
 
 import numpy as np
 import Stemmer
 from numpy.typing import NDArray
-from rank_bm25 import BM25Okapi
 
 from projections.compression.words import MOST_KEPT, PerWord
+from projections.search.bm25 import PoolBM25
+from projections.search.cues import NO_CUES, Cues, speaker_lift, spread, time_lift
 
 Mode = Literal["hybrid", "lexical", "vector"]
 Floats = NDArray[np.float64]
 
 # Recall figures below: LoCoMo, five conversations, categories 1-4, evidence turns in the first 10 of a pool of 319 on
 # average; 81.1 as set here. The plateau is flat: of 70 settings, those best on four conversations give 79.8 on a fifth.
-K1 = 0.9  # with B, Anserini's defaults; 0.6, 1.2 and B 0.2 within 0.1
-B = 0.4
 ALPHA = 0.5
 """Share of the lexical leg; 0.4 costs 0.5, 0.6 costs 0.7."""
 COVERAGE = 0.3
@@ -102,8 +100,8 @@ class Pool:
 class Scores:
     """What each document got and why; every column is (n,) float64, in the pool's order.
 
-    `final` is the sum of `mix`, `author`, `coverage`, `neighbours` and `episode`, in standard deviations of a leg;
-    `relevance` is `final` stretched to 0..1 over the pool, for weights that multiply.
+    `final` is the sum of `mix`, `author`, `coverage`, `neighbours`, `episode`, `speaker`, `time` and `spread`, in
+    standard deviations of a leg; `relevance` is `final` stretched to 0..1 over the pool, for weights that multiply.
     """
 
     lexical: Floats
@@ -113,6 +111,9 @@ class Scores:
     coverage: Floats
     neighbours: Floats
     episode: Floats
+    speaker: Floats
+    time: Floats
+    spread: Floats
     final: Floats
     relevance: Floats
 
@@ -140,79 +141,35 @@ def date_terms(when: date) -> list[str]:
     return [str(when.day), _stem(MONTHS[when.month - 1]), str(when.year)]
 
 
-def score(query_terms: Sequence[str], pool: Pool, *, mode: Mode = "hybrid", alpha: float = ALPHA) -> Scores:
+def score(
+    query_terms: Sequence[str], pool: Pool, *, mode: Mode = "hybrid", alpha: float = ALPHA, cues: Cues = NO_CUES
+) -> Scores:
     """Relevance of each document of the pool to the query.
 
     BM25 over the pool and cosine are standardised and mixed (`alpha` is the lexical share); then a document is lifted
-    when the query names its author, by how much of the query is said around it, by its neighbours and by its episode.
-    Vector mode uses no words, lexical mode no vectors.
+    when the query names its author, by how much of the query is said around it, by its neighbours and by its episode;
+    last by what the query's `cues` want. Vector mode uses no words, lexical mode no vectors.
     """
+    cues = NO_CUES if mode == "vector" else cues
     asked = () if mode == "vector" else query_terms
     around = _Surroundings.of(pool)
-    bm25 = _PoolBM25(pool.terms, asked)
+    bm25 = PoolBM25(pool.terms, asked)
     lexical = np.asarray(bm25.get_scores(list(asked)), np.float64)
     vector = np.full(len(pool.terms), np.nan) if mode == "lexical" else _meaning(pool)
     mix = _mix(lexical, vector, alpha if mode == "hybrid" else float(mode == "lexical"))
-    author = AUTHOR_LIFT * _author_named(asked, pool)
-    coverage = COVERAGE * _standardised(bm25.coverage(around))
+    named = _author_named(asked, pool)
+    author = AUTHOR_LIFT * named
+    coverage = COVERAGE * _standardised(_coverage(bm25, around))
     own = mix + author + coverage
     neighbours = around.lift(own)
     episode = EPISODE_LIFT * _episode_best(own + neighbours, pool.episode)
-    final = own + neighbours + episode
-    return Scores(lexical, vector, mix, author, coverage, neighbours, episode, final, _stretched(final))
-
-
-class _PoolBM25(BM25Okapi):
-    """BM25Okapi over the pool, reduced to the query's terms: other words only count towards length.
-
-    Its idf is Lucene's, log(1 + (N - n + 0.5) / (n + 0.5)): rank_bm25's own is zero or negative for a word that half of
-    a small pool holds. Measured equal otherwise.
-    """
-
-    def __init__(self, documents: Sequence[bytes], query_terms: Sequence[str]) -> None:
-        self.idf: dict[str, float] = {}
-        self.distinct = list(dict.fromkeys(query_terms))
-        super().__init__(documents, k1=K1, b=B)
-
-    def _initialize(self, corpus: Sequence[bytes]) -> dict[str, int]:
-        self.counts = _counts(corpus, self.distinct)
-        self.corpus_size = len(corpus)
-        self.doc_freqs: list[dict[str, float]] = [{} for _ in corpus]
-        for place, column in zip(*(axis.tolist() for axis in np.nonzero(self.counts)), strict=True):
-            self.doc_freqs[place][self.distinct[column]] = self.counts[place, column]
-        self.doc_len = [document.count(b" ") + 1 if document else 0 for document in corpus]
-        self.avgdl = sum(self.doc_len) / max(1, self.corpus_size) or 1.0
-        holding: list[int] = np.count_nonzero(self.counts, axis=0).tolist()
-        return {term: n for term, n in zip(self.distinct, holding, strict=True) if n}
-
-    def _calc_idf(self, nd: Mapping[str, int]) -> None:
-        self.idf = {term: log(1 + (self.corpus_size - n + 0.5) / (n + 0.5)) for term, n in nd.items()}
-
-    def coverage(self, around: "_Surroundings") -> Floats:
-        """(n,), the idf-weighted share of the query's words said within `WINDOW` places of each document."""
-        idf = np.array([self.idf.get(term, 0.0) for term in self.distinct])
-        if not idf.any() or not self.corpus_size:
-            return np.zeros(self.corpus_size)
-        said = np.minimum(self.counts, 1.0)
-        near = np.max([said, *(around.take(said, places) for places in around.places)], axis=0)
-        return np.asarray(near @ idf / idf.sum(), np.float64)
-
-
-def _counts(documents: Sequence[bytes], words: Sequence[str]) -> Floats:
-    """(n, words), how often each document says each word.
-
-    All documents are searched as one text: splitting them into lists of words took most of a search. Spaces are doubled
-    because the one behind a word cannot be the one before the next.
-    """
-    text = b" %b " % b" \n ".join(documents).replace(b" ", b"  ")
-    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
-    counts = np.zeros((len(documents), len(words)))
-    for column, word in enumerate(words):
-        sought = b" %b " % word.encode()
-        pieces = text.split(sought)
-        places = np.cumsum([len(piece) + len(sought) for piece in pieces[:-1]])
-        counts[:, column] = np.bincount(np.searchsorted(ends, places), minlength=len(documents))
-    return counts
+    speaker, time = speaker_lift(cues, pool.terms, named), time_lift(cues, pool.terms)
+    lifted = own + neighbours + episode + speaker + time
+    apart = spread(cues, lifted, pool.episode)
+    final = lifted + apart
+    return Scores(
+        lexical, vector, mix, author, coverage, neighbours, episode, speaker, time, apart, final, _stretched(final)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +205,16 @@ class _Surroundings:
             lifted += share * (self.take(own, -reach) + self.take(own, reach))
         alone = np.all([place == own.size for place in self.places.values()], axis=0)
         return np.where(alone, ALONE_LIFT * own, lifted)
+
+
+def _coverage(bm25: PoolBM25, around: _Surroundings) -> Floats:
+    """(n,), the idf-weighted share of the query's words said within `WINDOW` places of each document."""
+    idf = np.array([bm25.idf.get(term, 0.0) for term in bm25.distinct])
+    if not idf.any() or not bm25.corpus_size:
+        return np.zeros(bm25.corpus_size)
+    said = np.minimum(bm25.counts, 1.0)
+    near = np.max([said, *(around.take(said, places) for places in around.places)], axis=0)
+    return np.asarray(near @ idf / idf.sum(), np.float64)
 
 
 def _meaning(pool: Pool) -> Floats:

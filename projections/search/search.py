@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from projections.search.cues import cues_of
 from projections.search.filters import BitMap, bitmap, ordinals
 from projections.search.importance import decayed_confidence
 from projections.search.matching import (
@@ -125,40 +126,46 @@ DIGITS = 6
 def fused(index: IndexReplica, question: Question, allowed: Filter, matching: BitMap) -> list[Hit]:
     """The best by relevance (0..1), sureness and importance; by recency too, when a half-life is given."""
     query_terms = terms(question.text)
-    meaning = _meaning(index, question, query_terms)
-    pool = _pool(index, question, query_terms, meaning, allowed, matching)
-    if not len(pool):
+    found, pool = pool_of(index, question, query_terms, allowed, matching)
+    if not len(found):
         return []
-    cosine = cosines_of(index.vectors, meaning.vector, pool)
-    static = cosines_of(index.static, meaning.static, pool)
-    scores = score(
-        query_terms,
-        Pool(
-            terms=index.encoded_terms(pool),
-            cosine=cosine,
-            static=static,
-            episode=index.episode.values[pool],
-            sequence=index.sequence.values[pool],
-            author=index.author.values[pool],
-            names=index.author_terms(pool),
-        ),
-        mode=question.mode,
-    )
-    weighed, weights = _weigh(index, question, scores.relevance, pool)
+    scores = score(query_terms, pool, mode=question.mode, cues=cues_of(question.text))
+    weighed, weights = _weigh(index, question, scores.relevance, found)
     parts = {
         "lexical": scores.lexical,
-        "cosine": cosine,
-        "static": static,
+        "cosine": pool.cosine,
+        "static": np.full(len(found), np.nan) if pool.static is None else pool.static,
         "mix": scores.mix,
         "author": scores.author,
         "coverage": scores.coverage,
         "neighbours": scores.neighbours,
         "episode": scores.episode,
+        "speaker": scores.speaker,
+        "time": scores.time,
+        "spread": scores.spread,
         "relevance": scores.relevance,
         **weights,
     }
-    best = best_first(index, pool, np.round(weighed, DIGITS), question.limit)
-    return hits(index, pool, best, weighed, parts, DIGITS)
+    best = best_first(index, found, np.round(weighed, DIGITS), question.limit)
+    return hits(index, found, best, weighed, parts, DIGITS)
+
+
+def pool_of(
+    index: IndexReplica, question: Question, query_terms: Sequence[str], allowed: Filter, matching: BitMap
+) -> tuple[NDArray[np.int64], Pool]:
+    """The candidates, in the order of their ids, and what is known of them."""
+    meaning = _meaning(index, question, query_terms)
+    found = _pool(index, question, query_terms, meaning, allowed, matching)
+    pool = Pool(
+        terms=index.encoded_terms(found),
+        cosine=cosines_of(index.vectors, meaning.vector, found),
+        static=cosines_of(index.static, meaning.static, found),
+        episode=index.episode.values[found],
+        sequence=index.sequence.values[found],
+        author=index.author.values[found],
+        names=index.author_terms(found),
+    )
+    return found, pool
 
 
 def _meaning(index: IndexReplica, question: Question, query_terms: Sequence[str]) -> Meaning:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "benchmarks/README.md").read_text()
-HELPERS = {"corpus", "driving", "hello", "stack", "table", "wire"}
+HELPERS = {"corpus", "driving", "hello", "ranking_pools", "stack", "table", "wire"}
 NAMES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem not in HELPERS)
 # One process for all of them, so that what they share is imported once.
 HELP_OF_ALL = """

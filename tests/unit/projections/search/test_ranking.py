@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from projections.search.bm25 import K1, B
 from projections.search.ranking import (
     AUTHOR_LIFT,
-    K1,
     LONGEST_WORD,
-    B,
     Mode,
     Pool,
     Scores,

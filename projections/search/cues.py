@@ -1,0 +1,127 @@
+"""What kind of answer a question wants, and what kind of answer a text can be, beyond the words that both say.
+
+A text's traits stand among its index terms, with a sign that no word has: so documents, feeds and snapshots carry them
+without a field of their own, and neither words nor static vectors know them.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+FIRST_PERSON = "+i"
+"""Trait: somebody says something of themselves."""
+TELLS_TIME = "+when"
+"""Trait: a date, a day or a span of time is told."""
+
+# In standard deviations of a leg; what each gives, on which data: decision 36. `benchmarks/fit_ranking.py` fits them to
+# agent work and BEAM and gives 3.1, 0.6, 2.9 and 0.13; around what is set here recall is flat.
+SPEAKER_LIFT = 2.5
+"""Gained by what was said in the first person, when the question is in it."""
+NAMED_SPEAKER_LIFT = 0.5
+"""Gained by what authors whom the question names said in the first person."""
+TIME_LIFT = 2.0
+"""Gained by what tells a time, when the question asks for one."""
+SPREAD = 0.15
+"""Lost for each better document of the same episode, when the question counts."""
+SPREAD_OVER = 10
+"""Better documents of the episode that count at most."""
+
+SCANNED = 4_000
+"""Characters of a text that are looked at, from its beginning: what is longer is mostly output of a tool."""
+SCANNED_TERMS = 600
+"""About as many."""
+ONE_IN = 600
+"""Characters for each word of the first person, at most: an answer of several pages says "I" now and then."""
+SHORTEST = 60
+"""Characters that a text counts for at least."""
+
+_SELF = frozenset(
+    f"{word}{end}"
+    for words, ends in (
+        ("me Me my My mine Mine myself Myself I", ("", *".,;:!?)")),
+        ("I", ("'m", "'ve", "'d", "'ll", "\u2019m", "\u2019ve", "\u2019d", "\u2019ll")),
+    )
+    for word in words.split()
+    for end in ends
+)
+_ASKS_OF_SELF = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine|[Mm]yself)\b")
+_TIME_TEXT = """
+januari februari march april may june juli august septemb octob novemb decemb
+monday tuesday wednesday thursday friday saturday sunday week weekend month year yesterday today tomorrow tonight ago
+"""
+_TIME_STEMS = frozenset([*_TIME_TEXT.split(), *map(str, range(1900, 2100))])
+_ASKS_TIME = re.compile(
+    r"\bwhen (?:did|does|do|is|was|are|were|will|has|have|had|can|could|should|would)\b|^when\b"
+    r"|\b(?:what|which) (?:date|day|month|year|time)\b|\bhow (?:long|recently|many (?:days|weeks|months|years))\b",
+    re.IGNORECASE,
+)
+_ASKS_SEVERAL = re.compile(r"\b(?:how many|in total|altogether|across)\b", re.IGNORECASE)
+
+
+class Cues(NamedTuple):
+    """What a question wants, as far as its small words tell."""
+
+    first_person: bool = False
+    """It is about the one who asks: what they said of themselves answers it, rather than what they were told."""
+    time: bool = False
+    """It asks when, or for how long."""
+    several: bool = False
+    """It counts, so that its answer is likely to be spread over several sessions."""
+
+
+NO_CUES = Cues()
+
+
+def cues_of(question: str) -> Cues:
+    """The cues of a question, told by its English words; of one in another language there are none."""
+    return Cues(
+        first_person=_ASKS_OF_SELF.search(question) is not None,
+        time=_ASKS_TIME.search(question) is not None,
+        several=_ASKS_SEVERAL.search(question) is not None,
+    )
+
+
+def traits(text: str, said: Sequence[str]) -> list[str]:
+    """The traits of a text whose terms are `said`, as index terms."""
+    # no regular expression: one took ten times as long
+    text = text[:SCANNED]
+    selves = sum(map(_SELF.__contains__, text.split()))
+    found = [FIRST_PERSON] if ONE_IN * selves > max(SHORTEST, len(text)) else []
+    return found if _TIME_STEMS.isdisjoint(said[:SCANNED_TERMS]) else [*found, TELLS_TIME]
+
+
+def speaker_lift(cues: Cues, documents: Sequence[bytes], named: Floats) -> Floats:
+    """(n,), for what was said in the first person: by the one who asks, or by an author whom the question names.
+
+    `named` is the share of each author's name that the question says.
+    """
+    lift = SPEAKER_LIFT * cues.first_person + NAMED_SPEAKER_LIFT * named
+    return lift * having(documents, FIRST_PERSON) if lift.any() else lift
+
+
+def time_lift(cues: Cues, documents: Sequence[bytes]) -> Floats:
+    """(n,), TIME_LIFT for what tells a time, when the question asks for one."""
+    return TIME_LIFT * (having(documents, TELLS_TIME) if cues.time else np.zeros(len(documents)))
+
+
+def spread(cues: Cues, scores: Floats, episode: NDArray[np.int32]) -> Floats:
+    """(n,), minus SPREAD for each better document of the same episode, when the question counts."""
+    lost = np.zeros(len(scores))
+    if not cues.several or not len(scores):
+        return lost
+    order = np.lexsort((-scores, episode))
+    starts = np.flatnonzero(np.diff(episode[order], prepend=episode[order[0]] - 1))
+    better = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+    lost[order] = -SPREAD * np.minimum(better, SPREAD_OVER)
+    return np.where(episode >= 0, lost, 0.0)
+
+
+def having(documents: Sequence[bytes], trait: str) -> Floats:
+    """(n,), 1 for each document whose index terms, joined by spaces, tell the trait."""
+    first, later = b"%b " % trait.encode(), b" %b " % trait.encode()
+    return np.array([later in terms or terms.startswith(first) for terms in documents], np.float64)

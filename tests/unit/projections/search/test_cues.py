@@ -1,0 +1,157 @@
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from projections.documents.index_entry import index_terms
+from projections.search.cues import (
+    FIRST_PERSON,
+    NAMED_SPEAKER_LIFT,
+    NO_CUES,
+    SCANNED,
+    SPEAKER_LIFT,
+    SPREAD,
+    SPREAD_OVER,
+    TELLS_TIME,
+    TIME_LIFT,
+    cues_of,
+    traits,
+)
+from projections.search.ranking import MONTHS, Pool, Scores, score, terms
+
+NOON = datetime(2023, 5, 8, 12, tzinfo=UTC)
+
+
+def a_pool(
+    texts: Sequence[str], episode: Sequence[int] = (), authors: Sequence[str] = (), stated: Sequence[int] = ()
+) -> Pool:
+    """Documents far apart in one episode, unless told otherwise, without vectors."""
+    n = len(texts)
+    encoded = [index_terms(text, NOON, stated=place in stated).encode() for place, text in enumerate(texts)]
+    return Pool(
+        terms=encoded,
+        cosine=np.full(n, np.nan),
+        episode=np.array(episode or [0] * n, np.int32),
+        sequence=np.arange(0, 10 * n, 10, dtype=np.int32),
+        author=np.arange(n, dtype=np.int32) if authors else None,
+        names={place: terms(name) for place, name in enumerate(authors)},
+    )
+
+
+def ranked(question: str, pool: Pool) -> Scores:
+    return score(terms(question), pool, cues=cues_of(question))
+
+
+@pytest.mark.parametrize("text", ["I moved to Oslo", "It is my second flat", "They gave me the keys"])
+def test_a_text_about_its_speaker_is_in_the_first_person(text: str):
+    assert FIRST_PERSON in traits(text, terms(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["You moved to Oslo", "for (i = 0; i < n; i++)", "", "I can help. " + 100 * "Step. " * 20]
+)
+def test_code_and_long_answers_are_not_in_the_first_person(text: str):
+    assert FIRST_PERSON not in traits(text, terms(text))
+
+
+@pytest.mark.parametrize("text", ["We met yesterday", "on 2023-05-08", "in May", "last weekend", "two years ago"])
+def test_a_text_with_a_date_or_a_span_tells_a_time(text: str):
+    assert traits(text, terms(text)) == [TELLS_TIME]
+
+
+def test_words_that_tell_a_time_are_known_by_their_stems():
+    for word in [*MONTHS, "weeks", "weekends", "Mondays", "years", "yesterday", "tonight", "2023-05-08", "1999"]:
+        assert traits(word, terms(word)) == [TELLS_TIME], word
+
+
+def test_only_the_beginning_of_a_long_text_is_looked_at():
+    text = "x " * SCANNED + "I met you yesterday"
+
+    assert traits(text, terms(text)) == []
+
+
+def test_traits_are_no_words_that_a_text_or_a_question_can_say():
+    assert {FIRST_PERSON, TELLS_TIME}.isdisjoint(terms("+i +when I when i"))
+
+
+@pytest.mark.parametrize(
+    ("question", "cue"),
+    [
+        ("Where did I park?", "first_person"),
+        ("What did they give me?", "first_person"),
+        ("When did the build break?", "time"),
+        ("How long did it take?", "time"),
+        ("What day was the release?", "time"),
+        ("How many servers did we replace?", "several"),
+        ("Which tools came up across the sessions?", "several"),
+    ],
+)
+def test_small_words_of_a_question_are_its_cues(question: str, cue: str):
+    assert [name for name, given in cues_of(question)._asdict().items() if given] == [cue]
+
+
+@pytest.mark.parametrize("question", ["", "redis timeout", "Which shell did it open when the server crashed?"])
+def test_a_question_without_such_words_has_no_cues(question: str):
+    assert cues_of(question) == NO_CUES
+
+
+def test_a_question_in_the_first_person_prefers_what_was_said_in_it():
+    pool = a_pool(["Flask has routes for your project", "I wrote routes with Flask"])
+
+    scores = ranked("Which Flask routes did I write?", pool)
+
+    assert scores.speaker.tolist() == [0.0, SPEAKER_LIFT]
+
+
+def test_a_stated_document_answers_a_question_in_the_first_person():
+    pool = a_pool(["Prefers tea", "Tea is a drink"], stated=[0])
+
+    assert ranked("What tea do I prefer?", pool).speaker.tolist() == [SPEAKER_LIFT, 0.0]
+
+
+def test_a_question_that_names_an_author_prefers_what_they_said_of_themselves():
+    pool = a_pool(["I sold the boat", "Nice boat", "I like your boat"], authors=["Ada", "Ada", "Ben"])
+
+    assert ranked("Which boat did Ada sell?", pool).speaker.tolist() == [NAMED_SPEAKER_LIFT, 0.0, 0.0]
+
+
+def test_a_question_for_a_time_prefers_what_tells_one():
+    pool = a_pool(["The build broke yesterday", "The build broke again"])
+
+    assert ranked("When did the build break?", pool).time.tolist() == [TIME_LIFT, 0.0]
+
+
+def test_a_question_that_counts_spreads_over_episodes():
+    texts = ["kettle kettle", "kettle kettle kettle", "kettle tea", "kettle of tin and glass"]
+
+    scores = ranked("How many kettles?", a_pool(texts, episode=[1, 1, -1, 2]))
+
+    assert scores.spread.tolist() == [-SPREAD, 0.0, 0.0, 0.0]
+
+
+def test_what_a_long_episode_loses_is_bounded():
+    scores = ranked("How many kettles?", a_pool(["kettle " * (place + 1) for place in range(30)]))
+
+    assert scores.spread.min() == -SPREAD * SPREAD_OVER
+
+
+@pytest.mark.parametrize("question", ["When did I buy how many kettles?", "kettle"])
+def test_the_parts_sum_to_the_score(question: str):
+    scores = ranked(question, a_pool(["I bought a kettle yesterday", "kettle", "tea"], authors=["Ada", "Ben", "Cy"]))
+
+    parts = scores.mix + scores.author + scores.coverage + scores.neighbours + scores.episode
+    assert np.allclose(parts + scores.speaker + scores.time + scores.spread, scores.final)
+
+
+def test_by_vectors_alone_no_cue_counts():
+    pool = a_pool(["I bought a kettle yesterday", "kettle"])
+
+    scores = score(terms("When did I buy it?"), pool, mode="vector", cues=cues_of("When did I buy it?"))
+
+    assert not scores.speaker.any()
+    assert not scores.time.any()
+
+
+def test_an_empty_pool_has_no_scores():
+    assert len(ranked("How many did I buy, and when was it?", a_pool([])).final) == 0
