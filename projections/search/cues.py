@@ -18,8 +18,8 @@ FIRST_PERSON = "+i"
 TELLS_TIME = "+when"
 """Trait: a date, a day or a span of time is told."""
 
-# In standard deviations of a leg, fitted by `benchmarks/fit_ranking.py` to agent work and BEAM; what each gives, on which
-# data: decision 39. Around them recall is flat.
+# In standard deviations of a leg, fitted by `benchmarks/fit_ranking.py` to agent work and BEAM: decision 39. Around
+# them recall is flat.
 SPEAKER_LIFT = 3.1
 """Gained by what was said in the first person, when the question is in it."""
 NAMED_SPEAKER_LIFT = 0.6
