@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariableType]
 
+from ingest.platform.processes import usable_cores
 from projections.embedding.model_files import (
     DEFAULT_MODEL,
     MODEL_FILE,
@@ -91,7 +92,7 @@ def tokenizer(vocabulary: list[str]) -> dict[str, Any]:
 
 def _through_model(directory: Path, words: list[int], vocabulary: Mapping[str, int]) -> NDArray[np.float32]:
     """(n, hidden), the mean over what the model makes of each word between its two markers."""
-    session = load_session(directory / MODEL_FILE, DEFAULT_MODEL, threads=1)
+    session = load_session(directory / MODEL_FILE, DEFAULT_MODEL, threads=usable_cores())
     first, last = vocabulary["[CLS]"], vocabulary["[SEP]"]
     made: list[NDArray[np.float32]] = []
     for start in range(0, len(words), _WORDS_A_RUN):

@@ -50,6 +50,10 @@ _SELF = frozenset(
     for end in ends
 )
 _ASKS_OF_SELF = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine|[Mm]yself)\b")
+_ASKS_ADVICE = re.compile(
+    r"\b(?:how|where) (?:do|can|could|should|would) I\b|\b(?:can|could|should) I\b", re.IGNORECASE
+)
+"""Who asks so wants to be told how something is done, not what they said."""
 _TIME_TEXT = """
 januari februari march april may june juli august septemb octob novemb decemb
 monday tuesday wednesday thursday friday saturday sunday week weekend month year yesterday today tomorrow tonight ago
@@ -80,7 +84,7 @@ NO_CUES = Cues()
 def cues_of(question: str) -> Cues:
     """The cues of a question, told by its English words; of one in another language there are none."""
     return Cues(
-        first_person=_ASKS_OF_SELF.search(question) is not None,
+        first_person=_ASKS_OF_SELF.search(_ASKS_ADVICE.sub("", question)) is not None,
         time=_ASKS_TIME.search(question) is not None,
         several=_ASKS_SEVERAL.search(question) is not None,
     )

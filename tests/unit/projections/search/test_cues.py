@@ -91,6 +91,14 @@ def test_small_words_of_a_question_are_its_cues(question: str, cue: str):
     assert [name for name, given in cues_of(question)._asdict().items() if given] == [cue]
 
 
+@pytest.mark.parametrize(
+    "question", ["How do I rotate the key?", "Where can I find the logs?", "Should I restart the worker?"]
+)
+def test_who_asks_for_advice_does_not_ask_about_themselves(question: str):
+    assert cues_of(question) == NO_CUES
+    assert cues_of(f"{question} I use two of them.").first_person
+
+
 @pytest.mark.parametrize("question", ["", "redis timeout", "Which shell did it open when the server crashed?"])
 def test_a_question_without_such_words_has_no_cues(question: str):
     assert cues_of(question) == NO_CUES
