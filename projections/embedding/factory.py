@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from projections.embedding.embedder import Embedder, ModelUnavailable, NoEmbedder, UnknownEmbedder
 from projections.embedding.model_files import DEFAULT_MODEL, default_directory, is_current
 
-EXPORTER = 1  # a model of another exporter is made anew
+EXPORTER = 2  # a model of another exporter is made anew
 REQUIRED_MEAN_COSINE = 0.985  # 0.997 is usual; one scale per weight instead of per column, say, gave 0.946
 TOO_INACCURATE = 3  # exit status of the export
 EXPORT_TIMEOUT_S = 300.0

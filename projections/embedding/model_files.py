@@ -66,7 +66,7 @@ def verify(directory: Path) -> None:
 
 
 def is_current(directory: Path, exporter: int) -> bool:
-    """Whether a whole model of this exporter is there, with its static table (which earlier ones do not have)."""
+    """Whether a whole model of this exporter is there, with its static table."""
     try:
         verify(directory)
         manifest = read_manifest(directory)

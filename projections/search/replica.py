@@ -126,11 +126,15 @@ class IndexReplica:
             self.static.put_each(some[known], rows[known].astype(np.float16))
 
     def static_vector(self, query_terms: Sequence[str]) -> NDArray[np.float32] | None:
-        """The static vector of a query, `(dimensions,) float32`; None when none of its terms has one."""
-        if self.table is None:
+        """The static vector of a query, `(dimensions,) float32`; None when none of its terms has one.
+
+        As long as the share of its terms that have one: what it says beside them, nothing is known to say.
+        """
+        if self.table is None or not query_terms:
             return None
-        vector = self.table.embed([" ".join(query_terms).encode()])[0]
-        return vector if vector.any() else None
+        said = [term.encode() for term in query_terms]
+        known = np.count_nonzero(self.table.places(said) >= 0) / len(said)
+        return known * self.table.embed([b" ".join(said)])[0] if known else None
 
     def take_vectors(self, other: "IndexReplica") -> int:
         """Take the vectors of documents that say the same there, as `Put` lets them keep theirs; returns how many."""

@@ -299,17 +299,20 @@ def rrf(index: IndexReplica, question: Question, allowed: Filter, matching: BitM
 def _near(
     index: IndexReplica, question: Question, allowed: Filter, matching: BitMap, count: int, said: Sequence[int]
 ) -> list[int]:
-    """The nearest `count`. What has no vector stands among them, or what was just written would be lost: by the
-    share of the query's words that it says, unless it says them all, for then the text list has it.
+    """The nearest `count`. What the model has not embedded stands among them, or what was just written would be lost:
+    by its static vector, else by the share of the query's words that it says; unless it says them all, for then the
+    text list has it.
     """
     meaning = _meaning(index, question, terms(question.text))
     near, cosine = by_meaning(index, meaning, matching, count)
     if question.mode == "vector" or (meaning.vector is None and meaning.static is None):
         return near.tolist()
     unembedded, share = waiting(index, question, meaning, allowed, matching, count)
-    joins = (share > 0) & ~np.isin(unembedded, np.asarray(said, np.int64))
-    documents = np.concatenate([near, unembedded[joins]])
-    scores = np.concatenate([cosine, share[joins]])
+    in_text = np.asarray(said, np.int64)
+    joins = (share > 0) & ~np.isin(unembedded, in_text)
+    kept = ~(index.vectors.without(near) & np.isin(near, in_text))
+    documents = np.concatenate([near[kept], unembedded[joins]])
+    scores = np.concatenate([cosine[kept], share[joins]])
     return documents[best_first(index, documents, scores, count)].tolist()
 
 

@@ -56,8 +56,8 @@ def test_no_documents_give_no_rows(table: StaticTable):
 
 
 def test_words_of_one_stem_share_a_vector_and_rare_ones_count_more():
-    words = ["dog", "run", "dogs", "running", "state-of"]
-    vectors = np.array([[1, 0], [0, 1], [0.5, 0.5], [0, 0.7], [9, 9]], np.float32)
+    words = ["dog", "run", "dogs", "running", "state-of", "2024", "7", "march", "february"]
+    vectors = np.array([[1, 0], [0, 1], [0.5, 0.5], [0, 0.7], *[[9, 9]] * 5], np.float32)
     stems, rows = by_stem(words, vectors)
     assert stems == ["dog", "run"]
     assert rows[0].tolist() == [0, 0], "what is unknown"
