@@ -102,7 +102,7 @@ class WorkerProcess:
             host = RunnerHost(redis, blocking, log, self._id, self._applied)
             rebuilds = Rebuilds(redis)
             at_hand = _AtHand(settings, redis, log, embedders, stack)
-            vectors, snapshots = _vectors(at_hand), _snapshots(at_hand)
+            vectors, snapshots = _vectors(at_hand), _snapshots(at_hand, host)
             rebuilding = self._rebuilding(at_hand, rebuilds, vectors, snapshots, host)
             go_first = partial(_let_projecting_go_first, host)
             jobs = [
@@ -231,12 +231,13 @@ def _vectors(at_hand: _AtHand) -> DocumentVectors:
     return DocumentVectors(at_hand.redis, executor, cached)
 
 
-def _snapshots(at_hand: _AtHand) -> SnapshotJob:
+def _snapshots(at_hand: _AtHand, host: RunnerHost) -> SnapshotJob:
     settings = at_hand.settings
     work = work_folder(settings.cache_dir / "snapshots")
     snapshots = SnapshotJob(
-        at_hand.redis, settings.partitions, settings.snapshots, work, at_hand.embedders, settings.snapshot_every
-    )
+        at_hand.redis, settings.partitions, settings.snapshots, work, at_hand.embedders, settings.snapshot_every,
+        lambda: host.pressed,
+    )  # fmt: skip
     at_hand.stack.push_async_callback(snapshots.aclose)
     return snapshots
 

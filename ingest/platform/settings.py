@@ -32,7 +32,7 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_ORIGINS": "allowed Origin header values besides the server's own, by comma; `*`: any",
     "MNEMOLOG_TENANT": "tenant of this server's callers; default `default`",
     "MNEMOLOG_PARTITIONS": "partitions of a new log, fixed at creation; default 16",
-    "MNEMOLOG_WORKERS": "worker processes that `mnemolog up` starts; default as many as there are cores, at most 4",
+    "MNEMOLOG_WORKERS": "worker processes that `mnemolog up` starts; default one for two cores, at most 4",
     "MNEMOLOG_DEDUP_WINDOW": "seconds for which a partition remembers event ids; default 3600",
     "MNEMOLOG_DEDUP_IDS": "event ids a partition remembers at most; default 250000",
     "MNEMOLOG_DURABILITY": "durability of a write that names none: memory, fsync, replicated; default: no guarantee",
@@ -331,7 +331,7 @@ def from_environment(environ: Mapping[str, str]) -> Settings:
         # one for each port: two servers of a user do not take each other's events; hooks find it by the same rule
         "spool": Path(environ.get("XDG_STATE_HOME") or home / ".local/state") / "mnemolog/spool" / str(port),
         "url": f"http://127.0.0.1:{port}",
-        "workers": min(MOST_WORKERS, usable_cores()),
+        "workers": max(1, min(MOST_WORKERS, usable_cores() // 2)),
     }
     return Settings(**{**defaults, **read})
 

@@ -38,7 +38,7 @@ from projections.search.reading import (
 )
 from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition
-from projections.search.vectors import UNLINKED
+from projections.search.vectors import MOST_UNLINKED, UNLINKED
 from projections.store.feed import Switched, Vectors
 
 
@@ -133,6 +133,8 @@ BLOCK_MS = 1000
 COMMIT_EVERY_S = 2.0
 LINK_S = 0.01
 LINK_AGAIN_S = 0.1
+QUIET_S = 0.5
+"""After the last change that was applied."""
 COMPARE_AGAIN_S = 2.0
 """After a comparison that failed."""
 
@@ -161,6 +163,7 @@ class Followers:
         self._redis, self._live, self._caught_up = redis, live, caught_up
         self._in_thread, self._in_background, self._changed = in_thread, in_background, changed
         self._committed_at = time.monotonic()
+        self._applied_at = 0.0
         self._wanted = asyncio.Event()
         self._reached: set[int] = set()
         self.stopped = False
@@ -213,9 +216,13 @@ class Followers:
                 await asyncio.sleep(COMPARE_AGAIN_S)
 
     async def link(self) -> None:
-        """Let vectors join the graph when many have not yet, in the turns that searches and changes leave."""
+        """Let vectors join the graph when many have not yet, in the turns that searches and changes leave.
+
+        While much is written they may be many more: those that project need the processor first.
+        """
         while not self.stopped:
-            if self._live.index.unlinked > UNLINKED:
+            quiet = time.monotonic() - self._applied_at > QUIET_S
+            if self._live.index.unlinked > (UNLINKED if quiet else MOST_UNLINKED):
                 await self._in_background(self._live.index.link, LINK_S)
             else:
                 await asyncio.sleep(LINK_AGAIN_S)
@@ -278,6 +285,7 @@ class Followers:
             await self._go_on_in(partition, switched, read.then)
             return
         self._live.at[partition] = read.then
+        self._applied_at = time.monotonic()
         await self._changed()
         await self._commit_sometimes()
 

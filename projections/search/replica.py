@@ -110,8 +110,8 @@ class IndexReplica:
         """Vectors that every search scores, because they are not in the graph yet."""
         return max(self.static.unlinked, self.vectors.unlinked)
 
-    def link(self, seconds: float) -> None:
-        """Let vectors join the graph, for about so long."""
+    def link(self, seconds: float | None = None) -> None:
+        """Let vectors join the graph, for about so long; None until all have."""
         self.static.link(seconds)
         self.vectors.link(seconds)
 

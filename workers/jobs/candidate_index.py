@@ -158,6 +158,7 @@ class CandidateIndexes:
             await asyncio.to_thread(shutil.rmtree, folder, True)
             candidate.index = await asyncio.to_thread(compacted, candidate.index, folder)
             candidate.without_text.clear()
+        await asyncio.to_thread(candidate.index.link)  # or the replicas that start from it would score all of them
         name = str(new_event_id())
         manifest = await asyncio.to_thread(snapshots.save, candidate.index, candidate.at, self._folder, name)
         # those of an earlier try: with one more, what is live would be the third snapshot, and go

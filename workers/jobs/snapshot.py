@@ -7,7 +7,7 @@ feeds that told of them are trimmed, and replicas are told to start again from i
 import asyncio
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from redis.exceptions import ResponseError
@@ -29,6 +29,8 @@ from workers.lease import lease
 
 logger = logging.getLogger(__name__)
 
+LINK_S = 0.2
+"""Vectors join the graph for so long between two looks at what is more urgent."""
 MAX_FEED_BYTES = 64 << 20
 """Feeds are also cut when they take this much memory together, however few entries that is."""
 
@@ -37,8 +39,17 @@ class SnapshotJob:
     """Writes snapshots into `folder`, working in `work` (a folder of this worker's own)."""
 
     def __init__(
-        self, redis: Client, partitions: int, folder: Path, work: Path, embedders: Embedders, every: int
+        self,
+        redis: Client,
+        partitions: int,
+        folder: Path,
+        work: Path,
+        embedders: Embedders,
+        every: int,
+        pressed: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`pressed` says whether more urgent work waits: then new vectors join the graph of a later snapshot."""
+        self._pressed = pressed
         self._redis, self._partitions = redis, partitions
         self._folder, self._work = folder, work
         self._embedders, self._every = embedders, every
@@ -93,6 +104,8 @@ class SnapshotJob:
                 at[partition] = await catch_up(self._redis, index, partition, at[partition], asyncio.to_thread)
             if compact or is_worthwhile(index):
                 index = await asyncio.to_thread(compacted, index, self._work / "compacted")
+            while index.unlinked and not self._pressed():
+                await asyncio.to_thread(index.link, LINK_S)
             manifest = await asyncio.to_thread(snapshots.save, index, at, self._folder, str(new_event_id()))
         finally:
             shutil.rmtree(self._work, ignore_errors=True)

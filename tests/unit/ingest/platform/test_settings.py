@@ -16,7 +16,7 @@ def test_an_empty_environment_gives_the_defaults():
         data_dir=Path("/home/ada/.local/share/mnemolog"),
         cache_dir=Path("/home/ada/.cache/mnemolog"),
         spool=Path("/home/ada/.local/state/mnemolog/spool/3111"),
-        workers=min(4, usable_cores()),
+        workers=max(1, min(4, usable_cores() // 2)),
     )
     assert (settings.redis_url, settings.secret, settings.partitions, settings.port) == (None, None, 16, 3111)
 

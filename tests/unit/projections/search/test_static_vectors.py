@@ -115,10 +115,16 @@ def test_what_joins_the_graph_is_found_as_before(index: IndexReplica, entry: Mak
 
 
 class TestSnapshots:
-    def test_static_vectors_come_back(self, filled: IndexReplica, tmp_path: Path):
+    def test_static_vectors_come_back_and_those_outside_the_graph_are_still_to_join_it(
+        self, filled: IndexReplica, entry: MakeEntry, tmp_path: Path
+    ):
+        filled.link()
+        filled.apply(0, [Put(entry("obs_5", "a dog barks"))])
         snapshots.save(filled, AT, tmp_path / "snapshots", "01")
         loaded = load(tmp_path, TABLE)
-        assert (len(loaded.static), loaded.unlinked) == (2, 0)
+        assert (len(loaded.static), loaded.unlinked) == (3, 1)
+        assert ask(loaded, "dogs", mode="vector") == ask(filled, "dogs", mode="vector")
+        loaded.link()
         assert ask(loaded, "dogs", mode="vector") == ask(filled, "dogs", mode="vector")
 
     def test_those_of_another_table_are_made_anew(self, filled: IndexReplica, entry: MakeEntry, tmp_path: Path):
