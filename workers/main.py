@@ -223,8 +223,8 @@ class _AtHand(NamedTuple):
 
 
 def _vectors(at_hand: _AtHand) -> DocumentVectors:
-    # all cores that nobody else wants (see _lower_priority), shared with the other workers of this machine
-    threads = max(1, min(4, usable_cores()) // at_hand.settings.workers)
+    # one core stays free of it, for requests come first; the others are shared with the other workers of this machine
+    threads = max(1, min(4, usable_cores() - 1) // at_hand.settings.workers)
     executor = ThreadPoolExecutor(threads, "embedding", initializer=_lower_priority)
     at_hand.stack.callback(executor.shutdown, wait=False, cancel_futures=True)
     cached = max(timedelta(seconds=1), timedelta(days=at_hand.settings.embedding_cache_days))
