@@ -36,14 +36,9 @@ class StaticTable:
         self._place = {term.encode(): place for place, term in enumerate(terms)}
 
     def places(self, terms: Sequence[bytes]) -> NDArray[np.int32]:
-        """(n,), the row of each term in `vectors`; -1 for one that has none."""
+        """(n,), the number of each term in the table; -1 for one that is not in it."""
         find = self._place.get
         return np.fromiter((find(term, -1) for term in terms), np.int32, len(terms))
-
-    @property
-    def vectors(self) -> NDArray[np.float32]:
-        """(terms + 1, dimensions) float32; the last row is zeros."""
-        return self._vectors
 
     def embed(self, documents: Sequence[bytes]) -> NDArray[np.float32]:
         """(n, dimensions) float32, of documents as their terms joined by spaces, rows of unit length.

@@ -5,7 +5,7 @@ A bounded set of names, which moves up in the embedding queue a little later, ma
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Protocol
 
@@ -54,18 +54,22 @@ class Sooner:
 
     async def _move_up(self) -> None:
         try:
-            await asyncio.sleep(EVERY_S)
-            wanted, self._wanted = self._wanted, {}
-            scores: dict[int, dict[str, float]] = {}
-            for (partition, name), at in wanted.items():
-                scores.setdefault(partition, {})[name] = place(Urgency.RECALLED, to_ms(at))
-            async with self._redis.pipeline(transaction=False) as pipe:
-                for partition, of_partition in scores.items():
-                    keys = PartitionKeys(partition).of_generation(self._generations.generation_of(partition))
-                    # only what is queued, and only up: what is being embedded, or has a vector by now, stays out
-                    pipe.zadd(keys.embed_queue, of_partition, xx=True, lt=True)
-                await pipe.execute()
+            while self._wanted:  # also what was shown while the others moved
+                await asyncio.sleep(EVERY_S)
+                wanted, self._wanted = self._wanted, {}
+                await self._queue(wanted)
         except (RedisError, OSError) as error:
             logger.debug("nothing moved up in the embedding queue: %s", error)
         finally:
             self._task = None
+
+    async def _queue(self, wanted: Mapping[tuple[int, str], datetime]) -> None:
+        scores: dict[int, dict[str, float]] = {}
+        for (partition, name), at in wanted.items():
+            scores.setdefault(partition, {})[name] = place(Urgency.RECALLED, to_ms(at))
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for partition, of_partition in scores.items():
+                keys = PartitionKeys(partition).of_generation(self._generations.generation_of(partition))
+                # only what is queued, and only up: what is being embedded, or has a vector by now, stays out
+                pipe.zadd(keys.embed_queue, of_partition, xx=True, lt=True)
+            await pipe.execute()
