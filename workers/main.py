@@ -2,10 +2,8 @@
 
 import asyncio
 import logging
-import os
 import signal
-import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from datetime import timedelta
@@ -23,11 +21,12 @@ from ingest.log.keys import LEASE_TTL, WORKERS
 from ingest.log.redis_log import RedisLog
 from ingest.log.scripts import heard_of
 from ingest.platform.connections import Client, connect, once_reachable
-from ingest.platform.processes import tune_interpreter, usable_cores
+from ingest.platform.processes import give_way, tune_interpreter, usable_cores
 from ingest.platform.settings import Settings
 from ingest.platform.tasks import end
 from projections.condensing.llm.assistant import build_assistant, parse_daily_tokens
 from projections.condensing.llm.assistant import check as check_llm
+from projections.documents.sessions import Session
 from projections.embedding.embedder import Embedder
 from projections.embedding.factory import build_embedder
 from projections.embedding.live import LiveEmbedder
@@ -61,13 +60,13 @@ REBUILD_LOOK_S = 1.0
 """Between two looks for a rebuild that was ordered, or that a worker left."""
 REBUILD_AGAIN_S = 0.2
 """Between two slices of a rebuild: the job of one worker may be given to another, which has its own at hand."""
-EMBEDDING_NICENESS = 19
-"""Embedding takes the processor time that nobody else wants: writes and text search come first."""
 UPKEEP_EVERY_S = 60.0
 ARCHIVE_EVERY_S = 600.0
 """At most: to see whether a segment's worth is there costs reading what waits, up to 8 MiB a partition."""
 WAIT_S = 30.0
 """How long a job waits for what it wrote to be projected."""
+ASK_AGAIN_S = 1.0
+"""After a job could not be queued."""
 EMBEDDING_WAITS = 20
 """Tenths of a second, before each batch of texts, while events wait to be projected."""
 SNAPSHOT_AT_SECONDS = frozenset({15, 45})
@@ -82,7 +81,7 @@ class WorkerProcess:
         check_llm(settings.llm, settings.llm_key or "", settings.llm_daily_tokens)
         self._settings, self._redis_url, self._jobs_url = settings, settings.redis_url, settings.jobs_url
         self._id = self._arq_worker_id = str(new_event_id())
-        self._documents_changed = asyncio.Event()
+        self._documents_changed, self._session_ended = asyncio.Event(), asyncio.Event()
         # before an embedder may tell the library that both use to stay offline
         self._backups = target_of(settings.backup_target, settings.hf_token or "") if settings.backup_target else None
 
@@ -112,9 +111,17 @@ class WorkerProcess:
                 Job("rebuild", partial(rebuilding.run, REBUILD_SLICE_S)),
                 *self._maintenance_jobs(at_hand, snapshots, rebuilding),
             ]
+
+            def embedding() -> Awaitable[bool]:
+                return queue.enqueue("embed", host.leased, job_id=f"embed:{self._arq_worker_id}")
+
+            def summarising() -> Awaitable[bool]:
+                return queue.enqueue("summarise", job_id="summarise")
+
             tasks = [
                 asyncio.create_task(run_worker(partial(self._build_worker, jobs))),
-                asyncio.create_task(queue_embedding(queue, host, self._documents_changed, lambda: self._arq_worker_id)),
+                asyncio.create_task(queue_when(self._documents_changed, embedding, LOOK_AGAIN_S)),
+                asyncio.create_task(queue_when(self._session_ended, summarising, UPKEEP_EVERY_S)),
                 asyncio.create_task(queue_rebuilding(queue, rebuilds, rebuilding, self._id)),
                 *(
                     asyncio.create_task(queue_periodically(queue, job, job.period_s))
@@ -139,6 +146,8 @@ class WorkerProcess:
     def _applied(self, partition: int, changes: Changes) -> None:
         if changes.documents:
             self._documents_changed.set()
+        if any(isinstance(one.after, Session) and one.after.awaits_summary for one in changes.documents.values()):
+            self._session_ended.set()
 
     def _rebuilding(
         self, at_hand: "_AtHand", rebuilds: Rebuilds, vectors: DocumentVectors, snapshots: SnapshotJob, host: RunnerHost
@@ -181,6 +190,7 @@ class WorkerProcess:
         reconciling = ReconcileJob(redis, log, settings.snapshots, at_hand.embedders)
         jobs = [
             Job("upkeep", upkeep.run, UPKEEP_EVERY_S),
+            Job("summarise", upkeep.summarise),
             Job("condense", upkeep.condense, settings.condense_every),
             Job("purge", purge.run_if_wanted, settings.purge_every),
             Job("forget", ForgetJob(redis, current, purge, wait).run, UPKEEP_EVERY_S),
@@ -223,8 +233,7 @@ class _AtHand(NamedTuple):
 
 
 def _vectors(at_hand: _AtHand) -> DocumentVectors:
-    # one core stays free of it, for requests come first; the others are shared with the other workers of this machine
-    threads = max(1, min(4, usable_cores() - 1) // at_hand.settings.workers)
+    threads = max(1, min(4, usable_cores()) // at_hand.settings.workers)  # shared with this machine's other workers
     executor = ThreadPoolExecutor(threads, "embedding", initializer=_lower_priority)
     at_hand.stack.callback(executor.shutdown, wait=False, cancel_futures=True)
     cached = max(timedelta(seconds=1), timedelta(days=at_hand.settings.embedding_cache_days))
@@ -280,8 +289,9 @@ async def _let_projecting_go_first(host: RunnerHost) -> None:
 
 
 def _lower_priority() -> None:
+    """Embedding takes the processor time that nobody else wants: writes and text search come first."""
     try:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), EMBEDDING_NICENESS)
+        give_way()
     except (AttributeError, OSError) as error:
         logger.info("embedding runs at normal priority: %s", error)
 
@@ -310,27 +320,27 @@ async def queue_rebuilding(queue: JobQueue, rebuilds: Rebuilds, rebuilding: Rebu
         await asyncio.sleep(REBUILD_AGAIN_S if wanted else REBUILD_LOOK_S)
 
 
-async def queue_embedding(
-    queue: JobQueue, host: RunnerHost, changed: asyncio.Event, arq_worker: Callable[[], str]
-) -> None:
-    """Keep one embedding job queued or running while there may be something to embed: always when `changed` is set.
+async def queue_when(changed: asyncio.Event, enqueue: Callable[[], Awaitable[bool]], look_again_s: float) -> None:
+    """Keep a job queued or running while there may be work for it: always when `changed` is set, and now and again.
 
-    A job that runs may have seen the queues empty just before; asking again until a new one is accepted makes sure
-    that one starts after the last change.
+    `enqueue` tells whether a job was queued; one that runs may have seen nothing to do just before, and asking again
+    until a new one is accepted makes sure that one starts after the last change.
     """
     while True:
         try:
-            async with asyncio.timeout(LOOK_AGAIN_S):
+            async with asyncio.timeout(look_again_s):
                 await changed.wait()
         except TimeoutError:
             pass  # nothing new: look all the same, for what an earlier worker left
         changed.clear()
         try:
-            if not await queue.enqueue("embed", host.leased, job_id=f"embed:{arq_worker()}"):
+            if not await enqueue():
                 changed.set()
                 await asyncio.sleep(0.1)
         except Exception as error:  # Redis is away or starting: the event is set again, nothing is lost
-            logger.warning("embedding was not asked for: %s", error)
+            logger.warning("a job was not asked for: %s", error)
+            changed.set()
+            await asyncio.sleep(ASK_AGAIN_S)
             changed.set()
             await asyncio.sleep(1.0)
 

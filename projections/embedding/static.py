@@ -5,7 +5,7 @@ A folder in the format of sentence-transformers' `StaticEmbedding`, whose tokens
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from safetensors.numpy import load_file  # pyright: ignore[reportUnknownVariable
 
 from projections.embedding.embedder import Embedder, unit_rows
 from projections.embedding.model_files import STATIC_TOKENIZER_FILE, STATIC_WEIGHTS_FILE, read_manifest
+from projections.search.term_rows import Hashes, TermRows, hashed
 
 STATIC = "static-"
 """What the name of every table begins with."""
@@ -33,36 +34,46 @@ class StaticTable:
         self.name = name
         self.dimensions = int(vectors.shape[1])
         self._vectors = np.vstack([vectors, np.zeros((1, self.dimensions), np.float32)])  # last: unknown terms
-        self._place = {term.encode(): place for place, term in enumerate(terms)}
+        self._hashes, self._places = np.unique(hashed(term.encode() for term in terms), return_index=True)
 
-    def places(self, terms: Sequence[bytes]) -> NDArray[np.int32]:
-        """(n,), the number of each term in the table; -1 for one that is not in it."""
-        find = self._place.get
-        return np.fromiter((find(term, -1) for term in terms), np.int32, len(terms))
+    def places(self, terms: Hashes) -> NDArray[np.int64]:
+        """(n,), the number of each term in the table, terms as their hashes; -1 for one that is not in it."""
+        found = np.minimum(np.searchsorted(self._hashes, terms), len(self._hashes) - 1)
+        return np.where(self._hashes[found] == terms, self._places[found], -1)
 
-    def embed(self, documents: Sequence[bytes]) -> NDArray[np.float32]:
-        """(n, dimensions) float32, of documents as their terms joined by spaces, rows of unit length.
+    def embed_query(self, terms: Sequence[str]) -> NDArray[np.float32] | None:
+        """(dimensions,) float32; None when none of the terms has a vector.
 
-        A row of zeros for a document no term of which has a vector.
+        As long as the share of its terms that have one: what it says beside them, no vector is known to say.
         """
+        places = self.places(hashed(term.encode() for term in terms))
+        known = places[places >= 0]
+        total = self._vectors[known].sum(axis=0)
+        length = float(np.linalg.norm(total))
+        return total * (len(known) / len(places) / length) if length else None
+
+    def embed(self, documents: TermRows) -> NDArray[np.float32]:
+        """(n, dimensions) float32, rows of unit length; zeros for a document no term of which has a vector."""
+        ends = np.cumsum(documents.lengths)
+        first = ends - documents.lengths
+        kept = np.arange(len(documents.hashes)) - np.repeat(first, documents.lengths) < MAX_TERMS
+        # a row of zeros behind each document: reduceat takes the next one's first term for the sum of an empty one
+        lengths = np.minimum(documents.lengths, MAX_TERMS)
+        ends = np.cumsum(lengths)
+        places = np.insert(self.places(documents.hashes[kept]), ends, -1)
+        starts = ends - lengths + np.arange(len(lengths))
         found = np.zeros((len(documents), self.dimensions), np.float32)
-        pending: list[bytes] = []
-        ends: list[int] = []
-        first = 0
-        for place, document in enumerate(documents):
-            pending += document.split(None, MAX_TERMS)[:MAX_TERMS]
-            ends.append(len(pending))
-            if len(pending) >= _TERMS_AT_ONCE or place == len(documents) - 1:
-                found[first : place + 1] = self._sums(pending, ends)
-                pending, ends, first = [], [], place + 1
+        for some in _parts(ends):
+            end = int(ends[some[-1]]) + int(some[-1]) + 1
+            begin = int(starts[some[0]])
+            found[some] = np.add.reduceat(self._vectors[places[begin:end]], starts[some] - begin, axis=0)
         return unit_rows(found)
 
-    def _sums(self, terms: Sequence[bytes], ends: Sequence[int]) -> NDArray[np.float32]:
-        """(documents, dimensions), the sum over each document's terms; documents end before the places in `ends`."""
-        # a zero row behind each document: reduceat takes the next document's first term for the sum of an empty one
-        places = np.insert(self.places(terms), ends, -1)
-        starts = np.concatenate([[0], ends[:-1]]).astype(np.intp) + np.arange(len(ends))
-        return np.add.reduceat(self._vectors[places], starts, axis=0)
+
+def _parts(ends: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
+    """The documents, as many at a time as have some `_TERMS_AT_ONCE` terms, by where each ends among all terms."""
+    numbers = np.arange(len(ends))
+    yield from (some for some in np.split(numbers, np.flatnonzero(np.diff(ends // _TERMS_AT_ONCE)) + 1) if len(some))
 
 
 def table_of(embedder: Embedder) -> StaticTable | None:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from projections.search.term_rows import TermRows
+
 Floats = NDArray[np.float64]
 
 FIRST_PERSON = "+i"
@@ -99,7 +101,7 @@ def traits(text: str, said: Sequence[str]) -> list[str]:
     return found if _TIME_STEMS.isdisjoint(said[:SCANNED_TERMS]) else [*found, TELLS_TIME]
 
 
-def speaker_lift(cues: Cues, documents: Sequence[bytes], named: Floats) -> Floats:
+def speaker_lift(cues: Cues, documents: TermRows, named: Floats) -> Floats:
     """(n,), for what was said in the first person: by the one who asks, or by an author whom the question names.
 
     `named` is the share of each author's name that the question says.
@@ -108,7 +110,7 @@ def speaker_lift(cues: Cues, documents: Sequence[bytes], named: Floats) -> Float
     return lift * having(documents, FIRST_PERSON) if lift.any() else lift
 
 
-def time_lift(cues: Cues, documents: Sequence[bytes]) -> Floats:
+def time_lift(cues: Cues, documents: TermRows) -> Floats:
     """(n,), TIME_LIFT for what tells a time, when the question asks for one."""
     return TIME_LIFT * (having(documents, TELLS_TIME) if cues.time else np.zeros(len(documents)))
 
@@ -125,7 +127,6 @@ def spread(cues: Cues, scores: Floats, episode: NDArray[np.int32]) -> Floats:
     return np.where(episode >= 0, lost, 0.0)
 
 
-def having(documents: Sequence[bytes], trait: str) -> Floats:
-    """(n,), 1 for each document whose index terms, joined by spaces, tell the trait."""
-    first, later = b"%b " % trait.encode(), b" %b " % trait.encode()
-    return np.array([later in terms or terms.startswith(first) for terms in documents], np.float64)
+def having(documents: TermRows, trait: str) -> Floats:
+    """(n,), 1 for each document whose index terms tell the trait."""
+    return np.minimum(documents.counts([trait])[:, 0], 1.0)

@@ -1,5 +1,6 @@
 """Filters: a roaring bitmap of document ordinals for each value of each facet. The one file that imports pyroaring."""
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -8,7 +9,7 @@ from pyroaring import BitMap
 
 from projections.documents.index_entry import IndexEntry
 
-__all__ = ["BitMap", "Facets", "bitmap", "entry_facets", "facet", "lexical_facets", "ordinals"]
+__all__ = ["BitMap", "Facets", "among", "bitmap", "entry_facets", "facet", "lexical_facets", "ordinals"]
 
 LEXICAL = frozenset({"tenant", "project", "kind", "session", "agent", "user", "tag"})
 """The facets that the lexical index knows too: what most searches narrow by and documents hardly ever change. The
@@ -21,7 +22,10 @@ def facet(name: str, value: str) -> str:
 
 
 def entry_facets(partition: int, entry: IndexEntry) -> tuple[str, ...]:
-    """The facet values of a document. A memory for some readers only has `restricted` and a value for each of them."""
+    """The facet values of a document. A memory for some readers only has `restricted` and a value for each of them.
+
+    Interned: many documents have the same ones, and of each seven strings would be a seventh of its memory.
+    """
     named: list[tuple[str, str]] = [
         ("partition", str(partition)),
         ("tenant", entry.tenant),
@@ -45,7 +49,7 @@ def entry_facets(partition: int, entry: IndexEntry) -> tuple[str, ...]:
     keys = [facet(name, value) for name, value in named if value or name == "project"]
     # an empty tag is a tag, somebody may ask for it; an empty reader is nobody
     keys += [facet(name, value) for name, values in several for value in values if value or name == "tag"]
-    return tuple(dict.fromkeys(keys))
+    return tuple(map(sys.intern, dict.fromkeys(keys)))
 
 
 def lexical_facets(keys: Iterable[str]) -> list[str]:
@@ -117,6 +121,11 @@ def ordinals(bitmap: BitMap) -> NDArray[np.int64]:
 def bitmap(members: NDArray[np.integer]) -> BitMap:
     """The set of these ordinals."""
     return BitMap(members.astype(np.uint32))
+
+
+def among(documents: NDArray[np.integer], matching: BitMap) -> NDArray[np.int64]:
+    """Those of the documents that match, each once, ascending; a negative number is none."""
+    return ordinals(bitmap(documents[documents >= 0]) & matching)
 
 
 _NONE = BitMap()

@@ -4,7 +4,7 @@ Added documents are found after the next commit; until then the replica scores t
 """
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import tantivy
@@ -23,7 +23,7 @@ class Lexical:
         self.folder = folder
         builder = tantivy.SchemaBuilder()
         builder.add_unsigned_field("ordinal", stored=False, indexed=True, fast=True)
-        builder.add_text_field("terms", stored=False, tokenizer_name="whitespace", index_option="freq")
+        builder.add_text_field("terms", stored=True, tokenizer_name="whitespace", index_option="freq")
         builder.add_text_field("facets", stored=False, tokenizer_name="raw", index_option="basic")
         self._schema = builder.build()
         self._index = tantivy.Index(self._schema, path=str(folder), reuse=True)
@@ -78,18 +78,36 @@ class Lexical:
             (occur, tantivy.Query.term_query(self._schema, "terms", term, "freq"))
             for term in dict.fromkeys(terms[:MAX_QUERY_TERMS])
         ]
-        wanted = [tantivy.Query.term_set_query(self._schema, "facets", list(group)) for group in facets]
+        wanted = [self._having(group) for group in facets]
         if among is not None:
             wanted.append(tantivy.Query.term_set_query(self._schema, "ordinal", list(among)))
-        parts = [(tantivy.Occur.Must, tantivy.Query.boolean_query(words))]
-        parts += [(tantivy.Occur.Must, tantivy.Query.const_score_query(query, 0.0)) for query in wanted]
-        hits = self._searcher.search(tantivy.Query.boolean_query(parts), limit=count, count=False).hits
+        query = tantivy.Query.boolean_query(words)
+        if wanted:  # alone, tantivy leaves out what cannot be among the best
+            parts = [(tantivy.Occur.Must, tantivy.Query.const_score_query(one, 0.0)) for one in wanted]
+            query = tantivy.Query.boolean_query([(tantivy.Occur.Must, query), *parts])
+        hits = self._searcher.search(query, limit=count, count=False).hits
         found = self._searcher.fast_field_values("ordinal", [address for _, address in hits])
         return [
             (int(ordinal), float(score or 0.0))
             for ordinal, (score, _) in zip(found, hits, strict=True)
             if ordinal is not None
         ]
+
+    def frequencies(self, terms: Sequence[str]) -> list[int]:
+        """How many committed documents say each term; removed ones count until their segment is merged."""
+        return [self._searcher.doc_freq("terms", term) for term in terms]
+
+    def all_terms(self) -> Iterator[tuple[int, str]]:
+        """The ordinal and the terms of every committed document, in no order. Reads all of the files."""
+        found = self._searcher.search(tantivy.Query.all_query(), limit=max(1, self._searcher.num_docs), count=False)
+        places = [address for _, address in found.hits]
+        for ordinal, address in zip(self._searcher.fast_field_values("ordinal", places), places, strict=True):
+            yield int(ordinal or 0), self._searcher.doc(address).get_first("terms") or ""
+
+    def _having(self, group: Sequence[str]) -> tantivy.Query:
+        if len(group) == 1:  # half the time: a set is looked for in all of the dictionary
+            return tantivy.Query.term_query(self._schema, "facets", group[0], "basic")
+        return tantivy.Query.term_set_query(self._schema, "facets", list(group))
 
     def copy_to(self, folder: Path) -> None:
         """Write the committed index into a new folder. Segments never change, so they are linked where possible."""

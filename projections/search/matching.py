@@ -119,6 +119,9 @@ def best_first(
 ) -> list[int]:
     """The places in `documents` of the best `count`, best first; of equal scores the smallest id first."""
     places = _kept(index, documents, scores, count) if len(documents) > count else np.arange(len(documents))
+    places = places[np.argsort(-scores[places], kind="stable")]
+    if not np.any(scores[places][1:] == scores[places][:-1]):  # as mostly: no id needs to be looked at
+        return places[: max(0, count)].tolist()
     order: list[tuple[float, str, int]] = [
         (-value, index.ids[ordinal], place)
         for value, ordinal, place in zip(
@@ -149,6 +152,10 @@ SPARE = 50
 """Asked of tantivy beyond the count, so that equals at the cut are mostly all seen and can be taken by id."""
 DEEPEST = 64
 """How many times the count tantivy is asked for, at most, while equals or what does not match fill the answer."""
+MOST = 0.5
+"""Share of all documents from which tantivy is not told the filter: without one it skips what cannot be among the best
+(100,000 documents that all match: 0.8 instead of 2.6 ms), and what does not match is left out behind it.
+"""
 NAMED_ONE_BY_ONE = 2_000
 """Up to so many matching documents are named to tantivy (4 ms), when filters it does not know leave too few."""
 
@@ -158,12 +165,10 @@ def by_words(
 ) -> list[int]:
     """The best `count` by BM25, best first, then whatever of the uncommitted tail says a word (with `every`: all)."""
     found = dict.fromkeys(_committed(index, terms, allowed, matching, count, every=every))
-    asked = set(terms)
-    for ordinal in sorted(index.tail):
-        if ordinal in matching and asked:
-            said = asked.intersection(index.terms_of(ordinal))
-            if said == asked if every else said:
-                found[ordinal] = None
+    tail = np.array([ordinal for ordinal in sorted(index.tail) if ordinal in matching], np.int64)
+    if len(tail) and terms:
+        said = index.said(tail, list(dict.fromkeys(terms)))
+        found.update(dict.fromkeys(tail[said.all(axis=1) if every else said.any(axis=1)].tolist()))
     return list(found)
 
 
@@ -222,6 +227,8 @@ def _committed(
     if count <= 0 or not matching:
         return []
     groups, asked = lexical_groups(allowed), count + SPARE
+    if len(matching) > MOST * len(index):
+        groups, asked = [], asked * len(index) // len(matching)
     while True:
         scored = index.lexical.scored(terms, groups, asked, every=every)
         kept = [(ordinal, score) for ordinal, score in scored if ordinal in matching]

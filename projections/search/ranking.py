@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from projections.compression.words import MOST_KEPT, PerWord
 from projections.search.bm25 import PoolBM25
 from projections.search.cues import NO_CUES, Cues, speaker_lift, spread, time_lift
+from projections.search.term_rows import TermRows
 
 Mode = Literal["hybrid", "lexical", "vector"]
 Floats = NDArray[np.float64]
@@ -80,8 +81,8 @@ _ORDINAL = re.compile(r"(\d{1,2})(?:st|nd|rd|th)")
 class Pool:
     """The documents to rank, one column per attribute; every column is as long as `terms`."""
 
-    terms: Sequence[bytes]
-    """`terms(text) + date_terms(occurred_at)` joined by spaces, UTF-8, as an index keeps them; without dates 79.1."""
+    terms: TermRows
+    """`terms(text) + date_terms(occurred_at)`, as an index keeps them; without dates 79.1."""
     cosine: Floats | NDArray[np.float32]
     """(n,), of the model's vectors to the query's; nan where the document has none yet."""
     episode: NDArray[np.int32]
@@ -116,6 +117,10 @@ class Scores:
     spread: Floats
     final: Floats
     relevance: Floats
+    said: Floats
+    """(n, terms), how often each document says each distinct term of the query."""
+    near: Floats
+    """(n, terms), 1 where the document, or one within `WINDOW` places of it, says the term."""
 
 
 def terms(text: str) -> list[str]:
@@ -159,7 +164,8 @@ def score(
     mix = _mix(lexical, vector, alpha if mode == "hybrid" else float(mode == "lexical"))
     named = _author_named(asked, pool)
     author = AUTHOR_LIFT * named
-    coverage = COVERAGE * _standardised(_coverage(bm25, around))
+    near = _near(bm25, around)
+    coverage = COVERAGE * _standardised(_coverage(bm25, near))
     own = mix + author + coverage
     neighbours = around.lift(own)
     episode = EPISODE_LIFT * _episode_best(own + neighbours, pool.episode)
@@ -168,8 +174,9 @@ def score(
     apart = spread(cues, lifted, pool.episode)
     final = lifted + apart
     return Scores(
-        lexical, vector, mix, author, coverage, neighbours, episode, speaker, time, apart, final, _stretched(final)
-    )
+        lexical, vector, mix, author, coverage, neighbours, episode, speaker, time, apart, final, _stretched(final),
+        bm25.counts, near,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,13 +214,17 @@ class _Surroundings:
         return np.where(alone, ALONE_LIFT * own, lifted)
 
 
-def _coverage(bm25: PoolBM25, around: _Surroundings) -> Floats:
-    """(n,), the idf-weighted share of the query's words said within `WINDOW` places of each document."""
+def _near(bm25: PoolBM25, around: _Surroundings) -> Floats:
+    """(n, terms), 1 for each term of the query that is said within `WINDOW` places of each document."""
+    said = np.minimum(bm25.counts, 1.0)
+    return np.max([said, *(around.take(said, places) for places in around.places)], axis=0)
+
+
+def _coverage(bm25: PoolBM25, near: Floats) -> Floats:
+    """(n,), the idf-weighted share of the query's words said near each document."""
     idf = np.array([bm25.idf.get(term, 0.0) for term in bm25.distinct])
     if not idf.any() or not bm25.corpus_size:
         return np.zeros(bm25.corpus_size)
-    said = np.minimum(bm25.counts, 1.0)
-    near = np.max([said, *(around.take(said, places) for places in around.places)], axis=0)
     return np.asarray(near @ idf / idf.sum(), np.float64)
 
 

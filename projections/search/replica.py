@@ -17,6 +17,7 @@ from projections.search.columns import Column
 from projections.search.filters import BitMap, Facets, entry_facets, facet, lexical_facets
 from projections.search.lexical import Lexical
 from projections.search.ranking import terms
+from projections.search.term_rows import TermColumn, hashed_text
 from projections.search.vectors import VectorIndex
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors
 
@@ -54,7 +55,7 @@ class IndexReplica:
         self.facets = Facets()
         self.ids: list[str] = []
         self.ordinal_of: dict[str, int] = {}
-        self.terms: list[bytes] = []
+        self.terms = TermColumn()
         self.facets_of: list[tuple[str, ...]] = []
         self.authors: list[str] = []
         self.author_of: dict[str, int] = {}
@@ -110,6 +111,11 @@ class IndexReplica:
         """Vectors that every search scores, because they are not in the graph yet."""
         return max(self.static.unlinked, self.vectors.unlinked)
 
+    @property
+    def to_link(self) -> int:
+        """Vectors that were put to join a graph, since the index was made."""
+        return self.static.to_link + self.vectors.to_link
+
     def link(self, seconds: float | None = None) -> None:
         """Let vectors join the graph, for about so long; None until all have."""
         self.static.link(seconds)
@@ -121,27 +127,24 @@ class IndexReplica:
             return
         for start in range(0, len(ordinals), EMBEDDED_AT_ONCE):
             some = ordinals[start : start + EMBEDDED_AT_ONCE]
-            rows = self.table.embed(self.encoded_terms(some))
+            rows = self.table.embed(self.terms.rows(some))
             known = rows.any(axis=1)
             self.static.put_each(some[known], rows[known].astype(np.float16))
 
     def static_vector(self, query_terms: Sequence[str]) -> NDArray[np.float32] | None:
-        """The static vector of a query, `(dimensions,) float32`; None when none of its terms has one.
-
-        As long as the share of its terms that have one: what it says beside them, nothing is known to say.
-        """
-        if self.table is None or not query_terms:
-            return None
-        said = [term.encode() for term in query_terms]
-        known = np.count_nonzero(self.table.places(said) >= 0) / len(said)
-        return known * self.table.embed([b" ".join(said)])[0] if known else None
+        """The static vector of a query, `(dimensions,) float32`; None when none of its terms has one."""
+        return None if self.table is None else self.table.embed_query(query_terms)
 
     def take_vectors(self, other: "IndexReplica") -> int:
         """Take the vectors of documents that say the same there, as `Put` lets them keep theirs; returns how many."""
         taken = 0
         for name, ordinal in self.ordinal_of.items():
             place = other.ordinal_of.get(name)
-            if place is not None and self.terms[ordinal] == other.terms[place] and other.vectors.has(place):
+            if (
+                place is not None
+                and np.array_equal(self.terms[ordinal], other.terms[place])
+                and other.vectors.has(place)
+            ):
                 self.vectors.put(ordinal, other.vectors.rows(place))
                 taken += 1
         return taken
@@ -164,7 +167,9 @@ class IndexReplica:
     def give_vectors(self, terms_then: str, item: Vectors) -> None:
         """Set the vectors of a document that has none, if its terms are still those that they were made of."""
         ordinal = self.ordinal_of.get(item.id)
-        if ordinal is not None and self.terms[ordinal] == terms_then.encode() and not self.vectors.has(ordinal):
+        if ordinal is None or self.vectors.has(ordinal):
+            return
+        if np.array_equal(self.terms[ordinal], hashed_text(terms_then)):
             self._set_vectors(item)
 
     def names_beyond(self, partition: int, known: Container[str]) -> list[str]:
@@ -196,14 +201,13 @@ class IndexReplica:
         ordinal = self.ordinal_of.get(name)
         return None if ordinal is None else int(self.partition[ordinal])
 
-    def terms_of(self, ordinal: int) -> list[str]:
-        """The document's terms, in order."""
-        return self.terms[ordinal].decode().split()
+    def said(self, ordinals: NDArray[np.int64], terms: Sequence[str]) -> NDArray[np.bool_]:
+        """(n, terms), which of the terms each document says."""
+        return self.terms.rows(ordinals).counts(terms) > 0
 
-    def encoded_terms(self, ordinals: NDArray[np.int64]) -> list[bytes]:
-        """The terms of each document, in order, joined by spaces."""
-        places: list[int] = ordinals.tolist()
-        return [self.terms[place] for place in places]
+    def is_of(self, prefix: str, ordinals: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(n,), which of the documents have ids with this prefix, of four characters."""
+        return self.id_key.values[ordinals] >> np.uint64(32) == _id_key(prefix) >> 32
 
     def author_terms(self, ordinals: NDArray[np.int64]) -> dict[int, Sequence[str]]:
         """The terms of the name of each author (agent) of these documents, by its place in `author`."""
@@ -234,8 +238,8 @@ class IndexReplica:
 
     def _put(self, partition: int, entry: IndexEntry) -> None:
         known = self.ordinal_of.get(entry.id)
-        encoded = entry.terms.encode()
-        if known is not None and self.terms[known] == encoded:
+        row = hashed_text(entry.terms)
+        if known is not None and np.array_equal(self.terms[known], row):
             self._update(known, entry)
             return
         if known is not None:
@@ -244,8 +248,8 @@ class IndexReplica:
         self.ids.append(entry.id)
         self.ordinal_of[entry.id] = ordinal
         self.id_key.append(_id_key(entry.id))
-        self.terms.append(encoded)
-        keys = entry_facets(partition, entry)
+        self.terms.append(row)
+        keys = self._shared(entry_facets(partition, entry), entry.episode)
         self.facets_of.append(keys)
         self.partition.append(partition)
         self.author.append(self._author(entry.agent_id))
@@ -260,7 +264,7 @@ class IndexReplica:
         self.alive.add(ordinal)
         self._without_static.append(ordinal)
         self.facets.add(ordinal, keys)
-        self._file(ordinal)
+        self._file(ordinal, entry.terms)
 
     def _update(self, ordinal: int, entry: IndexEntry) -> None:
         """The same text: the vectors stay, and the lexical index hears only of facets that it knows."""
@@ -275,11 +279,17 @@ class IndexReplica:
         self.facets_of[ordinal] = keys
         if set(lexical_facets(before)) != set(lexical_facets(keys)):
             self.lexical.remove(ordinal)
-            self._file(ordinal)
+            self._file(ordinal, entry.terms)
 
-    def _file(self, ordinal: int) -> None:
+    def _shared(self, keys: tuple[str, ...], episode: str) -> tuple[str, ...]:
+        """The same keys, as one object with those of the document before it in its episode: mostly they are equal."""
+        members = self.episodes[self.episode_of[episode]] if episode in self.episode_of else []
+        before = self.facets_of[members[-1]] if members else ()
+        return before if before == keys else keys
+
+    def _file(self, ordinal: int, terms: str) -> None:
         """Hand a document to the lexical index; until the next commit it is in the tail."""
-        self.lexical.add(ordinal, self.terms[ordinal].decode(), lexical_facets(self.facets_of[ordinal]))
+        self.lexical.add(ordinal, terms, lexical_facets(self.facets_of[ordinal]))
         self.tail.add(ordinal)
         self._uncommitted = True
 
@@ -292,7 +302,8 @@ class IndexReplica:
         self.tail.discard(ordinal)
         self.facets.remove(ordinal, self.facets_of[ordinal])
         self.facets_of[ordinal] = ()
-        self.ids[ordinal], self.terms[ordinal], self.id_key[ordinal] = "", b"", 0
+        self.ids[ordinal], self.id_key[ordinal] = "", 0
+        self.terms.clear(ordinal)
         if (episode := int(self.episode[ordinal])) >= 0:
             self._holes.add(episode)
         self.vectors.remove(ordinal)

@@ -7,8 +7,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from projections.search.confidence import confidence, idf_of
 from projections.search.cues import cues_of
-from projections.search.filters import BitMap, bitmap, ordinals
+from projections.search.filters import BitMap, among, bitmap, ordinals
 from projections.search.importance import decayed_confidence
 from projections.search.matching import (
     Filter,
@@ -19,7 +20,7 @@ from projections.search.matching import (
     cosines_of,
     matches,
 )
-from projections.search.ranking import Mode, Pool, required_terms, score, terms
+from projections.search.ranking import Mode, Pool, Scores, required_terms, score, terms
 from projections.search.replica import IndexReplica
 
 Ranking = Literal["fused", "similarity", "rrf"]
@@ -66,6 +67,8 @@ class Hit(Struct, frozen=True):
     kind: Literal["observation", "memory", "lesson", "summary"]
     score: float
     explain: dict[str, float]
+    confidence: float | None = None
+    """0..1, how sure it is an answer; None where that cannot be told (see `confidence`)."""
 
 
 def hits(
@@ -75,10 +78,11 @@ def hits(
     scores: NDArray[np.float64],
     parts: Mapping[str, NDArray[Any]],
     digits: int | None = None,
+    sure: NDArray[np.float64] | None = None,
 ) -> list[Hit]:
     """The hits at these places of `documents`, in that order; `parts` explain, nan says nothing and is left out.
 
-    With `digits` all figures are rounded.
+    With `digits` all figures are rounded. `sure` is their confidence.
     """
     return [
         Hit(
@@ -87,6 +91,7 @@ def hits(
             kind=_kind(index.ids[ordinal]),
             score=_figure(scores[place], digits),
             explain={name: _figure(part[place], digits) for name, part in parts.items() if part[place] == part[place]},
+            confidence=None if sure is None else round(float(sure[place]), CONFIDENCE_DIGITS),
         )
         for place, ordinal in ((place, int(documents[place])) for place in places)
     ]
@@ -117,8 +122,9 @@ HALF_LIFE_ALPHA = 0.7
 IMPORTANCE_LIFT = 0.02
 """A step of importance above or below 5 moves a memory by 2 %: among equals it decides, and nothing more. What an
 observation's rules guess does not count."""
-MAX_POOL = 2_000
-"""Bound on what one search scores exactly (about 40 ms)."""
+SUMMARY_WEIGHT = 0.5
+"""A summary repeats what was said, of many things: who said it comes first."""
+CONFIDENCE_DIGITS = 3
 DIGITS = 6
 """Scores that differ by less are equal, and equals are ordered by id."""
 
@@ -147,7 +153,16 @@ def fused(index: IndexReplica, question: Question, allowed: Filter, matching: Bi
         **weights,
     }
     best = best_first(index, found, np.round(weighed, DIGITS), question.limit)
-    return hits(index, found, best, weighed, parts, DIGITS)
+    return hits(index, found, best, weighed, parts, DIGITS, _sure(index, query_terms, pool, scores))
+
+
+def _sure(index: IndexReplica, query_terms: Sequence[str], pool: Pool, scores: Scores) -> Floats | None:
+    """How sure each of the pool is an answer; None without words or static vectors, for then that is not known."""
+    distinct = list(dict.fromkeys(query_terms))
+    if pool.static is None or np.isnan(pool.static).all() or scores.said.shape[1] != len(distinct):
+        return None
+    idf = idf_of(index.lexical.frequencies(distinct), len(index))
+    return confidence(scores.said, scores.near, idf, pool.static)
 
 
 def pool_of(
@@ -157,7 +172,7 @@ def pool_of(
     meaning = _meaning(index, question, query_terms)
     found = _pool(index, question, query_terms, meaning, allowed, matching)
     pool = Pool(
-        terms=index.encoded_terms(found),
+        terms=index.terms.rows(found),
         cosine=cosines_of(index.vectors, meaning.vector, found),
         static=cosines_of(index.static, meaning.static, found),
         episode=index.episode.values[found],
@@ -181,15 +196,16 @@ def _pool(
     allowed: Filter,
     matching: BitMap,
 ) -> NDArray[np.int64]:
-    """The candidates and their matching neighbours, in the order of their ids: sums over the pool depend on it."""
-    found: dict[int, None] = {}
-    if question.mode != "vector":
-        found.update(dict.fromkeys(by_words(index, query_terms, allowed, matching, CANDIDATES)))
-    found.update(dict.fromkeys(by_meaning(index, meaning, matching, CANDIDATES).documents.tolist()))
-    candidates = np.fromiter(found, np.int64, len(found))
-    found.update(dict.fromkeys(other for other in index.around(candidates, REACH) if other in matching))
-    pool = list(found)[:MAX_POOL]
-    return np.array(sorted(pool, key=index.ids.__getitem__), np.int64)
+    """The candidates and their matching neighbours, in the order of their ids: sums over the pool depend on it.
+
+    Bounded: two hundred and the tail, with two neighbours each.
+    """
+    said = [] if question.mode == "vector" else by_words(index, query_terms, allowed, matching, CANDIDATES)
+    near = by_meaning(index, meaning, matching, CANDIDATES).documents
+    candidates = np.unique(np.concatenate([np.array(said, np.int64), near]))
+    pool = np.union1d(candidates, among(np.array(index.around(candidates, REACH), np.int64), matching))
+    places: list[int] = pool.tolist()
+    return np.array(sorted(places, key=index.ids.__getitem__), np.int64)
 
 
 def _weigh(
@@ -201,9 +217,8 @@ def _weigh(
     """
     confidence = decayed_confidence(index.confidence.values[pool], index.renewed_ms.values[pool], question.now_ms)
     importance = index.importance.values[pool].astype(np.float64)
-    places: list[int] = pool.tolist()
-    chosen = np.array([index.ids[place].startswith("mem_") for place in places])
-    lift = np.where(chosen, 1 + IMPORTANCE_LIFT * (importance - 5), 1.0)
+    lift = np.where(index.is_of("mem_", pool), 1 + IMPORTANCE_LIFT * (importance - 5), 1.0)
+    lift = np.where(index.is_of("sum_", pool), SUMMARY_WEIGHT, lift)
     weighed = relevance * (0.5 + 0.5 * confidence) * lift
     weights = {"confidence": confidence, "importance": importance}
     if question.half_life_days is not None:
@@ -259,14 +274,13 @@ def waiting(
         found = found[index.vectors.without(found)]
     if meaning.static is not None:
         found = found[index.static.without(found)]
-    asked = set(terms(question.text))
+    asked = list(dict.fromkeys(terms(question.text)))
     if len(found) > READ_WITHOUT_VECTOR:
         recorded = index.recorded_ms.values[found].astype(np.float64)
         newest = found[best_first(index, found, recorded, READ_WITHOUT_VECTOR)]
-        saying = by_words(index, list(asked), allowed, bitmap(found), count)
+        saying = by_words(index, asked, allowed, bitmap(found), count)
         found = np.union1d(newest, np.asarray(saying, np.int64))
-    said = [len(asked.intersection(index.terms_of(ordinal))) for ordinal in found.tolist()]
-    share = np.asarray(said, np.float64) / max(1, len(asked))
+    share = index.said(found, asked).sum(axis=1) / max(1, len(asked))
     best = best_first(index, found, share, count)
     return found[best], share[best]
 
@@ -322,7 +336,7 @@ def _by_text(index: IndexReplica, text: str, allowed: Filter, matching: BitMap, 
     found = np.asarray(by_words(index, asked, allowed, matching, count, every=True), np.int64)
     found = found[best_first(index, found, np.zeros(len(found)), len(found))]
     alone = np.full(len(found), -1, np.int32)
-    pool = Pool(index.encoded_terms(found), np.full(len(found), np.nan), alone, np.zeros_like(alone))
+    pool = Pool(index.terms.rows(found), np.full(len(found), np.nan), alone, np.zeros_like(alone))
     lexical = np.round(score(asked, pool, mode="lexical").lexical, 9)
     return found[best_first(index, found, lexical, count)].tolist()
 

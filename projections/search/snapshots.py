@@ -7,8 +7,9 @@ model its vectors are of and where in every partition's feed it stands; a file t
 import hashlib
 import logging
 import shutil
+import sys
 import tempfile
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -24,13 +25,13 @@ from projections.search.columns import Column
 from projections.search.filters import BitMap, Facets, bitmap, lexical_facets, ordinals
 from projections.search.lexical import link_or_copy
 from projections.search.replica import COLUMNS, IndexReplica
+from projections.search.term_rows import TermColumn
 from projections.search.vectors import VectorIndex
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 3
-READABLE = frozenset({2, FORMAT})
-"""Format 2 has no static vectors, and the others in a graph."""
+FORMAT = 4
+"""Those of another format are passed over: the index is made from the documents then."""
 KEPT = 2
 """Snapshots kept: the newest, and one more for a replica that is reading it."""
 _TEXTS = "texts.msgpack.zst"
@@ -76,7 +77,6 @@ class SnapshotManifest(Struct, frozen=True, kw_only=True):
 
 class _Texts(Struct, array_like=True):
     ids: list[str]
-    terms: list[bytes]
     facets_of: list[tuple[str, ...]]
     authors: list[str]
     episode_names: list[str]
@@ -108,8 +108,9 @@ def save(index: IndexReplica, at: Mapping[int, FeedPosition], folder: Path, name
         index.static.save(work, f"{index.table.name}-vector")
     for column in COLUMNS:
         np.save(work / f"{column}.npy", getattr(index, column).values)
+    index.terms.save(work)
     texts = _Texts(
-        index.ids, index.terms, index.facets_of, index.authors, list(index.episode_of), index.episodes,
+        index.ids, index.facets_of, index.authors, list(index.episode_of), index.episodes,
         index.facets.dump(), index.alive.serialize(),
     )  # fmt: skip
     (work / _TEXTS).write_bytes(zstandard.compress(msgspec.msgpack.encode(texts)))
@@ -138,7 +139,7 @@ def newest(
         if path in without or (manifest := _manifest(path)) is None:
             continue
         alike = manifest.model == model and dimensions in (None, manifest.dimensions)
-        if manifest.format in READABLE and alike:
+        if manifest.format == FORMAT and alike:
             return path, manifest
     return None
 
@@ -198,6 +199,7 @@ def load(
         index = IndexReplica(work, manifest.dimensions, manifest.model, table)
         for column in COLUMNS:
             setattr(index, column, Column.of(np.load(path / f"{column}.npy")))
+        index.terms = TermColumn.load(path)
         saved = not any(name.startswith(STATIC) for name in manifest.files)  # else only the static ones have a graph
         index.vectors = VectorIndex.load(path, manifest.dimensions, graph=table is None, saved=saved)
         has_static = table is not None and f"{table.name}-vectors.npy" in manifest.files
@@ -207,7 +209,7 @@ def load(
         raise
     except Exception as error:  # a damaged file makes each library raise something else
         raise UnusableSnapshot(f"{path} is incomplete or damaged: {error!r}") from error
-    index.ids, index.terms, index.facets_of = texts.ids, texts.terms, texts.facets_of
+    index.ids, index.facets_of = texts.ids, _shared(texts.facets_of)
     index.ordinal_of = {name: ordinal for ordinal, name in enumerate(texts.ids) if name}
     index.authors, index.episodes = texts.authors, texts.episodes
     index.author_of = {name: place for place, name in enumerate(texts.authors)}
@@ -216,6 +218,16 @@ def load(
     if not has_static:
         index.embed_terms(ordinals(index.alive))
     return index
+
+
+def _shared(facets_of: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The same facets, equal ones as one object."""
+    known: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for keys in facets_of:
+        if keys not in known:
+            shared = tuple(map(sys.intern, keys))
+            known[shared] = shared
+    return [known[keys] for keys in facets_of]
 
 
 def names_of(path: Path) -> list[str]:
@@ -308,7 +320,7 @@ def compacted(
     fresh = IndexReplica(folder, dimensions, model, table)
     fresh.ids = [index.ids[place] for place in places]
     fresh.ordinal_of = {name: ordinal for ordinal, name in enumerate(fresh.ids)}
-    fresh.terms = [index.terms[place] for place in places]
+    fresh.terms = TermColumn.made_of(index.terms.rows(kept))
     fresh.facets_of = [index.facets_of[place] for place in places]
     fresh.facets = index.facets.renumbered(kept)
     fresh.alive = bitmap(np.arange(len(kept)))
@@ -322,8 +334,10 @@ def compacted(
         fresh.static = index.static.renumbered(kept)
     else:
         fresh.embed_terms(ordinals(fresh.alive))
-    for ordinal, terms in enumerate(fresh.terms):
-        fresh.lexical.add(ordinal, terms.decode(), lexical_facets(fresh.facets_of[ordinal]))
+    index.commit()
+    for place, terms in index.lexical.all_terms():
+        ordinal = int(np.searchsorted(kept, place))
+        fresh.lexical.add(ordinal, terms, lexical_facets(fresh.facets_of[ordinal]))
     fresh.lexical.commit()
     return fresh
 

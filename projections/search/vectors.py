@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projections.search.columns import Column
-from projections.search.filters import BitMap, bitmap, ordinals
+from projections.search.filters import BitMap, among, ordinals
 
 Floats = NDArray[np.float32]
 
@@ -29,10 +29,10 @@ EF_CONSTRUCTION 100 184 and 0.94, with 40 94 and 0.88. What is near but not foun
 OVER_FETCH = 4
 MOST_UNLINKED = 30_000
 """From here on they join the graph also while others come: scoring so many takes about 5 ms at 128 dimensions."""
-UNLINKED = 2_000
-"""Vectors that may wait to join the graph: about 0.3 ms a search at 128 dimensions."""
-LINKED_AT_ONCE = 64
-"""Vectors that join between two looks at the clock: about 15 ms at 384 dimensions, 8 at 128."""
+UNLINKED = 256
+"""Vectors that may wait to join the graph: each search scores them."""
+LINKED_AT_ONCE = 32
+"""Vectors that join between two looks at the clock: about 8 ms at 384 dimensions, 4 at 128."""
 _ROWS_AT_ONCE = 50_000
 
 
@@ -65,6 +65,11 @@ class VectorIndex:
     def unlinked(self) -> int:
         """Vectors that are not in the graph yet, removed ones among them; 0 without a graph."""
         return 0 if self._graph is None else len(self._matrix) - self._linked
+
+    @property
+    def to_link(self) -> int:
+        """Vectors that were put to join the graph, since the index was made; 0 without one."""
+        return 0 if self._graph is None else len(self._matrix)
 
     def put(self, ordinal: int, rows: NDArray[np.float16]) -> None:
         """Set a document's vectors, `(chunks, dimensions) float16`, rows of unit length; replaces those it had."""
@@ -197,10 +202,10 @@ class VectorIndex:
             labels, _ = graph.knn_query(query, k=wanted, num_threads=1)
         except RuntimeError:  # hnswlib raises when deletions leave it fewer than k
             return np.empty(0, np.int64)
-        return _among(self._document.values[labels[0].astype(np.int64)], matching)
+        return among(self._document.values[labels[0].astype(np.int64)], matching)
 
     def _unlinked_documents(self, matching: BitMap) -> NDArray[np.int64]:
-        return _among(self._document.values[self._linked :], matching)
+        return among(self._document.values[self._linked :], matching)
 
     def _counts(self, documents: NDArray[np.int64]) -> NDArray[np.int64]:
         counts = np.zeros(len(documents), np.int64)
@@ -254,8 +259,7 @@ class VectorIndex:
             except RuntimeError as error:
                 raise OSError(str(error)) from error
             vectors._graph.set_num_threads(1)
-            linked = folder / f"{name}-linked.npy"  # earlier formats have all of them in the graph
-            vectors._linked = int(np.load(linked)) if linked.exists() else len(vectors._matrix)
+            vectors._linked = int(np.load(folder / f"{name}-linked.npy"))
         return vectors
 
 
@@ -264,9 +268,3 @@ def _empty_graph(dimensions: int) -> hnswlib.Index:
     graph.init_index(max_elements=1024, M=M, ef_construction=EF_CONSTRUCTION, random_seed=7)
     graph.set_num_threads(1)
     return graph
-
-
-def _among(documents: NDArray[np.int64], matching: BitMap) -> NDArray[np.int64]:
-    """Those that match, each once, in order."""
-    known = documents[documents >= 0]
-    return ordinals(bitmap(known) & matching)

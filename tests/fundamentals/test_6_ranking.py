@@ -3,6 +3,7 @@
 import numpy as np
 
 from projections.search.ranking import Pool, score, terms
+from projections.search.term_rows import TermRows
 
 SAID = [
     "Where are we with the invoices?",
@@ -15,7 +16,7 @@ SAID = [
 def test_what_says_the_words_comes_first_and_lifts_its_neighbours():
     """The four were said in this order in one session. Nothing has a vector yet, so words alone decide."""
     pool = Pool(
-        terms=[" ".join(terms(text)).encode() for text in SAID],
+        terms=TermRows.of(" ".join(terms(text)) for text in SAID),
         cosine=np.full(len(SAID), np.nan),
         episode=np.zeros(len(SAID), np.int32),
         sequence=np.arange(len(SAID), dtype=np.int32),
@@ -33,7 +34,7 @@ def test_what_says_the_words_comes_first_and_lifts_its_neighbours():
 def test_a_vector_finds_what_says_it_in_other_words():
     """Without a word in common the cosine decides."""
     pool = Pool(
-        terms=[b"own kitten", b"own truck"],
+        terms=TermRows.of(["own kitten", "own truck"]),
         cosine=np.array([0.8, 0.1]),
         episode=np.full(2, -1, np.int32),
         sequence=np.zeros(2, np.int32),

@@ -18,6 +18,7 @@ from projections.search import snapshots
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, Hit, Question, matches, search
 from projections.search.snapshots import compacted
+from projections.search.term_rows import hashed_text
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors
 
 MODEL, DIMENSIONS = "test-model", 3
@@ -217,7 +218,7 @@ def contents(index: IndexReplica) -> dict[str, tuple[Any, ...]]:
     for name, ordinal in index.ordinal_of.items():
         (cosine,) = index.vectors.cosine(query, np.asarray([ordinal])).tolist()
         found[name] = (
-            index.terms[ordinal],
+            index.terms[ordinal].tolist(),
             sorted(index.facets_of[ordinal]),
             index.authors[int(index.author[ordinal])],
             [index.ids[other] for other in index.around(np.asarray([ordinal]), 99)],
@@ -259,12 +260,14 @@ def test_the_index_holds_what_a_dictionary_would(
         index = applied(folder, steps)
         if committed:
             index.commit()
+            said = {index.ids[ordinal]: terms for ordinal, terms in index.lexical.all_terms()}
+            assert said == {name: entry.terms for name, entry in model.entries.items()}
         assert set(index.ordinal_of) == model.entries.keys()
         assert len(index) == len(model.entries)
         for one in allowed:
             assert matching(index, one, now_ms) == model.matching(one, now_ms)
         for name, ordinal in index.ordinal_of.items():
-            assert " ".join(index.terms_of(ordinal)) == model.entries[name].terms
+            assert index.terms[ordinal].tolist() == hashed_text(model.entries[name].terms).tolist()
             assert index.vectors.has(ordinal) == (name in model.rows)
 
 

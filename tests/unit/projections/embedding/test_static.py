@@ -6,6 +6,7 @@ import pytest
 from projections.embedding import static as module
 from projections.embedding.distill import by_stem, principal
 from projections.embedding.static import StaticTable
+from projections.search.term_rows import TermRows
 
 TERMS = ["dog", "puppi", "car"]
 ROWS = np.array([[1, 0.1], [0.9, 0.2], [-0.2, 1]], np.float32)
@@ -16,22 +17,22 @@ def table() -> StaticTable:
     return StaticTable("static-test", TERMS, ROWS)
 
 
-def alone(table: StaticTable, text: bytes) -> list[float]:
-    return table.embed([text])[0].tolist()
+def alone(table: StaticTable, text: str) -> list[float]:
+    return table.embed(TermRows.of([text]))[0].tolist()
 
 
 def test_a_documents_vector_is_the_sum_of_its_terms_at_unit_length(table: StaticTable):
-    (vector,) = table.embed([b"dog car dog"])
+    (vector,) = table.embed(TermRows.of(["dog car dog"]))
     wanted = 2 * ROWS[0] + ROWS[2]
     assert vector == pytest.approx(wanted / np.linalg.norm(wanted), abs=1e-6)
 
 
 def test_unknown_terms_add_nothing(table: StaticTable):
-    assert alone(table, b"dog xyzzy") == alone(table, b"dog")
+    assert alone(table, "dog xyzzy") == alone(table, "dog")
 
 
-@pytest.mark.parametrize("text", [b"", b"xyzzy", b"xyzzy plugh"], ids=["empty", "unknown", "all unknown"])
-def test_a_document_without_a_known_term_gets_zeros(table: StaticTable, text: bytes):
+@pytest.mark.parametrize("text", ["", "xyzzy", "xyzzy plugh"], ids=["empty", "unknown", "all unknown"])
+def test_a_document_without_a_known_term_gets_zeros(table: StaticTable, text: str):
     assert alone(table, text) == [0, 0]
 
 
@@ -39,20 +40,20 @@ def test_a_vector_does_not_depend_on_the_documents_embedded_with_it(
     table: StaticTable, monkeypatch: pytest.MonkeyPatch
 ):
     """Not on empty ones before, between and behind it, nor on where a part ends."""
-    texts = [b"", b"dog", b"", b"", b"car puppi", b"xyzzy", b"dog car", b""]
-    together = table.embed(texts).tolist()
+    texts = ["", "dog", "", "", "car puppi", "xyzzy", "dog car", ""]
+    together = table.embed(TermRows.of(texts)).tolist()
     assert together == [alone(table, text) for text in texts]
     monkeypatch.setattr(module, "_TERMS_AT_ONCE", 2)
-    assert table.embed(texts).tolist() == together
+    assert table.embed(TermRows.of(texts)).tolist() == together
 
 
 def test_of_a_long_document_only_the_beginning_counts(table: StaticTable, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "MAX_TERMS", 2)
-    assert alone(table, b"dog dog car car car") == alone(table, b"dog")
+    assert alone(table, "dog dog car car car") == alone(table, "dog")
 
 
 def test_no_documents_give_no_rows(table: StaticTable):
-    assert table.embed([]).shape == (0, 2)
+    assert table.embed(TermRows.of([])).shape == (0, 2)
 
 
 def test_words_of_one_stem_share_a_vector_and_rare_ones_count_more():

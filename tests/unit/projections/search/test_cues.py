@@ -19,6 +19,7 @@ from projections.search.cues import (
     traits,
 )
 from projections.search.ranking import MONTHS, Pool, Scores, score, terms
+from projections.search.term_rows import TermRows
 
 NOON = datetime(2023, 5, 8, 12, tzinfo=UTC)
 
@@ -28,9 +29,8 @@ def a_pool(
 ) -> Pool:
     """Documents far apart in one episode, unless told otherwise, without vectors."""
     n = len(texts)
-    encoded = [index_terms(text, NOON, stated=place in stated).encode() for place, text in enumerate(texts)]
     return Pool(
-        terms=encoded,
+        terms=TermRows.of(index_terms(text, NOON, stated=place in stated) for place, text in enumerate(texts)),
         cosine=np.full(n, np.nan),
         episode=np.array(episode or [0] * n, np.int32),
         sequence=np.arange(0, 10 * n, 10, dtype=np.int32),

@@ -20,6 +20,7 @@ from projections.search.ranking import (
     score,
     terms,
 )
+from projections.search.term_rows import TermRows
 
 NAN = float("nan")
 MODES: tuple[Mode, ...] = ("hybrid", "lexical", "vector")
@@ -35,7 +36,7 @@ def a_pool(
     """Documents that stand alone and have no vectors, unless told otherwise."""
     n = len(texts)
     return Pool(
-        terms=[" ".join(terms(text)).encode() for text in texts],
+        terms=TermRows.of(" ".join(terms(text)) for text in texts),
         cosine=np.array([NAN] * n if cosine is None else cosine, np.float32),
         episode=np.array([-1] * n if episode is None else episode, np.int32),
         sequence=np.array(range(n) if sequence is None else sequence, np.int32),
@@ -355,7 +356,7 @@ QUERIES = st.lists(st.sampled_from([*WORDS, "unheard"]), max_size=5)
 
 def pool_of(documents: Sequence[tuple[list[str], float, int, int]]) -> Pool:
     return Pool(
-        terms=[" ".join(words).encode() for words, _, _, _ in documents],
+        terms=TermRows.of(" ".join(words) for words, _, _, _ in documents),
         cosine=np.array([cosine for _, cosine, _, _ in documents], np.float32),
         episode=np.array([episode for _, _, episode, _ in documents], np.int32),
         sequence=np.array([sequence for _, _, _, sequence in documents], np.int32),
@@ -393,10 +394,10 @@ def test_the_order_of_the_pool_does_not_matter(
 @given(DOCUMENTS.filter(bool), QUERIES)
 def test_scoring_changes_nothing_it_was_given(documents: list[tuple[list[str], float, int, int]], query: list[str]):
     pool = pool_of(documents)
-    before = (list(pool.terms), pool.cosine.copy(), list(query))
+    before = (pool.terms.hashes.tolist(), pool.cosine.copy(), list(query))
     score(query, pool)
 
-    assert (list(pool.terms), list(query)) == (before[0], before[2])
+    assert (pool.terms.hashes.tolist(), list(query)) == (before[0], before[2])
     assert np.array_equal(pool.cosine, before[1], equal_nan=True)
 
 

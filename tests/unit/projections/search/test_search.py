@@ -277,9 +277,13 @@ def test_a_removed_document_is_not_found(index: IndexReplica, put: Put, embed: E
 
 def test_a_removed_document_leaves_nothing_behind_to_be_read(index: IndexReplica, put: Put):
     put("mem_1", "secret tea")
+    held = index.terms[0]
+    assert held.any()
     index.apply(0, [Remove("mem_1")])
     assert "mem_1" not in index.ids
-    assert b"secret tea" not in index.terms
+    assert not held.any()
+    index.commit()
+    assert [*index.lexical.all_terms()] == []
     assert index.facets.dump() == {}
 
 

@@ -14,6 +14,7 @@ from projections.search.ranking import Pool, score
 from projections.search.replica import IndexReplica
 from projections.search.search import Filter, Hit, Question, search
 from projections.search.snapshots import FeedPosition, compacted
+from projections.search.term_rows import TermRows
 from projections.store.feed import Put, Remove, Vectors
 
 MODEL, DIMENSIONS = "test-model", 4
@@ -163,7 +164,7 @@ class TestMixing:
         n = len(cosine)
         apart = np.full(n, -1, np.int32)
         given = None if static is None else np.asarray(static, np.float64)
-        return Pool([b""] * n, np.asarray(cosine, np.float64), apart, np.zeros(n, np.int32), given)
+        return Pool(TermRows.of([""] * n), np.asarray(cosine, np.float64), apart, np.zeros(n, np.int32), given)
 
     def order(self, cosine: list[float], static: list[float] | None) -> list[int]:
         return np.argsort(-score([], self.pool(cosine, static), mode="vector").final, kind="stable").tolist()
