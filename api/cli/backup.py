@@ -25,7 +25,9 @@ from api.cli.output import FAILED, Output, plain
 from ingest.errors import InvalidSetting, LogUnavailable, MnemologError
 from ingest.log.archive.archived_log import open_log
 from ingest.log.keys import MANIFEST, PartitionKeys
+from ingest.log.position import Token
 from ingest.platform.settings import Settings, from_environment
+from projections.health.vitals import wait_projected
 from projections.maintenance.backup.contents import choose, no_such_backup
 from projections.maintenance.backup.manifest import BackupFailed, BackupManifest, DamagedBackup
 from projections.maintenance.backup.restoring import (
@@ -46,6 +48,8 @@ from workers.jobs.backup import BackupJob
 logger = logging.getLogger(__name__)
 
 KIB = 1 << 10
+PROJECTED_WITHIN_S = 30.0
+"""How long `verify --live` waits for the projections before it compares."""
 
 _WHERE = "A directory, or hf://datasets/OWNER/REPO (with HF_TOKEN)."
 To = Annotated[str, typer.Option(show_default="MNEMOLOG_BACKUP", help=_WHERE)]
@@ -224,16 +228,21 @@ async def _verify(settings: Settings, target: Target, name: str, at: str) -> Ver
 async def _compare(settings: Settings, url: str, target: Target, name: str, at: str, *, live: bool) -> Verified:
     """Replay a backup, and compare that with a server's documents, or with a replay of its log.
 
-    Raises ReplayDiffers, which names the first documents that differ.
+    Raises ReplayDiffers, which names the first documents that differ; ProjectionBehind when what the server's log has
+    is not projected within PROJECTED_WITHIN_S.
     """
     verified = await _verify(settings, target, name, at)
     async with connected(url) as redis:
         partitions = range(verified.manifest.partitions)
+        log = await open_log(settings, redis, len(partitions))
         if live:
+            # documents that are only late would look like documents that differ
+            heads = Token({one: await log.head(one) for one in partitions})
+            await wait_projected(redis, heads, PROJECTED_WITHIN_S)
             found = await manifest_of(redis, partitions)
         else:
             found = await replay_manifest(
-                await open_log(settings, redis, verified.manifest.partitions),
+                log,
                 partitions,
                 {one: await discarded_places(redis, PartitionKeys(one)) for one in partitions},
             )

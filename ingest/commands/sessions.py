@@ -68,6 +68,7 @@ class SummariseSession(Command, frozen=True, kw_only=True, tag="summary"):
     prompt_version: str = ""
     observation_count: int = 0
     forgotten_at: str = ""
+    remaining: list[str] = []
 
 
 class LinkCommit(Command, frozen=True, kw_only=True, tag="commit"):

@@ -87,3 +87,4 @@ class SessionSummarised(Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompt_version: str = ""
     observation_count: int = 0
     forgotten_at: str = ""
+    remaining: list[str] = []

@@ -23,26 +23,26 @@ SHOWN_CHARACTERS = 4_000
 """Of one result, in the text: about a thousand tokens. The data has all of it."""
 
 Kind = Literal["observation", "memory", "lesson", "summary"]
-OneProject = Annotated[Name, Meta(description="Search only this project. Left out: all of them.")]
-Kinds = Annotated[list[Kind], Meta(max_length=4, description="Only these kinds of documents. Left out: all.")]
-AllTags = Annotated[Names, Meta(description="Only documents with all of these tags.")]
+OneProject = Annotated[Name, Meta(description="Left out: all projects.")]
+Kinds = Annotated[list[Kind], Meta(max_length=4, description="Left out: all.")]
+AllTags = Annotated[Names, Meta(description="All of these.")]
+LeastSure = Annotated[float, Meta(ge=0, le=1, description="How sure results must be; 0: show all.")]
 Time = Annotated[datetime, Meta(description="ISO 8601, e.g. 2026-01-31T12:00:00Z.")]
 
 
 class RecallArguments(Arguments, frozen=True, kw_only=True, rename={"from_": "from"}):
     """What to look for."""
 
-    query: Annotated[
-        str, Meta(min_length=1, max_length=20_000, description="What you want to know: a question or key words.")
-    ]
+    query: Annotated[str, Meta(min_length=1, max_length=20_000, description="A question or key words.")]
     project: OneProject | UnsetType = UNSET
-    author: Annotated[Name, Meta(description="Only what this agent wrote.")] = ""
-    session_id: Annotated[Name, Meta(description="Only what belongs to this session.")] = ""
+    author: Annotated[Name, Meta(description="Who wrote it.")] = ""
+    session_id: Annotated[Name, Meta(description="Of this session.")] = ""
     kinds: Kinds | UnsetType = UNSET
     tags: AllTags | UnsetType = UNSET
     from_: Time | UnsetType = UNSET
     to: Time | UnsetType = UNSET
-    limit: Annotated[int, Meta(ge=1, le=200, description="How many results at most.")] = 10
+    limit: Annotated[int, Meta(ge=1, le=200, description="At most.")] = 10
+    min_confidence: LeastSure | UnsetType = UNSET
 
 
 class RecalledDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -51,6 +51,7 @@ class RecalledDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     kind: Kind
     score: Annotated[float, Meta(description="Comparable within this answer only.")]
+    confidence: Annotated[float, Meta(description="0 to 1: how sure this is an answer at all.")] | UnsetType = UNSET
     title: str
     content: str
     project: str
@@ -123,9 +124,8 @@ def _found(result: "RecallResult") -> RecalledDocument:
 RECALL = Tool(
     name="recall", title="Recall",
     description=(
-        "Search everything you and other agents have recorded: memories, lessons, observations of past sessions. Use "
-        "it before you answer from assumption, when the user refers to something earlier, and before you redo work "
-        "that may have been done. Ask in plain words; filters narrow. Finds what you wrote a moment ago."
+        "Search what you and other agents recorded: memories, lessons, past sessions. Use it before you assume, when "
+        "the user refers to something earlier, and before work that may have been done. Ask in plain words."
     ),
     arguments=RecallArguments, answer=Recalled, reads_only=True, needs=READ, call=recall,
 )  # fmt: skip
@@ -134,12 +134,10 @@ RECALL = Tool(
 class ContextArguments(Arguments, frozen=True, kw_only=True):
     """For whom, and how much room there is."""
 
-    project: Annotated[Name, Meta(description="The project you are about to work on.")]
-    session_id: Annotated[Name, Meta(description="Your current session: it is left out, you know it.")] = ""
-    query: Annotated[
-        str, Meta(max_length=20_000, description="What you are about to do; adds what is known about it.")
-    ] = ""
-    token_budget: Annotated[int, Meta(ge=1, le=200_000, description="How long the context may be.")] = 2000
+    project: Annotated[Name, Meta(description="What you are about to work on.")]
+    session_id: Annotated[Name, Meta(description="Your current one, left out.")] = ""
+    query: Annotated[str, Meta(max_length=20_000, description="What you are about to do.")] = ""
+    token_budget: Annotated[int, Meta(ge=1, le=200_000, description="How long it may be.")] = 2000
 
 
 class ContextBlock(Struct, frozen=True, kw_only=True):
@@ -208,9 +206,8 @@ def context_text(compiled: Compiled, project: str) -> str:
 CONTEXT = Tool(
     name="context", title="Compile a context",
     description=(
-        "Get up to speed: the surest lessons of a project, what mattered in its recent sessions and, with a `query`, "
-        "what is known about your task, all within a token budget. Call it once, at the start of a session or task; "
-        "for a specific question use `recall`."
+        "Get up to speed: a project's memories and lessons, what came of its last sessions and, with a `query`, what "
+        "is known about your task. Call it once, at the start of a session or task; for a question use `recall`."
     ),
     arguments=ContextArguments, answer=Compiled, reads_only=True, needs=READ, call=compile_context,
 )  # fmt: skip

@@ -35,21 +35,14 @@ SOURCE = "mcp"
 """What events written here say about where they came from."""
 BEHIND = "your newest writes are not searchable yet and may be missing here"
 
-Project = Annotated[Name, Meta(description="The project this belongs to. Use one name per code base or task.")]
+Project = Annotated[Name, Meta(description="One name per code base or task.")]
 AgentId = Annotated[
     Name,
-    Meta(
-        description="Your own name, the same in every call: your reads wait for your own writes, "
-        "and you find the private memories that name you."
-    ),
+    Meta(description="Your own name, the same in every call."),
 ]
-Tags = Annotated[list[Name], Meta(max_length=200, description="Short labels to find it by.")]
-Metadata = Annotated[
-    dict[str, str], Meta(description="Strings stored beside it and returned as they are; up to 4 KiB.")
-]
-EventId = Annotated[
-    str, Meta(max_length=128, description="Your own id for this write: sending the same id again stores nothing twice.")
-]
+Tags = Annotated[list[Name], Meta(max_length=200, description="Labels to find it by.")]
+Metadata = Annotated[dict[str, str], Meta(description="Strings to keep beside it.")]
+EventId = Annotated[str, Meta(max_length=128, description="Of this write: sent again, it stores nothing twice.")]
 
 
 class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

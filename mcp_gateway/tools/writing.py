@@ -30,32 +30,28 @@ if TYPE_CHECKING:
     from projections.documents.slots import Slot
 
 
-Readers = Annotated[list[Name], Meta(max_length=200, description="Agents that may see it when it is `shared`.")]
+Readers = Annotated[list[Name], Meta(max_length=200, description="Who may see it when `shared`.")]
 Files = Annotated[list[Name], Meta(max_length=200, description="Paths it is about.")]
-Days = Annotated[
-    float, Meta(gt=0, le=36_500, description="Not recalled any more after this many days. Left out: for ever.")
-]
+Days = Annotated[float, Meta(gt=0, le=36_500, description="Left out: for ever.")]
 
 
 class RememberArguments(WriteArguments, frozen=True, kw_only=True):
     """A memory to keep."""
 
-    content: Annotated[str, Meta(description="What to remember, in full sentences that make sense on their own.")]
+    content: Annotated[str, Meta(description="In sentences that make sense on their own.")]
     memory_type: Annotated[
         MemoryType,
-        Meta(
-            description="`semantic`: a fact or decision; `episodic`: something that happened; `procedural`: a how-to."
-        ),
+        Meta(description="A fact or decision, something that happened, or a how-to."),
     ] = "semantic"
     tags: Tags | UnsetType = UNSET
     files: Files | UnsetType = UNSET
-    importance: Annotated[float, Meta(ge=0, le=10, description="10: comes first among equals; 1: trivia.")] = 5.0
+    importance: Annotated[float, Meta(ge=0, le=10, description="1: trivia.")] = 5.0
     visibility: Annotated[
         Visibility,
-        Meta(description="Who finds it: everyone (`public`), those in `shared_with`, or only you (`private`)."),
+        Meta(description="Who finds it."),
     ] = "public"
     shared_with: Readers | UnsetType = UNSET
-    session_id: Annotated[Name, Meta(description="The session it comes from.")] = ""
+    session_id: Annotated[Name, Meta(description="Where it comes from.")] = ""
     ttl_days: Days | UnsetType = UNSET
 
 
@@ -67,29 +63,26 @@ async def remember(door: ToolContext, arguments: RememberArguments) -> ToolAnswe
 REMEMBER = Tool(
     name="remember", title="Remember",
     description=(
-        "Keep a fact, decision, preference or procedure for later sessions and for other agents. Use it when the user "
-        "states something lasting, when a choice is made and why, or when you worked out how something is done here. "
-        "One idea per call. For what merely happened in this session use `observe`; for advice learned from a "
-        "mistake or success use `lesson`. It can be recalled at once."
+        "Keep a fact, decision, preference or procedure for later sessions and other agents. Use it when the user "
+        "states something lasting, when a choice is made and why, or when you worked out how something is done. One "
+        "idea per call. For what merely happened use `observe`; for advice from experience `lesson`."
     ),
     arguments=RememberArguments, answer=Written, reads_only=False, needs=WRITE, call=remember,
 )  # fmt: skip
 
 
-When = Annotated[
-    datetime, Meta(tz=True, description="When it happened, with a zone (2026-01-31T12:00:00Z). Left out: now.")
-]
-Data = Annotated[dict[str, Any], Meta(description="The same as data (tool name, input, output), if there is any.")]
+When = Annotated[datetime, Meta(tz=True, description="With a zone. Left out: now.")]
+Data = Annotated[dict[str, Any], Meta(description="Tool name, input, output.")]
 
 
 class ObserveArguments(WriteArguments, frozen=True, kw_only=True):
     """Something seen or done."""
 
-    session_id: Annotated[Name, Meta(min_length=1, description="The session it happened in; any stable name.")]
-    content: Annotated[str, Meta(min_length=1, description="What happened, in words.")]
+    session_id: Annotated[Name, Meta(min_length=1, description="Any stable name.")]
+    content: Annotated[str, Meta(min_length=1, description="What happened.")]
     kind: Annotated[
         str,
-        Meta(max_length=64, description="What sort of event, e.g. `tool_use`, `user_message`, `decision`, `error`."),
+        Meta(max_length=64, description="`tool_use`, `prompt`, `message`, `decision`, `error`..."),
     ] = ""
     data: Data | UnsetType = UNSET
     occurred_at: When | UnsetType = UNSET
@@ -103,8 +96,7 @@ async def observe(door: ToolContext, arguments: ObserveArguments) -> ToolAnswer:
 OBSERVE = Tool(
     name="observe", title="Observe",
     description=(
-        "Write down one thing that happened in a session: a step you took, a result, an error, what the user asked. "
-        "Use it as you go; observations of a session stay in order and show up in `recall` and `context`. "
+        "Write down one thing that happened in a session, as you go: a step, a result, an error, what the user asked. "
         "For knowledge that should outlive the session use `remember`."
     ),
     arguments=ObserveArguments, answer=Written, reads_only=False, needs=WRITE, call=observe,
@@ -114,11 +106,11 @@ OBSERVE = Tool(
 class LessonArguments(WriteArguments, frozen=True, kw_only=True):
     """A lesson to state."""
 
-    content: Annotated[str, Meta(description="The lesson as advice: `Do X before Y, because Z`.")]
-    context: Annotated[str, Meta(description="When it applies, or what taught it.")] = ""
-    confidence: Annotated[float, Meta(ge=0, le=1, description="How sure you are, 0 to 1.")] = 0.5
+    content: Annotated[str, Meta(description="As advice: `Do X before Y, because Z`.")]
+    context: Annotated[str, Meta(description="When it applies.")] = ""
+    confidence: Annotated[float, Meta(ge=0, le=1, description="How sure you are.")] = 0.5
     tags: Tags | UnsetType = UNSET
-    session_id: Annotated[Name, Meta(description="The session that taught it.")] = ""
+    session_id: Annotated[Name, Meta(description="Where it comes from.")] = ""
 
 
 async def record_lesson(door: ToolContext, arguments: LessonArguments) -> ToolAnswer:
@@ -129,9 +121,8 @@ async def record_lesson(door: ToolContext, arguments: LessonArguments) -> ToolAn
 LESSON = Tool(
     name="lesson", title="Record a lesson",
     description=(
-        "Record advice learned from experience: what went wrong and how to avoid it, or what worked. Use it after a "
-        "mistake was understood, after a correction by the user, or when something proved itself. Stating the same "
-        "lesson again raises its confidence, so do. The surest lessons open every `context` of the project."
+        "Record advice learned from experience: after a mistake was understood, after a correction by the user, or "
+        "when something proved itself. Stating the same lesson again makes it surer, so do."
     ),
     arguments=LessonArguments, answer=Written, reads_only=False, needs=WRITE, call=record_lesson,
 )  # fmt: skip
@@ -140,12 +131,12 @@ LESSON = Tool(
 class ReviseArguments(Arguments, frozen=True, kw_only=True):
     """Which memory, and what changes. What is left out stays."""
 
-    id: Annotated[Name, Meta(min_length=1, description="Id of the memory, as `recall` says it.")]
-    content: Annotated[str, Meta(min_length=1, description="Its new text, complete.")] | UnsetType = UNSET
+    id: Annotated[Name, Meta(min_length=1, description="Of the memory.")]
+    content: Annotated[str, Meta(min_length=1, description="All of its new text.")] | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
     files: Files | UnsetType = UNSET
-    importance: Annotated[float, Meta(ge=0, le=10, description="10: comes first among equals.")] | UnsetType = UNSET
-    visibility: Annotated[Visibility, Meta(description="Who finds it from now on.")] | UnsetType = UNSET
+    importance: Annotated[float, Meta(ge=0, le=10, description="1: trivia.")] | UnsetType = UNSET
+    visibility: Annotated[Visibility, Meta(description="Who finds it.")] | UnsetType = UNSET
     shared_with: Readers | UnsetType = UNSET
     event_id: EventId = ""
 
@@ -165,22 +156,20 @@ async def revise(door: ToolContext, arguments: ReviseArguments) -> ToolAnswer:
 REVISE = Tool(
     name="revise", title="Revise a memory",
     description=(
-        "Correct a memory: its text, labels, or who may see it. The new version takes its place in `recall`; the old "
-        "one stays in its history. Use it when something remembered has changed or was wrong."
+        "Correct a memory that has changed or was wrong: its text, labels, or who may see it. The old version stays "
+        "in its history."
     ),
     arguments=ReviseArguments, answer=Written, reads_only=False, needs=READ_WRITE, call=revise,
 )  # fmt: skip
 
 
-Reason = Annotated[str, Meta(max_length=512, description="Why; kept in the log, the content is not.")]
+Reason = Annotated[str, Meta(max_length=512, description="Kept; the content is not.")]
 
 
 class ForgetArguments(Arguments, frozen=True, kw_only=True):
     """What to forget."""
 
-    id: Annotated[
-        Name, Meta(min_length=1, description="Id of a memory, lesson, observation, slot, action or relation.")
-    ]
+    id: Annotated[Name, Meta(min_length=1, description="Of any document.")]
     reason: Reason = ""
     event_id: EventId = ""
 
@@ -208,8 +197,8 @@ async def forget(door: ToolContext, arguments: ForgetArguments) -> ToolAnswer:
 FORGET = Tool(
     name="forget", title="Forget",
     description=(
-        "Remove one document for good, with everything derived from it: its content leaves search, storage and the "
-        "log. Use it when the user asks for it, or for what must not be kept. To correct a memory use `revise`."
+        "Remove one document for good, with everything derived from it. Use it when the user asks for it, or for what "
+        "must not be kept. To correct a memory use `revise`."
     ),
     arguments=ForgetArguments, answer=Forgot, reads_only=False, needs=READ_WRITE, destructive=True, call=forget,
 )  # fmt: skip
@@ -220,16 +209,12 @@ class SlotsArguments(Arguments, frozen=True, kw_only=True):
 
     action: Annotated[
         Literal["list", "read", "write", "append", "delete"],
-        Meta(description="`write` replaces the text, `append` adds a line; `list` needs no label."),
+        Meta(description="`write` replaces, `append` adds a line."),
     ] = "list"
-    label: Annotated[
-        str, Meta(pattern="^([a-z][a-z0-9_]{0,63})?$", description="Name of the slot, e.g. `pending_items`.")
-    ] = ""
-    content: Annotated[str, Meta(max_length=20_000, description="Text to write or to append.")] = ""
+    label: Annotated[str, Meta(pattern="^([a-z][a-z0-9_]{0,63})?$", description="E.g. `pending_items`.")] = ""
+    content: Annotated[str, Meta(max_length=20_000, description="Text to write.")] = ""
     project: Project = ""
-    scope: Annotated[
-        SlotScope, Meta(description="Where to write: the project's slot, or the one all projects share.")
-    ] = "project"
+    scope: Annotated[SlotScope, Meta(description="Of this project, or of all.")] = "project"
     event_id: EventId = ""
 
 
@@ -293,8 +278,7 @@ SLOTS = Tool(
     name="slots", title="Slots",
     description=(
         "Small named texts that every session of a project sees at its start: what is pending, who the user is, how "
-        "to work here. List, read, write, append to or delete one. Keep them short and current; for everything else "
-        "use `remember`."
+        "to work here. Keep them short and current; for everything else use `remember`."
     ),
     arguments=SlotsArguments, answer=SlotTexts, reads_only=False, needs=READ_WRITE, call=use_slots,
 )  # fmt: skip

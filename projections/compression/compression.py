@@ -45,6 +45,13 @@ _HOOK_TYPES = {
     "task_completed": "subagent",
     "notification": "notification",
 }
+_ROLES = {
+    **dict.fromkeys(words("prompt prompt_submit user user_prompt user_message"), "user"),
+    **dict.fromkeys(words("tool_use tool_call pre_tool_use post_tool_use post_tool_failure"), "tool_call"),
+    **dict.fromkeys(words("result tool_result tool_output"), "tool_result"),
+    **dict.fromkeys(words("message assistant assistant_message response answer stop"), "assistant"),
+}
+"""Who said it, by what a client calls the kind of an observation."""
 _NAME_TYPES = (
     ("web_fetch", ("fetch", "http", "web")),
     ("search", ("grep", "search", "glob", "find")),
@@ -88,6 +95,8 @@ class Compressed(msgspec.Struct, frozen=True):
     narrative: str
     importance: int
     confidence: float = CONFIDENCE
+    role: str = ""
+    """`user`, `assistant`, `tool_call` or `tool_result`, as far as the kind tells."""
 
 
 class _Hook(msgspec.Struct, frozen=True):
@@ -136,6 +145,7 @@ def compress(kind: str, content: str, data: dict[str, Any] | None = None) -> Com
         facts=facts_in(text, unsaid),
         narrative=narrative,
         importance=_importance(found_type, text),
+        role=_ROLES.get(kind, ""),
     )
 
 

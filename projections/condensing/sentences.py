@@ -19,6 +19,8 @@ SCAN_CHARS = 2_000
 """Of one text; who says more has said what it is about by then."""
 STATEMENT_CHARS = 300
 """A longer statement is cut: it is a list or a log line, and its beginning says what it is."""
+SENTENCE_CHARS = 260
+"""Of a sentence of a summary."""
 _SHORTEST = 12
 """Characters; shorter is "Thanks!" or "All done."."""
 _ROUNDING = 1e-9
@@ -28,6 +30,11 @@ _SENTENCE_GAP = re.compile(r"(?<=[.!?])\s+")
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _LINE_END = re.compile(r"\n(?!\s*[a-z])")
 """Ends a statement unless the next line goes on in lower case, as wrapped prose does."""
+_LEANING = re.compile(
+    r"(?:(?:unfortunately|however|therefore|so|but|also),?\s+)?(?:it|this|that|these|those|they|he|she)\b",
+    re.IGNORECASE,
+)
+"""Begins a sentence that says of what only by the one before it."""
 _MARKER = re.compile(r"\A(?:[-*+•>]|\d{1,3}[.)]|#{1,6})\s+")
 
 
@@ -46,6 +53,25 @@ def statements(text: str) -> list[str]:
         for piece in pieces(_MARKER.sub("", line.strip(), count=1)):
             said = shortened(piece, STATEMENT_CHARS)
             if len(said) >= _SHORTEST and not said.endswith("?"):
+                found.append(said)
+    return found
+
+
+def stated(text: str, limit: int = SENTENCE_CHARS) -> list[str]:
+    """Returns the sentences and list items of the first `SCAN_CHARS`, questions too, without code blocks and emphasis.
+
+    One that begins with "it" or "this" stays with the one before it, as far as both fit into `limit`; a longer one is
+    cut with an ellipsis. The very short, and those that only introduce a list, are left out.
+    """
+    found: list[str] = []
+    for line in _LINE_END.split(_FENCED.sub("\n", text[:SCAN_CHARS])):
+        for piece in pieces(_MARKER.sub("", line.strip(), count=1).replace("**", "")):
+            said = shortened(piece, limit)
+            if len(said) < _SHORTEST or said.endswith(":"):
+                continue
+            if found and _LEANING.match(said) and len(found[-1]) + 1 + len(said) <= limit:
+                found[-1] = f"{found[-1]} {said}"
+            else:
                 found.append(said)
     return found
 

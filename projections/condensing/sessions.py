@@ -9,38 +9,37 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from projections.condensing.accounts import MODIFYING, account, in_time, prose, user_prompt
-from projections.condensing.sentences import best, closed, distinct, fitting, leading, shortened, statements, term_set
+from projections.condensing.accounts import MODIFYING, account, in_time
+from projections.condensing.salience import Sentence, chosen, sentences_of
+from projections.condensing.sentences import best, closed, pieces, shortened
 from projections.documents.observations import Observation
 
-TITLE_CHARS = 80
+TITLE_CHARS = 160
+SUMMARY_CHARS = 672
+"""Of all sentences together, some 170 tokens: what an agent is told of a session that it did not see."""
 NARRATIVE_CHARS = 1500
-NARRATIVE_OBSERVATIONS = 6
+"""Of a session that was taken up again and again, and of a model's."""
 DECISIONS = 8
+REMAINING = 5
 FILES = 20
 CONCEPTS = 12
 
-_LEAD_CHARS = 240
-"""Six of them fit a narrative."""
-_CENTRAL_WORTH = 2.0
-"""Importance points of the most central observation: less than an error is above an edit or a turn of talk, more than
-the one point that a single weighty word gives."""
-_DECIDED = re.compile(
-    r"\b(?:decided|decision|chose|chosen|agreed|settled on|opted|will use|we['’]ll use|going with|go with|went with"
-    r"|switch(?:ed|ing)? to|instead of)\b",
-    re.IGNORECASE,
-)
+
 _BINDING = re.compile(
-    r"\b(?:must(?! have| be\b)|never(?! (?:been|felt|forget|had|heard|knew|seen|thought))|prefers?|from now on"
+    r"\b(?:must(?! have| be\b)|never(?! (?:been|felt|forget|had|heard|knew|seen|thought))|prefers?"
     r"|(?<!not )(?<!n['’]t )always)\b",
     re.IGNORECASE,
 )
-"""Also said of much that nobody decided (not always, must have felt, never forget), so these come after the ones that
-say so."""
+"""Not what is said of much that nobody decided (not always, must have felt, never forget)."""
+_REASONED = re.compile(
+    r"\b(?:because|due to|so that|polic(?:y|ies)|therefore|which means|root cause|only if|rather than)\b", re.IGNORECASE
+)
 
 
 class Digest(Struct, frozen=True):
-    """A session in short. Decisions are in the order they were made, files with the modified ones first."""
+    """A session in short; no sentence is in it twice. `decisions` are in the order they were made, with their reasons
+    where those were given; `remaining` is what was left to do; files have the modified ones first.
+    """
 
     title: str
     narrative: str
@@ -48,34 +47,40 @@ class Digest(Struct, frozen=True):
     files: list[str]
     concepts: list[str]
     observation_count: int
-
-
-class _WeighedLead(Struct, frozen=True):
-    """An observation, its most telling sentence, how much it matters here, and whether it tells anything at all."""
-
-    observation: Observation
-    lead: str
-    weight: float
-    tells: bool
+    remaining: list[str] = []
 
 
 def digest(observations: Sequence[Observation], title: str = "") -> Digest | None:
     """Returns the digest of a session; None for no observations.
 
-    The title is the one given, else the first user prompt, else the lead of the observation that matters most.
+    The title is the one given, else what the user wanted, else the sentence that matters most.
     """
     if not observations:
         return None
     ordered = sorted(observations, key=in_time)
-    told = _told(ordered)
+    sentences = tellable(sentences_of(ordered))
+    given = shortened(title, TITLE_CHARS)
+    told = chosen(sentences, SUMMARY_CHARS - len(given))
+    goal = _goal(told, len(ordered))
+    headline = given or (_headline(goal.text) if goal else shortened(account(ordered[0]), TITLE_CHARS)) or "session"
+    told = [*_without(told, headline)] or told
+    remaining = [one for one in told if _is_left(one, len(ordered))][-REMAINING:]
+    decisions = _decisions([one for one in told if one not in remaining], ordered)
+    rest = [one for one in told if one not in remaining and one not in decisions]
     return Digest(
-        title=_title(title, told),
-        narrative=_narrative(told),
-        decisions=_decisions(ordered),
+        title=headline,
+        narrative=_narrative(rest or told, ordered),
+        decisions=[one.text for one in decisions],
+        remaining=[one.text for one in remaining],
         files=modified_first(ordered)[:FILES],
         concepts=frequent_concepts(ordered)[:CONCEPTS],
         observation_count=len(ordered),
     )
+
+
+def tellable(sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Returns the sentences that a summary may tell: all but calls that only looked, unless there are no others."""
+    return [one for one in sentences if not _is_idle_call(one)] or list(sentences)
 
 
 def modified_first(observations: Iterable[Observation]) -> list[str]:
@@ -94,61 +99,66 @@ def frequent_concepts(observations: Iterable[Observation]) -> list[str]:
     return [concept for concept, _ in counted.most_common()]
 
 
-def _told(ordered: Sequence[Observation]) -> list[_WeighedLead]:
-    names = term_set(" ".join({one.agent_id for one in ordered}))
-    accounts = [_unsigned(account(one), one.agent_id) for one in ordered]
-    said = [statements(text) for text in accounts]
-    leads = leading([one or [shortened(text, _LEAD_CHARS)] for one, text in zip(said, accounts, strict=True)], names)
-    highest = max(score for score, _ in leads) or 1.0
-    return [
-        _WeighedLead(one, lead, one.importance + _CENTRAL_WORTH * score / highest, bool(stated or user_prompt(one)))
-        for one, (score, lead), stated in zip(ordered, leads, said, strict=True)
-    ]
+def _goal(told: Sequence[Sentence], observations: int) -> Sentence | None:
+    """Of what is told what the user wanted, the sooner the likelier; else what matters most."""
+    asked = [one for one in told if one.part == "user"]
+    if asked:
+        return max(asked, key=lambda one: one.worth * (1 - one.place / observations))
+    return max(told, key=lambda one: one.worth, default=None)
 
 
-def _unsigned(text: str, speaker: str) -> str:
-    """The text without the speaker's name in front of it, as transcripts write it."""
-    return text.removeprefix(f"{speaker}:").lstrip() if speaker else text
+def _headline(goal: str) -> str:
+    """All of it, or its first sentence, or what fits of that."""
+    return goal if len(goal) <= TITLE_CHARS else shortened(pieces(goal)[0], TITLE_CHARS)
 
 
-def _title(given: str, told: Sequence[_WeighedLead]) -> str:
-    prompts = (prompt for one in told if (prompt := user_prompt(one.observation)))
-    chosen = given.strip() or next(prompts, "") or max(told, key=lambda one: one.weight).lead
-    return shortened(chosen, TITLE_CHARS)
+def _without(told: Iterable[Sentence], headline: str) -> Iterator[Sentence]:
+    """What is told besides the title, which is what a user said; what an agent said stays where it was said."""
+    for one in told:
+        if one.part == "user" and one.text.startswith(headline):
+            rest = one.text[len(headline) :].lstrip()
+            if rest:
+                yield one._replace(text=rest)
+        else:
+            yield one
 
 
-def _narrative(told: Sequence[_WeighedLead]) -> str:
-    """The leads of the observations that matter most, in time order; each is said once, and by whom if by several.
-
-    Greetings and questions are only told when there is nothing else; a user's prompt is always something.
-    """
-    telling = [one for one in told if one.tells] or told
-    different = [telling[index] for index in distinct([term_set(one.lead) for one in telling])]
-    chosen = [different[index] for index in best([one.weight for one in different], NARRATIVE_OBSERVATIONS)]
-    several = len({one.observation.agent_id for one in told}) > 1
-    lines = [_line(one, several) for one in chosen if one.lead]
-    return " ".join(fitting(lines, NARRATIVE_CHARS, " "))
+def _is_idle_call(one: Sentence) -> bool:
+    """Whether it is a call of a tool that only looked at something, and found it."""
+    return one.part == "call" and not one.features["changes something"] and not {"done", "failed"} & one.features.keys()
 
 
-def _line(told: _WeighedLead, name_speaker: bool) -> str:
-    lead, speaker = closed(shortened(told.lead, _LEAD_CHARS)), told.observation.agent_id
-    return f"{speaker}: {lead}" if name_speaker and speaker else lead
+def _decisions(told: Sequence[Sentence], ordered: Sequence[Observation]) -> list[Sentence]:
+    """What an agent decided, or why it did what it did; the plainest of many, in time order."""
+    plain = [_plainness(one, ordered[one.place]) for one in told]
+    kept = best(plain, DECISIONS)
+    return [told[place] for place in kept if plain[place]]
 
 
-def _decisions(ordered: Sequence[Observation]) -> list[str]:
-    found = list(_decided(ordered))
-    different = [found[index] for index in distinct([term_set(text) for _, text in found])]
-    return [different[index][1] for index in best([strength for strength, _ in different], DECISIONS)]
+def _plainness(one: Sentence, said_in: Observation) -> int:
+    """2 says that it decides, or is what a decision was recorded as; 1 binds or gives a reason; 0 does neither."""
+    if one.part != "assistant" or "offered" in one.features:
+        return 0
+    if "decided" in one.features or said_in.kind == "decision":
+        return 2
+    return int(_BINDING.search(one.text) is not None or _REASONED.search(one.text) is not None)
 
 
-def _decided(ordered: Iterable[Observation]) -> Iterator[tuple[int, str]]:
-    """Each deciding sentence in time order, with how plainly it decides: 2 says so, 1 binds."""
-    for observation in ordered:
-        for place, said in enumerate(statements(_unsigned(prose(observation), observation.agent_id))):
-            if _DECIDED.search(said) or (observation.kind == "decision" and place == 0):
-                yield 2, said
-            elif _BINDING.search(said):
-                yield 1, said
+def _is_left(one: Sentence, observations: int) -> bool:
+    """Whether it says what is left to do, in the last third of a session."""
+    return "left" in one.features and one.part != "result" and 3 * (one.place + 1) > 2 * observations
+
+
+def _narrative(told: Sequence[Sentence], ordered: Sequence[Observation]) -> str:
+    """The sentences, in time order; who says one is named where somebody else said the one before it."""
+    agents = {one.agent_id for one in ordered}
+    lines: list[str] = []
+    before = ""
+    for one in told:
+        speaker = "User" if one.part == "user" else ordered[one.place].agent_id if len(agents) > 1 else ""
+        lines.append(f"{speaker}: {closed(one.text)}" if speaker and speaker != before else closed(one.text))
+        before = speaker
+    return " ".join(lines)
 
 
 def continued(earlier: Digest, later: Digest, observation_count: int) -> Digest:
@@ -161,6 +171,7 @@ def continued(earlier: Digest, later: Digest, observation_count: int) -> Digest:
         title=earlier.title or later.title,
         narrative=_both(earlier.narrative, later.narrative),
         decisions=_newest((*earlier.decisions, *later.decisions), DECISIONS),
+        remaining=later.remaining,
         files=_newest((*earlier.files, *later.files), FILES),
         concepts=_newest((*earlier.concepts, *later.concepts), CONCEPTS),
         observation_count=observation_count,

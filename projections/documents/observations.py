@@ -52,6 +52,8 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     source: str = "native"
     model: str = ""
     prompt_version: str = ""
+    role: str = ""
+    """Who said it: `user`, `assistant`, `tool_call`, `tool_result`, or unknown."""
 
     def listing_members(self) -> set[tuple[str, str]]:
         """The `(listing, member)` pairs it stands for."""
@@ -133,6 +135,7 @@ def observation(recorded: Recorded, data: ObservationRecorded, session: Document
         recorded_at=recorded.recorded_at,
         position=str(recorded.position),
         source=envelope.source,
+        role=short.role,
     )
 
 

@@ -58,6 +58,12 @@ class Session(Row, index=True):
         """How many observations it has that are not retired."""
         return self.observation_count - self.retired
 
+    @property
+    def awaits_summary(self) -> bool:
+        """Whether it ended with observations that no summary covers, and are not all retired."""
+        ended = self.status != "active"
+        return ended and self.observation_count != self.summarised and self.searchable_observations > 0
+
     def listing_members(self) -> set[tuple[str, str]]:
         """The `(listing, member)` pairs it stands for."""
         member = by_time(max(0, self.updated_ms), self.id)
@@ -69,7 +75,7 @@ class Session(Row, index=True):
         }
         if self.status == "active":
             found.add((OPEN_SESSIONS, by_time(self.seen_ms, self.id)))
-        elif self.observation_count != self.summarised and self.searchable_observations:
+        elif self.awaits_summary:
             found.add((UNSUMMARISED, self.id))
         elif self.seen_ms > self.retired_through_ms:
             found.add((RETIRABLE, by_time(self.seen_ms, self.id)))

@@ -38,6 +38,8 @@ class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
     occurred_at: datetime
     recorded_at: datetime
     position: str
+    remaining: list[str] = []
+    """What was left to do."""
 
     def listing_members(self) -> set[tuple[str, str]]:
         """The `(listing, member)` pairs it stands for."""
@@ -46,7 +48,7 @@ class Summary(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def searchable_text(self) -> str:
         """All it says."""
-        return searchable([self.title, self.narrative, *self.decisions, *self.files, *self.concepts])
+        return searchable([self.title, self.narrative, *self.decisions, *self.remaining, *self.files, *self.concepts])
 
     def index_entry(self) -> IndexEntry:
         """What an index replica knows of it."""
@@ -90,6 +92,7 @@ def summary(recorded: Recorded, data: SessionSummarised, session: DocumentId, ag
         title=data.title,
         narrative=data.narrative,
         decisions=data.decisions,
+        remaining=data.remaining,
         files=data.files,
         concepts=data.concepts,
         observation_count=data.observation_count,

@@ -165,7 +165,7 @@ def _said_by(document: Document) -> str:
         case Observation():
             parts = [document.content, account(document), *document.concepts, *document.files]
         case Summary():
-            parts = [document.title, document.narrative, *document.decisions]
+            parts = [document.title, document.narrative, *document.decisions, *document.remaining]
         case Memory():
             parts = [document.title, document.content, *document.concepts, *document.tags, *document.files]
         case Lesson():

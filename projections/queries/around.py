@@ -164,7 +164,7 @@ class AroundQueries:
         query = " ".join(word for word in [*names, *terms[:MAX_TERMS]] if word.strip())[:QUERY_CHARS]
         if not query:
             return []
-        answer = await self._recall(RecallRequest(query=query, project=project, limit=HITS), reader)
+        answer = await self._recall(RecallRequest(query=query, project=project, limit=HITS, min_confidence=0.0), reader)
         found = await self._lookup.documents([one.id for one in answer.results], reader)
         return [_narrative(one.document) for one in found]
 

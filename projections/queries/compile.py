@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from ingest.commands.command import Name
 from ingest.ids import DocumentId
 from ingest.log.position import Token
-from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from projections.documents.access import Reader, may_read
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
@@ -139,8 +139,9 @@ class Compile:
         untold = [one for one, summary in zip(past, summaries, strict=True) if summary is None]
         seen = await self._seen(untold, reader)
         return [
-            summary_block(summary) if summary is not None else session_block(_name(one), seen[one.document.id])
+            _session_block(one.document, summary, seen.get(one.document.id, []))
             for one, summary in zip(past, summaries, strict=True)
+            if isinstance(one.document, Session)
         ]
 
     async def _seen(self, past: Sequence[Located], reader: Reader) -> dict[str, list[Observation]]:
@@ -171,5 +172,7 @@ class Compile:
         return recall_block(request.query, found, request.token_budget)
 
 
-def _name(located: Located) -> str:
-    return located.document.session_id if isinstance(located.document, Session) else ""
+def _session_block(past: Session, summary: Summary | None, seen: Sequence[Observation]) -> ContextPart | None:
+    """A past session's summary, else what was important in it; dated by its beginning."""
+    at = from_ms(past.started_ms)
+    return summary_block(at, summary) if summary is not None else session_block(at, past.title, seen)

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from ingest.marking import DATA_NOT_INSTRUCTIONS, inert
 from projections.compression.compression import spoken
+from projections.condensing.accounts import headline, prose
 from projections.condensing.profile import Profile
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
@@ -33,8 +34,7 @@ SESSION_OBSERVATIONS = 5
 RECALL_SHARE = 0.4
 """Of the budget, for what recall found; the rest is for what the agent did not know to ask."""
 LINE_CHARS = 400
-PROFILE_CONCEPTS, PROFILE_FILES, PROFILE_ERRORS = 8, 5, 3
-"""What of a profile is told in a context, as much as agentmemory tells."""
+PROFILE_ERRORS = 3
 
 _KINDS: tuple[BlockKind, ...] = ("slot", "memories", "lessons", "session", "profile", "recall")
 
@@ -152,12 +152,11 @@ def slot_block(slot: Slot) -> ContextPart | None:
 
 
 def profile_block(profile: Profile | None) -> ContextPart | None:
-    """What a project's work is about: concepts, files, conventions, recent errors; what its user prefers."""
+    """What a project's work is like: conventions, recent errors; what its user prefers. No lists of names: they tell
+    an agent nothing that it could act on."""
     if profile is None:
         return None
     lines = [
-        _listed("Concepts", [name for name, _ in profile.concepts[:PROFILE_CONCEPTS]]),
-        _listed("Files", [name for name, _ in profile.files[:PROFILE_FILES]]),
         _listed("Conventions", profile.conventions),
         _listed("Recent errors", profile.errors[:PROFILE_ERRORS]),
         _listed("Preferences", profile.preferences),
@@ -184,24 +183,29 @@ def lessons_block(lessons: Sequence[Lesson], now: datetime) -> ContextPart | Non
     return part("lessons", "Lessons", lines, [lesson.id for lesson in lessons[:LESSONS]], by_line=True)
 
 
-def summary_block(summary: Summary) -> ContextPart | None:
+def summary_block(began_at: datetime, summary: Summary) -> ContextPart | None:
     """What a past session came to."""
     lines = [
-        f"{summary.title}: {summary.narrative}" if summary.title else summary.narrative,
+        "" if summary.narrative == summary.title else summary.narrative,
         *(f"- decided: {one}" for one in summary.decisions),
-        _listed("Files", summary.files),
+        *(f"- remaining: {one}" for one in summary.remaining),
     ]
-    return part("session", f"Session {summary.session_id}", lines, [summary.id])
+    return part("session", _dated(began_at, summary.title), lines or [summary.title], [summary.id])
 
 
-def session_block(session_id: str, observations: Iterable[Observation]) -> ContextPart | None:
+def session_block(began_at: datetime, title: str, observations: Iterable[Observation]) -> ContextPart | None:
     """What mattered in a past session: its most important observations, in the order they happened."""
     important = sorted(
         (seen for seen in observations if seen.importance >= IMPORTANT),
         key=lambda seen: (-seen.importance, seen.position),
     )[:SESSION_OBSERVATIONS]
     shown = sorted(important, key=lambda seen: (seen.occurred_at, seen.position))
-    return part("session", f"Session {session_id}", map(_line, shown), [seen.id for seen in shown], by_line=True)
+    return part("session", _dated(began_at, title), map(_line, shown), [seen.id for seen in shown], by_line=True)
+
+
+def _dated(at: datetime, title: str) -> str:
+    """What a past session is called: a reader knows days, not session ids."""
+    return f"Session of {at:%Y-%m-%d}" + f": {title}" * bool(title)
 
 
 def recall_block(query: str, results: Iterable[tuple[str, str]], token_budget: int) -> ContextPart | None:
@@ -228,7 +232,5 @@ def _listed(name: str, values: Sequence[str]) -> str:
 
 
 def _line(seen: Observation) -> str:
-    """Title and narrative, without saying the same twice."""
-    if not seen.narrative or seen.narrative.startswith(seen.title.rstrip("…")):
-        return _short(f"- {seen.narrative or seen.title}")
-    return _short(f"- {seen.title}: {seen.narrative}")
+    """What was said, or what a tool was called for and how it went."""
+    return _short(f"- {prose(seen) or headline(seen)}")

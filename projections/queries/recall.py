@@ -7,7 +7,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Annotated, Literal, NamedTuple
@@ -22,6 +22,7 @@ from ingest.errors import CommandRejected, MnemologError
 from ingest.ids import DocumentId
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock, to_ms
+from projections.condensing.accounts import headline
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson
@@ -31,6 +32,7 @@ from projections.documents.summaries import Summary
 from projections.embedding.embedder import Embedder, ModelUnavailable
 from projections.queries.documents import DocumentReader
 from projections.queries.views import in_view
+from projections.search.confidence import ANSWERED_FROM
 from projections.search.search import Filter, Hit, Question, Ranking
 from projections.search.service import OtherModel, ReplicaService
 
@@ -46,6 +48,9 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a
     memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula
     exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent.
+
+    Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is
+    less sure is left out. Results whose confidence is not known always stay.
     """
 
     query: Annotated[str, Meta(min_length=1, max_length=20_000)]
@@ -70,12 +75,13 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     files: Names = []
     concepts: Names = []
     explain: bool = False
+    min_confidence: Annotated[float, Meta(ge=0, le=1)] | None = None
     after: Annotated[str, Meta(max_length=100_000)] = ""
     consistency: Literal["session", "eventual"] = "session"
 
 
 class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One recalled document. `score` is comparable within one answer only."""
+    """One recalled document. `score` is comparable within one answer only, `confidence` (0..1) among all."""
 
     id: str
     kind: Kind
@@ -87,23 +93,28 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     project: str
     occurred_at: datetime
     metadata: dict[str, str]
+    confidence: float | None = None
     explain: dict[str, float] | None = None
 
 
 class RecallAnswer(Struct, frozen=True, kw_only=True):
-    """What was recalled. `lag`: log entries not searchable yet, by partition; `degraded`: what was left out."""
+    """What was recalled. `confidence` is the first result's, also where it was too little to answer; None where that is
+    not known. `lag`: log entries not searchable yet, by partition; `degraded`: what was left out.
+    """
 
     results: list[RecallResult]
+    confidence: float | None = None
     took_ms: float
     lag: dict[int, int]
     degraded: list[str]
 
 
 class RecalledDocuments(NamedTuple):
-    """What was found, best first, with the documents; and what was left out."""
+    """What was found, best first, with the documents; what was left out; how sure the first was an answer."""
 
     hits: list[tuple[Hit, Document]]
     degraded: list[str]
+    confidence: float | None = None
 
 
 class Recall:
@@ -135,9 +146,10 @@ class Recall:
         Raises CommandRejected for a blank query, ProjectionBehind when `after` is not searchable in time.
         """
         started = time.perf_counter()
-        hits, degraded = await self.found(request, reader)
+        hits, degraded, confidence = await self.found(request, reader)
         return RecallAnswer(
             results=[_result(hit, document, explain=request.explain) for hit, document in hits],
+            confidence=confidence,
             took_ms=round((time.perf_counter() - started) * 1000, 2),
             lag=self._replica.lag,
             degraded=degraded,
@@ -161,7 +173,8 @@ class Recall:
             recency_boost=request.recency_boost,
             shown=request.limit,
         )
-        hits, degraded = await self.vectors.search(question, _filter(request, reader))
+        searched, degraded = await self.vectors.search(question, _filter(request, reader))
+        hits = _sure_enough(searched, request.min_confidence)
         documents = await self._documents.get([(hit.partition, DocumentId(hit.id)) for hit in hits])
         if not self._replica.ready:
             degraded.append(self._replica.trouble or "the index is still loading: some documents may be missing")
@@ -173,7 +186,15 @@ class Recall:
         found = readable[: request.limit]
         if self._shown is not None:
             self._shown(hit for hit, _ in found)
-        return RecalledDocuments(found, degraded)
+        return RecalledDocuments(found, degraded, searched[0].confidence if searched else None)
+
+
+def _sure_enough(hits: Sequence[Hit], least: float | None) -> Sequence[Hit]:
+    """Those that are at least so sure; None: all, unless the first is no answer."""
+    if least is None:
+        first = hits[0].confidence if hits else None
+        return [] if first is not None and first < ANSWERED_FROM else hits
+    return [hit for hit in hits if hit.confidence is None or hit.confidence >= least]
 
 
 def _filter(request: RecallRequest, reader: Reader) -> Filter:
@@ -213,6 +234,7 @@ def _result(hit: Hit, document: Document, *, explain: bool) -> RecallResult:
         project=project,
         occurred_at=occurred_at,
         metadata=metadata or {},
+        confidence=hit.confidence,
         explain=hit.explain if explain else None,
     )
 
@@ -222,9 +244,9 @@ _SHOWN = ("content", "narrative", "session_id", "agent_id", "project", "occurred
 
 def _title(document: Document) -> str:
     match document:
-        case Observation() | Memory():
-            return document.title
-        case Summary():
+        case Observation():
+            return headline(document)
+        case Memory() | Summary():
             return document.title
         case Lesson():
             return document.title or document.content.split("\n", 1)[0][:80]

@@ -37,8 +37,11 @@ async def read(client: httpx.AsyncClient, path: str, **query: Any) -> dict[str, 
 
 
 async def recall(client: httpx.AsyncClient, query: str, **asked: Any) -> dict[str, Any]:
-    """The good answer to a recall."""
-    answer = await repeated(client, "POST", "/v1/recall", json={"query": query, **asked})
+    """The good answer to a recall; without a limit of confidence unless one is asked for.
+
+    Confidence weighs words by their rarity in the whole index, which other tests fill at the same time.
+    """
+    answer = await repeated(client, "POST", "/v1/recall", json={"query": query, "min_confidence": 0.0, **asked})
     assert answer.status_code == 200, answer.text
     return answer.json()
 

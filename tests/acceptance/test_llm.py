@@ -170,7 +170,7 @@ async def test_an_ended_session_is_summarised_by_the_worker(server: Server, clie
     await work(client, project, "s1")
     ended = await write(client, "/v1/sessions", project=project, session_id="s1", status="ended")
     await read(client, "/v1/sessions/s1", project=project, after=ended["position"])
-    await run_job(server, "upkeep")
+    await run_job(server, "summarise")
 
     async def summarised() -> bool:
         return bool((await read(client, "/v1/summaries", project=project))["items"])

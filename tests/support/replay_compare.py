@@ -121,11 +121,13 @@ def index_of_documents(stores: Mapping[int, MemoryStore], folder: Path, dimensio
 
 def indexed(index: IndexReplica) -> dict[str, Indexed]:
     """What an index holds, by document id. Runs in the thread that owns the index."""
+    index.commit()
+    said = dict(index.lexical.all_terms())
     episodes = [tuple(index.ids[member] for member in members if member in index.alive) for members in index.episodes]
     return {
         name: Indexed(
             partition=int(index.partition[ordinal]),
-            terms=" ".join(index.terms_of(ordinal)),
+            terms=said[ordinal],
             facets=frozenset(index.facets_of[ordinal]),
             author=index.authors[int(index.author[ordinal])],
             times=(

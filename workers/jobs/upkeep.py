@@ -1,4 +1,4 @@
-"""arq job: what time alone brings about. Silent sessions end, lessons fade, memories run out, sessions are summarised.
+"""arq jobs: what time alone brings about (silent sessions end, lessons fade, memories run out), and summaries.
 
 Each finds what is due through a listing that is sorted by when it is due, and appends an event whose id comes from what
 it was due for: two workers at once, or a crash, do nothing twice.
@@ -57,12 +57,11 @@ class Upkeep:
         self._idle_after, self._condense, self._clock = idle_after, condense, clock
 
     async def run(self) -> dict[str, int]:
-        """Do all that is due; returns how much of each."""
+        """Do all that is due but summaries; returns how much of each."""
         done = {
             "sessions_ended": await _guarded("silent sessions", "ended", self.end_idle_sessions()),
             "lessons_retired": await _guarded("lessons", "retired", self.retire_lessons()),
             "memories_expired": await _guarded("expired memories", "forgotten", self.forget_expired()),
-            "sessions_summarised": await _guarded("sessions", "summarised", self.summarise()),
         }
         if any(done.values()):
             logger.info("upkeep: %s", ", ".join(f"{name} {count}" for name, count in done.items() if count))

@@ -264,6 +264,7 @@ async def _search(door: ToolContext, arguments: Arguments) -> tuple[list[tuple[d
         session_id=arguments.chosen("sessionId") or "",
         kinds=["observation", "memory"],
         limit=arguments.count("limit", MAX_LIMIT),
+        min_confidence=0.0,  # its clients expect as many as there are
     )
 
     missing = await door.caught_up(agent)

@@ -153,13 +153,14 @@ _LABEL = "note_"
 async def list_notes(request: Request, arguments: Arguments) -> Response:
     """The notes by name; with `file`, that one and its text."""
     name, door = arguments["file"], door_of(request)
+    wanted = None if name is None else _checked(name)
     await door.caught_up()
     notes = _notes(await door.queries.slots.of_project(door.reader(), PROJECT))
-    if name is None:
+    if wanted is None:
         return success(files=[{key: value for key, value in one.items() if key != "content"} for one in notes])
-    found = next((one for one in notes if one["file"] == _checked(name)), None)
+    found = next((one for one in notes if one["file"] == wanted), None)
     if found is None:
-        raise NotFound(f"there is no file {name}")
+        raise NotFound(f"there is no file {wanted}")
     return success(**found)
 
 

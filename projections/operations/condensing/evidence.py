@@ -29,7 +29,9 @@ def fingerprint(*parts: str) -> str:
 
 def digest_of(told: Summary) -> Digest:
     """A summary as the rules make it."""
-    return Digest(told.title, told.narrative, told.decisions, told.files, told.concepts, told.observation_count)
+    return Digest(
+        told.title, told.narrative, told.decisions, told.files, told.concepts, told.observation_count, told.remaining
+    )
 
 
 def is_made(kept: Memory) -> bool:

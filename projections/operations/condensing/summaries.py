@@ -152,6 +152,7 @@ class SessionSummaries:
             title=made.title,
             narrative=made.narrative,
             decisions=made.decisions,
+            remaining=made.remaining,
             files=made.files,
             concepts=made.concepts,
             model=model,

@@ -127,7 +127,7 @@ async def test_a_session_that_ends_is_summarised_by_the_worker(doors: Doors, api
     for tool in ("Edit", "Bash", "Read"):
         api.observe(name, tool_name=tool, tool_input={"file_path": "src/pool.py"}, tool_output="done")
     ok(api.post("session/end", sessionId=name))
-    await run_job(doors.server, "upkeep")
+    await run_job(doors.server, "summarise")
 
     def summarised() -> bool:
         return "keyDecisions" in (api.session(name).get("summary") or "")

@@ -459,3 +459,20 @@ def test_no_key_tool_pattern_or_data_url_is_ever_derived(payload: dict[str, Any]
         assert "base64," not in one
         assert "bytes]" not in one
         assert '":' not in one
+
+
+@pytest.mark.parametrize(
+    ("kind", "role"),
+    [
+        ("prompt", "user"),
+        ("prompt_submit", "user"),
+        ("message", "assistant"),
+        ("tool_use", "tool_call"),
+        ("post_tool_use", "tool_call"),
+        ("result", "tool_result"),
+        ("decision", ""),
+        ("", ""),
+    ],
+)
+def test_the_kind_tells_who_said_it(kind: str, role: str):
+    assert compress(kind, "Something was said.").role == role

@@ -24,7 +24,7 @@ TRACEBACK = "Traceback (most recent call last)\n  File x\nKeyError: 'id'"
         (called(0, "Edit", {"file_path": "src/a.py", "old_string": "must never"}), "Edit `src/a.py`"),
         (called(0, "Bash", {"command": "make `all`"}), "Bash `make 'all'`"),
         (called(0, "Bash", '{"command": "make"}', error=TRACEBACK), "Bash `make` failed: KeyError: 'id'"),
-        (called(0, "Bash", '{"command": "ma', error="killed\nsorry"), 'Bash `{"command": "ma` failed: killed'),
+        (called(0, "Bash", '{"command": "ma', error="killed\nsorry"), "Bash `ma` failed: killed"),
         (called(0, "Stop", {}), "Stop"),
         (called(0, "conversation", "Which port?", "It listens on 3111."), "Which port?\nIt listens on 3111."),
         (saw(0, data={"hookType": "subagent_stop", "last_message": "Done with it."}), "Done with it."),

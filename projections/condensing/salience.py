@@ -1,0 +1,257 @@
+"""Which sentences of a session are worth telling: each gets a score, then the best that fit are chosen.
+
+Pure and deterministic. A sentence's score is the sum of its features' weights; what a feature is stands here, what it
+weighs in `sentence_weights.py`. Work grows with the number of sentences, at most `SENTENCES` of a session.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from projections.compression.compression import told_by
+from projections.condensing.accounts import account, headline, prose, user_prompt
+from projections.condensing.sentence_weights import WEIGHTS
+from projections.condensing.sentences import shortened, stated
+from projections.documents.observations import Observation
+from projections.search.ranking import terms
+
+Part = Literal["user", "assistant", "call", "result"]
+
+SENTENCES = 4_000
+"""Of a session: the first half and the last half of more."""
+RESULT_SENTENCES = 3
+"""Of what a tool returned, from its beginning."""
+CALL_CHARS = 160
+COMMAND_CHARS = 120
+REPEATED = 0.8
+"""Share of a sentence's terms that are told already, from which it says nothing new."""
+COST = 90
+"""Characters that a sentence costs beyond its own, so that many short ones are not better than one that says it."""
+
+_THOUGHT = re.compile(
+    r"\A(?:thought|reasoning)\s*:\s*(.*?)(?:\s*\|\s*(?:command|action|tool)\s*:\s*(.*))?\Z", re.DOTALL | re.IGNORECASE
+)
+_THINKING = re.compile(r"\A(?:call\s+)?think\w*\(\s*(?:thought\s*=\s*)?([\"'])(.*)\1\s*\)\Z", re.DOTALL)
+_ERROR = re.compile(r"\s*(?:error|traceback)\b", re.IGNORECASE)
+
+CUES: Mapping[str, re.Pattern[str]] = {
+    name: re.compile(pattern, re.IGNORECASE)
+    for name, pattern in {
+        "done": r"\b(?:success(?:fully|ful)?|(?:has|have) (?:now )?been|(?:is|are) now|was (?:able|booked|added|updated"
+        r"|cancel\w+)|done|completed?|fixed|resolved|works?|passe[sd]|confirmed|processed|refunded|merged|deployed"
+        r"|released|implemented)\b",
+        "refused": r"\b(?:cannot|can['\u2019]?t|could ?n['\u2019o]t|unable|not (?:allowed|eligible|possible|permitted"
+        r"|available|enough|sufficient|supported|required|covered)|unfortunately|denied|no longer|does ?n['\u2019o]t"
+        r"|won['\u2019]t|refus\w+)\b",
+        "reason": r"\b(?:because|since|due to|so that|as (?:it|the|there|this|you)|in order to|polic(?:y|ies)|therefore"
+        r"|which means|requires?|only if|instead|rather than|should not|must)\b",
+        "decided": r"\b(?:decided|decision|chose|chosen|agreed|settled on|opted|will use|we['\u2019]ll use|going with"
+        r"|go with|went with|switch(?:ed|ing)? to|from now on|root cause)\b",
+        "wanted": r"\b(?:I (?:need|want|would like|am looking|wish|have to|was hoping|prefer)|I['\u2019]d like"
+        r"|I['\u2019]m (?:looking|hoping|calling|trying|interested)|can you|could you|help (?:me )?(?:with|to)"
+        r"|looking (?:for|to)|please (?:go ahead|proceed|use|cancel|book|change|help|fix|add|make|write))\b",
+        "found": r"\b(?:found|shows?|showing|indicates?|confirms?|suggests?|reveals?|it (?:seems|appears|looks)"
+        r"|turns? out|identified|discovered|reproduced?|flag)\b",
+        "failed": r"\b(?:error|exception|traceback|fail(?:s|ed|ure)?|invalid|missing|not found|undefined|broken|bug"
+        r"|wrong)\b",
+        "offered": r"(?:let me know|feel free|would you like|please (?:provide|confirm|share)|could you (?:please )?"
+        r"(?:provide|confirm|share|let)|anything else|further assistance|happy to|how can i|i can help"
+        r"|i['\u2019]ll (?:need|search|check|look)|here(?:['\u2019]s| is| are)|you['\u2019]re welcome"
+        r"|have a (?:great|nice|wonderful|safe)|to proceed)",
+        "greeted": r"\A(?:thank|thanks|hi\b|hello|sure|yes|ok|great|no worries|welcome|alright"
+        r"|that(?:['\u2019]s| is|s) (?:all|great))",
+        "planned": r"\b(?:let['\u2019]?s|(?:i|we) (?:will|should|need to|can|could)|i['\u2019]ll|next|now (?:let|we|i)"
+        r"|first|going to|try)\b",
+        "left": r"\b(?:remaining|remains?|still (?:need|to|open|fails?)|todo|to do|later|follow[- ]?up|left (?:open|to)"
+        r"|next step|transfer\w*|contact|human agent|not yet|reach out)\b",
+        "amount": r"\$ ?\d|\b\d+(?:\.\d+)?\s?(?:%|ms|s\b|MB|GB)",
+        "number": r"\b\d",
+    }.items()
+} | {
+    # as they are written: names of things have capitals, digits, underscores or dots
+    "named": re.compile(r"\b(?=\w*\d)(?=\w*[A-Z])[A-Z0-9]{5,}\b|\b\w+_\w+|\b[\w/]+\.\w{1,4}\b|\w+\(\)|'[^']{2,30}'")
+}
+_WITH_PART = frozenset(
+    {("user", "wanted"), ("user", "done"), ("assistant", "done"), ("assistant", "refused"), ("assistant", "reason"),
+     ("assistant", "offered"), ("thought", "done")}
+)  # fmt: skip
+"""Cues that mean something else when somebody in particular says them."""
+_CHANGING = re.compile(
+    r"\b(?:book|cancel|update|modify|create|delete|send|add|remove|set|write|edit|submit|apply|transfer|merge|deploy"
+    r"|install|commit|push|change|upgrade|refund|insert)\w*",
+    re.IGNORECASE,
+)
+"""Verbs of calls that change something."""
+
+
+class Sentence(NamedTuple):
+    """A sentence, the place of its observation in the session, who said it, its terms, and what is known of it."""
+
+    text: str
+    place: int
+    part: Part
+    terms: frozenset[str]
+    features: Mapping[str, float]
+
+    @property
+    def worth(self) -> float:
+        """0..1, how likely it says something that matters."""
+        score = sum(WEIGHTS.get(name, 0.0) * value for name, value in self.features.items())
+        return 1 / (1 + math.exp(-max(-30.0, min(30.0, score))))
+
+
+class _Said(NamedTuple):
+    part: Part
+    text: str
+    place: int
+    is_thought: bool
+    number: int
+    """Among the sentences of its observation."""
+    of: int
+
+
+def sentences_of(observations: Sequence[Observation]) -> list[Sentence]:
+    """The sentences of a session, whose observations are in time order."""
+    said = [one for place, seen in enumerate(observations) for one in _said(place, seen)]
+    if len(said) > SENTENCES:
+        said = said[: SENTENCES // 2] + said[-SENTENCES // 2 :]
+    words = [terms(one.text) for one in said]
+    of_place: dict[int, set[str]] = {}
+    for one, found in zip(said, words, strict=True):
+        of_place.setdefault(one.place, set()).update(found)
+    spread = Counter(term for found in of_place.values() for term in found)
+    ends = _Ends.of(said)
+    errors = {one.place for one in said if one.part == "result" and one.number == 0 and _ERROR.match(one.text)}
+    return [
+        Sentence(
+            one.text, one.place, one.part, frozenset(found),
+            _features(one, found, ends, len(observations), sum(map(spread.__getitem__, found)), errors),
+        )
+        for one, found in zip(said, words, strict=True)
+    ]  # fmt: skip
+
+
+def chosen(sentences: Sequence[Sentence], room: int) -> list[Sentence]:
+    """The sentences to tell, in time order, of at most `room` characters; what is told already counts less."""
+    left = {number: one.worth for number, one in enumerate(sentences)}
+    told: set[str] = set()
+    kept: list[int] = []
+    while left:
+        best, best_value = -1, 0.0
+        for number, worth in list(left.items()):
+            one = sentences[number]
+            known = len(one.terms & told) / len(one.terms) if one.terms else 0.0
+            if len(one.text) + 1 > room or known > REPEATED:
+                del left[number]  # for good: room only shrinks, and what is told only grows
+                continue
+            value = worth * (1 - known) / (len(one.text) + 1 + COST)
+            if value > best_value:
+                best, best_value = number, value
+        if best < 0:
+            break
+        del left[best]
+        kept.append(best)
+        told |= sentences[best].terms
+        room -= len(sentences[best].text) + 1
+    return [sentences[number] for number in sorted(kept)]
+
+
+def _said(place: int, seen: Observation) -> Iterator[_Said]:
+    for part, thought, texts in _parts(seen):
+        for number, text in enumerate(texts):
+            yield _Said(part, text, place, thought, number, len(texts))
+
+
+def _parts(seen: Observation) -> Iterator[tuple[Part, bool, list[str]]]:
+    """Who said what in an observation: part, whether it is a thought, sentences."""
+    words = prose(seen).removeprefix(f"{seen.agent_id}:").lstrip() if seen.agent_id else prose(seen)
+    if asked := user_prompt(seen):
+        yield "user", False, stated(asked)
+    elif seen.role == "tool_result":
+        yield "result", False, _outcome(words or account(seen))
+    elif seen.data.get("tool_name") == "conversation" and not seen.model:
+        yield "user", False, stated(told_by(seen.data.get("tool_input")))
+        yield "assistant", False, stated(told_by(seen.data.get("tool_output")))
+    elif seen.data.get("tool_name") and not words:
+        yield "call", False, [headline(seen)]
+    elif seen.role == "tool_call" and not seen.data.get("tool_name"):
+        yield from _call(words)
+    else:
+        yield "user" if seen.role == "user" else "assistant", False, stated(words or account(seen))
+
+
+def _outcome(output: str) -> list[str]:
+    """What an output says of how it went: the rest of it is what was looked at."""
+    return [one for one in stated(output)[:RESULT_SENTENCES] if CUES["done"].search(one) or CUES["failed"].search(one)]
+
+
+def _call(text: str) -> Iterator[tuple[Part, bool, list[str]]]:
+    """A call that was written down as text: what was thought, and what was done."""
+    if (thinking := _THINKING.match(text)) is not None:
+        yield "assistant", True, stated(thinking[2])
+    elif (thought := _THOUGHT.match(text)) is not None:
+        yield "assistant", True, stated(thought[1])
+        if thought[2]:
+            yield "call", False, [shortened(thought[2], COMMAND_CHARS)]
+    else:
+        yield "call", False, [shortened(text.removeprefix("call "), CALL_CHARS)]
+
+
+class _Ends(NamedTuple):
+    """Places of observations by who said them, each with how many of its kind come before and after it."""
+
+    user: Mapping[int, int]
+    acts: Mapping[int, int]
+    """The assistant's, from the end: 0 is the last."""
+    messages: Mapping[int, int]
+
+    @classmethod
+    def of(cls, said: Sequence[_Said]) -> "_Ends":
+        user = dict.fromkeys(one.place for one in said if one.part == "user")
+        acts = dict.fromkeys(one.place for one in reversed(said) if one.part in ("assistant", "call"))
+        messages = dict.fromkeys(one.place for one in reversed(said) if one.part == "assistant" and not one.is_thought)
+        return cls(*({place: rank for rank, place in enumerate(places)} for places in (user, acts, messages)))
+
+
+def _features(
+    one: _Said, found: Sequence[str], ends: _Ends, observations: int, spread: int, errors: set[int]
+) -> dict[str, float]:
+    kind = "thought" if one.is_thought else one.part
+    cues = [name for name, pattern in CUES.items() if pattern.search(one.text)]
+    features: dict[str, float] = {
+        "constant": 1.0,
+        kind: 1.0,
+        "late": one.place / max(1, observations - 1),
+        "length": min(len(one.text), 260) / 100,
+        "terms": min(len(set(found)), 25) / 10,
+        "central": spread / max(6, len(found)) / observations,
+        **dict.fromkeys(cues, 1.0),
+        **{f"{kind} {cue}": 1.0 for cue in cues if (kind, cue) in _WITH_PART},
+        "question": float(one.text.endswith("?")),
+        "short": float(len(one.text) < 40),
+        "long": float(len(one.text) > 180),
+        "data": float(one.text.count("|") > 2 or "{" in one.text),
+    }
+    if one.part == "user":
+        rank = ends.user[one.place]
+        features |= {f"user turn {rank}": 1.0} if rank < 3 else {}
+        features["last user turn"] = float(rank > 0 and rank == len(ends.user) - 1)
+        features["opening"] = float(rank == 0 and one.number < 2)
+        features["behind the opening"] = float(rank == 0 and one.number in (2, 3))
+    elif one.part == "assistant":
+        features["near the end"] = math.exp(-ends.acts[one.place] / 2)
+        features["first of its text"] = float(one.number == 0)
+        features["last of its text"] = float(one.number == one.of - 1)
+        if not one.is_thought:
+            back = ends.messages[one.place]
+            features["near the last message"] = math.exp(-back / 1.5)
+            features |= {f"message {back} from the end": 1.0} if back < 3 else {}
+    elif one.part == "call":
+        features["call near the end"] = math.exp(-ends.acts[one.place] / 2)
+        changes = _CHANGING.search(one.text[:40]) is not None
+        features["changes something"] = float(changes)
+        features["failed at once"] = float(one.place + 1 in errors)
+        features["changed something"] = float(changes and one.place + 1 not in errors)
+    return features
