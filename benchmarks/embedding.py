@@ -14,7 +14,6 @@ import argparse
 import asyncio
 import json
 import os
-import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +28,7 @@ from benchmarks.driving import Pool, behind, fill, settled
 from benchmarks.key_families import family_of
 from ingest.ids import DocumentId
 from ingest.platform.connections import Client, connect
+from ingest.platform.processes import give_way
 from ingest.platform.settings import from_environment
 from projections.documents.document import Searched, decode, searchable_text
 from projections.embedding.chunks import chunk
@@ -36,7 +36,6 @@ from projections.embedding.model_files import MODEL_FILE, TOKENIZER_FILE, read_m
 from projections.embedding.onnx import load_session, load_tokenizer, runs
 
 LOOK_EVERY_S = 0.05
-NICENESS = 19
 CORES = len(os.sched_getaffinity(0))
 
 
@@ -92,16 +91,11 @@ def raw(groups: Sequence[dict[str, Any]], sessions: int, threads: int) -> float:
         for group in waiting:
             session.run(None, group)
 
-    with ThreadPoolExecutor(sessions, initializer=_lower_priority) as pool:
+    with ThreadPoolExecutor(sessions, initializer=give_way) as pool:  # as the worker does
         loaded = list(pool.map(load, range(sessions)))  # by these threads: those of a session inherit the priority
         began = time.perf_counter()
         list(pool.map(work, loaded))
         return time.perf_counter() - began
-
-
-def _lower_priority() -> None:
-    """The worker embeds at this priority: on a machine with other work raw onnxruntime would get more of it."""
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Any]:
