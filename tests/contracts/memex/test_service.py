@@ -124,7 +124,9 @@ async def test_durations_are_told_by_route_and_exactly(rest: Rest, name: str):
 @pytest.mark.covers("POST /v1/memories", "POST /v1/memories/search")
 def test_seeding_from_32_threads_stores_everything(doors: Doors, name: str):
     """As the load script seeds, at the size that the default limits take."""
-    with httpx.Client(base_url=doors.memex, timeout=60, trust_env=False) as http:
+    # httpcore closes idle connections beyond the limit, without a lock that would show that a thread was just given one
+    limits = httpx.Limits(max_keepalive_connections=32)
+    with httpx.Client(base_url=doors.memex, timeout=60, trust_env=False, limits=limits) as http:
 
         def seed(number: int) -> int:
             body = {
