@@ -1,6 +1,6 @@
 """What an index replica knows of a document, and the text that is searched."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -48,8 +48,10 @@ class IndexEntry(Struct, frozen=True, kw_only=True, array_like=True):
     visibility: str = ""
 
 
-def index_terms(text: str, when: datetime, *, stated: bool = False) -> str:
+def index_terms(text: str, when: datetime, *, stated: bool = False, also: Sequence[str] = ()) -> str:
     """The terms of a searchable text, of the dates it names, its traits, and the terms of the date it is about.
+
+    `also` are traits that the text does not tell.
 
     What is `stated`, as a memory is, answers questions in the first person however it is worded.
     """
@@ -57,7 +59,7 @@ def index_terms(text: str, when: datetime, *, stated: bool = False) -> str:
     found = traits(text, said)
     if stated and FIRST_PERSON not in found:
         found = [FIRST_PERSON, *found]
-    return " ".join([*said, *resolved_terms(text, when), *found, *date_terms(when)])
+    return " ".join([*said, *resolved_terms(text, when), *found, *also, *date_terms(when)])
 
 
 def searchable(parts: Iterable[str]) -> str:

@@ -14,6 +14,7 @@ from ingest.platform.clock import to_ms
 from projections.compression.compression import compress
 from projections.documents.index_entry import IndexEntry, index_terms, searchable, texts_in
 from projections.documents.rows import by_position, in_user_listing
+from projections.search.cues import TOOL_OUTPUT
 
 IMPORTANT = 5
 """Importance from which an observation is told of, in contexts and profiles."""
@@ -69,12 +70,23 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """What was said and reported; what was made of it repeats that."""
         return searchable([self.content, *(texts_in(self.data) if self.data else ())])
 
+    @property
+    def is_tool_output(self) -> bool:
+        """Whether it is a tool's call with what that answered. A tool that answers its input only says it, and a call
+        that failed tells something."""
+        given, answered = self.data.get("tool_input"), self.data.get("tool_output")
+        return bool(
+            self.kind in TOOL_KINDS and self.data.get("tool_name") and not self.content.strip() and given != answered
+        )
+
     def index_entry(self) -> IndexEntry:
         """What an index replica knows of it."""
         return IndexEntry(
             id=self.id,
             kind="observation",
-            terms=index_terms(self.searchable_text(), self.occurred_at),
+            terms=index_terms(
+                self.searchable_text(), self.occurred_at, also=[TOOL_OUTPUT] if self.is_tool_output else []
+            ),
             episode=self.session,
             tenant=self.tenant,
             project=self.project,
@@ -87,6 +99,10 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
             types=[self.kind],
             files=list(self.files),
         )
+
+
+TOOL_KINDS = frozenset(("file_read", "file_edit", "file_write", "search", "web_fetch", "command_run"))
+"""What tools do to files, the web and a shell."""
 
 
 def session_observations(session: str) -> str:

@@ -19,6 +19,8 @@ FIRST_PERSON = "+i"
 """Trait: somebody says something of themselves."""
 TELLS_TIME = "+when"
 """Trait: a date, a day or a span of time is told."""
+TOOL_OUTPUT = "+tool"
+"""Trait: a tool's call with what it answered."""
 
 # In standard deviations of a leg, fitted by `benchmarks/fit_ranking.py` to agent work and BEAM: decision 39. Around
 # them recall is flat.
@@ -32,6 +34,9 @@ SPREAD = 0.13
 """Lost for each better document of the same episode, when the question counts."""
 SPREAD_OVER = 10
 """Better documents of the episode that count at most."""
+
+TOOL_OUTPUT_WEIGHT = 0.25
+"""Of the relevance of a tool's output, when a statement is asked for: it says the same words more often."""
 
 SCANNED = 4_000
 """Characters of a text that are looked at, from its beginning: what is longer is mostly output of a tool."""
@@ -69,6 +74,16 @@ _ASKS_TIME = re.compile(
 _ASKS_SEVERAL = re.compile(r"\b(?:how many|in total|altogether|across)\b", re.IGNORECASE)
 
 
+_EXACT = re.compile(
+    r"`[^`]+`|\"[^\"]+\"|'[^'\s]+'"  # quoted
+    r"|\w[\w-]*/\w|\w\.[a-z]{1,5}\b(?<!e\.g)(?<!i\.e)|\w_\w|\w::\w|\w\(|[a-z0-9][A-Z]|(?<!\w)--?[a-z]"
+    r"|\bwhere (?:is|are|was|were|do|does|did) .*\b(?:used|defined|called|set|declared|implemented|configured)\b"
+    # what tools do
+    r"|\b(?:files?|commands?|output|diff|trace(?:back)?|grep|log|tests?) (?:was|were|did|do|does|is|are|of|has|have)\b"
+)
+"""A file, a name in code, a flag, a quotation, or what a tool did."""
+
+
 class Cues(NamedTuple):
     """What a question wants, as far as its small words tell."""
 
@@ -76,6 +91,8 @@ class Cues(NamedTuple):
     """It is about the one who asks: what they said of themselves answers it, rather than what they were told."""
     time: bool = False
     """It asks when, or for how long."""
+    exact: bool = False
+    """It names something in code, or asks what a tool did."""
     several: bool = False
     """It counts, so that its answer is likely to be spread over several sessions."""
 
@@ -88,6 +105,7 @@ def cues_of(question: str) -> Cues:
     return Cues(
         first_person=_ASKS_OF_SELF.search(_ASKS_ADVICE.sub("", question)) is not None,
         time=_ASKS_TIME.search(question) is not None,
+        exact=_EXACT.search(question) is not None,
         several=_ASKS_SEVERAL.search(question) is not None,
     )
 
@@ -113,6 +131,11 @@ def speaker_lift(cues: Cues, documents: TermRows, named: Floats) -> Floats:
 def time_lift(cues: Cues, documents: TermRows) -> Floats:
     """(n,), TIME_LIFT for what tells a time, when the question asks for one."""
     return TIME_LIFT * (having(documents, TELLS_TIME) if cues.time else np.zeros(len(documents)))
+
+
+def tool_weight(cues: Cues, documents: TermRows) -> Floats:
+    """(n,), TOOL_OUTPUT_WEIGHT for the output of tools unless something exact is asked for, 1 for all else."""
+    return np.where(having(documents, TOOL_OUTPUT) * (not cues.exact), TOOL_OUTPUT_WEIGHT, 1.0)
 
 
 def spread(cues: Cues, scores: Floats, episode: NDArray[np.int32]) -> Floats:

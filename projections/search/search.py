@@ -8,7 +8,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from projections.search.confidence import confidence, idf_of
-from projections.search.cues import cues_of
+from projections.search.cues import cues_of, tool_weight
 from projections.search.filters import BitMap, among, bitmap, ordinals
 from projections.search.importance import decayed_confidence
 from projections.search.matching import (
@@ -135,8 +135,10 @@ def fused(index: IndexReplica, question: Question, allowed: Filter, matching: Bi
     found, pool = pool_of(index, question, query_terms, allowed, matching)
     if not len(found):
         return []
-    scores = score(query_terms, pool, mode=question.mode, cues=cues_of(question.text))
-    weighed, weights = _weigh(index, question, scores.relevance, found)
+    cues = cues_of(question.text)
+    scores = score(query_terms, pool, mode=question.mode, cues=cues)
+    weight = tool_weight(cues, pool.terms)
+    weighed, weights = _weigh(index, question, scores.relevance * weight, found)
     parts = {
         "lexical": scores.lexical,
         "cosine": pool.cosine,
@@ -150,6 +152,7 @@ def fused(index: IndexReplica, question: Question, allowed: Filter, matching: Bi
         "time": scores.time,
         "spread": scores.spread,
         "relevance": scores.relevance,
+        "tool": weight,
         **weights,
     }
     best = best_first(index, found, np.round(weighed, DIGITS), question.limit)

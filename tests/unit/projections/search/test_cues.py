@@ -15,7 +15,10 @@ from projections.search.cues import (
     SPREAD_OVER,
     TELLS_TIME,
     TIME_LIFT,
+    TOOL_OUTPUT,
+    TOOL_OUTPUT_WEIGHT,
     cues_of,
+    tool_weight,
     traits,
 )
 from projections.search.ranking import MONTHS, Pool, Scores, score, terms
@@ -163,3 +166,29 @@ def test_by_vectors_alone_no_cue_counts():
 
 def test_an_empty_pool_has_no_scores():
     assert len(ranked("How many did I buy, and when was it?", a_pool([])).final) == 0
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "where is charge_card used?", "what is in src/checkout/charge.py?", "what does `make bench` do", "parseQuery",
+        "which files were edited?", "what was the output of the build", "where is the limit set?", "pytest --lf",
+        "who calls std::move", "open setup.py",
+    ],
+)  # fmt: skip
+def test_a_name_in_code_or_what_a_tool_did_is_exact(question: str):
+    assert cues_of(question).exact
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Why were customers charged twice?", "How long do sessions last now?", "What did the pen test find, and why?"],
+)
+def test_a_question_in_plain_words_is_not_exact(question: str):
+    assert not cues_of(question).exact
+
+
+def test_the_output_of_tools_weighs_less_unless_something_exact_is_asked_for():
+    documents = TermRows.of([index_terms("the retry", NOON), index_terms("the retry", NOON, also=[TOOL_OUTPUT])])
+    assert tool_weight(cues_of("Why the retry?"), documents).tolist() == [1.0, TOOL_OUTPUT_WEIGHT]
+    assert tool_weight(cues_of("Where is retry_all used?"), documents).tolist() == [1.0, 1.0]
