@@ -21,6 +21,8 @@ _STATES = words("is are was were uses use decided must prefers prefer should nev
 _NUMBER_OR_PAIR = re.compile(r"[0-9]|[:=](?<=\w.) ?\w")
 _WORDS = re.compile(r"[^\W\d_]{2}")
 _JSON_SYNTAX = re.compile(r"[{\[]\s*\\?\"|\\?\"\s*[:}\]]|\\\"")
+_COMMAND = re.compile(r"(?:\A|\s)-{1,2}[a-zA-Z][\w-]*(?:[\s=]|\Z)|\A[-+]\S|\A[-+] {2,}")
+"""A flag, or the sign of a patch's line; a list's has one space behind it."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _CAMEL_CASE = re.compile(r"[A-Z](?<=[a-z0-9][A-Z])")
 _SENTENCE = re.compile(r"[^.!?\n]*+(?:[.!?](?!\s)[^.!?\n]*+)*+(?:[.!?\n]|\Z)")
@@ -72,8 +74,16 @@ def _names(text: str) -> Iterator[str]:
 
 
 def facts_in(text: str, unsaid: Collection[str]) -> tuple[str, ...]:
-    """Returns the first short sentences that state something: a number, a `key: value` pair or a verb of `_STATES`."""
-    return tuple(islice(_facts(text, unsaid), MAX_FACTS))
+    """Returns the first short sentences that state something: a number, a `key: value` pair or a verb of `_STATES`.
+
+    Each once; a command with its flags states nothing, nor does a line of a patch.
+    """
+    distinct: dict[str, None] = {}
+    for fact in _facts(text, unsaid):
+        distinct[fact] = None
+        if len(distinct) == MAX_FACTS:
+            break
+    return tuple(distinct)
 
 
 def _facts(text: str, unsaid: Collection[str]) -> Iterator[str]:
@@ -85,5 +95,7 @@ def _facts(text: str, unsaid: Collection[str]) -> Iterator[str]:
         if not _NUMBER_OR_PAIR.search(sentence) and _STATES.isdisjoint(sentence.lower().split()):
             continue
         is_json = '"' in sentence and _JSON_SYNTAX.search(sentence)
+        if _COMMAND.search(sentence):
+            continue
         if not is_json and _WORDS.search(sentence) and sentence.lower() not in unsaid:
             yield sentence

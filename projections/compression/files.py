@@ -12,7 +12,9 @@ from projections.compression.payloads import Reading, is_base64, named
 from projections.compression.words import TOOLS, TRIM, is_pattern, tokens, words
 
 MAX_FILES = 20
-_FILE_FIELDS = ("file_path", "filepath", "path", "filePath", "file", "notebook_path")
+_FILE_FIELDS = (
+    "file_path", "filepath", "path", "filePath", "file", "notebook_path", "target_file", "absolute_path",
+)  # fmt: skip
 _PATH_CHARS = range(1, 512)
 _EXTENSIONS = words(
     "py pyi js mjs cjs jsx ts tsx go rs java kt c h cc cpp hpp cs rb php swift scala sh sql html css scss"

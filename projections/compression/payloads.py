@@ -68,6 +68,22 @@ def named(text: str) -> str:
     return f"[base64, {_size(whole):,} bytes]" if is_base64(whole) else text
 
 
+_FRAME = re.compile(
+    r"^(?:(?:Chunk ID|Wall time|Process exited with code|Original token count|Exit Code|Signal|Process Group PGID"
+    r"|Background PIDs)\b.*|Output:\s*|(?:Error|Directory): \((?:none|root)\)|\*\*\* (?:Begin|End) Patch"
+    r"|\*\*\* (?:Update|Add|Delete) File: |@@.*|\(End of file.*\))$"
+    r"|^\*\*\* (?:Update|Add|Delete) File: ",
+    re.MULTILINE,
+)
+_FRAME_SIGNS = ("*** ", "Wall time", "Exit Code", "(End of file")
+"""One of which is in each text that has frames."""
+
+
+def unframed(text: str) -> str:
+    """The text without what the tools of Codex, Gemini CLI and OpenCode write around each output and patch."""
+    return _FRAME.sub("", text) if any(map(text.__contains__, _FRAME_SIGNS)) else text
+
+
 def has_any(encoded: bytes) -> bool:
     """Whether there may be something to be named in a JSON value."""
     return b"data:" in encoded.lower() or any(map(encoded.__contains__, _SIGNED_BYTES))
@@ -127,6 +143,10 @@ MAX_NESTED = 6
 """JSON text within the strings of JSON text; deeper, keys are left out, and the rest is taken as it stands."""
 PATTERN_FIELDS = frozenset(("pattern", "glob", "regex", "regexp", "include", "exclude", "output_mode"))
 """Of a tool's input: what was looked for, and how, which is nothing that was found."""
+STATE_FIELDS = frozenset(
+    ("status", "state", "mode", "type", "subagent_type", "sandbox_permissions", "editor", "endedReason", "end_reason")
+)
+"""Where tools put one word of a fixed list, as `in_progress`."""
 BINARY_FIELDS = frozenset(("base64", "image_data", "imageData", "imageBase64", "signature"))
 _ID_FIELDS = ("_id", "Id", "ID", "_uuid", "Uuid")
 """How the names of fields end whose text is an id; `id` and `uuid` by themselves, too."""
@@ -163,7 +183,7 @@ class Reading:
 
     def text(self, text: str) -> str:
         """What a text says: itself without data URLs, unless there is JSON in it."""
-        return removed(self._read(text, 0))
+        return unframed(removed(self._read(text, 0)))
 
     def value(self, value: Any, limit: int) -> str:
         """What the texts in a JSON value's first `MAX_NODES` nodes say, line by line, `limit` characters at most."""
@@ -269,9 +289,11 @@ class Reading:
             self.names.add(name.strip().lower())
 
     def _tells(self, field: str, text: str) -> bool:
-        """Whether the text of a field says something: not a tool's name, an id, a pattern or an image."""
+        """Whether the text of a field says something: not a tool's name, an id, a state, a pattern or an image."""
         if field == "tool_name" or (self._is_tool_use and field in PATTERN_FIELDS):
             self._named(text)
+            return False
+        if field in STATE_FIELDS and " " not in text:
             return False
         return not (field in ("id", "uuid") or field in BINARY_FIELDS or field.endswith(_ID_FIELDS))
 

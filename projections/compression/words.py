@@ -42,6 +42,14 @@ TOOLS = words(
     "bash bashoutput killshell killbash read write edit multiedit notebookedit notebookread grep glob ls task agent"
     " webfetch websearch todowrite todoread exitplanmode enterplanmode askuserquestion slashcommand skill tasklist"
     " taskcreate taskupdate taskget taskoutput taskstop listmcpresourcestool readmcpresourcetool apply_patch"
+    # Codex
+    " exec_command write_stdin update_plan view_image local_shell web_search"
+    # Cursor
+    " read_file edit_file search_replace list_dir grep_search file_search codebase_search run_terminal_cmd delete_file"
+    " todo_write read_lints"
+    # Gemini CLI
+    " write_file read_many_files list_directory search_file_content run_shell_command google_web_search web_fetch"
+    " save_memory write_todos"
 )
 """Tools of coding agents, lower-cased: their names say nothing of the work."""
 _PATTERN = re.compile(

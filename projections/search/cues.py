@@ -77,11 +77,14 @@ _ASKS_SEVERAL = re.compile(r"\b(?:how many|in total|altogether|across)\b", re.IG
 _EXACT = re.compile(
     r"`[^`]+`|\"[^\"]+\"|'[^'\s]+'"  # quoted
     r"|\w[\w-]*/\w|\w\.[a-z]{1,5}\b(?<!e\.g)(?<!i\.e)|\w_\w|\w::\w|\w\(|[a-z0-9][A-Z]|(?<!\w)--?[a-z]"
+    r"|\b(?=[a-z]*\d)(?=\d*[a-z])[a-z0-9]{4,}\b"
     r"|\bwhere (?:is|are|was|were|do|does|did) .*\b(?:used|defined|called|set|declared|implemented|configured)\b"
     # what tools do
     r"|\b(?:files?|commands?|output|diff|trace(?:back)?|grep|log|tests?) (?:was|were|did|do|does|is|are|of|has|have)\b"
 )
-"""A file, a name in code, a flag, a quotation, or what a tool did."""
+"""A file, a name in code, a flag, a quotation, an id or a hash, or what a tool did."""
+_FEW_WORDS = 2
+"""So many words are no question: they are looked up."""
 
 
 class Cues(NamedTuple):
@@ -92,7 +95,7 @@ class Cues(NamedTuple):
     time: bool = False
     """It asks when, or for how long."""
     exact: bool = False
-    """It names something in code, or asks what a tool did."""
+    """It names something in code, asks what a tool did, or is a word or two."""
     several: bool = False
     """It counts, so that its answer is likely to be spread over several sessions."""
 
@@ -105,7 +108,7 @@ def cues_of(question: str) -> Cues:
     return Cues(
         first_person=_ASKS_OF_SELF.search(_ASKS_ADVICE.sub("", question)) is not None,
         time=_ASKS_TIME.search(question) is not None,
-        exact=_EXACT.search(question) is not None,
+        exact=len(question.split()) <= _FEW_WORDS or _EXACT.search(question) is not None,
         several=_ASKS_SEVERAL.search(question) is not None,
     )
 

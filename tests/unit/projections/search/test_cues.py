@@ -104,7 +104,7 @@ def test_who_asks_for_advice_does_not_ask_about_themselves(question: str):
 
 @pytest.mark.parametrize("question", ["", "redis timeout", "Which shell did it open when the server crashed?"])
 def test_a_question_without_such_words_has_no_cues(question: str):
-    assert cues_of(question) == NO_CUES
+    assert cues_of(question)._replace(exact=False) == NO_CUES
 
 
 def test_a_question_in_the_first_person_prefers_what_was_said_in_it():
@@ -173,7 +173,7 @@ def test_an_empty_pool_has_no_scores():
     [
         "where is charge_card used?", "what is in src/checkout/charge.py?", "what does `make bench` do", "parseQuery",
         "which files were edited?", "what was the output of the build", "where is the limit set?", "pytest --lf",
-        "who calls std::move", "open setup.py",
+        "who calls std::move", "open setup.py", "what came of 3fa9c1d", "checkout retries",
     ],
 )  # fmt: skip
 def test_a_name_in_code_or_what_a_tool_did_is_exact(question: str):

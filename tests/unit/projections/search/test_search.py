@@ -425,7 +425,7 @@ def test_scores_fall_and_say_how_they_came_about(index: IndexReplica, put: Put, 
     assert scores == sorted(scores, reverse=True)
     keys = {
         "lexical", "cosine", "mix", "author", "coverage", "neighbours", "episode", "speaker", "time",
-        "spread", "relevance", "confidence", "importance", "recency",
+        "spread", "relevance", "tool", "confidence", "importance", "recency",
     }  # fmt: skip
     assert all(hit.explain.keys() == keys for hit in hits)
     assert "recency" not in search(index, ask(vector=TEA), ANYTHING)[0].explain
