@@ -78,17 +78,17 @@ def events(run: str, sessions: list[Session]) -> Iterator[dict[str, Any]]:
     for number, one in enumerate(sessions):
         about = {"project": run, "agent_id": "claude", "session_id": f"{run}-{number}"}
         used = [
-            {"kind": "post_tool_use", "data": {"tool_name": name, "tool_input": given, "tool_output": answered}}
-            for name, given, answered in calls(one)
+            {"kind": "post_tool_use", "data": {"tool_name": name, "tool_input": tool_input, "tool_output": output}}
+            for name, tool_input, output in calls(one)
         ]
-        said = [
+        turns = [
             {"kind": "prompt_submit", "data": {"prompt": one.prompt}},
             *used[:4],
             {"kind": "assistant", "content": one.finding},
             *used[4:],
             {"kind": "assistant", "content": one.decision},
         ]
-        for place, event in enumerate(said):
+        for place, event in enumerate(turns):
             at = (STARTED + timedelta(days=number, minutes=2 * place)).isoformat()
             yield {
                 "type": "observe", **about, **event, "occurred_at": at, "event_id": f"{run}-{number}-{place}",
@@ -106,8 +106,8 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
     dumps = shown = exact = 0
     for one in sessions:
         for question, answer in ((one.asks_finding, one.finding), (one.asks_decision, one.decision)):
-            asked = {"query": question, "project": run, "limit": 5, "kinds": ["observation"]}
-            results = (await pool.post("/v1/recall", asked))["results"]
+            body = {"query": question, "project": run, "limit": 5, "kinds": ["observation"]}
+            results = (await pool.post("/v1/recall", body))["results"]
             places = [place for place, result in enumerate(results) if result["content"] == answer]
             found_at.append(places[0] if places else 99)
             dumps += sum(result["title"].split(" `")[0] in TOOLS for result in results)
@@ -115,8 +115,8 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
             if options.show and found_at[-1] > 2:
                 print(question, *(f"  {result['title']}" for result in results), sep="\n")
         for wanted in (one.function, one.file):
-            asked = {"query": f"where is {wanted} used?", "project": run, "limit": 3}
-            results = (await pool.post("/v1/recall", asked))["results"]
+            body = {"query": f"where is {wanted} used?", "project": run, "limit": 3}
+            results = (await pool.post("/v1/recall", body))["results"]
             exact += any(wanted in json.dumps(result) for result in results)
     share = {f"r@{k}": round(sum(at < k for at in found_at) / len(found_at), 3) for k in (1, 3, 5)}
     return {

@@ -69,10 +69,9 @@ def named(text: str) -> str:
 
 
 _FRAME = re.compile(
-    r"^(?:(?:Chunk ID|Wall time|Process exited with code|Original token count|Exit Code|Signal|Process Group PGID"
-    r"|Background PIDs)\b.*|Output:\s*|(?:Error|Directory): \((?:none|root)\)|\*\*\* (?:Begin|End) Patch"
-    r"|\*\*\* (?:Update|Add|Delete) File: |@@.*|\(End of file.*\))$"
-    r"|^\*\*\* (?:Update|Add|Delete) File: ",
+    r"^(?:(?:Chunk ID|Wall time|Original token count|Exit Code|Signal|Process Group PGID|Background PIDs): .*"
+    r"|Process exited with code \d+|Output:\s*|(?:Error|Directory): \((?:none|root)\)|\*\*\* (?:Begin|End) Patch|@@.*"
+    r"|\(End of file.*\))$|^\*\*\* (?:Update|Add|Delete) File: ",
     re.MULTILINE,
 )
 _FRAME_SIGNS = ("*** ", "Wall time", "Exit Code", "(End of file")

@@ -18,6 +18,8 @@ from projections.search.cues import TOOL_OUTPUT
 
 IMPORTANT = 5
 """Importance from which an observation is told of, in contexts and profiles."""
+TOOL_KINDS = frozenset(("file_read", "file_edit", "file_write", "search", "web_fetch", "command_run"))
+"""What tools do to files, the web and a shell."""
 BY_A_MODEL = 0.7
 """How far a model's compression is trusted; the rules' is trusted to 0.3."""
 
@@ -74,10 +76,9 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def is_tool_output(self) -> bool:
         """Whether it is a tool's call with what that answered. A tool that answers its input only says it, and a call
         that failed tells something."""
-        given, answered = self.data.get("tool_input"), self.data.get("tool_output")
-        return bool(
-            self.kind in TOOL_KINDS and self.data.get("tool_name") and not self.content.strip() and given != answered
-        )
+        if self.kind not in TOOL_KINDS or not self.data.get("tool_name") or self.content.strip():
+            return False
+        return self.data.get("tool_input") != self.data.get("tool_output")
 
     def index_entry(self) -> IndexEntry:
         """What an index replica knows of it."""
@@ -99,10 +100,6 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
             types=[self.kind],
             files=list(self.files),
         )
-
-
-TOOL_KINDS = frozenset(("file_read", "file_edit", "file_write", "search", "web_fetch", "command_run"))
-"""What tools do to files, the web and a shell."""
 
 
 def session_observations(session: str) -> str:
