@@ -37,7 +37,7 @@ BY_HAND = {
     "result": -0.6, "planned": -0.5, "failed at once": -0.3,
 }  # fmt: skip
 RECORDED_AT = datetime(2026, 1, 1, tzinfo=UTC)
-HELD = {"decided": 1.0}
+HELD = {"decided": 1.0, "summed up later": -3.0, "closing": 1.5}
 """What these sessions have too little of."""
 RIDGE = 300.0
 """Of 30 to 1,000 the best with sessions left out; with projects left out more is better."""

@@ -27,6 +27,8 @@ CALL_CHARS = 160
 COMMAND_CHARS = 120
 REPEATED = 0.8
 """Share of a sentence's terms that are told already, from which it says nothing new."""
+SHORT = 40
+"""Characters below which a sentence says little."""
 COST = 90
 """Characters that a sentence costs beyond its own, so that many short ones are not better than one that says it."""
 
@@ -110,6 +112,8 @@ class _Said(NamedTuple):
     number: int
     """Among the sentences of its observation."""
     of: int
+    is_report: bool
+    """Whether it is a tool's call as a hook reports it, made into a line."""
 
 
 def sentences_of(observations: Sequence[Observation]) -> list[Sentence]:
@@ -161,7 +165,8 @@ def chosen(sentences: Sequence[Sentence], room: int) -> list[Sentence]:
 def _said(place: int, seen: Observation) -> Iterator[_Said]:
     for part, thought, texts in _parts(seen):
         for number, text in enumerate(texts):
-            yield _Said(part, text, place, thought, number, len(texts))
+            is_report = part == "call" and "tool_name" in seen.data
+            yield _Said(part, text, place, thought, number, len(texts), is_report)
 
 
 def _parts(seen: Observation) -> Iterator[tuple[Part, bool, list[str]]]:
@@ -206,13 +211,22 @@ class _Ends(NamedTuple):
     acts: Mapping[int, int]
     """The assistant's, from the end: 0 is the last."""
     messages: Mapping[int, int]
+    summed_up: int
+    """The last at which the assistant says more than a few words; -1 for none."""
+    has_reports: bool
+    """Whether hooks report calls: then the agent's own words are those that end its turns, and sum them up."""
 
     @classmethod
     def of(cls, said: Sequence[_Said]) -> "_Ends":
         user = dict.fromkeys(one.place for one in said if one.part == "user")
         acts = dict.fromkeys(one.place for one in reversed(said) if one.part in ("assistant", "call"))
         messages = dict.fromkeys(one.place for one in reversed(said) if one.part == "assistant" and not one.is_thought)
-        return cls(*({place: rank for rank, place in enumerate(places)} for places in (user, acts, messages)))
+        of_user, of_acts, of_messages = (
+            {place: rank for rank, place in enumerate(places)} for places in (user, acts, messages)
+        )
+        telling = [one.place for one in said if one.place in messages and len(one.text) >= SHORT]
+        reports = any(one.is_report for one in said)
+        return cls(of_user, of_acts, of_messages, max(telling, default=-1), reports)
 
 
 def _features(
@@ -230,7 +244,7 @@ def _features(
         **dict.fromkeys(cues, 1.0),
         **{f"{kind} {cue}": 1.0 for cue in cues if (kind, cue) in _WITH_PART},
         "question": float(one.text.endswith("?")),
-        "short": float(len(one.text) < 40),
+        "short": float(len(one.text) < SHORT),
         "long": float(len(one.text) > 180),
         "data": float(one.text.count("|") > 2 or "{" in one.text),
     }
@@ -244,6 +258,7 @@ def _features(
         features["near the end"] = math.exp(-ends.acts[one.place] / 2)
         features["first of its text"] = float(one.number == 0)
         features["last of its text"] = float(one.number == one.of - 1)
+        features["closing"] = float(ends.has_reports and one.place == ends.summed_up)
         if not one.is_thought:
             back = ends.messages[one.place]
             features["near the last message"] = math.exp(-back / 1.5)
@@ -253,5 +268,6 @@ def _features(
         changes = _CHANGING.search(one.text[:40]) is not None
         features["changes something"] = float(changes)
         features["failed at once"] = float(one.place + 1 in errors)
+        features["summed up later"] = float(one.is_report and one.place < ends.summed_up)
         features["changed something"] = float(changes and one.place + 1 not in errors)
     return features

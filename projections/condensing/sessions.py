@@ -61,8 +61,7 @@ def digest(observations: Sequence[Observation], title: str = "") -> Digest | Non
     sentences = tellable(sentences_of(ordered))
     given = shortened(title, TITLE_CHARS)
     told = chosen(sentences, SUMMARY_CHARS - len(given))
-    goal = _goal(told, len(ordered))
-    headline = given or (_headline(goal.text) if goal else shortened(account(ordered[0]), TITLE_CHARS)) or "session"
+    headline = given or _headline(_goal(told, len(ordered))) or shortened(account(ordered[0]), TITLE_CHARS) or "session"
     told = [*_without(told, headline)] or told
     remaining = [one for one in told if _is_left(one, len(ordered))][-REMAINING:]
     decisions = _decisions([one for one in told if one not in remaining], ordered)
@@ -79,7 +78,8 @@ def digest(observations: Sequence[Observation], title: str = "") -> Digest | Non
 
 
 def tellable(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """Returns the sentences that a summary may tell: all but calls that only looked, unless there are no others."""
+    """Returns the sentences that a summary may tell, unless there are no others: not calls that only looked, nor edits
+    of which the agent says later what came of them."""
     return [one for one in sentences if not _is_idle_call(one)] or list(sentences)
 
 
@@ -99,17 +99,20 @@ def frequent_concepts(observations: Iterable[Observation]) -> list[str]:
     return [concept for concept, _ in counted.most_common()]
 
 
-def _goal(told: Sequence[Sentence], observations: int) -> Sentence | None:
-    """Of what is told what the user wanted, the sooner the likelier; else what matters most."""
+def _goal(told: Sequence[Sentence], observations: int) -> list[str]:
+    """Of what is told what the user wanted, the sooner the likelier, with what they said in the same breath; else what
+    matters most. The sentence that counts is the first."""
     asked = [one for one in told if one.part == "user"]
     if asked:
-        return max(asked, key=lambda one: one.worth * (1 - one.place / observations))
-    return max(told, key=lambda one: one.worth, default=None)
+        goal = max(asked, key=lambda one: one.worth * (1 - one.place / observations))
+        return [goal.text, " ".join(one.text for one in asked if one.place == goal.place)]
+    return [one.text for one in sorted(told, key=lambda one: -one.worth)[:1]]
 
 
-def _headline(goal: str) -> str:
-    """All of it, or its first sentence, or what fits of that."""
-    return goal if len(goal) <= TITLE_CHARS else shortened(pieces(goal)[0], TITLE_CHARS)
+def _headline(goal: Sequence[str]) -> str:
+    """The longest of it that fits, or its first sentence, or what fits of that."""
+    fitting = [text for text in goal if len(text) <= TITLE_CHARS]
+    return max(fitting, key=len) if fitting else shortened(pieces(goal[0])[0], TITLE_CHARS) if goal else ""
 
 
 def _without(told: Iterable[Sentence], headline: str) -> Iterator[Sentence]:
@@ -119,13 +122,14 @@ def _without(told: Iterable[Sentence], headline: str) -> Iterator[Sentence]:
             rest = one.text[len(headline) :].lstrip()
             if rest:
                 yield one._replace(text=rest)
-        else:
+        elif one.part != "user" or one.text not in headline:
             yield one
 
 
 def _is_idle_call(one: Sentence) -> bool:
-    """Whether it is a call of a tool that only looked at something, and found it."""
-    return one.part == "call" and not one.features["changes something"] and not {"done", "failed"} & one.features.keys()
+    """Whether it is a call that tells nothing of how things stand: it only looked, or the agent sums up later."""
+    looked = one.part == "call" and not one.features["changes something"]
+    return (looked or bool(one.features.get("summed up later"))) and not {"done", "failed"} & one.features.keys()
 
 
 def _decisions(told: Sequence[Sentence], ordered: Sequence[Observation]) -> list[Sentence]:

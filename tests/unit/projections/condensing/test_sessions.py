@@ -39,13 +39,11 @@ def test_no_observations_give_no_digest():
 
 
 def test_a_session_of_work_is_told_by_what_was_wanted_what_was_done_and_what_failed():
-    """Not by what was only looked at."""
+    """Not by what was only looked at, nor by edits that the agent speaks of later; those are among its files."""
     told = digest(WORK)
     assert told is not None
     assert told.title == "Fix the flaky login test. It fails every third run."
-    assert told.narrative == (
-        "Bash `pytest tests/test_login.py` failed: AssertionError: token expired. Edit `src/auth/token.py`."
-    )
+    assert told.narrative == "Bash `pytest tests/test_login.py` failed: AssertionError: token expired."
     assert told.observation_count == 6
 
 
@@ -142,13 +140,21 @@ def test_the_agents_closing_words_and_what_remains_are_told():
             " Remaining: the refund path still needs the same key.", kind="message"),
     ])  # fmt: skip
     assert told is not None
-    assert told.title == "The checkout charges some customers twice."
+    assert told.title == "The checkout charges some customers twice. Please fix it."
     assert told.decisions == [
         "Fixed the double charge: calls carry the order id as idempotency key, because the gateway retries."
     ]
     assert told.remaining == ["Remaining: the refund path still needs the same key."]
     assert "1 failed, 12 passed" in told.narrative
     assert "def charge" not in told.narrative
+
+
+def test_calls_are_told_behind_the_words_in_which_the_agent_sums_up_what_came_of_them():
+    edits = [called(n, "Edit", {"file_path": f"src/module_{n}.py"}, "ok") for n in range(1, 12)]
+    closing = "The pipeline is green on Python 3.12: 312 tests pass and 2 are skipped, those of the PDF export."
+    told = digest([asked(0, "Move our CI to Python 3.12."), *edits, saw(12, closing, kind="message")])
+    assert told is not None
+    assert closing in told.narrative
 
 
 def test_a_conversation_that_a_hook_reports_has_a_user_and_an_agent():
