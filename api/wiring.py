@@ -31,6 +31,7 @@ from projections.health.vitals import Vitals
 from projections.health.watch import Watch
 from projections.operations import (
     Condensing,
+    Confirming,
     Current,
     DeadLetterOperations,
     Forgetting,
@@ -240,4 +241,5 @@ def _operations(current: Current, assistant: Assistant | None, letters: DeadLett
         Condensing(current, assistant),
         current,
         letters,
+        Confirming(current),
     )

@@ -154,6 +154,9 @@ def recall(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=200)] = 10,
     kind: Annotated[list[RecallKind], typer.Option("--kind", "-k", help="Search only these; may be repeated.")] = [],  # noqa: B006 - typer copies it
     mode: Annotated[Literal["hybrid", "lexical", "vector"], typer.Option(help="Words, meaning, or both.")] = "hybrid",
+    min_confidence: Annotated[
+        float | None, typer.Option(min=0, max=1, help="How sure results must be; 0 shows the nearest whatever it is.")
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each score came about.")] = False,
     after: Annotated[str, typer.Option(help="Wait until this position (a write prints it) can be found.")] = "",
     url: Url = None,
@@ -163,12 +166,16 @@ def recall(
     output = Output(as_json)
     request: dict[str, Any] = {"query": _text(query), "kinds": kind, "limit": limit, "mode": mode, "explain": explain}
     with answering(output), connect(url, agent) as client:
-        answer = client.post("/v1/recall", request | {"project": project, "after": after})
+        answer = client.post(
+            "/v1/recall", request | {"project": project, "after": after, "min_confidence": min_confidence}
+        )
     output.document(answer)
     for reason in answer["degraded"]:
         output.note(f"degraded: {reason}")
     if not answer["results"]:
-        output.note("nothing found")
+        sure = answer["confidence"]
+        near = "" if sure is None else f": the nearest is {sure:.0%} sure; --min-confidence 0 shows it"
+        output.note(f"nothing known answers that{near}")
         raise typer.Exit(FAILED)
     output.show(results_table(answer["results"]), f"{len(answer['results'])} in {answer['took_ms']:.0f} ms")
 
@@ -236,20 +243,28 @@ def lag_totals(rows: list[dict[str, Any]]) -> dict[str, int]:
 
 def results_table(results: list[dict[str, Any]]) -> Table:
     """Recalled documents, best first; with the terms of each score when they were asked for."""
-    table = Table("score", "kind", "agent", "when", "what", box=None, pad_edge=False, header_style="bold")
+    table = Table("sure", "kind", "agent", "when", "what", box=None, pad_edge=False, header_style="bold")
     table.columns[0].justify = "right"
     for result in results:
-        what = Text(one_line(result["content"] or result["title"], 400))
+        what = Text(result["snippet"] or result["title"])
+        if more := len(result.get("repeats", ())):
+            what.append(f" (and {more} more like it)", style="dim")
+        what.append(f"\n{result['id']}", style="dim")
         if terms := result.get("explain"):
             what.append("\n" + "  ".join(f"{plain(name)} {value:.2f}" for name, value in terms.items()), style="dim")
         table.add_row(
-            f"{result['score']:.3f}",
+            _sure(result),
             result["kind"],
             Text(one_line(result["agent_id"] or "", 24)),
             _when(result["occurred_at"], "%Y-%m-%d"),
             what,
         )
     return table
+
+
+def _sure(result: dict[str, Any]) -> str:
+    """How sure a result is an answer; where that is not known its score, which compares within one answer only."""
+    return f"{result['confidence']:.0%}" if "confidence" in result else f"{result['score']:.3f}"
 
 
 def _write(path: str, command: dict[str, Any], done: str, url: str | None, as_json: bool) -> None:

@@ -1,6 +1,8 @@
 """What an agent should know: recall, context, profile; a project's memories, their versions, how to change one."""
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -8,11 +10,11 @@ from api.http.endpoint import Endpoint
 from api.http.http import Json, asked_for
 from api.native.common import After, ListRequest, read_request
 from api.services import caller, reader, services
-from ingest.commands.command import Name
+from ingest.commands.command import EventName, Name
 from ingest.commands.handler import Accepted
 from ingest.roles import READ, WRITE
 from projections.condensing.profile import Profile
-from projections.operations import MemoryChanges
+from projections.operations import Confirmed, MemoryChanges
 from projections.queries import ContextRequest, RecallAnswer, RecallRequest
 from projections.queries.context import Context
 from projections.queries.memories import MemoryView
@@ -55,10 +57,24 @@ async def get_profile(request: Request) -> Response:
     return Json({"profile": profile, "cached": cached})
 
 
+class ConfirmRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What of what recall or a context told proved right, or was relied on."""
+
+    ids: Annotated[list[Name], Meta(min_length=1, max_length=100)]
+    event_id: EventName = ""
+
+
 class MemoriesRequest(ListRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A page of memories; with `latest`, current versions only."""
 
     latest: bool = False
+
+
+async def post_confirm(request: Request) -> Response:
+    """Count memories and lessons that proved right."""
+    wanted = await asked_for(request, ConfirmRequest)
+    confirm = services(request).operations.confirming.confirm
+    return Json(await confirm(wanted.ids, reader(request), caller(request), wanted.event_id), 202)
 
 
 async def list_memories(request: Request) -> Response:
@@ -90,6 +106,8 @@ ENDPOINTS = [
         answer=RecallAnswer),
     Endpoint("POST", "/v1/context", READ, post_context, "What an agent should know before it starts.",
         body=ContextRequest, answer=Context),
+    Endpoint("POST", "/v1/confirm", WRITE, post_confirm, "Count memories and lessons that proved right.", status=202,
+        body=ConfirmRequest, answer=Confirmed),
     Endpoint("GET", "/v1/profile", READ, get_profile, "What a project is like, and what a user prefers.",
         query=ProfileRequest, answer=Known),
     Endpoint("GET", "/v1/memories", READ, list_memories, "A project's memories, newest first.", query=MemoriesRequest,

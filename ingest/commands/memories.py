@@ -22,6 +22,7 @@ from ingest.errors import CommandRejected
 from ingest.events.envelope import route_of
 from ingest.events.memory import (
     MemoryCondensed,
+    MemoryConfirmed,
     MemoryRecorded,
     MemoryRevised,
     MemoryType,
@@ -91,6 +92,12 @@ class CondenseMemories(Command, frozen=True, kw_only=True, tag="condense"):
     prompt_version: str = ""
 
 
+class ConfirmMemory(Command, frozen=True, kw_only=True, tag="confirm_memory"):
+    """Say that a memory which exists proved right."""
+
+    memory: Name
+
+
 @decides(Remember)
 def _remember(command: Remember, origin: Origin) -> Decision:
     if not (command.keep_duplicates and command.content):  # what is kept whatever it says may be blank
@@ -113,6 +120,11 @@ def _revise_memory(command: ReviseMemory, origin: Origin) -> Decision:
 @decides(ChangeVisibility)
 def _change_visibility(command: ChangeVisibility, origin: Origin) -> Decision:
     return about(command.memory, command, origin, data_of(MemoryVisibilityChanged, command))
+
+
+@decides(ConfirmMemory, keep_names=True)
+def _confirm_memory(command: ConfirmMemory, origin: Origin) -> Decision:
+    return about(command.memory, command, origin, MemoryConfirmed(memory=command.memory))
 
 
 @decides(CondenseMemories, keep_names=True)

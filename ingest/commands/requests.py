@@ -5,7 +5,7 @@ from typing import TypeAlias, get_args
 from ingest.commands.actions import WriteAction
 from ingest.commands.forgetting import ForgetSubject
 from ingest.commands.lessons import RecordLesson, ReinforceLesson, RetireLesson, ReviseLesson, TriggerLesson
-from ingest.commands.memories import ChangeVisibility, CondenseMemories, Relate, Remember, ReviseMemory
+from ingest.commands.memories import ChangeVisibility, CondenseMemories, ConfirmMemory, Relate, Remember, ReviseMemory
 from ingest.commands.sessions import EndIdleSession, LinkCommit, Observe, RetireSession, SummariseSession, TrackSession
 from ingest.commands.slots import DeleteSlot, SetSlot
 
@@ -18,6 +18,7 @@ AnyCommand: TypeAlias = (
     WriteCommand
     | ReviseMemory
     | ChangeVisibility
+    | ConfirmMemory
     | ReinforceLesson
     | ReviseLesson
     | TriggerLesson

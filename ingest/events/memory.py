@@ -86,6 +86,15 @@ class MemoryCondensed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     owner: str = ""
 
 
+class MemoryConfirmed(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A memory proved right, or was relied on."""
+
+    TYPE: ClassVar[str] = "memory.confirmed"
+    VERSION: ClassVar[int] = 1
+
+    memory: str
+
+
 class MemoryVisibilityChanged(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Who may read a memory was changed; `shared_with` None keeps the list there was."""
 

@@ -10,7 +10,13 @@ from typing import Any, TypeAlias
 
 from ingest.events.action import ActionCreated, ActionUpdated
 from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
-from ingest.events.memory import MemoryCondensed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
+from ingest.events.memory import (
+    MemoryCondensed,
+    MemoryConfirmed,
+    MemoryRecorded,
+    MemoryRevised,
+    MemoryVisibilityChanged,
+)
 from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.events.relation import RelationLinked, RelationUnlinked
 from ingest.events.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
@@ -29,6 +35,7 @@ EventData: TypeAlias = (
     | MemoryRevised
     | MemoryCondensed
     | MemoryVisibilityChanged
+    | MemoryConfirmed
     | LessonRecorded
     | LessonReinforced
     | LessonRevised

@@ -1,5 +1,6 @@
 """Memories: what was kept on purpose, in versions. A new memory that says nearly the same supersedes the old one."""
 
+import math
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import ClassVar
@@ -28,12 +29,14 @@ from projections.documents.rows import by_position, by_time, derived, in_user_li
 from projections.search.similarity import SUPERSEDE_ABOVE, jaccard, keys_of, tokens_of
 
 TITLE_CHARS = 80
+MOST_IMPORTANT = 10.0
 
 
 class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One version of a memory. Superseded versions stay readable; recall sees the latest unless asked `as_of`.
 
     `condensed` names the memories that this one was made of and stands for. `updated_at` moves with its visibility.
+    `confirmations` is how often it proved right.
     """
 
     LETTER: ClassVar[bytes] = b"m"
@@ -69,6 +72,8 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     condensed: list[str] = []
     model: str = ""
     prompt_version: str = ""
+    confirmations: int = 0
+    confirmed_at: datetime | None = None
     updated_at: datetime
     occurred_at: datetime
     recorded_at: datetime
@@ -123,13 +128,21 @@ class Memory(Struct, frozen=True, kw_only=True, omit_defaults=True):
             recorded_ms=to_ms(self.recorded_at),
             retired_ms=to_ms(self.superseded_at) if self.superseded_at else 0,
             expires_ms=to_ms(self.forget_after) if self.forget_after else 0,
-            importance=float(self.importance),
+            importance=confirmed_importance(float(self.importance), self.confirmations),
             audience=self.audience,
             types=[self.memory_type, self.purpose],
             files=list(self.files),
             concepts=self.concepts,
             visibility=self.visibility,
         )
+
+
+def confirmed_importance(importance: float, confirmations: int) -> float:
+    """What a memory counts as in rankings: a step more once it was confirmed, and for each doubling after; at most 10.
+
+    What was stated to be more than that stays.
+    """
+    return max(importance, min(MOST_IMPORTANT, importance + math.log2(1 + confirmations)))
 
 
 EPISODIC = "episodic"
@@ -243,6 +256,11 @@ def with_visibility(known: Memory, data: MemoryVisibilityChanged, at: datetime) 
     """The memory after it was decided who may read it."""
     shared_with = known.shared_with if data.shared_with is None else data.shared_with
     return replace(known, visibility=data.visibility, shared_with=shared_with, updated_at=at)
+
+
+def confirmed(known: Memory, at: datetime) -> Memory:
+    """The memory after it proved right once more."""
+    return replace(known, confirmations=known.confirmations + 1, confirmed_at=at)
 
 
 def most_similar(new: Memory, candidates: Iterable[Memory]) -> Memory | None:

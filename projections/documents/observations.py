@@ -14,7 +14,7 @@ from ingest.platform.clock import to_ms
 from projections.compression.compression import compress
 from projections.documents.index_entry import IndexEntry, index_terms, searchable, texts_in
 from projections.documents.rows import by_position, in_user_listing
-from projections.search.cues import TOOL_OUTPUT
+from projections.search.cues import PROMPT, TOOL_OUTPUT
 
 IMPORTANT = 5
 """Importance from which an observation is told of, in contexts and profiles."""
@@ -80,14 +80,18 @@ class Observation(Struct, frozen=True, kw_only=True, omit_defaults=True):
             return False
         return self.data.get("tool_input") != self.data.get("tool_output")
 
+    def _traits(self) -> list[str]:
+        """Traits that its text does not tell."""
+        return [TOOL_OUTPUT] * self.is_tool_output + [PROMPT] * bool(
+            self.data.get("prompt") and not self.data.get("tool_name")
+        )
+
     def index_entry(self) -> IndexEntry:
         """What an index replica knows of it."""
         return IndexEntry(
             id=self.id,
             kind="observation",
-            terms=index_terms(
-                self.searchable_text(), self.occurred_at, also=[TOOL_OUTPUT] if self.is_tool_output else []
-            ),
+            terms=index_terms(self.searchable_text(), self.occurred_at, also=self._traits()),
             episode=self.session,
             tenant=self.tenant,
             project=self.project,

@@ -6,7 +6,13 @@ from typing import cast
 from msgspec.structs import replace
 
 from ingest.events.envelope import Recorded
-from ingest.events.memory import MemoryCondensed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
+from ingest.events.memory import (
+    MemoryCondensed,
+    MemoryConfirmed,
+    MemoryRecorded,
+    MemoryRevised,
+    MemoryVisibilityChanged,
+)
 from ingest.events.subject import EventErased
 from ingest.ids import DocumentId
 from projections.documents import memories
@@ -112,6 +118,21 @@ def _visibility_changed(batch: FoldBatch, event: Recorded) -> None:
         known = batch.get(data.memory)
         if isinstance(known, Memory):
             batch.put(memories.with_visibility(known, data, event.recorded_at))
+        else:
+            batch.void(event)
+
+
+def _confirmed_memory(event: Recorded) -> str:
+    return cast(MemoryConfirmed, event.data).memory
+
+
+@folds(MemoryConfirmed, reads=reading(mark_of, _confirmed_memory))
+def _confirmed(batch: FoldBatch, event: Recorded) -> None:
+    name = _confirmed_memory(event)
+    if batch.mark(event, name):
+        known = batch.get(name)
+        if isinstance(known, Memory):
+            batch.put(memories.confirmed(known, event.recorded_at))
         else:
             batch.void(event)
 

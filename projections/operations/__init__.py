@@ -3,6 +3,8 @@
 from typing import NamedTuple
 
 from projections.operations.condensing.condensing import Condensing as Condensing
+from projections.operations.confirming import Confirmed as Confirmed
+from projections.operations.confirming import Confirming as Confirming
 from projections.operations.current import Current
 from projections.operations.dead_letters import DeadLetterOperations
 from projections.operations.forget import Forgetting
@@ -22,3 +24,4 @@ class Operations(NamedTuple):
     condensing: Condensing
     current: Current
     letters: DeadLetterOperations
+    confirming: Confirming

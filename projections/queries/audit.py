@@ -11,7 +11,13 @@ from ingest.errors import CommandRejected, UnreadableEvent
 from ingest.events.action import ActionCreated, ActionUpdated
 from ingest.events.envelope import Recorded, as_json_object, decode
 from ingest.events.lesson import LessonRecorded, LessonReinforced, LessonRetired, LessonRevised, LessonTriggered
-from ingest.events.memory import MemoryCondensed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
+from ingest.events.memory import (
+    MemoryCondensed,
+    MemoryConfirmed,
+    MemoryRecorded,
+    MemoryRevised,
+    MemoryVisibilityChanged,
+)
 from ingest.events.observation import ObservationCompressed, ObservationRecorded
 from ingest.events.relation import RelationLinked, RelationUnlinked
 from ingest.events.session import SessionCommitted, SessionEnded, SessionRetired, SessionStarted, SessionSummarised
@@ -200,7 +206,7 @@ def _targets(recorded: Recorded) -> list[str]:
             return [memories.memory_id(recorded), said.memory]
         case MemoryCondensed() as said:
             return [memories.memory_id(recorded), *said.originals]
-        case MemoryVisibilityChanged() as said:
+        case MemoryVisibilityChanged() | MemoryConfirmed() as said:
             return [said.memory]
         case LessonRecorded() as said:
             return [lessons.lesson_id(recorded, said)]

@@ -22,7 +22,7 @@ from ingest.errors import CommandRejected, MnemologError
 from ingest.ids import DocumentId
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock, to_ms
-from projections.condensing.accounts import headline
+from projections.condensing.accounts import headline, prose
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson
@@ -33,13 +33,17 @@ from projections.embedding.embedder import Embedder, ModelUnavailable
 from projections.queries.documents import DocumentReader
 from projections.queries.views import in_view
 from projections.search.confidence import ANSWERED_FROM
+from projections.search.ranking import terms
 from projections.search.search import Filter, Hit, Question, Ranking
 from projections.search.service import OtherModel, ReplicaService
+from projections.search.snippets import snippet
 
 SPARE_HITS = 4
 """Asked of the index beyond the limit, in the place of documents forgotten between search and read."""
 
 Kind = Literal["observation", "memory", "lesson", "summary"]
+LeastSure = Annotated[float, Meta(ge=0, le=1)] | None
+"""How sure results must be that they are an answer; None is the default limit, 0 none."""
 
 
 class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"from_": "from"}):
@@ -50,7 +54,8 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent.
 
     Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is
-    less sure is left out. Results whose confidence is not known always stay.
+    less sure is left out. Results whose confidence is not known always stay. With `fold` a result stands for those that
+    say nearly the same, unless the question counts.
     """
 
     query: Annotated[str, Meta(min_length=1, max_length=20_000)]
@@ -75,18 +80,24 @@ class RecallRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     files: Names = []
     concepts: Names = []
     explain: bool = False
-    min_confidence: Annotated[float, Meta(ge=0, le=1)] | None = None
+    min_confidence: LeastSure = None
+    fold: bool = True
     after: Annotated[str, Meta(max_length=100_000)] = ""
     consistency: Literal["session", "eventual"] = "session"
 
 
 class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One recalled document. `score` is comparable within one answer only, `confidence` (0..1) among all."""
+    """One recalled document. `score` is comparable within one answer only, `confidence` (0..1) among all.
+
+    `snippet` is the part of it that the query's words are in. `derived_from` are the documents it was made of,
+    `confirmed` how often it proved right, `repeats` those that say nearly the same.
+    """
 
     id: str
     kind: Kind
     score: float
     title: str
+    snippet: str
     content: str
     session_id: str | None
     agent_id: str | None
@@ -94,6 +105,9 @@ class RecallResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     occurred_at: datetime
     metadata: dict[str, str]
     confidence: float | None = None
+    derived_from: list[str] = []
+    confirmed: int = 0
+    repeats: list[str] = []
     explain: dict[str, float] | None = None
 
 
@@ -147,8 +161,9 @@ class Recall:
         """
         started = time.perf_counter()
         hits, degraded, confidence = await self.found(request, reader)
+        query_terms = terms(request.query)
         return RecallAnswer(
-            results=[_result(hit, document, explain=request.explain) for hit, document in hits],
+            results=[_result(hit, document, query_terms, explain=request.explain) for hit, document in hits],
             confidence=confidence,
             took_ms=round((time.perf_counter() - started) * 1000, 2),
             lag=self._replica.lag,
@@ -172,6 +187,7 @@ class Recall:
             ranking=request.ranking,
             recency_boost=request.recency_boost,
             shown=request.limit,
+            fold=request.fold,
         )
         searched, degraded = await self.vectors.search(question, _filter(request, reader))
         hits = _sure_enough(searched, request.min_confidence)
@@ -221,13 +237,14 @@ def _filter(request: RecallRequest, reader: Reader) -> Filter:
     )
 
 
-def _result(hit: Hit, document: Document, *, explain: bool) -> RecallResult:
-    content, narrative, session_id, agent_id, project, occurred_at, metadata = in_view(document, _SHOWN)
+def _result(hit: Hit, document: Document, query_terms: Sequence[str], *, explain: bool) -> RecallResult:
+    content, narrative, session_id, agent_id, project, occurred_at, metadata, derived_from = in_view(document, _SHOWN)
     return RecallResult(
         id=hit.id,
         kind=hit.kind,
         score=hit.score,
         title=_title(document),
+        snippet=snippet(_said(document), query_terms),
         content=content or narrative or "",
         session_id=session_id or None,
         agent_id=agent_id or None,
@@ -235,11 +252,37 @@ def _result(hit: Hit, document: Document, *, explain: bool) -> RecallResult:
         occurred_at=occurred_at,
         metadata=metadata or {},
         confidence=hit.confidence,
+        derived_from=derived_from or [],
+        confirmed=_confirmed(document),
+        repeats=list(hit.repeats),
         explain=hit.explain if explain else None,
     )
 
 
-_SHOWN = ("content", "narrative", "session_id", "agent_id", "project", "occurred_at", "metadata")
+_SHOWN = ("content", "narrative", "session_id", "agent_id", "project", "occurred_at", "metadata", "derived_from")
+
+
+def _said(document: Document) -> str:
+    """All that it says, for a snippet: of a tool's call also what the tool was given and answered."""
+    match document:
+        case Observation():
+            return prose(document) or document.searchable_text() or document.narrative
+        case Summary():
+            return "\n".join([document.narrative, *document.decisions, *document.remaining])
+        case Memory() | Lesson():
+            return document.content
+        case _:
+            return ""
+
+
+def _confirmed(document: Document) -> int:
+    match document:
+        case Lesson():
+            return document.reinforcements
+        case Memory():
+            return document.confirmations
+        case _:
+            return 0
 
 
 def _title(document: Document) -> str:

@@ -21,6 +21,8 @@ TELLS_TIME = "+when"
 """Trait: a date, a day or a span of time is told."""
 TOOL_OUTPUT = "+tool"
 """Trait: a tool's call with what it answered."""
+PROMPT = "+prompt"
+"""Trait: what a user asked an agent to do."""
 
 # In standard deviations of a leg, fitted by `benchmarks/fit_ranking.py` to agent work and BEAM: decision 39. Around
 # them recall is flat.
@@ -35,8 +37,13 @@ SPREAD = 0.13
 SPREAD_OVER = 10
 """Better documents of the episode that count at most."""
 
-TOOL_OUTPUT_WEIGHT = 0.25
+TOOL_OUTPUT_WEIGHT = 0.2
 """Of the relevance of a tool's output, when a statement is asked for: it says the same words more often."""
+
+ECHO_FROM = 0.5
+"""Share of a prompt's terms that a question says, from which it is the same question once more."""
+ECHO_WEIGHT = 0.5
+"""Of the relevance of such a prompt: what asks the same is nearest to a question, and does not answer it."""
 
 SCANNED = 4_000
 """Characters of a text that are looked at, from its beginning: what is longer is mostly output of a tool."""
@@ -44,6 +51,8 @@ SCANNED_TERMS = 600
 """About as many."""
 ONE_IN = 600
 """Characters for each word of the first person, at most: an answer of several pages says "I" now and then."""
+BESIDE_TEXT = 4
+"""Index terms of a prompt that its text does not say: the date's, and that it is one."""
 SHORTEST = 60
 """Characters that a text counts for at least."""
 
@@ -139,6 +148,15 @@ def time_lift(cues: Cues, documents: TermRows) -> Floats:
 def tool_weight(cues: Cues, documents: TermRows) -> Floats:
     """(n,), TOOL_OUTPUT_WEIGHT for the output of tools unless something exact is asked for, 1 for all else."""
     return np.where(having(documents, TOOL_OUTPUT) * (not cues.exact), TOOL_OUTPUT_WEIGHT, 1.0)
+
+
+def echo_weight(said: Floats, documents: TermRows) -> Floats:
+    """(n,), ECHO_WEIGHT for prompts that say little but what the question does, 1 for all else.
+
+    `said` (n, terms) is how often each document says each term of the question.
+    """
+    echoes = having(documents, PROMPT) * (said.sum(axis=1) >= ECHO_FROM * (documents.lengths - BESIDE_TEXT))
+    return np.where(echoes, ECHO_WEIGHT, 1.0)
 
 
 def spread(cues: Cues, scores: Floats, episode: NDArray[np.int32]) -> Floats:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from projections.documents.lessons import DECAY_FLOOR, WEEK
+from projections.documents.memories import MOST_IMPORTANT
 from projections.search.filters import facet, ordinals
 from projections.search.matching import Filter, best_first, matches
 from projections.search.replica import IndexReplica
@@ -51,7 +52,6 @@ def best_lessons(index: IndexReplica, allowed: Filter, project: str, now_ms: int
     ]
 
 
-MOST_IMPORTANT = 10.0
 HALF_LIFE_MS = 30 * 86_400_000
 """After which half of what a memory's newness weighs is gone; all of it weighs as much as the highest importance."""
 SAME_AGENT = 1.2

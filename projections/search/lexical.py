@@ -97,6 +97,13 @@ class Lexical:
         """How many committed documents say each term; removed ones count until their segment is merged."""
         return [self._searcher.doc_freq("terms", term) for term in terms]
 
+    def near(self, term: str, edits: int, facets: Sequence[Sequence[str]], count: int) -> list[str]:
+        """The terms of up to `count` committed documents that say one so many letters away from `term`, in no order."""
+        near = tantivy.Query.fuzzy_term_query(self._schema, "terms", term, edits, True)
+        parts = [(tantivy.Occur.Must, one) for one in (near, *map(self._having, facets))]
+        hits = self._searcher.search(tantivy.Query.boolean_query(parts), limit=count, count=False).hits
+        return [self._searcher.doc(address).get_first("terms") or "" for _, address in hits]
+
     def all_terms(self) -> Iterator[tuple[int, str]]:
         """The ordinal and the terms of every committed document, in no order. Reads all of the files."""
         found = self._searcher.search(tantivy.Query.all_query(), limit=max(1, self._searcher.num_docs), count=False)

@@ -5,10 +5,11 @@ from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from projections.search.confidence import confidence, idf_of
-from projections.search.cues import cues_of, tool_weight
+from projections.search.cues import cues_of, echo_weight, tool_weight
 from projections.search.filters import BitMap, among, bitmap, ordinals
 from projections.search.importance import decayed_confidence
 from projections.search.matching import (
@@ -21,7 +22,9 @@ from projections.search.matching import (
     matches,
 )
 from projections.search.ranking import Mode, Pool, Scores, required_terms, score, terms
+from projections.search.repeats import Distinct, distinct
 from projections.search.replica import IndexReplica
+from projections.search.spelling import corrected
 
 Ranking = Literal["fused", "similarity", "rrf"]
 DAY_MS = 86_400_000
@@ -33,7 +36,8 @@ class Question(Struct, frozen=True, kw_only=True):
     `limit` bounds the hits. `shown` is how many of them the asker shows (None: all), where that decides how deep a
     ranking looks. `ranking` says how they are ordered: `fused` is mnemolog's own; `similarity` is memex's, which
     `alpha` and `half_life_days` tune; `rrf` is agent-memory's, with `recency_boost`. `model` made the
-    vector; an index of another refuses the question.
+    vector; an index of another refuses the question. With `fold` a `fused` hit stands for those that say nearly the
+    same.
     """
 
     text: str
@@ -47,6 +51,7 @@ class Question(Struct, frozen=True, kw_only=True):
     ranking: Ranking = "fused"
     shown: int | None = None
     recency_boost: bool = True
+    fold: bool = False
 
     @property
     def depth(self) -> int:
@@ -69,6 +74,8 @@ class Hit(Struct, frozen=True):
     explain: dict[str, float]
     confidence: float | None = None
     """0..1, how sure it is an answer; None where that cannot be told (see `confidence`)."""
+    repeats: Sequence[str] = ()
+    """The ids of those that say nearly the same and would have been found too, best first."""
 
 
 def hits(
@@ -131,14 +138,14 @@ DIGITS = 6
 
 def fused(index: IndexReplica, question: Question, allowed: Filter, matching: BitMap) -> list[Hit]:
     """The best by relevance (0..1), sureness and importance; by recency too, when a half-life is given."""
-    query_terms = terms(question.text)
+    query_terms = corrected(index, terms(question.text), allowed)
     found, pool = pool_of(index, question, query_terms, allowed, matching)
     if not len(found):
         return []
     cues = cues_of(question.text)
     scores = score(query_terms, pool, mode=question.mode, cues=cues)
-    weight = tool_weight(cues, pool.terms)
-    weighed, weights = _weigh(index, question, scores.relevance * weight, found)
+    weight, echo = tool_weight(cues, pool.terms), echo_weight(scores.said, pool.terms)
+    weighed, weights = _weigh(index, question, scores.relevance * weight * echo, found)
     parts = {
         "lexical": scores.lexical,
         "cosine": pool.cosine,
@@ -153,10 +160,17 @@ def fused(index: IndexReplica, question: Question, allowed: Filter, matching: Bi
         "spread": scores.spread,
         "relevance": scores.relevance,
         "tool": weight,
+        "echo": echo,
         **weights,
     }
-    best = best_first(index, found, np.round(weighed, DIGITS), question.limit)
-    return hits(index, found, best, weighed, parts, DIGITS, _sure(index, query_terms, pool, scores))
+    fold = question.fold and not cues.several  # who counts wants each of them
+    order = best_first(index, found, np.round(weighed, DIGITS), len(found) if fold else question.limit)
+    best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
+    told = hits(
+        index, found, [one.place for one in best], weighed, parts, DIGITS, _sure(index, query_terms, pool, scores)
+    )
+    repeats = [[index.ids[int(found[place])] for place in one.repeats] for one in best]
+    return [replace(hit, repeats=same) if same else hit for hit, same in zip(told, repeats, strict=True)]
 
 
 def _sure(index: IndexReplica, query_terms: Sequence[str], pool: Pool, scores: Scores) -> Floats | None:

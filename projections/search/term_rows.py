@@ -45,6 +45,11 @@ class TermRows:
     def __len__(self) -> int:
         return len(self.lengths)
 
+    def distinct(self, place: int, without_last: int = 0) -> frozenset[int]:
+        """The hashes of a document's different terms, without its last so many."""
+        end = int(self.lengths[: place + 1].sum())
+        return frozenset(self.hashes[end - int(self.lengths[place]) : max(0, end - without_last)].tolist())
+
     def counts(self, terms: Sequence[str]) -> NDArray[np.float64]:
         """(n, terms), how often each document says each term."""
         ends = np.cumsum(self.lengths)

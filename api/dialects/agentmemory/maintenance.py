@@ -132,6 +132,7 @@ WORDS: Mapping[str, str] = {
     "memory.revised": "evolve",
     "memory.condensed": "consolidate",
     "memory.visibility_changed": "share",
+    "memory.confirmed": "memory_strengthen",
     "lesson.recorded": "lesson_save",
     "lesson.reinforced": "lesson_strengthen",
     "lesson.revised": "lesson_update",

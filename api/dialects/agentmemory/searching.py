@@ -238,7 +238,9 @@ async def alike(
     door: ToolContext, reader: Reader, content: str, project: str, besides: frozenset[str]
 ) -> dict[str, Any] | None:
     """The hint that a memory like a new one is there already, yet not so like it that it was superseded."""
-    words = RecallRequest(query=content[:ALIKE_CHARS], kinds=["memory"], mode="lexical", limit=ALIKE_LOOKED_AT)
+    words = RecallRequest(
+        query=content[:ALIKE_CHARS], kinds=["memory"], mode="lexical", limit=ALIKE_LOOKED_AT, fold=False
+    )
     candidates = await door.queries.recall(words, reader)
     near = await door.queries.lookup.documents([one.id for one in candidates.results], reader)
     scored = [
@@ -265,6 +267,7 @@ async def _search(door: ToolContext, arguments: Arguments) -> tuple[list[tuple[d
         kinds=["observation", "memory"],
         limit=arguments.count("limit", MAX_LIMIT),
         min_confidence=0.0,  # its clients expect as many as there are
+        fold=False,
     )
 
     missing = await door.caught_up(agent)

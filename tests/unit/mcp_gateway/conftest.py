@@ -127,6 +127,7 @@ def result() -> Callable[..., RecallResult]:
             "kind": "memory",
             "score": 0.9,
             "title": "Tea",
+            "snippet": "Ada drinks tea.",
             "content": "Ada drinks tea.",
             "session_id": None,
             "agent_id": None,

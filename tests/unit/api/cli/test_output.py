@@ -30,7 +30,9 @@ RESULT: dict[str, Any] = {
     "kind": "observation",
     "score": 0.5,
     "title": "tests are red",
-    "content": "tests [bold]are[/] red",
+    "snippet": "tests [bold]are[/] red",
+    "content": "tests [bold]are[/] red, as they were yesterday",
+    "repeats": ["obs_2"],
     "agent_id": "ada",
     "occurred_at": "2026-03-14T09:26:53Z",
     "metadata": {},
@@ -65,7 +67,7 @@ class FakeServer:
         self.requests.append((f"{method} {path}", body, headers))
         match path:
             case "/v1/recall":
-                return 200, {"results": self.recalled, "took_ms": 1.5, "lag": {}, "degraded": []}
+                return 200, {"results": self.recalled, "confidence": 0.12, "took_ms": 1.5, "lag": {}, "degraded": []}
             case "/v1/events" if method == "GET":
                 asked = parse_qs(query)
                 if asked.get("partition", ["0"]) != ["0"]:
@@ -168,6 +170,8 @@ def test_recall_shows_text_as_it_was_stored(server: FakeServer):
     result = run("recall", "red?", "--explain", "--kind", "memory", "--kind", "lesson", "--after", "0:5-0")
     assert result.exit_code == 0
     assert "tests [bold]are[/] red" in result.stdout
+    assert "(and 1 more like it)" in result.stdout
+    assert "obs_1" in result.stdout
     assert "lexical 1.50" in result.stdout
     body = server.requests[0][1]
     assert (body["kinds"], body["after"], body["project"]) == (["memory", "lesson"], "0:5-0", None)
@@ -184,7 +188,9 @@ def test_json_is_one_document_and_nothing_else(server: FakeServer):
 def test_finding_nothing_exits_1(server: FakeServer):
     server.recalled = []
     result = run("recall", "x")
-    assert (result.exit_code, result.stdout, result.stderr) == (1, "", "nothing found\n")
+    assert (result.exit_code, result.stdout, result.stderr) == (
+        1, "", "nothing known answers that: the nearest is 12% sure; --min-confidence 0 shows it\n",
+    )  # fmt: skip
     assert json.loads(run("recall", "x", "--json").stdout)["results"] == []
 
 

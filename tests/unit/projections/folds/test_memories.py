@@ -8,9 +8,15 @@ from folding import contents
 from given import given, later
 
 from ingest.events.envelope import Recorded
-from ingest.events.memory import MemoryCondensed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
+from ingest.events.memory import (
+    MemoryCondensed,
+    MemoryConfirmed,
+    MemoryRecorded,
+    MemoryRevised,
+    MemoryVisibilityChanged,
+)
 from ingest.events.subject import EventErased
-from projections.documents.memories import EXPIRING, Memory, memory_id
+from projections.documents.memories import EXPIRING, Memory, confirmed_importance, memory_id
 from projections.documents.tombstones import Tombstone, entries, inheritance
 
 TEA = "ada likes green tea in the morning with lemon and honey"
@@ -25,6 +31,10 @@ def revised(n: int, old: Recorded, content: str, **data: Any) -> Recorded:
 
 def condensed(n: int, *originals: Recorded, content: str = "all of it", **data: Any) -> Recorded:
     return said(n, MemoryCondensed(originals=[memory_id(one) for one in originals], content=content, **data))
+
+
+def confirmed(n: int, memory: Recorded) -> Recorded:
+    return said(n, MemoryConfirmed(memory=memory_id(memory)))
 
 
 def shown(n: int, memory: Recorded, visibility: Any, shared_with: list[str] | None = None) -> Recorded:
@@ -110,6 +120,28 @@ class TestRevising:
     def test_a_revision_of_what_never_was_is_a_first_version(self):
         new = revised(2, remembered(1, TEA), COFFEE)
         assert (given().when(new).memory(new).version, given(new).memory(new).parent_id) == (1, "")
+
+
+class TestConfirming:
+    def test_a_memory_counts_how_often_it_proved_right(self):
+        tea = remembered(1, TEA, importance=6)
+        found = given(tea).when(confirmed(2, tea), confirmed(3, tea)).memory(tea)
+        assert (found.confirmations, found.confirmed_at) == (2, place(3).recorded_at)
+        assert (found.version, found.importance) == (1, 6)
+
+    def test_what_is_forgotten_is_confirmed_no_more(self):
+        tea = remembered(1, TEA)
+        found = given(tea, forget(2, tea)).when(confirmed(3, tea))
+        assert isinstance(found.document(memory_id(tea)), Tombstone)
+
+    @pytest.mark.parametrize(
+        ("importance", "confirmations", "counts_as"),
+        [(5, 0, 5), (5, 1, 6), (5, 3, 7), (5, 7, 8), (9, 7, 10), (10, 1, 10), (0, 1, 1)],
+    )
+    def test_each_doubling_of_confirmations_is_a_step_of_importance(
+        self, importance: float, confirmations: int, counts_as: float
+    ):
+        assert confirmed_importance(importance, confirmations) == counts_as
 
 
 class TestVisibility:

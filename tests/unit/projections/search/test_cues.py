@@ -6,9 +6,11 @@ import pytest
 
 from projections.documents.index_entry import index_terms
 from projections.search.cues import (
+    ECHO_WEIGHT,
     FIRST_PERSON,
     NAMED_SPEAKER_LIFT,
     NO_CUES,
+    PROMPT,
     SCANNED,
     SPEAKER_LIFT,
     SPREAD,
@@ -18,6 +20,7 @@ from projections.search.cues import (
     TOOL_OUTPUT,
     TOOL_OUTPUT_WEIGHT,
     cues_of,
+    echo_weight,
     tool_weight,
     traits,
 )
@@ -186,6 +189,16 @@ def test_a_name_in_code_or_what_a_tool_did_is_exact(question: str):
 )
 def test_a_question_in_plain_words_is_not_exact(question: str):
     assert not cues_of(question).exact
+
+
+def test_a_prompt_that_asks_the_same_weighs_less_than_what_answers_it():
+    asks = terms("Why does the checkout time out?")
+    documents = TermRows.of([
+        index_terms("Find out why the checkout times out.", NOON, also=[PROMPT]),
+        index_terms("Let us move our release to Python 3.12 and fix the checkout.", NOON, also=[PROMPT]),
+        index_terms("The checkout times out.", NOON),
+    ])  # fmt: skip
+    assert echo_weight(documents.counts(asks), documents).tolist() == [ECHO_WEIGHT, 1.0, 1.0]
 
 
 def test_the_output_of_tools_weighs_less_unless_something_exact_is_asked_for():

@@ -19,6 +19,7 @@ Embed = Callable[..., None]
 T0 = 1_769_860_800_000
 DAY = 86_400_000
 ANYTHING = Filter(tenant="default")
+SAID = "Deploys go out on Tuesdays and Thursdays after the meeting at ten"
 TEA = np.asarray([1, 0, 0, 0], np.float32)
 
 
@@ -425,10 +426,21 @@ def test_scores_fall_and_say_how_they_came_about(index: IndexReplica, put: Put, 
     assert scores == sorted(scores, reverse=True)
     keys = {
         "lexical", "cosine", "mix", "author", "coverage", "neighbours", "episode", "speaker", "time",
-        "spread", "relevance", "tool", "confidence", "importance", "recency",
+        "spread", "relevance", "tool", "echo", "confidence", "importance", "recency",
     }  # fmt: skip
     assert all(hit.explain.keys() == keys for hit in hits)
     assert "recency" not in search(index, ask(vector=TEA), ANYTHING)[0].explain
+
+
+def test_what_says_nearly_the_same_is_one_hit_unless_asked_otherwise_or_counted(index: IndexReplica, put: Put):
+    for n in (1, 2, 3):
+        put(f"mem_{n}", f"{SAID} 3 march {n}")
+    put("mem_4", "The cart is empty. 3 march 4")
+    folded = search(index, ask("when do deploys go out?", fold=True), ANYTHING)
+    assert [(hit.id, list(hit.repeats)) for hit in folded if hit.repeats] == [("mem_1", ["mem_2", "mem_3"])]
+    assert {"mem_1", "mem_2", "mem_3"} <= set(ids(search(index, ask("when do deploys go out?"), ANYTHING)))
+    counted = search(index, ask("how many deploys go out?", fold=True), ANYTHING)
+    assert {"mem_1", "mem_2", "mem_3"} <= set(ids(counted))
 
 
 def test_a_hit_says_where_and_what_it_is(index: IndexReplica, put: Put):

@@ -1,0 +1,52 @@
+"""A snippet is the part of a text that a query's words are in."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from projections.search.ranking import terms
+from projections.search.snippets import SNIPPET_CHARS, snippet
+
+FILLER = "Nothing was wrong there, as far as logs tell. "
+ANSWER = "The checkout timed out because the Redis client pool does not reconnect after a restart."
+LONG = FILLER * 10 + ANSWER + " " + FILLER * 10
+
+
+def told(text: str, query: str, limit: int = SNIPPET_CHARS) -> str:
+    return snippet(text, terms(query), limit)
+
+
+def test_a_short_text_is_told_whole_on_one_line():
+    assert told("Short\n and  good.", "good") == "Short and good."
+
+
+def test_a_snippet_begins_with_the_sentence_in_which_most_of_the_querys_words_are():
+    found = told(LONG, "why did checkout fail when redis restarted?")
+    assert found.startswith(f"…{ANSWER}")
+    assert found.endswith("…")
+
+
+def test_a_word_is_found_by_its_stem():
+    assert "policies" in told(FILLER * 10 + "Two policies apply. " + FILLER * 10, "policy")
+
+
+def test_a_word_inside_another_one_is_no_match():
+    text = "The cartographer draws. " + FILLER * 10 + "The cart is empty. " + FILLER * 10
+    assert "The cart is empty" in told(text, "cart empty")
+
+
+def test_a_rare_word_counts_more_than_a_frequent_one():
+    text = "The pool, the pool, the pool is busy. " * 10 + "The valve leaks. " + FILLER * 10
+    assert "The valve leaks" in told(text, "pool valve")
+
+
+def test_a_text_that_says_none_of_the_words_is_cut_at_its_end():
+    found = told(LONG, "sourdough")
+    assert found.startswith(FILLER.strip())
+    assert found.endswith("…")
+
+
+@given(st.text(max_size=3_000), st.text(max_size=60), st.integers(20, 400))
+def test_a_snippet_is_one_line_within_its_limit(text: str, query: str, limit: int):
+    found = told(text, query, limit)
+    assert len(found) <= limit
+    assert "\n" not in found
