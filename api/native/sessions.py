@@ -23,6 +23,7 @@ from projections.operations.condensing.consolidation import Consolidated
 from projections.operations.condensing.crystals import Crystallized
 from projections.operations.condensing.reflection import Reflected
 from projections.queries.observations import ObservationView
+from projections.queries.recall import LeastSure
 from projections.queries.sessions import CommitView, SessionView, SummaryView
 from projections.queries.views import Items, Page, SomeRetired, view
 
@@ -60,6 +61,7 @@ class EnrichRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tool_name: Name = ""
     project: Name | None = None
     limit_chars: Annotated[int, Meta(ge=200, le=100_000)] = 4000
+    min_confidence: LeastSure = None
 
 
 async def get_timeline(request: Request) -> Response:
@@ -92,6 +94,7 @@ async def post_enrich(request: Request) -> Response:
         wanted.tool_name,
         wanted.project,
         wanted.limit_chars,
+        wanted.min_confidence,
     )
     return Json(found)
 

@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape
 
 from msgspec import Struct
 
+from projections.condensing.accounts import headline
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
 
@@ -38,7 +39,7 @@ def enrich(
     """The parts that have something to say, cut to `limit_chars`.
 
     `file_history` holds for each file the observations of other sessions that name it (see `same_file`), `hits` the
-    narratives that recall found, best first, `bugs` the remembered bugs that touch one of the files. Any may be empty.
+    snippets that recall found, best first, `bugs` the remembered bugs that touch one of the files. Any may be empty.
     """
     bodies = {
         "agentmemory-file-context": _history_lines(file_history),
@@ -63,14 +64,13 @@ def same_file(stored: str, wanted: str) -> bool:
 def _history_lines(file_history: Mapping[str, Sequence[Observation]]) -> Iterator[str]:
     """A heading for each file that has a history, and its most important observations, the newest of equal ones."""
     for file, seen in file_history.items():
-        telling = [one for one in seen if one.importance >= MIN_IMPORTANCE and one.title]
+        telling = [one for one in seen if one.importance >= MIN_IMPORTANCE and headline(one)]
         if telling:
             yield f"## {_quoted(file)}"
         telling.sort(key=lambda one: one.id)
         telling.sort(key=lambda one: (one.importance, one.occurred_at), reverse=True)
         for one in telling[:PER_FILE]:
-            told = f": {_quoted(one.narrative)}" if one.narrative else ""
-            yield f"- [{_quoted(one.kind)}] {_quoted(one.title)}{told}"
+            yield f"- {one.occurred_at:%Y-%m-%d}: {_quoted(headline(one))}"
 
 
 def _hit_lines(hits: Sequence[str]) -> Iterator[str]:

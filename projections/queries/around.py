@@ -14,14 +14,12 @@ from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.condensing.enrichment import BUGS, HITS, LIMIT_CHARS, Enriched, enrich
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
-from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
-from projections.documents.summaries import Summary
 from projections.queries import lookup
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup, Place, reach
-from projections.queries.recall import Recall, RecallRequest
+from projections.queries.recall import LeastSure, Recall, RecallRequest
 from projections.queries.sessions import Sessions
 from projections.search.search import Filter
 from projections.search.service import ReplicaService
@@ -102,6 +100,7 @@ class AroundQueries:
         tool_name: str,
         project: str | None,
         limit_chars: int = LIMIT_CHARS,
+        min_confidence: LeastSure = None,
     ) -> Enriched:
         """What other sessions saw in these files, what recall finds for them and the terms, and bugs they had.
 
@@ -113,7 +112,7 @@ class AroundQueries:
             project = await self._project_of(reader, session_id)
         return enrich(
             await _or_nothing(self._history(reader, session_id, wanted, project), {}, tool_name),
-            await _or_nothing(self._hits(reader, wanted, terms, project), [], tool_name),
+            await _or_nothing(self._hits(reader, wanted, terms, project, min_confidence), [], tool_name),
             await _or_nothing(self._bugs(reader, wanted, project), [], tool_name),
             limit_chars,
         )
@@ -159,14 +158,20 @@ class AroundQueries:
         where = list(dict.fromkeys(place for places in found.values() for place in places))
         return [one for one in await self._load(where, reader) if isinstance(one, Memory)]
 
-    async def _hits(self, reader: Reader, files: Sequence[str], terms: Sequence[str], project: str | None) -> list[str]:
+    async def _hits(
+        self,
+        reader: Reader,
+        files: Sequence[str],
+        terms: Sequence[str],
+        project: str | None,
+        min_confidence: LeastSure,
+    ) -> list[str]:
         names = [file.replace("\\", "/").rpartition("/")[2] for file in files]
         query = " ".join(word for word in [*names, *terms[:MAX_TERMS]] if word.strip())[:QUERY_CHARS]
         if not query:
             return []
-        answer = await self._recall(RecallRequest(query=query, project=project, limit=HITS, min_confidence=0.0), reader)
-        found = await self._lookup.documents([one.id for one in answer.results], reader)
-        return [_narrative(one.document) for one in found]
+        wanted = RecallRequest(query=query, project=project, limit=HITS, min_confidence=min_confidence)
+        return [one.snippet for one in (await self._recall(wanted, reader)).results]
 
     async def _project_of(self, reader: Reader, session_id: str) -> str | None:
         """The project of a session; None when that is not known for sure."""
@@ -217,13 +222,3 @@ def _moment(text: str) -> datetime | None:
 def _contains(one: Observation, words: str) -> bool:
     wanted = words.lower()
     return any(wanted in text.lower() for text in (one.title, one.narrative, one.content, *one.concepts))
-
-
-def _narrative(document: Document) -> str:
-    match document:
-        case Observation() | Summary():
-            return document.narrative or document.title
-        case Memory() | Lesson():
-            return document.content
-        case _:
-            return ""

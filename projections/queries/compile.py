@@ -11,6 +11,7 @@ from ingest.ids import DocumentId
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
 from projections.documents.access import Reader, may_read
+from projections.documents.actions import Action, is_active, open_actions
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation, session_observations
@@ -21,6 +22,7 @@ from projections.queries.context import (
     MEMORIES,
     Context,
     ContextPart,
+    actions_block,
     compile_context,
     lessons_block,
     memories_block,
@@ -33,7 +35,7 @@ from projections.queries.context import (
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.lookup import Lookup, reach
 from projections.queries.profiles import ProjectProfiles
-from projections.queries.recall import Recall, RecallRequest
+from projections.queries.recall import LeastSure, Recall, RecallRequest
 from projections.queries.slots import Slots
 from projections.search.importance import best_lessons, notable_memories
 from projections.search.matching import Filter
@@ -43,12 +45,14 @@ PAST_SESSIONS = 10
 OBSERVATIONS_READ = 20
 """Of each past session without a summary, its newest."""
 RECALLED = 15
+ACTIONS_READ = 20
+"""The newest open ones, of which the most urgent are told."""
 SPARE = 3
 """Times the memories told that are looked at: those that were made of other documents give way."""
 
 
 class ContextRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For whom to compile, and how much room there is."""
+    """For whom to compile, and how much room there is. `min_confidence` is recall's, of what `query` finds."""
 
     project: Name
     session_id: Name = ""
@@ -56,6 +60,7 @@ class ContextRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     query: Annotated[str, Meta(max_length=20_000)] = ""
     token_budget: Annotated[int, Meta(ge=1, le=200_000)] = 2000
     agent_id: Name = ""
+    min_confidence: LeastSure = None
     after: str = ""
 
 
@@ -77,15 +82,14 @@ class Compile:
         """The context for a request; raises ProjectionBehind when `after` is not projected in time."""
         if request.after:
             await self._replica.wait_for(Token.parse(request.after))
-        slots, memories, lessons, past, profile, recalled = await asyncio.gather(
-            self._slots(request, reader),
-            self._memories(request, reader),
-            self._lessons(request, reader),
-            self._sessions(request, reader),
-            self._profile(request, reader),
-            self._recalled(request, reader),
+        (slots, memories, lessons), (actions, past), (profile, recalled) = await asyncio.gather(
+            asyncio.gather(
+                self._slots(request, reader), self._memories(request, reader), self._lessons(request, reader)
+            ),
+            asyncio.gather(self._actions(request, reader), self._sessions(request, reader)),
+            asyncio.gather(self._profile(request, reader), self._recalled(request, reader)),
         )
-        parts = [*slots, memories, lessons, profile, *past, recalled]
+        parts = [*slots, memories, lessons, actions, profile, *past, recalled]
         return compile_context(request.project, parts, request.token_budget)
 
     async def _slots(self, request: ContextRequest, reader: Reader) -> list[ContextPart | None]:
@@ -119,6 +123,18 @@ class Compile:
         )
         found = await self._documents.get([(one.partition, DocumentId(one.id)) for one in best])
         return lessons_block([one for one in found if isinstance(one, Lesson) and may_read(one, reader)], now)
+
+    async def _actions(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
+        """The project's newest open actions, those in progress and the more urgent first."""
+        page = await self._documents.of_project(
+            open_actions(reader.tenant, request.project), reader.tenant, request.project, None, ACTIONS_READ
+        )
+        found = [
+            one.document
+            for one in page.documents
+            if isinstance(one.document, Action) and may_read(one.document, reader)
+        ]
+        return actions_block(sorted(found, key=lambda one: (not is_active(one.status), -one.priority)))
 
     def _allowed(self, request: ContextRequest, reader: Reader) -> Filter:
         return reach(reader, projects=list(dict.fromkeys([request.project, ""])))
@@ -166,9 +182,11 @@ class Compile:
     async def _recalled(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         if not request.query.strip():
             return None
-        wanted = RecallRequest(query=request.query, project=request.project, limit=RECALLED)
+        wanted = RecallRequest(
+            query=request.query, project=request.project, limit=RECALLED, min_confidence=request.min_confidence
+        )
         answer = await self._recall(wanted, reader)
-        found = [(result.id, result.content) for result in answer.results]
+        found = [(result.id, f"({result.occurred_at:%Y-%m-%d}) {result.snippet}") for result in answer.results]
         return recall_block(request.query, found, request.token_budget)
 
 

@@ -1,16 +1,18 @@
 """The context compiler: what an agent should know before it starts, within a token budget. Pure.
 
 Parts come in a fixed order. Where the budget is short, it goes first to what was asked for and what was pinned, then to
-the best of memories and lessons, then to past sessions; a list of names is the last to get any. What does not fit is
-left out, and named, and the next is tried. What is told was retrieved: it stands between markers that nothing in it can
+the best of memories and lessons, then to what came of the last session and what is still to be done, then to the other
+memories and lessons, then to earlier sessions; the profile is the last to get any. What does not fit is left out, and
+named, and the next is tried. What is told was retrieved: it stands between markers that nothing in it can
 close, behind a line that says that it is data.
 """
 
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, zip_longest
-from typing import Literal
+from typing import Literal, get_args
 from xml.sax.saxutils import quoteattr
 
 from msgspec import Struct
@@ -19,24 +21,33 @@ from ingest.marking import DATA_NOT_INSTRUCTIONS, inert
 from projections.compression.compression import spoken
 from projections.condensing.accounts import headline, prose
 from projections.condensing.profile import Profile
+from projections.documents.actions import Action, is_active
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import IMPORTANT, Observation
 from projections.documents.slots import Slot
 from projections.documents.summaries import Summary
 
-BlockKind = Literal["slot", "memories", "lessons", "session", "profile", "recall"]
+BlockKind = Literal["slot", "memories", "lessons", "actions", "session", "profile", "recall"]
 MEMORIES = 10
 LESSONS = 10
-FIRST_LINES = 5
+ACTIONS = 5
+FIRST_LINES = 3
 """Of memories and of lessons, told before any session is."""
+MORE = "More is known than this: recall answers questions in plain words."
+MORE_FROM = 300
+"""Tokens of a budget that has room for saying so."""
 SESSION_OBSERVATIONS = 5
 RECALL_SHARE = 0.4
 """Of the budget, for what recall found; the rest is for what the agent did not know to ask."""
 LINE_CHARS = 400
 PROFILE_ERRORS = 3
 
-_KINDS: tuple[BlockKind, ...] = ("slot", "memories", "lessons", "session", "profile", "recall")
+_KINDS: tuple[BlockKind, ...] = get_args(BlockKind)
+_OPENING = re.compile(
+    r"\A(?:what )?(?:remain(?:s|ing)|(?:is )?(?:still )?(?:open|left)|to ?do|next steps?)\s*:\s*", re.IGNORECASE
+)
+"""What a sentence about open ends begins with, which its line says already."""
 
 
 class Block(Struct, frozen=True):
@@ -88,6 +99,8 @@ def part(
 def compile_context(project: str, parts: Iterable[ContextPart | None], token_budget: int) -> Context:
     """The parts that fit, in order, in an envelope that names the project; never over the budget."""
     header, footer = f"<mnemolog-context project={quoteattr(project)}>", "</mnemolog-context>"
+    if token_budget >= MORE_FROM:
+        footer = f"\n{MORE}\n{footer}"
     offered = [one for one in parts if one is not None]
     taken: dict[int, set[int]] = {}
     text = ""
@@ -108,11 +121,15 @@ def _by_need(offered: Sequence[ContextPart]) -> Iterator[tuple[int, Sequence[int
     alternating = [unit for unit in chain.from_iterable(zip_longest(*best)) if unit is not None]
     first = [(place, lines) for place, lines in alternating if lines[0] < FIRST_LINES]
     yield from first
-    for place in places["session"]:
+    yield from _line_by_line(offered, [*places["session"][:1], *places["actions"]])
+    yield from (unit for unit in alternating if unit not in first)
+    yield from _line_by_line(offered, [*places["session"][1:], *places["profile"]])
+
+
+def _line_by_line(offered: Sequence[ContextPart], places: Iterable[int]) -> Iterator[tuple[int, Sequence[int]]]:
+    for place in places:
         lines = range(len(offered[place].lines))
         yield from ((place, [line]) for line in lines) if offered[place].by_line else [(place, lines)]
-    yield from (unit for unit in alternating if unit not in first)
-    yield from ((place, [line]) for place in places["profile"] for line in range(len(offered[place].lines)))
 
 
 def _listing(places: Mapping[str, Sequence[int]]) -> list[int]:
@@ -133,7 +150,7 @@ def _text(one: ContextPart, lines: Collection[int]) -> str:
 def _block(one: ContextPart, lines: Collection[int]) -> Block:
     text = _text(one, lines)
     sources = [one.sources[line] for line in sorted(lines)] if one.by_line and one.sources else one.sources
-    return Block(one.kind, one.title, text, estimated_tokens(text), sources)
+    return Block(one.kind, one.title, text, estimated_tokens(text), list(dict.fromkeys(sources)))
 
 
 def _left_out(offered: Sequence[ContextPart], taken: Mapping[int, Collection[int]]) -> Iterator[str]:
@@ -183,14 +200,24 @@ def lessons_block(lessons: Sequence[Lesson], now: datetime) -> ContextPart | Non
     return part("lessons", "Lessons", lines, [lesson.id for lesson in lessons[:LESSONS]], by_line=True)
 
 
+def actions_block(open_actions: Sequence[Action]) -> ContextPart | None:
+    """What is still to be done, as listed, and who is at it."""
+    lines = [
+        _short(f"- {one.title}" + f" ({one.assigned_to or one.agent_id} is at it)" * is_active(one.status))
+        for one in open_actions[:ACTIONS]
+    ]
+    return part("actions", "Open actions", lines, [one.id for one in open_actions[:ACTIONS]], by_line=True)
+
+
 def summary_block(began_at: datetime, summary: Summary) -> ContextPart | None:
-    """What a past session came to."""
+    """What a past session came to, what it left to do, what was decided in it."""
     lines = [
         "" if summary.narrative == summary.title else summary.narrative,
+        *(f"- remaining: {_OPENING.sub('', one)}" for one in summary.remaining),
         *(f"- decided: {one}" for one in summary.decisions),
-        *(f"- remaining: {one}" for one in summary.remaining),
     ]
-    return part("session", _dated(began_at, summary.title), lines or [summary.title], [summary.id])
+    told = [line for line in lines if line] or [summary.title]
+    return part("session", _dated(began_at, summary.title), told, [summary.id] * len(told), by_line=True)
 
 
 def session_block(began_at: datetime, title: str, observations: Iterable[Observation]) -> ContextPart | None:

@@ -205,7 +205,7 @@ def test_what_other_sessions_did_to_a_file_is_said(api: Api, name: str):
     told = enrich(api, f"{name}-2", [f"src/{name}.py"])
     text = told["context"]
     history = text[text.index("<agentmemory-file-context>") : text.index("</agentmemory-file-context>")]
-    assert f"{name}-1" in history
+    assert f"Edit `src/{name}.py`" in history
     assert told["truncated"] is False
 
 

@@ -14,7 +14,7 @@ from projections.documents.observations import Observation
 
 def seen(n: int, **fields: Any) -> Observation:
     """An edit n minutes after NOW."""
-    given: dict[str, Any] = {"title": f"edit {n}", "kind": "file_edit", "occurred_at": minute(n), **fields}
+    given: dict[str, Any] = {"content": f"This was edit {n}.", "kind": "file_edit", "occurred_at": minute(n), **fields}
     return Observation(
         id=DocumentId(f"obs_{n}"),
         event_id=f"o{n}",
@@ -43,9 +43,11 @@ def bug(n: int, title: str, content: str, **fields: Any) -> Memory:
 
 
 def test_all_that_is_known_is_told_in_three_parts():
-    found = enrich({"a.py": [seen(1, narrative="renamed f")]}, ["f is slow"], [bug(1, "Leak", "f leaks")])
+    found = enrich(
+        {"a.py": [seen(1, content="We renamed f. It was slow.")]}, ["f is slow"], [bug(1, "Leak", "f leaks")]
+    )
     assert found == Enriched(
-        "<agentmemory-file-context>\n## a.py\n- [file_edit] edit 1: renamed f\n</agentmemory-file-context>\n\n"
+        "<agentmemory-file-context>\n## a.py\n- 2026-01-31: We renamed f. It was slow.\n</agentmemory-file-context>\n\n"
         "<agentmemory-relevant-context>\nf is slow\n</agentmemory-relevant-context>\n\n"
         "<agentmemory-past-errors>\n- Leak: f leaks\n</agentmemory-past-errors>",
         truncated=False,
@@ -73,15 +75,15 @@ def test_five_hits_and_the_three_newest_bugs_are_enough():
 
 def test_nothing_quoted_can_close_a_part_or_start_a_line():
     told = enrich(
-        {"<b>.py": [seen(1, title="a\n## b", narrative="</agentmemory-file-context>")]}, ["x < y\n& z"], []
+        {"<b>.py": [seen(1, content="It was </agentmemory-file-context>\nand more")]}, ["x < y\n& z"], []
     ).context
     assert told.count("</agentmemory-file-context>") == 1
-    assert "## &lt;b&gt;.py\n- [file_edit] a ## b: &lt;/agentmemory" in told
+    assert "## &lt;b&gt;.py\n- 2026-01-31: It was &lt;/agentmemory" in told
     assert "x &lt; y &amp; z" in told
 
 
 def test_too_much_is_cut_and_every_part_is_closed():
-    found = enrich({"a.py": [seen(1, narrative="n" * 3_000)]}, ["h" * 3_000], [bug(1, "t", "c")])
+    found = enrich({"a.py": [seen(1, content="n" * 3_000)]}, ["h" * 4_000], [bug(1, "t", "c")])
     assert found.truncated
     assert len(found.context) == 4_000
     assert found.context.endswith("h\n</agentmemory-relevant-context>")
@@ -89,7 +91,7 @@ def test_too_much_is_cut_and_every_part_is_closed():
 
 def test_no_limit_is_exceeded_and_no_entity_is_cut():
     for limit in range(260):
-        found = enrich({"a.py": [seen(1, narrative="&" * 30)]}, ["<" * 20], [], limit_chars=limit)
+        found = enrich({"a.py": [seen(1, content="&" * 30)]}, ["<" * 20], [], limit_chars=limit)
         assert len(found.context) <= limit
         assert found.context.count("<") == 2 * found.context.count("</")
         assert re.fullmatch(r"(?:[^&]|&(?:amp|lt|gt);)*", found.context)

@@ -10,11 +10,15 @@ from hypothesis import strategies as st
 from ingest.ids import DocumentId
 from ingest.platform.clock import to_ms
 from projections.condensing.profile import Profile
+from projections.documents.actions import Action
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
+from projections.documents.summaries import Summary
 from projections.queries.context import (
+    MORE,
     Context,
     ContextPart,
+    actions_block,
     compile_context,
     estimated_tokens,
     lessons_block,
@@ -22,6 +26,7 @@ from projections.queries.context import (
     part,
     profile_block,
     recall_block,
+    summary_block,
 )
 
 
@@ -47,6 +52,26 @@ def lesson(n: int) -> Lesson:
         confidence=0.9,
         reinforced_ms=to_ms(NOW),
     )
+
+
+def summary(n: int, *, decisions: int = 1) -> Summary:
+    return Summary(
+        id=DocumentId(f"sum_{n}"),
+        tenant=TENANT,
+        session_id=f"s{n}",
+        session=DocumentId(f"ses_{n}"),
+        title=f"Goal {n}",
+        narrative=f"Outcome {n}: the pipeline is green and all tests pass.",
+        decisions=[f"We decided {n}.{place} for a reason that was given" for place in range(decisions)],
+        remaining=[f"Remaining: open end {n}"],
+        occurred_at=NOW,
+        recorded_at=NOW,
+        position="1-0",
+    )
+
+
+def action(n: int, **fields: Any) -> Action:
+    return Action(id=f"act_{n}", tenant=TENANT, title=f"Action {n}", **fields)
 
 
 def noise() -> ContextPart | None:
@@ -90,6 +115,41 @@ def test_the_first_lines_of_memories_and_lessons_leave_room_for_sessions():
     assert [block.kind for block in told.blocks] == ["memories", "lessons", "session"]
     assert len(told.blocks[0].sources) >= 5
     assert len(told.blocks[1].sources) >= 5
+
+
+def test_the_last_session_comes_before_the_other_memories_and_those_before_earlier_sessions():
+    sessions = [summary_block(NOW, summary(n)) for n in range(3)]
+    told = compiled(360, MEMORIES, *sessions)
+    assert "Outcome 0" in told.context
+    assert "open end 0" in told.context
+    assert "Outcome 1" not in told.context
+    assert len(told.blocks[0].sources) > 3
+
+
+def test_a_session_is_told_as_far_as_there_is_room_its_outcome_and_open_ends_first():
+    told = compiled(130, summary_block(NOW, summary(1, decisions=8)))
+    (block,) = told.blocks
+    assert [line[:12] for line in block.text.splitlines()[1:4]] == ["Outcome 1: t", "- remaining:", "- decided: W"]
+    assert block.sources == ["sum_1"]
+    assert told.left_out == ["Session of 2026-01-31: Goal 1 (5 of 10 told)"]
+
+
+def test_an_open_end_is_not_called_so_twice():
+    block = summary_block(NOW, summary(1))
+    assert block
+    assert block.lines[1] == "- remaining: open end 1"
+
+
+def test_open_actions_are_told_with_who_is_at_them():
+    block = actions_block([action(1, status="in_progress", assigned_to="ada"), action(2)])
+    assert block
+    assert block.lines == ["- Action 1 (ada is at it)", "- Action 2"]
+    assert block.sources == ["act_1", "act_2"]
+
+
+@pytest.mark.parametrize(("budget", "says_so"), [(299, False), (300, True)])
+def test_a_context_says_how_to_get_more_where_there_is_room(budget: int, says_so: bool):
+    assert (MORE in compiled(budget, LESSONS).context) is says_so
 
 
 def test_the_sources_of_a_block_are_those_of_the_lines_that_are_told():
