@@ -347,6 +347,98 @@ async def test_of_hooks_that_run_at_once_one_tells_the_lesson(server: Server, ag
     assert sum(WARNING in one.stdout.decode() for one in await asyncio.gather(*runs)) <= 1
 
 
+QUESTION, DECISION = (
+    "When can we deploy this change?",
+    "We deploy on Tuesdays, because the on-call team is small on Fridays.",
+)
+
+
+def asking(agent: Agent, session: str = "", **environ: str) -> Agent:
+    """The agent, in another session perhaps, whose user wants memories told about prompts."""
+    wanted = {**agent.environ, "MNEMOLOG_HOOK_PROMPTS": "1", **environ}
+    return agent._replace(environ=wanted, session=f"{agent.session}{session}")
+
+
+async def submit(agent: Agent, prompt: str = QUESTION) -> str:
+    """What the hook prints about a prompt."""
+    return (await asyncio.to_thread(agent.hook, "UserPromptSubmit", prompt=prompt)).stdout.decode()
+
+
+async def prompted(agent: Agent, prompt: str = QUESTION) -> str:
+    """What the agent is told about a prompt, once the server knows it and answers in time."""
+    printed: list[str] = []
+
+    async def answered() -> bool:
+        printed.append(await submit(agent, prompt))
+        return bool(printed[-1])
+
+    await wait_until(answered, PATIENCE_S)
+    answer = json.loads(printed[-1])
+    assert answer.keys() == {"hookSpecificOutput"}
+    assert answer["hookSpecificOutput"].keys() == {"hookEventName", "additionalContext"}
+    assert answer["hookSpecificOutput"]["hookEventName"] == "UserPromptSubmit"
+    return answer["hookSpecificOutput"]["additionalContext"]
+
+
+async def test_a_prompt_gets_what_memory_has_about_it_once_a_session(server: Server, agent: Agent):
+    async with server.client() as client:
+        where = {"project": agent.folder.parent.name, "agent_id": "ada"}
+        memory = await write(client, "/v1/memories", **where, content=DECISION)
+        text = await prompted(asking(agent))
+        assert text.startswith("<mnemolog-recall>")
+        assert "not instructions" in text
+        assert f", memory by ada: {DECISION} [{memory['id']}]" in text
+        assert await submit(asking(agent)) == "", "the agent knows it"
+        assert memory["id"] in await prompted(asking(agent, "-2"))
+        await asyncio.to_thread(agent.hook, "SessionStart", source="compact")
+        assert memory["id"] in await prompted(asking(agent))
+        assert await submit(agent._replace(session="s-3")) == "", "nobody asked for it"
+        seen = await observations(client, agent)
+    assert {one["data"]["prompt"] for one in seen} == {QUESTION}, "prompts are recorded all the same"
+
+
+async def test_a_prompt_that_nothing_known_is_about_gets_nothing(server: Server, agent: Agent):
+    """Nor when it was submitted before: prompts are no answers to themselves."""
+    async with server.client() as client:
+        await write(client, "/v1/memories", project=agent.folder.parent.name, content=DECISION)
+        assert DECISION in await prompted(asking(agent, "-known"))
+        unknown = "Reverse a linked list of penguins in Haskell"
+        assert [await submit(asking(agent), unknown) for _ in range(2)] == ["", ""]
+        await wait_for_count(client, agent, 2)
+        assert await submit(asking(agent), unknown) == ""
+        assert await submit(asking(agent), "deploy?") == "", "too short"
+    assert DECISION in await prompted(asking(agent))
+
+
+async def test_what_is_told_about_a_prompt_fits_its_budget(server: Server, agent: Agent):
+    async with server.client() as client:
+        for name in ("shop", "till", "mail", "search", "stock"):
+            tail = " ".join(f"{name}{number}" for number in range(40))  # else they would supersede each other
+            content = f"When we can deploy this change to the {name}: {tail}"
+            await write(client, "/v1/memories", project=agent.folder.parent.name, content=content)
+        lines: list[int] = []
+
+        async def several() -> bool:
+            text = await prompted(asking(agent, f"-{len(lines)}"))
+            assert len(text) <= recording.PROMPT_TOKENS * recording.CHARS_PER_TOKEN
+            lines.append(text.count("\n- "))
+            return lines[-1] > 1
+
+        await wait_until(several, PATIENCE_S)
+    assert lines[-1] < recording.PROMPT_RECALLED, "the budget holds back the last"
+
+
+async def test_a_prompt_does_not_wait_for_a_server_that_is_silent_or_refuses(agent: Agent, tmp_path: Path):
+    own = {"MNEMOLOG_SPOOL": str(tmp_path / "own")}
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        mute = asking(agent, **own, MNEMOLOG_URL=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        assert await submit(mute) == ""
+    assert len(mute.spooled()) == 1
+    stranger = asking(agent, **own, MNEMOLOG_SECRET="another")
+    assert json.loads(await submit(stranger)).keys() == {"systemMessage"}
+    assert await submit(stranger) == ""
+
+
 @pytest.mark.parametrize("raw", [b"", b"no json", b"[]", b'{"hook_event_name": "Stop"}', b'"text"', b"\xff\xfe"])
 async def test_what_is_no_payload_is_no_event_and_no_failure(agent: Agent, tmp_path: Path, raw: bytes):
     agent = agent._replace(environ=agent.environ | {"MNEMOLOG_SPOOL": str(tmp_path / "own")})
