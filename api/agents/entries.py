@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple, TypeGuard
 
 from api.agents.json_text import is_array, is_object
-from api.agents.recording import EVENTS
+from api.agents.recording import EVENTS, PROMPT_EVENT, PROMPTS_FLAG
 
 SERVER = "mnemolog"
 """Our name among the MCP servers of a host."""
@@ -39,14 +39,20 @@ class ShellCommand(NamedTuple):
         return shlex.join([self.program, *self.args])
 
 
-def with_hooks(settings: Value, command: str) -> Value:
-    """The settings of Claude Code with our hook at each of its events. Raises NotOurs for a strange shape."""
+def with_hooks(settings: Value, command: str, prompts: bool | None = None) -> Value:
+    """The settings of Claude Code with our hook at each of its events. Raises NotOurs for a strange shape.
+
+    `prompts` says whether the one at a prompt tells what memory has about it; None leaves that as it is, at first no.
+    """
     groups_of = _object(settings, "hooks")
-    hooks: Value = {event: _updated(_groups(groups_of, event), command) for event in groups_of}
+    if prompts is None:
+        prompts = _tells_of_prompts(_groups(groups_of, PROMPT_EVENT))
+    lines = {PROMPT_EVENT: f"{command} {PROMPTS_FLAG}"} if prompts else {}
+    hooks: Value = {event: _updated(_groups(groups_of, event), lines.get(event, command)) for event in groups_of}
     for event in EVENTS:
         groups = _groups(hooks, event)
         if not any(_is_our_hook(one) for group in groups for one in _handlers(group)):
-            handler = {"type": "command", "command": command, "timeout": HOOK_TIMEOUT_S}
+            handler = {"type": "command", "command": lines.get(event, command), "timeout": HOOK_TIMEOUT_S}
             matcher = {"matcher": "*"} if event in _WITH_MATCHER else {}
             hooks[event] = [*groups, {**matcher, "hooks": [handler]}]
     return {**settings, "hooks": hooks}
@@ -105,6 +111,11 @@ def _is_our_hook(handler: Any) -> bool:
         return False
     paths = [PurePath(word) for word, following in pairwise(words) if following == "claude-code"]
     return any(path.parts[-3:] == ("api", "agents", "hook.py") for path in paths)
+
+
+def _tells_of_prompts(groups: Sequence[Any]) -> bool:
+    ours = [one for group in groups for one in _handlers(group) if _is_our_hook(one)]
+    return any(PROMPTS_FLAG in shlex.split(one["command"]) for one in ours)
 
 
 def _updated(groups: Sequence[Any], command: str) -> list[Any]:

@@ -65,8 +65,11 @@ class System(NamedTuple):
         return Path(self.environ.get("XDG_CONFIG_HOME") or self.home / ".config")
 
 
-def setups(host: Host, scope: Scope, system: System, url: str) -> list[Setup]:
-    """The files to set up; none when the host has no such scope. `url` is a server's other than the usual one."""
+def setups(host: Host, scope: Scope, system: System, url: str, *, prompts: bool | None = None) -> list[Setup]:
+    """The files to set up; none when the host has no such scope. `url` is a server's other than the usual one.
+
+    `prompts` says whether hooks tell what memory has about a prompt; None leaves that as it is.
+    """
     server = bridge(url)
     user = scope is Scope.USER
     match host:
@@ -76,7 +79,11 @@ def setups(host: Host, scope: Scope, system: System, url: str) -> list[Setup]:
             settings = folder / "settings.json" if user else system.folder / ".claude/settings.json"
             servers = (folder if own else system.home) / ".claude.json" if user else system.folder / ".mcp.json"
             return [
-                Setup(settings, partial(entries.with_hooks, command=hook_line(url)), entries.without_hooks),
+                Setup(
+                    settings,
+                    partial(entries.with_hooks, command=hook_line(url), prompts=prompts),
+                    entries.without_hooks,
+                ),
                 _servers(servers, "mcpServers", server, type="stdio"),
             ]
         case Host.CLAUDE_DESKTOP:
@@ -151,16 +158,21 @@ def installing(setup: Setup) -> SettingsChange:
 
 
 def removing(setup: Setup) -> SettingsChange:
-    """What removing makes of a file: what it was before, or itself without our entries. Raises as `installing`."""
+    """What removing makes of a file: what it was before, or itself without our entries. Raises as `installing`.
+
+    Whatever was chosen when it was installed, it is what it was before when installing anew makes the same of both.
+    """
     before = _read(setup.path)
     if before is None:
         return SettingsChange(setup.path, None, None)
+    after: str | None = _made(setup, before, setup.remove)
     original = _read(backup_of(setup.path))
-    if original is not None and _made(setup, original, setup.install) == before:
-        return SettingsChange(setup.path, before, original)
-    after = _made(setup, before, setup.remove)
-    if original is None and after != before and not _value(setup, after):
-        return SettingsChange(setup.path, before, None)  # it began with us
+    if after == before:
+        return SettingsChange(setup.path, before, before)
+    if original is not None and _made(setup, original, setup.install) == _made(setup, before, setup.install):
+        after = original
+    elif original is None and not _value(setup, after):
+        after = None  # it began with us
     return SettingsChange(setup.path, before, after)
 
 

@@ -1,7 +1,7 @@
 """What the hook does: it reads what a coding agent hands it at an event of a session, and records it.
 
 Before a tool is used it records nothing: it asks the server for the lessons about the call and hands them to the agent.
-Where the user wants that, it also hands over what memory has about a prompt.
+Where the user wants that (`--prompts`, MNEMOLOG_HOOK_PROMPTS), it also hands over what memory has about a prompt.
 
 It posts what happened to the server, and leaves it in the spool folder when the server does not take it at once; the
 server fetches it there later. It always exits with 0 and prints nothing but what the host is to read.
@@ -52,6 +52,7 @@ CHARS_PER_TOKEN = 3
 """As `projections.queries.context` estimates."""
 RECALLED_CHARS, RECALLED_SENTENCES = 200, 2
 """Of one memory; its id finds the rest."""
+PROMPTS_FLAG = "--prompts"
 FEWEST_WORDS = 3
 """A shorter prompt ("go on") asks nothing that memory could answer."""
 FEWEST_CHARS = 10
@@ -717,8 +718,8 @@ def read_input() -> bytes:
     return b"".join(blocks)
 
 
-def run(host: str, url: str, environ: Mapping[str, str]) -> None:
-    """One event, from stdin to the server or the spool."""
+def run(host: str, url: str, environ: Mapping[str, str], *, prompts: bool) -> None:
+    """One event, from stdin to the server or the spool. `prompts`: tell what memory has about one."""
     if host != "claude-code":
         complain(f"there is no hook for {host or 'nobody'}; there is claude-code")
         return
@@ -759,7 +760,7 @@ def run(host: str, url: str, environ: Mapping[str, str]) -> None:
     wanted = fresh and not reply and environ.get("MNEMOLOG_HOOK_CONTEXT") != "0"
     if wanted and (remembered := context(server, command["project"], command["session_id"])):
         reply.update(for_agent("SessionStart", remembered))
-    if event.get("hook_event_name") == PROMPT_EVENT and environ.get("MNEMOLOG_HOOK_PROMPTS") == "1":
+    if event.get("hook_event_name") == PROMPT_EVENT and prompts:
         left = began + PROMPT_S - time.monotonic()
         if status not in UNKNOWN and (known := memories(server, event, command["project"], claims, left)):
             reply.update(for_agent(PROMPT_EVENT, memories_text(known)))
@@ -775,10 +776,11 @@ def for_agent(event: str, text: str) -> dict[str, Any]:
 def main() -> None:
     """Entry point; ends the process with 0 whatever happened, without the interpreter's tidying up."""
     environ = os.environ
-    url = environ.get("MNEMOLOG_URL") or (sys.argv[2] if len(sys.argv) > 2 else "")
-    url = url or f"http://127.0.0.1:{environ.get('MNEMOLOG_PORT') or 3111}"
+    host, url, *_ = [*(word for word in sys.argv[1:] if word != PROMPTS_FLAG), "", ""]
+    url = environ.get("MNEMOLOG_URL") or url or f"http://127.0.0.1:{environ.get('MNEMOLOG_PORT') or 3111}"
+    wish = environ.get("MNEMOLOG_HOOK_PROMPTS")
     try:
-        run(sys.argv[1] if len(sys.argv) > 1 else "", url, environ)
+        run(host, url, environ, prompts=wish == "1" if wish else PROMPTS_FLAG in sys.argv)
     except Exception as error:  # the host must go on whatever happens here
         complain(f"{type(error).__name__}: {error}")
     finally:

@@ -36,6 +36,14 @@ _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 ToWhom = Annotated[Host, typer.Argument(help="The coding agent.", show_default=False)]
 ForWhom = Annotated[Scope, typer.Option(help="All of your work, or the project in the working directory.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
+Prompts = Annotated[
+    bool | None,
+    typer.Option(
+        "--prompts/--no-prompts",
+        help="Claude Code: tell it what memory has about each prompt. Left out: as it is, at first no.",
+        show_default=False,
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -46,13 +54,22 @@ def register(app: typer.Typer) -> None:
 
 
 def install(
-    host: ToWhom, scope: ForWhom = Scope.USER, dry_run: DryRun = False, yes: Yes = False, as_json: AsJson = False
+    host: ToWhom,
+    scope: ForWhom = Scope.USER,
+    prompts: Prompts = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
 ) -> None:
     """Put our MCP server, and for Claude Code our hooks, into a coding agent's settings; shows a diff, and asks."""
     output = Output(as_json)
     with answering(output):
         settings = from_environment(os.environ)
-    changed = _change(output, host, scope, settings, installing, dry_run=dry_run, yes=yes)
+    if prompts is not None and host is not Host.CLAUDE_CODE:
+        output.error(f"{host.value} has no hooks here; leave --prompts and --no-prompts out")
+        raise typer.Exit(USAGE)
+    found = setups(host, scope, _system(), _url(settings), prompts=prompts)
+    changed = _change(output, host, scope, found, installing, dry_run=dry_run, yes=yes)
     if changed:
         _advise(output, host, settings)
 
@@ -64,22 +81,30 @@ def uninstall(
     output = Output(as_json)
     with answering(output):
         settings = from_environment(os.environ)
-    _change(output, host, scope, settings, removing, dry_run=dry_run, yes=yes)
+    found = setups(host, scope, _system(), _url(settings), prompts=False)
+    _change(output, host, scope, found, removing, dry_run=dry_run, yes=yes)
+
+
+def _system() -> System:
+    return System(Path.home(), Path.cwd(), os.environ)
+
+
+def _url(settings: Settings) -> str:
+    """What entries name; nothing for the usual server."""
+    return "" if settings.url == USUAL_URL else settings.url
 
 
 def _change(
     output: Output,
     host: Host,
     scope: Scope,
-    settings: Settings,
+    found: list[Setup],
     plan: Callable[[Setup], SettingsChange],
     *,
     dry_run: bool,
     yes: bool,
 ) -> bool:
     """Plan, show, ask, write; true when files were written. Exits with 1 when a file cannot be changed, 2 for usage."""
-    system = System(Path.home(), Path.cwd(), os.environ)
-    found = setups(host, scope, system, "" if settings.url == USUAL_URL else settings.url)
     if not found:
         output.error(f"{host.value} has no settings of a project; leave --scope out")
         raise typer.Exit(USAGE)

@@ -482,7 +482,7 @@ async def test_what_is_installed_is_what_runs(server: Server, agent: Agent, tmp_
     def run(*args: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run([*mnemolog, *args], env=environ, capture_output=True, text=True, timeout=120, cwd=ROOT)
 
-    done = await asyncio.to_thread(run, "install", "claude-code", "--yes")
+    done = await asyncio.to_thread(run, "install", "claude-code", "--yes", "--prompts")
     assert done.returncode == 0, done.stderr
     hooks = json.loads((home / ".claude/settings.json").read_text())["hooks"]
     command: str = hooks["UserPromptSubmit"][0]["hooks"][0]["command"]
@@ -491,6 +491,11 @@ async def test_what_is_installed_is_what_runs(server: Server, agent: Agent, tmp_
     await asyncio.to_thread(installed.hook, "UserPromptSubmit", prompt="hello")
     async with server.client() as client:
         await wait_for_count(client, agent, 1)
+        await write(client, "/v1/memories", project=agent.folder.parent.name, content=DECISION)
+    assert DECISION in await prompted(installed)
+    forbidden = {**environ, "MNEMOLOG_HOOK_PROMPTS": "0"}
+    assert await submit(installed._replace(session="s-2", environ=forbidden)) == ""
+    assert DECISION in await prompted(installed._replace(session="s-2"))
     configured = json.loads((home / ".claude.json").read_text())["mcpServers"]["mnemolog"]
     assert configured["args"][-1] == "mcp"
     assert shutil.which(configured["command"])

@@ -52,6 +52,24 @@ def test_the_hook_that_asks_for_lessons_is_installed_before_every_tool():
     assert group["hooks"][0]["command"] == HOOK
 
 
+def commands(settings: dict[str, Any]) -> dict[str, str]:
+    return {event: groups[0]["hooks"][0]["command"] for event, groups in settings["hooks"].items()}
+
+
+def test_only_the_hook_at_a_prompt_is_asked_to_tell_of_prompts():
+    found = commands(with_hooks({}, HOOK, prompts=True))
+    assert found.pop("UserPromptSubmit") == f"{HOOK} --prompts"
+    assert set(found.values()) == {HOOK}
+
+
+@given(SETTINGS, st.booleans())
+def test_what_the_user_chose_about_prompts_stays_until_it_is_chosen_anew(before: dict[str, Any], prompts: bool):
+    installed = with_hooks(before, OLDER, prompts=prompts)
+    assert with_hooks(installed, HOOK) == with_hooks(before, HOOK, prompts=prompts)
+    assert with_hooks(installed, HOOK, prompts=not prompts) == with_hooks(before, HOOK, prompts=not prompts)
+    assert without_hooks(installed) == before
+
+
 def test_a_users_hook_beside_ours_stays_when_ours_goes():
     together = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": HOOK}, THEIRS["hooks"][0]]}]}}
     assert without_hooks(together) == {"hooks": {"Stop": [{"hooks": THEIRS["hooks"]}]}}

@@ -45,6 +45,11 @@ def of_claude(path: Path) -> Setup:
     return Setup(path, install, remove)
 
 
+def of_hooks(path: Path, *, prompts: bool) -> Setup:
+    install = partial(entries.with_hooks, command="/v/api/agents/hook.py claude-code", prompts=prompts)
+    return Setup(path, install, entries.without_hooks)
+
+
 def of_codex(path: Path) -> Setup:
     command = ShellCommand("/venv/bin/mnemolog", ("mcp",))
     install = partial(entries.with_server, section="mcp_servers", command=command, extra={})
@@ -69,6 +74,15 @@ def test_after_install_and_uninstall_the_file_is_what_it_was_to_the_byte(written
     apply(installing(of_claude(written)))
     assert written.read_bytes() != text.encode()
     apply(removing(of_claude(written)))
+    assert written.read_bytes() == text.encode()
+    assert list(written.parent.iterdir()) == [written]
+
+
+@pytest.mark.parametrize("text", FILES)
+def test_the_same_whatever_was_chosen_about_prompts(written: Path, text: str):
+    written.write_bytes(text.encode())
+    apply(installing(of_hooks(written, prompts=True)))
+    apply(removing(of_hooks(written, prompts=False)))
     assert written.read_bytes() == text.encode()
     assert list(written.parent.iterdir()) == [written]
 

@@ -81,6 +81,25 @@ def test_a_project_has_files_of_its_own(run: Run, home: Path):
     assert run("install", "claude-desktop", "--yes", "--scope", "project").exit_code == 2
 
 
+def test_hooks_tell_of_prompts_as_long_as_the_user_wants_it(run: Run, home: Path):
+    def told() -> bool:
+        return "claude-code --prompts" in (home / ".claude/settings.json").read_text()
+
+    for options, expected in ((("--prompts",), True), ((), True), (("--no-prompts",), False), ((), False)):
+        assert run("install", "claude-code", "--yes", *options).exit_code == 0
+        assert told() is expected
+    run("install", "claude-code", "--yes", "--prompts")
+    assert run("uninstall", "claude-code", "--yes").exit_code == 0
+    assert files(home) == []
+
+
+def test_a_host_without_hooks_cannot_be_told_of_prompts(run: Run, home: Path):
+    done = run("install", "cursor", "--yes", "--prompts")
+    assert done.exit_code == 2
+    assert "has no hooks" in done.stderr
+    assert files(home) == []
+
+
 def test_json_says_what_was_written(run: Run, home: Path):
     done = run("install", "codex", "--yes", "--json")
     document = json.loads(done.stdout)
