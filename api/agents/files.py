@@ -1,4 +1,4 @@
-"""The coding agents that can be set up: which settings file says what, what a change would make of it, and writing it
+"""The coding agents that can be set up: which file of theirs says what, what a change would make of it, and writing it
 without ever leaving half of it.
 
 The first change keeps a copy beside the file. Removing our entries puts that copy back when nothing else has changed
@@ -38,14 +38,39 @@ class Scope(StrEnum):
     PROJECT = "project"
 
 
+class Format(NamedTuple):
+    """What the text of a file says, and the text with another value in its place. Both raise Unreadable."""
+
+    value: Callable[[str], Any]
+    rewritten: Callable[[str, Any], str]
+
+
+def _json(*, comments: bool) -> Format:
+    def value(text: str) -> Value:
+        found: Any = json_text.parse(text, comments=comments) if text.strip() else {}
+        if not json_text.is_object(found):
+            raise Unreadable("it is no object")
+        return found
+
+    def rewritten(text: str, new: Value) -> str:
+        if text.strip():
+            return json_text.rewrite(text, new, comments=comments)
+        return json_text.write(new) if new else text
+
+    return Format(value, rewritten)
+
+
+JSON, JSON_WITH_COMMENTS = _json(comments=False), _json(comments=True)
+TOML = Format(toml_text.parse, toml_text.rewrite)
+
+
 class Setup(NamedTuple):
-    """One settings file of a host, and what installing and removing make of its value."""
+    """One file of a host, and what installing and removing make of its value."""
 
     path: Path
-    install: Callable[[Value], Value]
-    remove: Callable[[Value], Value]
-    comments: bool = False
-    toml: bool = False
+    install: Callable[[Any], Any]
+    remove: Callable[[Any], Any]
+    format: Format = JSON
 
 
 class System(NamedTuple):
@@ -75,9 +100,8 @@ def setups(host: Host, scope: Scope, system: System, url: str, *, prompts: bool 
     match host:
         case Host.CLAUDE_CODE:
             own = system.environ.get("CLAUDE_CONFIG_DIR")
-            folder = Path(own) if own else system.home / ".claude"
-            settings = folder / "settings.json" if user else system.folder / ".claude/settings.json"
-            servers = (folder if own else system.home) / ".claude.json" if user else system.folder / ".mcp.json"
+            settings = _claude(scope, system) / "settings.json"
+            servers = Path(own or system.home) / ".claude.json" if user else system.folder / ".mcp.json"
             return [
                 Setup(
                     settings,
@@ -91,14 +115,23 @@ def setups(host: Host, scope: Scope, system: System, url: str, *, prompts: bool 
             return [_servers(path, "mcpServers", server)] if user else []
         case Host.CURSOR:
             path = (system.home if user else system.folder) / ".cursor/mcp.json"
-            return [_servers(path, "mcpServers", server)._replace(comments=True)]
+            return [_servers(path, "mcpServers", server)._replace(format=JSON_WITH_COMMENTS)]
         case Host.CODEX:
-            home = Path(system.environ.get("CODEX_HOME") or system.home / ".codex")
-            path = (home if user else system.folder / ".codex") / "config.toml"
-            return [_servers(path, "mcp_servers", server)._replace(toml=True)]
+            path = (_codex_home(system) if user else system.folder / ".codex") / "config.toml"
+            return [_servers(path, "mcp_servers", server)._replace(format=TOML)]
         case Host.VSCODE:
             path = system.configuration() / "Code/User/mcp.json" if user else system.folder / ".vscode/mcp.json"
-            return [_servers(path, "servers", server, type="stdio")._replace(comments=True)]
+            return [_servers(path, "servers", server, type="stdio")._replace(format=JSON_WITH_COMMENTS)]
+
+
+def _claude(scope: Scope, system: System) -> Path:
+    if scope is Scope.PROJECT:
+        return system.folder / ".claude"
+    return Path(system.environ.get("CLAUDE_CONFIG_DIR") or system.home / ".claude")
+
+
+def _codex_home(system: System) -> Path:
+    return Path(system.environ.get("CODEX_HOME") or system.home / ".codex")
 
 
 def hook_line(url: str) -> str:
@@ -171,7 +204,7 @@ def removing(setup: Setup) -> SettingsChange:
         return SettingsChange(setup.path, before, before)
     if original is not None and _made(setup, original, setup.install) == _made(setup, before, setup.install):
         after = original
-    elif original is None and not _value(setup, after):
+    elif original is None and not setup.format.value(after.removeprefix(BOM)):
         after = None  # it began with us
     return SettingsChange(setup.path, before, after)
 
@@ -213,31 +246,13 @@ def backup_of(path: Path) -> Path:
     return path.with_name(path.name + BACKUP)
 
 
-def _made(setup: Setup, text: str | None, change: Callable[[Value], Value]) -> str:
+def _made(setup: Setup, text: str | None, change: Callable[[Any], Any]) -> str:
+    bom = BOM if text and text.startswith(BOM) else ""
+    plain = (text or "").removeprefix(BOM)
     try:
-        new = change(_value(setup, text or ""))
-        bom = BOM if text and text.startswith(BOM) else ""
-        plain = (text or "").removeprefix(BOM)
-        if setup.toml:
-            return bom + toml_text.rewrite(plain, new)
-        if not plain.strip():
-            return bom + (json_text.write(new) if new else plain)
-        return bom + json_text.rewrite(plain, new, comments=setup.comments)
+        return bom + setup.format.rewritten(plain, change(setup.format.value(plain)))
     except (Unreadable, NotOurs) as error:
         raise UnusableSettings(f"{setup.path}: {error}") from None
-
-
-def _value(setup: Setup, text: str) -> Value:
-    """What a file says; an empty one says nothing. Raises Unreadable."""
-    plain = text.removeprefix(BOM)
-    if not plain.strip():
-        return {}
-    if setup.toml:
-        return toml_text.parse(plain)
-    value = json_text.parse(plain, comments=setup.comments)
-    if not json_text.is_object(value):
-        raise Unreadable("it is no object")
-    return value
 
 
 def _read(path: Path) -> str | None:

@@ -10,6 +10,7 @@ import pytest
 from api.agents import entries
 from api.agents.entries import ShellCommand
 from api.agents.files import (
+    TOML,
     Host,
     Scope,
     Setup,
@@ -53,7 +54,7 @@ def of_hooks(path: Path, *, prompts: bool) -> Setup:
 def of_codex(path: Path) -> Setup:
     command = ShellCommand("/venv/bin/mnemolog", ("mcp",))
     install = partial(entries.with_server, section="mcp_servers", command=command, extra={})
-    return Setup(path, install, partial(entries.without_server, section="mcp_servers"), toml=True)
+    return Setup(path, install, partial(entries.without_server, section="mcp_servers"), TOML)
 
 
 @pytest.fixture
