@@ -9,12 +9,13 @@ import difflib
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from api.agents import entries, hook, json_text, toml_text
+from api.agents import entries, hook, json_text, rules, toml_text
 from api.agents.entries import NotOurs, ShellCommand, Value
 from api.agents.json_text import Unreadable
 from ingest.errors import MnemologError
@@ -62,6 +63,14 @@ def _json(*, comments: bool) -> Format:
 
 JSON, JSON_WITH_COMMENTS = _json(comments=False), _json(comments=True)
 TOML = Format(toml_text.parse, toml_text.rewrite)
+
+
+def _replaced(_: str, new: str) -> str:
+    return new
+
+
+TEXT = Format(str, _replaced)
+"""The value is the text itself."""
 
 
 class Setup(NamedTuple):
@@ -122,6 +131,27 @@ def setups(host: Host, scope: Scope, system: System, url: str, *, prompts: bool 
         case Host.VSCODE:
             path = system.configuration() / "Code/User/mcp.json" if user else system.folder / ".vscode/mcp.json"
             return [_servers(path, "servers", server, type="stdio")._replace(format=JSON_WITH_COMMENTS)]
+
+
+def rule_files(host: Host, scope: Scope, system: System) -> list[Setup]:
+    """The files that say when to recall and remember; none where the host has no such file."""
+    text = rules.rules()
+    match host, scope:
+        case Host.CLAUDE_CODE, _:
+            return [_rule_file(_claude(scope, system) / "skills" / rules.SKILL / "SKILL.md", text.skill())]
+        case Host.CURSOR, Scope.PROJECT:
+            return [_rule_file(system.folder / ".cursor/rules/mnemolog.mdc", text.cursor())]
+        case Host.CODEX, _:
+            path = (_codex_home(system) if scope is Scope.USER else system.folder) / "AGENTS.md"
+            return [Setup(path, partial(rules.with_block, content=text.body), rules.without_block, TEXT)]
+        case Host.VSCODE, Scope.PROJECT:
+            return [_rule_file(system.folder / ".github/instructions/mnemolog.instructions.md", text.vscode())]
+        case _:
+            return []
+
+
+def _rule_file(path: Path, content: str) -> Setup:
+    return Setup(path, partial(rules.with_file, content=content), rules.without_file, TEXT)
 
 
 def _claude(scope: Scope, system: System) -> Path:
@@ -230,6 +260,9 @@ def apply(change: SettingsChange) -> None:
     try:
         if change.after is None:
             path.unlink(missing_ok=True)
+            if path.parent.name == rules.SKILL:
+                with suppress(OSError):  # there is something of the user's in it
+                    path.parent.rmdir()
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         if change.before is not None and change.pristine:

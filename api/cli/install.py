@@ -22,6 +22,7 @@ from api.agents.files import (
     backup_of,
     installing,
     removing,
+    rule_files,
     setups,
 )
 from api.cli.commands import AsJson
@@ -31,6 +32,10 @@ from ingest.platform.settings import Settings, from_environment
 
 USUAL_URL = "http://127.0.0.1:3111"
 """Hooks and bridge go there when nothing names another."""
+_NO_RULE_FILE = {
+    Host.CURSOR: "rules are not written: Cursor keeps a user's in its settings; with --scope project they are a file",
+    Host.VSCODE: "rules are not written: VS Code keeps a user's in a profile; with --scope project they are a file",
+}
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 ToWhom = Annotated[Host, typer.Argument(help="The coding agent.", show_default=False)]
@@ -44,6 +49,7 @@ Prompts = Annotated[
         show_default=False,
     ),
 ]
+NoRules = Annotated[bool, typer.Option("--no-rules", help="Leave out the text on when to recall and remember.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -57,11 +63,12 @@ def install(
     host: ToWhom,
     scope: ForWhom = Scope.USER,
     prompts: Prompts = None,
+    no_rules: NoRules = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Put our MCP server, and for Claude Code our hooks, into a coding agent's settings; shows a diff, and asks."""
+    """Put our MCP server, rules, and for Claude Code our hooks, into a coding agent's files; shows a diff, and asks."""
     output = Output(as_json)
     with answering(output):
         settings = from_environment(os.environ)
@@ -69,6 +76,10 @@ def install(
         output.error(f"{host.value} has no hooks here; leave --prompts and --no-prompts out")
         raise typer.Exit(USAGE)
     found = setups(host, scope, _system(), _url(settings), prompts=prompts)
+    if found and not no_rules:
+        found += rule_files(host, scope, _system())
+        if scope is Scope.USER and host in _NO_RULE_FILE:
+            output.note(_NO_RULE_FILE[host])
     changed = _change(output, host, scope, found, installing, dry_run=dry_run, yes=yes)
     if changed:
         _advise(output, host, settings)
@@ -77,11 +88,12 @@ def install(
 def uninstall(
     host: ToWhom, scope: ForWhom = Scope.USER, dry_run: DryRun = False, yes: Yes = False, as_json: AsJson = False
 ) -> None:
-    """Take out of a coding agent's settings what `mnemolog install` put there, and nothing else."""
+    """Take out of a coding agent's files what `mnemolog install` put there, and nothing else."""
     output = Output(as_json)
     with answering(output):
         settings = from_environment(os.environ)
     found = setups(host, scope, _system(), _url(settings), prompts=False)
+    found += rule_files(host, scope, _system())
     _change(output, host, scope, found, removing, dry_run=dry_run, yes=yes)
 
 

@@ -499,6 +499,7 @@ async def test_what_is_installed_is_what_runs(server: Server, agent: Agent, tmp_
     configured = json.loads((home / ".claude.json").read_text())["mcpServers"]["mnemolog"]
     assert configured["args"][-1] == "mcp"
     assert shutil.which(configured["command"])
+    assert "`recall`" in (home / ".claude/skills/mnemolog-memory/SKILL.md").read_text()
     removed = await asyncio.to_thread(run, "uninstall", "claude-code", "--yes")
     assert removed.returncode == 0, removed.stderr
     assert [path for path in home.rglob("*") if path.is_file()] == []

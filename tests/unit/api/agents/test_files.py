@@ -20,6 +20,7 @@ from api.agents.files import (
     backup_of,
     installing,
     removing,
+    rule_files,
     setups,
 )
 
@@ -214,6 +215,28 @@ def test_every_host_has_its_files(
 ):
     found = setups(host, scope, System(HOME, FOLDER, environ, platform), "")
     assert [str(one.path) for one in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "scope", "environ", "expected"),
+    [
+        (Host.CLAUDE_CODE, Scope.USER, {}, ["/home/ada/.claude/skills/mnemolog-memory/SKILL.md"]),
+        (Host.CLAUDE_CODE, Scope.USER, {"CLAUDE_CONFIG_DIR": "/c"}, ["/c/skills/mnemolog-memory/SKILL.md"]),
+        (Host.CLAUDE_CODE, Scope.PROJECT, {}, ["/src/shop/.claude/skills/mnemolog-memory/SKILL.md"]),
+        (Host.CLAUDE_DESKTOP, Scope.USER, {}, []),
+        (Host.CURSOR, Scope.USER, {}, []),
+        (Host.CURSOR, Scope.PROJECT, {}, ["/src/shop/.cursor/rules/mnemolog.mdc"]),
+        (Host.CODEX, Scope.USER, {}, ["/home/ada/.codex/AGENTS.md"]),
+        (Host.CODEX, Scope.USER, {"CODEX_HOME": "/x"}, ["/x/AGENTS.md"]),
+        (Host.CODEX, Scope.PROJECT, {}, ["/src/shop/AGENTS.md"]),
+        (Host.VSCODE, Scope.USER, {}, []),
+        (Host.VSCODE, Scope.PROJECT, {}, ["/src/shop/.github/instructions/mnemolog.instructions.md"]),
+    ],
+)
+def test_rules_are_where_their_host_looks_for_them(
+    host: Host, scope: Scope, environ: dict[str, str], expected: list[str]
+):
+    assert [str(one.path) for one in rule_files(host, scope, System(HOME, FOLDER, environ))] == expected
 
 
 @pytest.mark.parametrize("host", Host)

@@ -1,15 +1,16 @@
 """The plugin folder is what `mnemolog install` would set up, in the shape of a plugin."""
 
 import json
-import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from api.agents import hook, recording
 from api.agents.entries import HOOK_TIMEOUT_S, SERVER, with_hooks
+from api.agents.rules import rules
 
 AGENTS = Path(hook.__file__).parent
 PLUGIN = AGENTS / "plugin"
@@ -43,7 +44,5 @@ def test_the_server_is_reached_where_the_hooks_send_to():
 
 
 def test_the_skill_says_what_it_is_for():
-    text = (PLUGIN / "skills/memory/SKILL.md").read_text()
-    front = re.fullmatch(r"---\nname: memory\ndescription: (.+)\n---\n.*", text, re.DOTALL)
-    assert front is not None
-    assert 40 < len(front[1].split("\n")[0]) <= 1024
+    _, front, _ = (PLUGIN / "skills/memory/SKILL.md").read_text().split("---\n", 2)
+    assert yaml.safe_load(front) == {"name": "memory", "description": rules().description}

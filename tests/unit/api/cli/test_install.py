@@ -9,6 +9,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from api.agents.files import Host
+from api.agents.rules import with_file
 from api.cli import install
 
 Run = Callable[..., Result]
@@ -75,10 +76,93 @@ def test_a_file_that_cannot_be_read_is_told_with_the_place_and_holds_up_no_other
     assert "hooks" in json.loads((home / ".claude/settings.json").read_text())
 
 
-def test_a_project_has_files_of_its_own(run: Run, home: Path):
-    assert run("install", "claude-code", "--yes", "--scope", "project").exit_code == 0
-    assert files(home.parent) == [".claude/settings.json", ".mcp.json"]
+PROJECT_FILES = {
+    Host.CLAUDE_CODE: [".claude/settings.json", ".claude/skills/mnemolog-memory/SKILL.md", ".mcp.json"],
+    Host.CURSOR: [".cursor/mcp.json", ".cursor/rules/mnemolog.mdc"],
+    Host.CODEX: [".codex/config.toml", "AGENTS.md"],
+    Host.VSCODE: [".github/instructions/mnemolog.instructions.md", ".vscode/mcp.json"],
+}
+
+
+@pytest.mark.parametrize("host", PROJECT_FILES)
+def test_a_project_has_files_of_its_own(run: Run, home: Path, host: Host):
+    assert run("install", host.value, "--yes", "--scope", "project").exit_code == 0
+    assert files(home.parent) == PROJECT_FILES[host]
+    again = run("install", host.value, "--yes", "--scope", "project")
+    assert (again.exit_code, again.stdout) == (0, "nothing to change\n")
+    assert run("uninstall", host.value, "--yes", "--scope", "project").exit_code == 0
+    assert files(home.parent) == []
+    assert not (home.parent / ".claude/skills/mnemolog-memory").exists()
+
+
+def test_a_host_without_settings_of_a_project_says_so(run: Run):
     assert run("install", "claude-desktop", "--yes", "--scope", "project").exit_code == 2
+
+
+@pytest.mark.parametrize("host", [Host.CURSOR, Host.VSCODE])
+def test_a_host_that_keeps_rules_of_a_user_in_no_file_is_named(run: Run, host: Host):
+    assert "rules are not written" in run("install", host.value, "--yes").stderr
+    assert "rules" not in run("install", host.value, "--yes", "--scope", "project").stderr
+    assert "rules" not in run("install", host.value, "--yes", "--no-rules").stderr
+
+
+@pytest.mark.parametrize("host", PROJECT_FILES)
+def test_rules_can_be_left_out(run: Run, home: Path, host: Host):
+    assert run("install", host.value, "--yes", "--scope", "project", "--no-rules").exit_code == 0
+    rules = {"AGENTS.md", *(name for name in PROJECT_FILES[host] if "mnemolog" in name)}
+    assert files(home.parent) == [name for name in PROJECT_FILES[host] if name not in rules]
+
+
+@pytest.mark.parametrize("host", [Host.CLAUDE_CODE, Host.CURSOR, Host.VSCODE])
+def test_rules_that_somebody_else_wrote_or_changed_stay_and_the_rest_is_installed(run: Run, home: Path, host: Host):
+    """The text of the file is told to nobody; uninstalling passes over another's and tells of what was changed."""
+    (name,) = (name for name in PROJECT_FILES[host] if "mnemolog" in name)
+    file = home.parent / name
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"mine\r\n")
+    options = (host.value, "--yes", "--scope", "project")
+    done = run("install", *options)
+    assert done.exit_code == 1
+    assert f"{name}: somebody else wrote it" in done.stderr.replace("\n", "")
+    assert files(home.parent) == PROJECT_FILES[host]
+    assert run("uninstall", *options).exit_code == 0
+    assert (files(home.parent), file.read_bytes()) == ([name], b"mine\r\n")
+    file.unlink()
+    run("install", *options)
+    changed = file.read_bytes().replace(b"context", b"nothing")
+    file.write_bytes(changed)
+    for command in ("install", "uninstall"):
+        done = run(command, *options)
+        assert done.exit_code == 1
+        assert "was changed after it was installed" in done.stderr.replace("\n", "")
+        assert file.read_bytes() == changed
+
+
+@pytest.mark.parametrize("text", [b"", b"# Ours\n", b"# Ours\r\n\r\nTests first.", b"\xef\xbb\xbf# Ours\r\n"])
+def test_what_a_user_tells_codex_stays_to_the_byte(run: Run, home: Path, text: bytes):
+    """Also what is written before and behind our block in the meantime."""
+    file = home / ".codex/AGENTS.md"
+    file.parent.mkdir()
+    file.write_bytes(text)
+    for _ in range(2):
+        assert run("install", "codex", "--yes").exit_code == 0
+        assert file.read_bytes().startswith(text)
+        assert file.read_bytes().count(b"<!-- mnemolog -->") == 1
+    assert run("uninstall", "codex", "--yes").exit_code == 0
+    assert (files(home), file.read_bytes()) == ([".codex/AGENTS.md"], text)
+    run("install", "codex", "--yes")
+    file.write_bytes(file.read_bytes() + b"More.\n")
+    assert run("uninstall", "codex", "--yes").exit_code == 0
+    assert file.read_bytes() == text + b"More.\n"
+
+
+def test_rules_of_an_older_release_are_brought_up_to_date(run: Run, home: Path):
+    file = home / ".claude/skills/mnemolog-memory/SKILL.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(with_file("", "---\nname: mnemolog-memory\n---\nAn older text.\n"))
+    assert run("install", "claude-code", "--yes").exit_code == 0
+    assert "An older text" not in file.read_text()
+    assert "`recall`" in file.read_text()
 
 
 def test_hooks_tell_of_prompts_as_long_as_the_user_wants_it(run: Run, home: Path):
@@ -104,7 +188,9 @@ def test_json_says_what_was_written(run: Run, home: Path):
     done = run("install", "codex", "--yes", "--json")
     document = json.loads(done.stdout)
     assert (document["host"], document["scope"], document["written"], document["faults"]) == ("codex", "user", True, [])
-    assert [file["path"] for file in document["files"]] == [str(home / ".codex/config.toml")]
+    assert [file["path"] for file in document["files"]] == [
+        str(home / ".codex" / name) for name in ("config.toml", "AGENTS.md")
+    ]
     assert "+[mcp_servers.mnemolog]" in document["files"][0]["diff"]
 
 
