@@ -503,7 +503,9 @@ def memories(
     told: list[dict[str, Any]] = []
     for one in found:
         fits = len(memories_text([*told, one])) <= PROMPT_TOKENS * CHARS_PER_TOKEN
-        if fits and claim(claims, event, _text(one.get("id"))):
+        name = _text(one.get("id"))
+        # claimed by another name: before the tool that a lesson warns of it is told all the same, whole, and counted
+        if fits and not os.path.exists(_claim_of(claims, event, name)) and claim(claims, event, f"prompt {name}"):
             told.append(one)
     return told
 
@@ -621,8 +623,7 @@ def shown(server: HookServer, found: list[dict[str, Any]], event: Mapping[str, A
 
 def claim(folder: str, event: Mapping[str, Any], document: str) -> bool:
     """Whether a lesson or memory is new to an agent of a session. Of several calls at once one gets it."""
-    agent_and_document = _text(event.get("agent_id")) + " " + document
-    path = os.path.join(folder, f"{_key(_text(event.get('session_id')))}-{_key(agent_and_document)}")
+    path = _claim_of(folder, event, document)
     try:
         os.makedirs(folder, 0o700, exist_ok=True)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -631,6 +632,11 @@ def claim(folder: str, event: Mapping[str, Any], document: str) -> bool:
             complain(f"{folder}: {error}")
         return False
     return True
+
+
+def _claim_of(folder: str, event: Mapping[str, Any], document: str) -> str:
+    agent_and_document = _text(event.get("agent_id")) + " " + document
+    return os.path.join(folder, f"{_key(_text(event.get('session_id')))}-{_key(agent_and_document)}")
 
 
 def forget_claims(folder: str, event: Mapping[str, Any]) -> None:

@@ -397,6 +397,19 @@ async def test_a_prompt_gets_what_memory_has_about_it_once_a_session(server: Ser
     assert {one["data"]["prompt"] for one in seen} == {QUESTION}, "prompts are recorded all the same"
 
 
+async def test_a_lesson_told_about_a_prompt_is_still_told_before_the_tool_it_warns_of(server: Server, agent: Agent):
+    """But not about a prompt after it was told before a tool."""
+    async with server.client() as client:
+        rule = {"trigger_tool": "Bash", "trigger_pattern": "push.*--force", "severity": "critical"}
+        await write(client, "/v1/lessons", project=agent.folder.parent.name, content=WARNING, **rule)
+        prompt = "Please force-push this, or open a pull request"
+        assert WARNING in await prompted(asking(agent), prompt)
+        assert WARNING in await warned(agent)
+        assert WARNING in await warned(agent._replace(session="s-2"))
+        assert await submit(asking(agent._replace(session="s-2")), prompt) == ""
+        assert WARNING in await prompted(asking(agent._replace(session="s-3")), prompt)
+
+
 async def test_a_prompt_that_nothing_known_is_about_gets_nothing(server: Server, agent: Agent):
     """Nor when it was submitted before: prompts are no answers to themselves."""
     async with server.client() as client:
