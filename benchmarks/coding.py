@@ -6,7 +6,8 @@
 and a question for each of the two. Around them stands what hooks record of such a session: searches, files read,
 edits, test runs, in the shape and with the words of the session. Measured: how often the statement is among the first
 1, 3 and 5 results, the share of the first five that is output of a tool, and for questions with an exact string (a
-file, a function) how often a tool's record that names it is among the first three.
+file, a function) how often a tool's record that names it is among the first three; and what ten results of the MCP tool
+`recall` cost a model, in tokens of four characters: `text` or `structured`, whichever its host shows.
 """
 
 import argparse
@@ -95,6 +96,14 @@ def events(run: str, sessions: list[Session]) -> Iterator[dict[str, Any]]:
             }  # fmt: skip
 
 
+async def tokens(pool: Pool, question: str, project: str) -> tuple[float, float]:
+    """What the MCP tool's answer with ten results costs: its text, its structured content."""
+    arguments = {"query": question, "project": project, "limit": 10, "min_confidence": 0}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "recall", "arguments": arguments}}
+    result = (await pool.post("/mcp", call))["result"]
+    return len(result["content"][0]["text"]) / 4, len(json.dumps(result["structuredContent"], ensure_ascii=False)) / 4
+
+
 async def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Write, wait, ask."""
     sessions = [Session(*row) for row in json.loads(SESSIONS.read_bytes())]
@@ -104,6 +113,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
     await asyncio.sleep(1.0)  # the last vectors are on their way through the feed
     found_at = list[int]()
     dumps = shown = exact = 0
+    costs = list[tuple[float, float]]()
     for one in sessions:
         for question, answer in ((one.asks_finding, one.finding), (one.asks_decision, one.decision)):
             body = {"query": question, "project": run, "limit": 5, "kinds": ["observation"]}
@@ -112,16 +122,19 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
             found_at.append(places[0] if places else 99)
             dumps += sum(result["title"].split(" `")[0] in TOOLS for result in results)
             shown += len(results)
+            costs.append(await tokens(pool, question, run))
             if options.show and found_at[-1] > 2:
                 print(question, *(f"  {result['title']}" for result in results), sep="\n")
         for wanted in (one.function, one.file):
             body = {"query": f"where is {wanted} used?", "project": run, "limit": 3}
             results = (await pool.post("/v1/recall", body))["results"]
             exact += any(wanted in json.dumps(result) for result in results)
+    text, structured = (round(sum(column) / len(costs)) for column in zip(*costs, strict=True))
     share = {f"r@{k}": round(sum(at < k for at in found_at) / len(found_at), 3) for k in (1, 3, 5)}
     return {
         "questions": len(found_at), **share, "tool_output_in_first_five": round(dumps / shown, 3),
         "exact@3": round(exact / (2 * len(sessions)), 3),
+        "tokens_of_ten": {"text": text, "structured": structured},
     }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ class Http:
     def __init__(self, url: str, secret: str | None) -> None:
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
-        self._headers = f"Host: {self._host}\r\nContent-Type: application/json\r\n"
+        self._headers = f"Host: {self._host}\r\nContent-Type: application/json\r\nAccept: application/json\r\n"
         if secret:
             self._headers += f"Authorization: Bearer {secret}\r\n"
 
