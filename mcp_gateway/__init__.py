@@ -1,1 +1,1 @@
-"""The MCP door: five tools over streamable HTTP, and a stdio bridge to them."""
+"""The MCP endpoint: tools, resources and prompts over streamable HTTP, and a stdio bridge to them."""

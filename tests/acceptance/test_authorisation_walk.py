@@ -343,6 +343,10 @@ def calls(ids: Mapping[str, str]) -> list[tuple[str, str, dict[str, Any]]]:
         found.append((f"tool {tool.name}", "tools/call", {"name": tool.name, "arguments": arguments}))
         without = {name: value for name, value in arguments.items() if name != "project"}
         found.append((f"tool {tool.name}", "tools/call", {"name": tool.name, "arguments": without}))
+    found += [
+        (f"tool recall, {noun}", "tools/call", {"name": "recall", "arguments": {"ids": [ids[noun]]}})
+        for noun in ("memory", "lesson", "observation", "summary", "action")
+    ]
     attached = PROFILES.offer(tuple(PROFILES)).attachments
     for uri in [*(str(one.uri) for one in attached.resources), *(one.uri_template for one in attached.templates)]:
         found.append((f"resource {uri}", "resources/read", {"uri": uri.replace("{name}", PROJECT)}))
@@ -514,7 +518,7 @@ async def test_keys_of_another_tenant_and_of_another_project_meet_nothing_of_wha
         if MARK.encode() in told:
             shown.add(f"{way.door} {way.method} {way.path}")
     for what, method, params in calls(planted.ids):
-        if what in READING_TOOLS or method != "tools/call":
+        if what in READING_TOOLS or "ids" in params.get("arguments", {}) or method != "tools/call":
             answer = await rpc(operator, planted.urls["native"], method, params)
             if MARK.encode() in answer.content:
                 shown.add(what)
@@ -651,6 +655,10 @@ SHOWN = {
     "tool memory_smart_search",
     "tool memory_timeline",
     "tool recall",
+    "tool recall, lesson",
+    "tool recall, memory",
+    "tool recall, observation",
+    "tool recall, summary",
     "tool search",
     "tool search_lessons",
 }

@@ -141,7 +141,7 @@ async def test_what_was_remembered_is_recalled_at_once(every_client: ToolContext
             assert found["degraded"] == []
             assert memory["id"] in [one["id"] for one in found["results"]]
             best = next(one for one in found["results"] if one["id"] == memory["id"])
-            assert (best["kind"], best["content"], best["agent_id"]) == ("memory", said, project)
+            assert (best["kind"], best["title"], best["agent_id"]) == ("memory", said, project)
 
 
 async def test_an_observation_is_recalled_at_once(door: ToolContext, project: str):
@@ -170,6 +170,37 @@ async def test_a_lesson_opens_the_context_of_its_project(door: ToolContext, proj
         assert advice in compiled["context"]
         assert compiled["tokens"] <= 1000
         assert first["id"] in compiled["blocks"][0]["sources"]
+
+
+REPORT = "The exporter writes a row for each order and flushes once a minute. " * 40
+
+
+async def test_what_is_recalled_is_short_and_read_whole_by_its_id(door: ToolContext, project: str):
+    """By tools alone: an agent sees a snippet, and reads the rest by the id beside it."""
+    async with door() as client:
+        kept = await call(client, "remember", content=f"Exporter notes. {REPORT}", project=project, tags=["export"])
+        found = await client.call_tool("recall", {"query": "How does the exporter write rows?", "project": project})
+        (short,) = found.structured_content["results"]
+        assert kept["id"] in text(found)
+        assert len(text(found)) < 700
+        assert "content" not in short
+        assert REPORT.startswith(short["title"].removeprefix("Exporter notes. ").removesuffix("…"))
+        whole = await client.call_tool("recall", {"ids": [short["id"], "mem_nowhere"]})
+        (document,) = whole.structured_content["results"]
+        assert document["content"] == f"Exporter notes. {REPORT}"
+        assert document["details"] == {"tags": ["export"]}
+        assert REPORT.strip() in text(whole)
+        assert whole.structured_content["degraded"] == ["there is no document 'mem_nowhere'"]
+
+
+async def test_finding_nothing_says_what_to_do(door: ToolContext, project: str):
+    async with door() as client:
+        await call(client, "remember", content="The build runs on Tuesdays.", project=project)
+        found = await client.call_tool("recall", {"query": "Who painted the Mona Lisa?", "project": project})
+        assert "`min_confidence` 0" in text(found)
+        assert found.structured_content["note"] == text(found)
+        nearest = await call(client, "recall", query="Who painted it?", project=project, min_confidence=0)
+        assert len(nearest["results"]) == 1
 
 
 async def test_the_same_event_id_is_stored_once(door: ToolContext, project: str):
@@ -205,7 +236,7 @@ async def test_text_of_any_kind_passes(door: ToolContext, project: str):
     said = 'Grüße ☕ "quoted" \\ back\tslash\nsecond line\u2028third 漢字'
     async with door() as client:
         await call(client, "remember", content=said, project=project)
-        found = await call(client, "recall", query="Grüße quoted", project=project)
+        found = await call(client, "recall", query="Grüße quoted", project=project, full=True)
         assert [one["content"] for one in found["results"]] == [said]
 
 

@@ -461,7 +461,7 @@ async def test_a_memory_is_revised_and_forgotten_natively(server: Server, projec
         revised = await client.call_tool("revise", {"id": first["id"], "content": "Ada drinks coffee."})
         assert text(revised).startswith("revised as ")
         newer = text(revised).removeprefix("revised as ")
-        (found,) = (await call("recall", query="what does Ada drink?"))["results"]
+        (found,) = (await call("recall", query="what does Ada drink?", full=True))["results"]
         assert (found["id"], found["content"]) == (newer, "Ada drinks coffee.")
         await call("forget", id=newer)
         assert newer not in [one["id"] for one in (await call("recall", query="what does Ada drink?"))["results"]]

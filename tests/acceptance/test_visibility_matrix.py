@@ -80,6 +80,8 @@ READS: tuple[Read, ...] = (
         project="{project}", operation="*"),
     # MCP, native
     tool("recall", query="{word}", project="{project}", limit=200),
+    tool("recall", how="whole", query="{word}", project="{project}", limit=200, full=True),
+    tool("recall", how="by id", ids=["{id}"]),
     tool("context", project="{project}", query="{word}", token_budget=100_000),
     # agentmemory
     tool("memory_recall", query="{word}", limit=100),

@@ -1,6 +1,6 @@
 """A door with a real write side over a log in memory, and questions that answer from a script."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -9,15 +9,25 @@ from factories import NOW, ManualClock
 
 from ingest.commands.handler import CommandHandler
 from ingest.errors import ProjectionBehind
+from ingest.ids import DocumentId
 from ingest.log.group_commit import GroupCommit
 from ingest.log.memory_log import MemoryLog
 from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.tools.tool import ToolContext
+from projections.documents.memories import Memory
 from projections.documents.slots import Slot, default_slots
 from projections.operations import Operations
 from projections.operations.forget import Forgotten
 from projections.queries import ContextRequest, Queries, Reader, RecallAnswer, RecallRequest, RecallResult
 from projections.queries.context import Block, Context
+from projections.queries.documents import Located
+
+
+def memory(name: str, **fields: Any) -> Memory:
+    """A memory; every field has a default."""
+    usual: dict[str, Any] = {"content": "Ada drinks tea.", "title": "Tea", "project": "atlas", "agent_id": "ada"}
+    usual |= dict.fromkeys(("updated_at", "occurred_at", "recorded_at"), NOW)
+    return Memory(id=DocumentId(name), event_id="e", tenant="default", position="1-0", **{**usual, **fields})
 
 
 class ScriptedQueries:
@@ -27,17 +37,24 @@ class ScriptedQueries:
         self.asked: list[tuple[Any, Reader]] = []
         self.waited: list[str] = []
         self.results: list[RecallResult] = []
+        self.confidence: float | None = None
+        self.documents: list[Memory] = []
         self.behind = False
         self.fault: Exception | None = None
 
     async def recall(self, request: RecallRequest, reader: Reader) -> RecallAnswer:
         self._take(request, reader)
-        return RecallAnswer(results=self.results, took_ms=1.0, lag={}, degraded=[])
+        return RecallAnswer(results=self.results, confidence=self.confidence, took_ms=1.0, lag={}, degraded=[])
 
     async def context(self, request: ContextRequest, reader: Reader) -> Context:
         self._take(request, reader)
         block = Block("lessons", "Lessons", "## Lessons\n- (0.50) wash up", 10, ["lsn_1"])
         return Context("<mnemolog-context/>", [block], 10, request.token_budget, ["Session s1"])
+
+    async def found(self, names: Sequence[str], reader: Reader) -> list[Located]:
+        self.asked.append((names, reader))
+        known = {str(one.id): one for one in self.documents}
+        return [Located(0, known[name]) for name in names if name in known]
 
     async def slots(self, reader: Reader, project: str) -> list[Slot]:
         self._take(None, reader)
@@ -59,6 +76,7 @@ class ScriptedQueries:
         fields: dict[str, Any] = dict.fromkeys(Queries._fields)
         slots, log = SimpleNamespace(of_project=self.slots), SimpleNamespace(caught_up=self.caught_up)
         fields |= {"recall": self.recall, "context": self.context, "slots": slots, "log": log}
+        fields["lookup"] = SimpleNamespace(documents=self.found)
         return Queries(**fields)
 
 

@@ -47,7 +47,7 @@ def test_unknown_arguments_are_ruled_out_and_required_ones_come_first(tool: Tool
 @pytest.mark.parametrize(
     ("name", "required"),
     [
-        ("recall", ["query"]),
+        ("recall", []),
         ("remember", ["content"]),
         ("observe", ["session_id", "content"]),
         ("lesson", ["content"]),
@@ -64,7 +64,7 @@ def test_little_is_required(name: str, required: list[str]):
 @pytest.mark.parametrize(
     ("name", "request_type", "own"),
     [
-        ("recall", RecallRequest, {"author"}),
+        ("recall", RecallRequest, {"author", "full", "ids", "query"}),
         ("remember", Remember, set[str]()),
         ("observe", Observe, set[str]()),
         ("lesson", RecordLesson, set[str]()),
