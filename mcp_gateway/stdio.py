@@ -23,6 +23,7 @@ from mcp.types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel, ValidationError
 
 from ingest.platform.settings import InvalidSetting
+from mcp_gateway.attachments import Unreachable
 from mcp_gateway.profiles import Offer, ToolProfiles, UnknownProfile
 from mcp_gateway.surrogates import repaired_json
 from mcp_gateway.tools.catalog import server_version
@@ -34,10 +35,6 @@ Result = TypeVar("Result", bound=BaseModel)
 CONNECT_TIMEOUT_S = 3.0
 ANSWER_TIMEOUT_S = 60.0
 """A first recall may wait for the model to load; nothing takes longer than that."""
-
-
-class Unreachable(Exception):
-    """The server could not be asked; the message is for the agent."""
 
 
 async def bridge(url: str, secret: str | None, profiles: ToolProfiles, profile: str = "") -> None:

@@ -10,7 +10,8 @@ import mcp.types as types
 
 from api.dialects.agentmemory.answers import refused
 from ingest.roles import ADMIN, OPERATOR, READ, READ_WRITE, WRITE, Needs
-from mcp_gateway.profiles import Attachments, ToolProfile
+from mcp_gateway.attachments import Attachments
+from mcp_gateway.profiles import ToolProfile
 from mcp_gateway.tools.tool import Deferred, Tool, dialect_tool
 
 Properties = Mapping[str, Mapping[str, Any]]

@@ -6,7 +6,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from api.dialects.profiles import PROFILES
-from mcp_gateway.profiles import Attachments, UnknownProfile
+from mcp_gateway.attachments import Attachments
+from mcp_gateway.profiles import UnknownProfile
 from mcp_gateway.tools.tool import Deferred, Tool
 
 AGENTMEMORY = [
