@@ -11,6 +11,8 @@ import mcp.types as types
 
 from ingest.errors import CommandRejected
 from mcp_gateway.attachments import NO_ATTACHMENTS, Attachments, together
+from mcp_gateway.prompts import PROMPTS, prompt_text
+from mcp_gateway.resources import RESOURCES, TEMPLATES, contexts, resource_text
 from mcp_gateway.tools.catalog import INSTRUCTIONS, NATIVE, declared
 from mcp_gateway.tools.tool import Tool
 
@@ -34,7 +36,8 @@ class ToolProfile(NamedTuple):
     attachments: Attachments = NO_ATTACHMENTS
 
 
-NATIVE_PROFILE = ToolProfile("native", NATIVE, INSTRUCTIONS)
+NATIVE_ATTACHMENTS = Attachments(True, RESOURCES, TEMPLATES, PROMPTS, resource_text, prompt_text, contexts)
+NATIVE_PROFILE = ToolProfile("native", NATIVE, INSTRUCTIONS, attachments=NATIVE_ATTACHMENTS)
 
 
 class UnknownProfile(CommandRejected):

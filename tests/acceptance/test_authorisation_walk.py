@@ -32,7 +32,7 @@ from api.dialects.profiles import PROFILES
 from api.http.serving import Listeners
 from ingest.platform.connections import connect
 from ingest.platform.settings import DROP_INS, Settings
-from ingest.roles import ADMIN, METRICS, OPERATOR, READ, READ_WRITE, ROLES, WRITE, Needs, Role, allow
+from ingest.roles import ADMIN, ANY, METRICS, OPERATOR, READ, READ_WRITE, ROLES, WRITE, Needs, Role, allow
 from projections.health.diagnosis import CATEGORIES, OF_THE_SERVER
 from tests.acceptance.running import SECRET, Doors, Server
 
@@ -348,12 +348,25 @@ def calls(ids: Mapping[str, str]) -> list[tuple[str, str, dict[str, Any]]]:
         for noun in ("memory", "lesson", "observation", "summary", "action")
     ]
     attached = PROFILES.offer(tuple(PROFILES)).attachments
+    found += [(method, method, {}) for method in attached.lists()]
     for uri in [*(str(one.uri) for one in attached.resources), *(one.uri_template for one in attached.templates)]:
-        found.append((f"resource {uri}", "resources/read", {"uri": uri.replace("{name}", PROJECT)}))
+        for address in addresses(uri, ids):
+            found.append((f"resource {uri}", "resources/read", {"uri": address}))
     for one in attached.prompts:
-        stated = {"task_description": WORD, "project": PROJECT, "session_id": SESSION}
+        stated = {"task_description": WORD, "task": WORD, "topic": WORD, "project": PROJECT, "session_id": SESSION}
         found.append((f"prompt {one.name}", "prompts/get", {"name": one.name, "arguments": stated}))
     return found
+
+
+def addresses(template: str, ids: Mapping[str, str]) -> set[str]:
+    """The addresses of what is planted that a template stands for."""
+    known = {"name": PROJECT, "project": PROJECT, "session_id": SESSION}
+    for name, value in known.items():
+        template = template.replace(f"{{{name}}}", value)
+    filled = {template.replace("{id}", name) for name in ids.values()}
+    filled = {one.replace("{?project}", query) for one in filled for query in ("", f"?project={PROJECT}")}
+    assert not any("{" in one for one in filled), f"the walk does not know what to put into {template}"
+    return filled
 
 
 # the server
@@ -636,11 +649,16 @@ SHOWN = {
     "native POST /v1/enrich",
     "native POST /v1/lessons/search",
     "native POST /v1/recall",
+    "prompt catch-up",
+    "prompt recall",
     "prompt recall_context",
     "prompt session_handoff",
     "resource agentmemory://memories/latest",
     "resource agentmemory://project/{name}/profile",
     "resource agentmemory://project/{name}/recent",
+    "resource mnemolog://documents/{id}",
+    "resource mnemolog://projects/{project}/context",
+    "resource mnemolog://sessions/{session_id}/summary{?project}",
     "tool context",
     "tool memory_export",
     "tool memory_frontier",
@@ -729,7 +747,8 @@ def _tool_calls(client: httpx.AsyncClient, planted: Planted) -> Iterator[tuple[s
                 yield f"{path} {tool.name}", tool.needs, heard(client, "POST", url, {}, asked)
     for what, method, params in calls(planted.ids):
         if method != "tools/call":
-            yield what, READ, _said(rpc(client, planted.urls["native"], method, params))
+            needs = ANY if method.endswith("/list") else READ
+            yield what, needs, _said(rpc(client, planted.urls["native"], method, params))
 
 
 async def _said(answering: Awaitable[httpx.Response]) -> tuple[int, bytes]:

@@ -19,6 +19,7 @@ from jsonschema import Draft202012Validator
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 
 from mcp_gateway.tools.catalog import NATIVE
 from tests.support.ports import free_port
@@ -37,9 +38,10 @@ class Server(Protocol):
 
 @asynccontextmanager
 async def over_http(
-    url: str, secret: str | None, mode: Literal["legacy", "auto"] = "auto"
+    url: str, secret: str | None, mode: Literal["legacy", "auto"] = "auto", agent: str = ""
 ) -> AsyncGenerator[Client, None]:
     headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
+    headers |= {"X-Agent-Id": agent} if agent else {}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=30) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
@@ -203,6 +205,80 @@ async def test_finding_nothing_says_what_to_do(door: ToolContext, project: str):
         assert len(nearest["results"]) == 1
 
 
+def read_text(read: types.ReadResourceResult) -> str:
+    (contents,) = read.contents
+    assert isinstance(contents, types.TextResourceContents)
+    assert contents.mime_type == "text/markdown"
+    return contents.text
+
+
+async def test_resources_are_listed_and_read(every_client: ToolContext, project: str):
+    """The project's name needs encoding in an address; its context is listed once it has a session."""
+    async with every_client() as client:
+        place = f"{project}/app 1"
+        said = "Orders are exported at midnight."
+        kept = await call(client, "remember", content=said, project=place)
+        await call(client, "observe", session_id=f"{project}-s", content="Looked at the exporter.", project=place)
+        listed = {one.uri: one.title for one in (await client.list_resources()).resources}
+        address = f"mnemolog://projects/{project}%2Fapp%201/context"
+        assert listed["mnemolog://projects"] == "Projects"
+        assert listed[address] == f"Context of {place}"
+        assert address in read_text(await client.read_resource("mnemolog://projects"))
+        assert said in read_text(await client.read_resource(address))
+        assert said in read_text(await client.read_resource(f"mnemolog://documents/{kept['id']}"))
+        summary = await client.read_resource(f"mnemolog://sessions/{project}-s/summary?project={project}%2Fapp%201")
+        assert "no summary yet" in read_text(summary)
+        templates = (await client.list_resource_templates()).resource_templates
+        assert [one.uri_template for one in templates] == [
+            "mnemolog://projects/{project}/context",
+            "mnemolog://documents/{id}",
+            "mnemolog://sessions/{session_id}/summary{?project}",
+        ]
+
+
+async def test_what_is_no_resource_is_a_protocol_error_that_names_it(every_client: ToolContext, project: str):
+    async with every_client() as client:
+        for uri in ("documents/mem_nowhere", f"projects/{project}/context", "sessions/nowhere/summary", "nothing"):
+            with pytest.raises(MCPError, match="there is no resource") as raised:
+                await client.read_resource(f"mnemolog://{uri}")
+            assert raised.value.error.code == types.INVALID_PARAMS
+            assert raised.value.error.data == {"uri": f"mnemolog://{uri}"}
+
+
+async def test_prompts_are_listed_and_become_what_a_model_is_asked(every_client: ToolContext, project: str):
+    async def asked(name: str, **arguments: str) -> str:
+        (message,) = (await client.get_prompt(name, arguments)).messages
+        assert message.role == "user"
+        assert isinstance(message.content, types.TextContent)
+        return message.content.text
+
+    async with every_client() as client:
+        said = f"The {project} gateway retries three times, because the network drops packets."
+        await call(client, "remember", content=said, project=project)
+        assert [one.name for one in (await client.list_prompts()).prompts] == ["catch-up", "remember-session", "recall"]
+        assert said in await asked("catch-up", project=project)
+        assert said in await asked("recall", topic="Why does the gateway retry?", project=project)
+        assert f"in project {project}" in await asked("remember-session", project=project)
+        for name, arguments in (("catch-up", {}), ("catch-up", {"project": f"{project}-x"}), ("other", {})):
+            with pytest.raises(MCPError) as raised:
+                await client.get_prompt(name, arguments)
+            assert raised.value.error.code == types.INVALID_PARAMS
+
+
+async def test_a_private_memory_is_attached_for_its_agent_alone(server: Server, project: str):
+    """Resources and prompts have no argument for the agent: the header says who reads."""
+    said = f"The {project} password rota is in the blue folder."
+    async with over_http(server.url, server.secret, agent=project) as client:
+        kept = await call(client, "remember", content=said, project=project, visibility="private")
+        assert said in read_text(await client.read_resource(f"mnemolog://documents/{kept['id']}"))
+        assert said in str(await client.get_prompt("catch-up", {"project": project}))
+    async with over_http(server.url, server.secret, agent=f"{project}-other") as client:
+        with pytest.raises(MCPError, match="there is no resource"):
+            await client.read_resource(f"mnemolog://documents/{kept['id']}")
+        with pytest.raises(MCPError, match="nothing is recorded"):
+            await client.get_prompt("catch-up", {"project": project})
+
+
 async def test_the_same_event_id_is_stored_once(door: ToolContext, project: str):
     async with door() as client:
         writes = [
@@ -298,10 +374,15 @@ async def test_the_bridge_explains_a_refusal(status: int, advice: str):
 
 
 async def test_the_bridge_survives_a_server_that_is_down_and_uses_it_when_it_is_up(server: Server, project: str):
-    """The agent's client starts the bridge whenever it likes: tools are listed, calls say how to start the server."""
+    """A client starts the bridge whenever it likes: it lists what it has, calls say how to start the server."""
     port = free_port()
     async with over_stdio(f"http://127.0.0.1:{port}", server.secret, "legacy") as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
+        assert [one.uri for one in (await client.list_resources()).resources] == ["mnemolog://projects"]
+        assert len((await client.list_resource_templates()).resource_templates) == 3
+        assert len((await client.list_prompts()).prompts) == 3
+        with pytest.raises(MCPError, match="mnemolog up"):
+            await client.read_resource("mnemolog://projects")
         for _ in range(2):
             result = await client.call_tool("remember", {"content": "x"})
             assert result.is_error
@@ -309,6 +390,7 @@ async def test_the_bridge_survives_a_server_that_is_down_and_uses_it_when_it_is_
             assert "Nothing was stored" in text(result)
         with forwarding(port, server.url):
             await call(client, "remember", content="Back again.", project=project)
+            assert "Back again." in str(await client.get_prompt("catch-up", {"project": project}))
         assert (await client.call_tool("remember", {"content": "x"})).is_error
 
 

@@ -83,6 +83,10 @@ READS: tuple[Read, ...] = (
     tool("recall", how="whole", query="{word}", project="{project}", limit=200, full=True),
     tool("recall", how="by id", ids=["{id}"]),
     tool("context", project="{project}", query="{word}", token_budget=100_000),
+    resource("mnemolog://projects/{project}/context"),
+    resource("mnemolog://documents/{id}"),
+    prompt("catch-up", project="{project}"),
+    prompt("recall", topic="{word}", project="{project}"),
     # agentmemory
     tool("memory_recall", query="{word}", limit=100),
     tool("memory_recall", how="of the project", query="{word}", project="{project}", format="narrative"),
@@ -216,6 +220,9 @@ CANNOT_SHOW: dict[str, str] = {
     "tool count_memories": "a number: of the memories that the reader may see",
     "tool memory_search_guide": "a fixed text",
     "resource agentmemory://status": "counts",
+    "resource mnemolog://projects": "names of projects with sessions, which have no visibility",
+    "resource mnemolog://sessions/{session_id}/summary{?project}": "made of observations",
+    "prompt remember-session": "a fixed text",
 }  # fmt: skip
 """Ways in that cannot show a memory, and why."""
 

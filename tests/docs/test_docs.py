@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import mcp.types as types
 import msgspec
 import pytest
 import typer
@@ -19,7 +20,6 @@ from starlette.routing import Route
 
 from api.app import create_app
 from api.cli.main import application
-from api.dialects.agentmemory.catalog import PROMPTS, RESOURCES, TEMPLATES
 from api.dialects.profiles import PROFILES
 from api.monitoring.ops import Metrics, VitalMetrics
 from api.native.catalog import MODULES
@@ -203,10 +203,20 @@ def test_every_argument_of_a_dialects_tool_is_in_its_row(profile: str, tool: Too
     assert set(tool.input_schema["properties"]) <= named(row)
 
 
-def test_every_resource_and_prompt_is_in_the_mcp_page_and_every_one_there_exists():
-    addresses = [one.uri for one in RESOURCES] + [one.uri_template for one in TEMPLATES]
-    assert first_cells(section(page("mcp.md"), "### Resources")) == addresses
-    assert first_cells(section(page("mcp.md"), "### Prompts")) == [one.name for one in PROMPTS]
+@pytest.mark.parametrize(("profile", "of"), [("native", "## {}"), ("agentmemory", "### {} of agentmemory")])
+def test_every_resource_and_prompt_is_in_the_mcp_page_and_every_one_there_exists(profile: str, of: str):
+    offered, text = PROFILES[profile].attachments, page("mcp.md")
+    addresses = [one.uri for one in offered.resources] + [one.uri_template for one in offered.templates]
+    assert first_cells(section(text, of.format("Resources"))) == addresses
+    assert first_cells(section(text, of.format("Prompts"))) == [one.name for one in offered.prompts]
+
+
+@pytest.mark.parametrize(
+    "prompt", [one for of in PROFILES.values() for one in of.attachments.prompts], ids=lambda one: one.name
+)
+def test_every_argument_of_a_prompt_is_in_its_row(prompt: types.Prompt):
+    row = next(line for line in page("mcp.md").splitlines() if line.startswith(f"| `{prompt.name}` |"))
+    assert {one.name for one in prompt.arguments or ()} <= named(row)
 
 
 @cache
