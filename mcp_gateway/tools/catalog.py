@@ -7,9 +7,9 @@ import mcp.types as types
 
 from mcp_gateway.tools.reading import CONTEXT, RECALL
 from mcp_gateway.tools.tool import Tool
-from mcp_gateway.tools.writing import FORGET, LESSON, OBSERVE, REMEMBER, REVISE, SLOTS
+from mcp_gateway.tools.writing import CONFIRM, FORGET, LESSON, OBSERVE, REMEMBER, REVISE, SLOTS
 
-NATIVE = (RECALL, REMEMBER, OBSERVE, LESSON, CONTEXT, REVISE, FORGET, SLOTS)
+NATIVE = (RECALL, REMEMBER, OBSERVE, LESSON, CONTEXT, CONFIRM, REVISE, FORGET, SLOTS)
 INSTRUCTIONS = (
     "mnemolog is memory shared by you and other agents. Start with `context` for the project. `recall` before you "
     "assume. `remember` what should last, `observe` what happens, `lesson` what you learned. Pass the same `agent_id` "

@@ -15,8 +15,6 @@ from ingest.marking import DATA_NOT_INSTRUCTIONS, marked
 if TYPE_CHECKING:
     from projections.queries import RecallResult
 
-SNIPPET_CHARACTERS = 240
-"""Two or three sentences: enough to judge whether the rest is worth reading."""
 SHOWN_CHARACTERS = 4_000
 """Of one whole result of a search, in the text: about a thousand tokens. The data has all of it."""
 READ_CHARACTERS = 40_000
@@ -34,7 +32,7 @@ class RecalledDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     kind: Kind
     title: str
-    snippet: Annotated[str, Meta(description="What its title leaves out, cut; not beside `content`.")] = ""
+    snippet: Annotated[str, Meta(description="The part the query's words are in; not beside `content`.")] = ""
     content: Annotated[str, Meta(description="All of it, where whole documents were asked for.")] = ""
     details: Annotated[dict[str, Any], Meta(description="What else a document read by id says.")] = {}
     confidence: Annotated[float, Meta(description="0 to 1: how sure this is an answer at all.")] | UnsetType = UNSET
@@ -43,6 +41,9 @@ class RecalledDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
     agent_id: str = ""
     session_id: str = ""
     project: str = ""
+    derived_from: Annotated[list[str], Meta(description="Documents it was made of.")] = []
+    confirmed: Annotated[int, Meta(description="How often it proved right.")] = 0
+    repeats: Annotated[list[str], Meta(description="Documents that say nearly the same.")] = []
     metadata: dict[str, str] = {}
 
 
@@ -54,18 +55,11 @@ class Recalled(Struct, frozen=True, kw_only=True):
     degraded: Annotated[list[str], Meta(description="What this answer may lack, and why. Empty: nothing.")]
 
 
-def snippet(result: "RecallResult") -> str:
-    """The beginning of what a result says, on one line; an ellipsis stands for what was cut off at a word's end."""
-    text = " ".join(result.content[: 10 * SNIPPET_CHARACTERS].split())
-    space = text.rfind(" ", SNIPPET_CHARACTERS // 2, SNIPPET_CHARACTERS)
-    return text if len(text) <= SNIPPET_CHARACTERS else f"{text[: max(space, 0) or SNIPPET_CHARACTERS]}…"
-
-
 def shortened(result: "RecallResult", *, project_known: bool, session_known: bool) -> RecalledDocument:
     """A result as an entry to judge it by: without project and session where the call named them, and without the
     session of what outlives it."""
     of_a_session = result.kind in ("observation", "summary") and not session_known
-    title, text = _title_and_rest(" ".join(result.title.split()), snippet(result))
+    title, text = _title_and_rest(" ".join(result.title.split()), result.snippet)
     return RecalledDocument(
         id=result.id,
         kind=result.kind,
@@ -76,6 +70,9 @@ def shortened(result: "RecallResult", *, project_known: bool, session_known: boo
         agent_id=result.agent_id or "",
         session_id=(result.session_id or "") if of_a_session else "",
         project="" if project_known else result.project,
+        derived_from=result.derived_from,
+        confirmed=result.confirmed,
+        repeats=result.repeats,
     )
 
 
@@ -92,6 +89,9 @@ def in_full(result: "RecallResult") -> RecalledDocument:
         agent_id=result.agent_id or "",
         session_id=result.session_id or "",
         project=result.project,
+        derived_from=result.derived_from,
+        confirmed=result.confirmed,
+        repeats=result.repeats,
         metadata=result.metadata,
     )
 
@@ -177,6 +177,12 @@ def _facts(one: RecalledDocument) -> Iterator[str]:
         yield f"project {one.project}"
     if one.confidence is not UNSET:
         yield f"{percent(one.confidence)} sure"
+    if one.confirmed:
+        yield f"confirmed {one.confirmed}x"
+    if one.derived_from:
+        yield f"made of {len(one.derived_from)} documents"
+    if one.repeats:
+        yield f"{len(one.repeats)} more say the same"
     yield one.id
 
 

@@ -1,4 +1,4 @@
-"""The tools that write: remember, observe, lesson; revise and forget; slots, small named texts that stay in view."""
+"""The tools that write: remember, observe, lesson, revise, confirm, forget; slots, small texts that stay in view."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -160,6 +160,42 @@ REVISE = Tool(
         "in its history."
     ),
     arguments=ReviseArguments, answer=Written, reads_only=False, needs=READ_WRITE, call=revise,
+)  # fmt: skip
+
+
+class ConfirmArguments(Arguments, frozen=True, kw_only=True):
+    """What proved right."""
+
+    ids: Annotated[list[Name], Meta(min_length=1, max_length=100, description="Of memories and lessons.")]
+    event_id: EventId = ""
+
+
+class ConfirmedIds(Struct, frozen=True, kw_only=True):
+    """What counts for more now, and what is no memory or lesson for this agent."""
+
+    confirmed: list[str]
+    unknown: list[str]
+    event_id: Annotated[str, Meta(description="Id of the confirmation.")]
+    position: Annotated[str, Meta(description="Place in the log; REST reads take it as `after`. Empty: nothing.")]
+
+
+async def confirm(door: ToolContext, arguments: ConfirmArguments) -> ToolAnswer:
+    """Count what proved right."""
+    reader, caller = door.reader(arguments.agent_id), door.caller(arguments.agent_id)
+    told = await door.operations.confirming.confirm(arguments.ids, reader, caller, arguments.event_id)
+    if told.position:
+        door.wrote(caller.agent_id, told.position)
+    unknown = f"; no memory or lesson: {', '.join(told.unknown)}" if told.unknown else ""
+    answer = ConfirmedIds(
+        confirmed=told.confirmed, unknown=told.unknown, event_id=told.event_id, position=told.position
+    )
+    return ToolAnswer(f"confirmed {', '.join(told.confirmed) or 'nothing'}{unknown}", answer)
+
+
+CONFIRM = Tool(
+    name="confirm", title="Confirm",
+    description="Say which recalled memories and lessons proved right or helped: they are shown before others.",
+    arguments=ConfirmArguments, answer=ConfirmedIds, reads_only=False, needs=READ_WRITE, call=confirm,
 )  # fmt: skip
 
 

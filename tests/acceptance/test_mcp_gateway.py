@@ -25,7 +25,7 @@ from mcp_gateway.tools.catalog import NATIVE
 from tests.support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
-TOOLS = ["recall", "remember", "observe", "lesson", "context", "revise", "forget", "slots"]
+TOOLS = ["recall", "remember", "observe", "lesson", "context", "confirm", "revise", "forget", "slots"]
 ToolContext = Callable[[], AbstractAsyncContextManager[Client]]
 
 

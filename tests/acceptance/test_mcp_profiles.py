@@ -394,7 +394,7 @@ async def _resources_and_prompts(client: Client) -> None:
 async def test_tools_are_listed_in_a_stable_order_and_the_usual_ones_are_few(server: Server):
     async with client_of(server) as client:
         usual = [tool.name for tool in (await client.list_tools()).tools]
-    assert usual == ["recall", "remember", "observe", "lesson", "context", "revise", "forget", "slots"]
+    assert usual == ["recall", "remember", "observe", "lesson", "context", "confirm", "revise", "forget", "slots"]
     everything = [tool.name for profile in PROFILES.values() for tool in profile.tools]
     for profile in ("all", "all"):
         async with client_of(server, profile) as client:

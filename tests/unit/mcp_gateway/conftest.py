@@ -16,7 +16,7 @@ from mcp_gateway.last_writes import LastWrites
 from mcp_gateway.tools.tool import ToolContext
 from projections.documents.memories import Memory
 from projections.documents.slots import Slot, default_slots
-from projections.operations import Operations
+from projections.operations import Confirmed, Operations
 from projections.operations.forget import Forgotten
 from projections.queries import ContextRequest, Queries, Reader, RecallAnswer, RecallRequest, RecallResult
 from projections.queries.context import Block, Context
@@ -91,6 +91,10 @@ class ScriptedOperations:
         self.asked.append((name, reader, caller, said))
         return Forgotten(event_id=said["event_id"], documents={"memory": 1}, position="1:7-0")
 
+    async def confirm(self, names: Sequence[str], reader: Reader, caller: Any, event_id: str) -> Confirmed:
+        self.asked.append((names, reader, caller, event_id))
+        return Confirmed(event_id=event_id, confirmed=list(names), unknown=[], position="1:7-0")
+
     async def change(self, name: str, changes: Any, reader: Reader, caller: Any) -> Any:
         from ingest.commands.requests import Remember
 
@@ -145,7 +149,6 @@ def result() -> Callable[..., RecallResult]:
             "kind": "memory",
             "score": 0.9,
             "title": "Tea",
-            "snippet": "Ada drinks tea.",
             "content": "Ada drinks tea.",
             "session_id": None,
             "agent_id": None,
@@ -153,6 +156,7 @@ def result() -> Callable[..., RecallResult]:
             "occurred_at": NOW,
             "metadata": {},
         }
-        return RecallResult(**{**defaults, **fields})
+        given: dict[str, Any] = {**defaults, **fields}
+        return RecallResult(**{"snippet": " ".join(given["content"].split()), **given})
 
     return make

@@ -18,7 +18,7 @@ every_tool = pytest.mark.parametrize("tool", TOOLS.values(), ids=list(TOOLS))
 
 def test_tools_are_listed_in_a_stable_order():
     assert [tool.name for tool in DECLARED] == list(TOOLS)
-    assert list(TOOLS) == ["recall", "remember", "observe", "lesson", "context", "revise", "forget", "slots"]
+    assert list(TOOLS) == ["recall", "remember", "observe", "lesson", "context", "confirm", "revise", "forget", "slots"]
 
 
 @every_tool
@@ -52,6 +52,7 @@ def test_unknown_arguments_are_ruled_out_and_required_ones_come_first(tool: Tool
         ("observe", ["session_id", "content"]),
         ("lesson", ["content"]),
         ("context", ["project"]),
+        ("confirm", ["ids"]),
         ("revise", ["id"]),
         ("forget", ["id"]),
         ("slots", []),

@@ -34,6 +34,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "observe": {"session_id": "s1", "content": "The build failed."},
     "lesson": {"content": "Rebase before pushing."},
     "context": {"project": "atlas"},
+    "confirm": {"ids": ["mem_1"]},
     "revise": {"id": "mem_1", "content": "Ada drinks coffee."},
     "forget": {"id": "mem_1"},
     "slots": {"action": "write", "label": "notes", "content": "Drink more tea."},

@@ -6,7 +6,6 @@ import pytest
 from factories import NOW
 
 from mcp_gateway.tools.recalled import (
-    SNIPPET_CHARACTERS,
     RecalledDocument,
     answered,
     document_text,
@@ -14,24 +13,12 @@ from mcp_gateway.tools.recalled import (
     percent,
     recalled_text,
     shortened,
-    snippet,
 )
 from projections.queries import RecallResult
-
-LONG = "The pool does not reconnect. " * 20
 
 
 def entry(found: RecallResult) -> RecalledDocument:
     return shortened(found, project_known=True, session_known=False)
-
-
-def test_a_snippet_ends_at_a_word_and_says_that_there_is_more(result: Callable[..., RecallResult]):
-    cut = snippet(result(content=LONG))
-    assert len(cut) <= SNIPPET_CHARACTERS + 1
-    assert LONG.startswith(cut.removesuffix("…"))
-    assert LONG[len(cut) - 1] == " "
-    assert len(snippet(result(content="x" * 5_000))) == SNIPPET_CHARACTERS + 1
-    assert snippet(result(content="a\n  b")) == "a b"
 
 
 @pytest.mark.parametrize(
@@ -41,7 +28,7 @@ def test_a_snippet_ends_at_a_word_and_says_that_there_is_more(result: Callable[.
         ("Ada drinks tea.", "Ada drinks tea.", ("Ada drinks tea.", "")),
         ("Ada drinks tea.", "Ada drinks tea. With milk.", ("Ada drinks tea.", "With milk.")),
         ("Ada drinks te", "Ada drinks tea. With milk.", ("Ada drinks tea. With milk.", "")),
-        ("Report", "## Report\n\nIt works.", ("Report", "It works.")),
+        ("Report", "## Report It works.", ("Report", "It works.")),
         ("", "Ada drinks tea.", ("Ada drinks tea.", "")),
     ],
 )
