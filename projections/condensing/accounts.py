@@ -35,7 +35,7 @@ _GIST_CHARS = 80
 _TESTED = re.compile(r"\b\d+ (?:passed|failed|errors?|tests?|failures?|warnings?)\b", re.IGNORECASE)
 _FAULT = re.compile(r"^\w*(?:Error|Exception)\b|\b(?:error|fatal|failed|failure|cannot|not found)\b", re.IGNORECASE)
 _SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh", "-c", "-lc", "-l"))
-_CALL = re.compile(r"(?:\S+: )?\S+ `[^`]*`\.?")
+_CALL = re.compile(r"(?:\S+: )?\S+ `[^`]*`(?:\.?\Z| failed: |: )")
 
 
 def in_time(observation: Observation) -> tuple[float, Position]:
@@ -116,9 +116,9 @@ def _gist(tool_input: Any) -> str:
     return f"`{first}`" if first else ""
 
 
-def is_bare_call(text: str) -> bool:
-    """Returns whether a text that `account` made only names a tool and its target, and so tells nothing by itself."""
-    return _CALL.fullmatch(text) is not None
+def is_call(text: str) -> bool:
+    """Returns whether a text is a tool call as `account` and `headline` tell it, with how it went or without."""
+    return _CALL.match(text) is not None
 
 
 def _call(observation: Observation) -> str:
@@ -159,7 +159,7 @@ def _joined(value: Any) -> Any:
 
 def _reason(data: dict[str, Any]) -> str:
     """Why a call failed: the last line of a traceback, else the first line."""
-    lines = (_text(data.get("error")) or _text(data.get("tool_output"))).splitlines()
+    lines = (told_by(data.get("error")) or told_by(data.get("tool_output"))).splitlines()
     if not lines:
         return ""
     return shortened(lines[-1] if lines[0].startswith("Traceback") else lines[0], _REASON_CHARS)

@@ -1,22 +1,19 @@
 """What may be derived from, and what of a derived text its remaining sources still say.
 
-Guarantee: pure. A statement that is code, output, a path, a bare call or a label is no sentence; a tag that the server
-sets, a tool's name, a key's name and a path are no topics. Where that cannot be told, the answer is no. Of a derived
-text nothing is kept that no remaining source says in the same words; spacing, case and the mark at the end of a
-sentence aside.
+Guarantee: pure. A statement that is code, output, a path, a tool call or a label is no sentence; one about the moment,
+about who speaks or about what was named before it is no claim. Where that cannot be told, the answer is no. Of a
+derived text nothing is kept that no remaining source says in the same words; spacing, case and the mark at the end of
+a sentence aside.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from itertools import islice
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from projections.compression.payloads import MAX_NODES
-from projections.condensing.accounts import is_bare_call
+from projections.condensing.accounts import is_call
 from projections.condensing.sentences import alike_groups, pieces, statements, term_set
-from projections.documents.observations import Observation
 from projections.search.ranking import terms
 
 
@@ -30,10 +27,13 @@ SERVER_TAGS = frozenset((FACT, PROCEDURE, CRYSTAL, CONSOLIDATED))
 MADE_TAGS = frozenset((CONSOLIDATED, CRYSTAL))
 """One of them is on every memory that the server made; the others are what clients call memories of theirs, too."""
 
+SAME_CLAIM = 0.6
+"""Jaccard similarity of terms from which two texts claim the same: with less, "the cache is cleared by a deploy" and
+"the cache is filled by a deploy" would."""
 _FEWEST_WORDS = 3
 _WORDY = 0.6
 """Share of the tokens beside code spans that are plain words, in prose."""
-_CODE_SPAN = re.compile(r"`[^`]*`|(?<!\w)'[\w.$-]+'(?!\w)")
+CODE_SPAN = re.compile(r"`[^`]*`|(?<!\w)'[\w.$-]+'(?!\w)")
 _WORD = re.compile(r"[^\W\d_][^\W_]*(?:['’-][^\W_]+)*")
 _EDGES = "\"'“”‘’«»()[]*_.,;:!?…"
 _NO_PROSE = re.compile(
@@ -89,14 +89,23 @@ _OF_THE_SPEAKER = re.compile(r"\b(?:I|I['’](?:m|ll|d|ve)|[Mm]y|[Mm]e|[Mm]ine|[
 _PLAN = re.compile(
     r"\A(?:thought:\s*)?(?:(?:in order )?to [^,]{1,80},\s)?"
     r"(?:(?:now|next|then|first|finally|okay|ok|great|alright|so)\b[,:]?\s)?"
-    r"(?:after [^,]{1,80},\s)?(?:let['’]s|let me|i['’]ll|i will|i am going to|i['’]m going to|i need to|i should|"
-    r"we(?: will|['’]ll)(?: now| continue)|we should now|the next step)\b",
+    r"(?:(?:after|before|once|since|now that) [^,]{1,160},\s)?"
+    r"(?:let['’]s|let me|i['’]ll|i will|i am going to|i['’]m going to|i need to|i should|the next step"
+    r"|we (?:can|should) now|we(?: will|['’]ll)(?: now| continue)|it(?:['’]s| is) (?:important|time|worth|necessary))"
+    r"\b",
     re.IGNORECASE,
 )
-_DRIVE_OR_PATH = re.compile(r"[\\/]|\A~|\.[a-z][a-z0-9]{0,4}\Z", re.IGNORECASE)
-_KEY = re.compile(r"[\"']([\w.-]{1,60})[\"']\s*:")
-_SCANNED = 8_000
-"""Characters of an observation in which key names are looked for."""
+_OF_THE_MOMENT = re.compile(
+    r"\b(?:currently|right now|at the moment|now that|so far|for now|indicat(?:es?|ing)|seems?"
+    r"|in th(?:is|at) (?:case|context|regard|respect|way))\b",
+    re.IGNORECASE,
+)
+_LEANING = re.compile(
+    r"(?:\w+,?\s)?(?:it|this|these|those|they|he|she|here)\b|that\b|(?:\S+\s){1,2}(?:it|them)\b",
+    re.IGNORECASE,
+)
+"""Begins a sentence that says of what only by the one before it."""
+_SPEAKER = re.compile(r"\A(?:thought|reasoning|user|assistant|agent)\s*:\s+", re.IGNORECASE)
 
 
 def is_sentence(text: str) -> bool:
@@ -104,23 +113,36 @@ def is_sentence(text: str) -> bool:
 
     Verbs are English; of other languages whatever reads like prose is taken.
     """
-    if is_bare_call(text) or _NO_PROSE.match(text.strip()):
+    if is_call(text) or _NO_PROSE.match(text.strip()):
         return False
     if len(_UNSPACED.findall(text)) >= _FEWEST_UNSPACED:
         return True
-    plain = _HEADING.sub("", _CODE_SPAN.sub(" ", text))
+    plain = _HEADING.sub("", CODE_SPAN.sub(" ", text))
     if plain.rstrip().endswith(":") or len(_LABEL.findall(plain)) > 1:
         return False
     tokens = [bare for token in plain.split() if (bare := token.strip(_EDGES))]
-    words = [_lowered(token) for token in tokens if _WORD.fullmatch(token)]
+    words = [token for token in tokens if _WORD.fullmatch(token)]
     if len(words) < _FEWEST_WORDS or len(words) < _WORDY * len(tokens):
         return False
-    return any(_is_verb(word) for word in words) or not _ELSEWHERE.isdisjoint(words) or not plain.isascii()
+    if any(_is_verb(_lowered(word)) for word in words) or not plain.isascii():
+        return True
+    return not _ELSEWHERE.isdisjoint(words)  # as they are written: DEN is an airport, and Las Vegas is no Spanish
 
 
 def is_claim(text: str) -> bool:
     """Returns whether a text is a sentence that holds outside of its moment: no next step, not about its speaker."""
     return is_sentence(text) and not is_plan(text) and not _OF_THE_SPEAKER.search(text)
+
+
+def stands_alone(text: str) -> bool:
+    """Returns whether a claim says itself what it is about, and holds beyond the moment."""
+    return not _LEANING.match(_HEADING.sub("", text)) and not _OF_THE_MOMENT.search(text) and not text.endswith("…")
+
+
+def claims_in(text: str) -> list[str]:
+    """Returns what a text claims in sentences that can be read without the others, whole; without who says it."""
+    said = (_SPEAKER.sub("", one) for one in statements(text))
+    return [one for one in said if is_claim(one) and stands_alone(one)]
 
 
 def is_plan(text: str) -> bool:
@@ -170,34 +192,6 @@ def claim_groups(texts: Sequence[str], threshold: float) -> list[list[int]]:
     return sorted(found)
 
 
-def names_of(observations: Iterable[Observation]) -> frozenset[str]:
-    """Returns the lower-cased names of tools and keys in these observations: they say how something was recorded."""
-    found: set[str] = set()
-    for seen in observations:
-        tool = seen.data.get("tool_name")
-        if isinstance(tool, str):
-            found.add(tool.strip().lower())
-        found.update(key.lower() for key in islice(_keys(seen.data), MAX_NODES))
-        found.update(key.lower() for key in _KEY.findall(seen.content[:_SCANNED]))
-    return frozenset(found)
-
-
-def is_topic(concept: str, names: Set[str] = frozenset()) -> bool:
-    """Returns whether a lower-cased concept may stand for what texts have in common; `names` are `names_of` them."""
-    return (
-        len(concept) > 1
-        and concept not in SERVER_TAGS
-        and concept not in names
-        and not _DRIVE_OR_PATH.search(concept)
-        and any(character.isalpha() for character in concept)
-    )
-
-
-def mentions(text: str, concept: str) -> bool:
-    """Returns whether a text says the concept, as words of their own, in any case."""
-    return re.search(rf"(?<!\w){re.escape(concept)}(?!\w)", text, re.IGNORECASE) is not None
-
-
 def _names(token: str, place: int) -> bool:
     """Whether a token is a number, an identifier, or a name in the middle of a sentence."""
     if any(character.isdigit() or character in "_/=" for character in token) or token.lower() in _NUMBERS:
@@ -213,24 +207,6 @@ def _is_verb(word: str) -> bool:
     if word.endswith("ing"):  # without a verb beside it, it is a noun or belongs to one
         return False
     return word in _VERBS or (len(word) > 4 and word.endswith("ed")) or not _VERB_STEMS.isdisjoint(terms(word))
-
-
-def _keys(value: Any) -> Iterator[str]:
-    """The names of a JSON value's fields, and of those in texts that look like JSON; not of the outermost object."""
-    pending: list[Any] = list(cast(dict[str, Any], value).values())
-    while pending:
-        value = pending.pop()
-        match value:
-            case dict():
-                known = cast(dict[Any, Any], value)
-                yield from (key for key in known if isinstance(key, str))
-                pending += known.values()
-            case list():
-                pending += cast(list[Any], value)
-            case str() as text:
-                yield from _KEY.findall(text[:_SCANNED])
-            case _:
-                pass
 
 
 _MARKER = re.compile(r"\A(?:[-*+•]|\d{1,3}[.)])\s+")

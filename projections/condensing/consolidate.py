@@ -1,51 +1,34 @@
 """Consolidation: what many observations, sessions or memories have in common, by agentmemory's rules.
 
 Guarantee: pure and extractive: of sentences that somebody said, each with the sources that say it. The same members
-give the same text, so that consolidating again changes nothing; the title depends on the concept alone, so that new
-members give a new version of the same memory.
+give the same text, so that consolidating again changes nothing; one topic is one concept, so that new members give
+a new version of the same memory.
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from heapq import nlargest
+from itertools import chain
 
 from msgspec import Struct
 
 from ingest.log.position import Position
 from projections.condensing.accounts import account, in_time
-from projections.condensing.claims import (
-    claim_groups,
-    is_claim,
-    is_plan,
-    is_sentence,
-    is_topic,
-    mentions,
-    names_of,
-    says,
-)
-from projections.condensing.sentences import (
-    ALIKE,
-    alike_groups,
-    best,
-    fitting,
-    leading,
-    shortened,
-    statements,
-    term_set,
-)
+from projections.condensing.claims import SAME_CLAIM, claim_groups, claims_in, says
+from projections.condensing.sentences import alike_groups, fitting, leading, shortened, statements, term_set
 from projections.condensing.sessions import Digest
+from projections.condensing.topics import about, written
 from projections.documents.memories import TITLE_CHARS, Memory
 from projections.documents.observations import Observation
 from projections.search.similarity import SIMILAR_ABOVE
 
 MIN_IMPORTANCE = 5
+TOPICS = 10
 CONTENT_CHARS = 1200
 FACTS = 10
 FEWEST_SESSIONS = 5
 """With fewer summaries, what recurs is still chance."""
 NEWEST_SESSIONS = 20
-RECURS_FROM = 0.5
-"""Jaccard similarity from which two sessions state the same; less than `ALIKE`, for nobody copied the other."""
 STEPS = 10
 PATTERN = "pattern"
 """The tag of a memory that agentmemory's clients saved with this type."""
@@ -57,16 +40,10 @@ _ADDRESSED = re.compile(r"\b(?:you|your|yours|please)\b|\A\W*(?:yes|no|sure|than
 _STEP = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?P<step>.*\S)", re.MULTILINE)
 
 
-class Group(Struct, frozen=True):
-    """Observations about one concept, in time order."""
+class Topic(Struct, frozen=True):
+    """A memory about what observations have in common; `sources` are those whose words it has."""
 
     concept: str
-    members: list[Observation]
-
-
-class Topic(Struct, frozen=True):
-    """The memory that stands for a group; `sources` are the members whose words it has."""
-
     title: str
     content: str
     sources: list[str]
@@ -87,45 +64,33 @@ class Procedure(Struct, frozen=True):
     sources: list[str]
 
 
-def groups(
+def topics(
     observations: Iterable[Observation],
     min_importance: int = MIN_IMPORTANCE,
     min_members: int = 3,
-    max_groups: int = 10,
+    max_topics: int = TOPICS,
     top: int = 8,
-) -> list[Group]:
-    """Returns the largest groups of important observations that say something of a concept, ties by concept.
+) -> list[Topic]:
+    """Returns what several important observations claim of a topic, the most spoken of first, ties by concept.
 
-    An observation says something of a concept in a sentence with it. Names of tools and keys, paths and tags of the
-    server are no concepts. Of each group only the `top` most important members, the newest of equals. An observation
-    may be in several groups.
+    At least `min_members` of them do; the `top` most important, the newest of equals, are told. A topic of which most
+    is told under another already is left out, as is one that a single observation is left to tell of.
     """
     seen = sorted((one for one in observations if one.importance >= min_importance), key=in_time)
-    names = names_of(seen)
-    by_concept: defaultdict[str, list[Observation]] = defaultdict(list)
-    for observation in seen:
-        said = _sentences(observation)
-        for concept in {concept.strip().lower() for concept in observation.concepts}:
-            if is_topic(concept, names) and any(mentions(one, concept) for one in said):
-                by_concept[concept].append(observation)
-    large = [(concept, members) for concept, members in by_concept.items() if len(members) >= min_members]
-    large.sort(key=lambda one: (-len(one[1]), one[0]))
-    return [Group(concept, _top(members, top)) for concept, members in large[:max_groups]]
-
-
-def memory_of(group: Group) -> Topic:
-    """Returns the memory that stands for a group; its content begins with its title.
-
-    Each member gives its most central sentence about the concept, in time order, said once.
-    """
-    title = shortened(f"About {group.concept}", TITLE_CHARS)
-    said = [[one for one in _sentences(member) if mentions(one, group.concept)] for member in group.members]
-    leads = [shortened(lead, _LINE_CHARS) for _, lead in leading(said)]
-    different = [f"- {leads[group[0]]}" for group in claim_groups(leads, ALIKE)]
-    content = "\n".join(fitting([title, *different], CONTENT_CHARS, "\n"))
-    return Topic(
-        title, content, [one.id for one, lead in zip(group.members, leads, strict=True) if says(content, lead)]
-    )
+    found: list[Topic] = []
+    told: set[str] = set()
+    for concept, said in sorted(about(seen, _claims).items(), key=lambda one: (-len(one[1]), one[0])):
+        if len(said) < min_members:
+            continue
+        places = _top([(seen[place].importance, place) for place in said], top)
+        topic = _topic(concept, [seen[place] for place in places], [said[place] for place in places])
+        lines = topic.content.splitlines()[1:]
+        if len(topic.sources) > 1 and 2 * len(told.intersection(lines)) <= len(lines):
+            told.update(lines)
+            found.append(topic)
+            if len(found) == max_topics:
+                break
+    return found
 
 
 def facts(summaries: Sequence[Digest]) -> list[Fact]:
@@ -138,11 +103,11 @@ def facts(summaries: Sequence[Digest]) -> list[Fact]:
     said: list[tuple[int, bool, str]] = []
     for place in range(len(summaries) - 1, max(-1, len(summaries) - 1 - NEWEST_SESSIONS), -1):
         one = summaries[place]
-        said += [(place, True, decision) for decision in one.decisions if _is_fact(decision)]
-        said += [(place, False, stated) for stated in statements(one.narrative) if _is_fact(stated)]
+        said += [(place, True, claim) for decision in one.decisions for claim in _facts_in(decision)]
+        said += [(place, False, claim) for claim in _facts_in(one.narrative)]
     sets = [term_set(text) for *_, text in said]
     ranked: list[Fact] = []
-    for group in claim_groups([text for *_, text in said], RECURS_FROM):
+    for group in claim_groups([text for *_, text in said], SAME_CLAIM):
         sessions = sorted({said[index][0] for index in group})
         decided = any(said[index][1] for index in group)
         if len(sets[group[0]]) >= _FEWEST_TERMS and (len(sessions) > 1 or decided):
@@ -171,20 +136,32 @@ def procedures(memories: Iterable[Memory]) -> list[Procedure]:
     return [procedure for _, procedure in sorted(found, key=lambda one: -one[0])]
 
 
-def _sentences(observation: Observation) -> list[str]:
-    return [said for said in statements(account(observation)) if is_sentence(said) and not is_plan(said)]
+def _facts_in(text: str) -> list[str]:
+    return [said for said in claims_in(text) if _is_for_anybody(said)]
 
 
-def _is_fact(said: str) -> bool:
-    """A claim that is not told to somebody: what holds for whom one talks to is no fact of the project."""
-    return is_claim(said) and _ADDRESSED.search(said) is None
+def _claims(observation: Observation) -> list[str]:
+    return [said for said in _facts_in(account(observation)) if len(said) <= _LINE_CHARS]
 
 
-def _top(members: Sequence[Observation], count: int) -> list[Observation]:
-    """The most important, the newest of equals; in time order."""
-    newest_first = members[::-1]
-    chosen = best([one.importance for one in newest_first], count)
-    return [newest_first[index] for index in reversed(chosen)]
+def _is_for_anybody(said: str) -> bool:
+    """Not told to somebody: what holds for whom one talks to is nothing about the project."""
+    return _ADDRESSED.search(said) is None
+
+
+def _top(members: Iterable[tuple[int, int]], count: int) -> list[int]:
+    """The places of the most important, the newest of equals; in time order."""
+    return sorted(place for _, place in nlargest(count, members))
+
+
+def _topic(concept: str, members: Sequence[Observation], said: Sequence[Sequence[str]]) -> Topic:
+    """The memory about a concept: its title, then the most central sentence of each member, said once."""
+    title = shortened(f"About {written(concept, chain(*said))}", TITLE_CHARS)
+    leads = [lead for _, lead in leading(said)]
+    lines = [f"- {leads[group[0]]}" for group in claim_groups(leads, SAME_CLAIM)]
+    content = "\n".join(fitting([title, *lines], CONTENT_CHARS, "\n"))
+    sources: list[str] = [one.id for one, lead in zip(members, leads, strict=True) if says(content, lead)]
+    return Topic(concept, title, content, sources)
 
 
 def _procedure(latest: Memory, members: Iterable[Memory]) -> Procedure:

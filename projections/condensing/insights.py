@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from projections.condensing.claims import claim_groups, is_claim, is_topic
-from projections.condensing.sentences import ALIKE, best, closed, distinct, leading, statements, term_set
+from projections.condensing.claims import SAME_CLAIM, claim_groups, claims_in
+from projections.condensing.sentences import best, closed, distinct, leading, term_set
+from projections.condensing.topics import mentions, topics_of
 from projections.documents.lessons import strengthened
 from projections.search.similarity import SIMILAR_ABOVE
 
@@ -60,30 +61,26 @@ def insights(items: Iterable[Item], max_clusters: int = 10) -> list[Insight]:
     """Returns the insights of the largest concept clusters, at most 5 each and 50 in all; none is nearly another.
 
     A cluster gives what items of several origins state alike, the most often said first, surer with each origin. One
-    in which nothing is, gives an overview: `<concept>: ` and its most central sentences, as sure as its sources on
-    average.
+    in which nothing is, gives an overview: `<concept>: ` and the most central sentences that say it, as sure as their
+    sources on average.
     """
     found: list[Insight] = []
     for concept, members in clusters(items)[:max_clusters]:
-        said = [_ItemStatements(item, stated) for item in members if (stated := _claims(item.text))]
+        said = [_ItemStatements(item, stated) for item in members if (stated := claims_in(item.text))]
         if len({_origin(one.item) for one in said}) >= MIN_ORIGINS:
             found += _recurring(concept, said)[:PER_CLUSTER] or _overview(concept, said)
-    different = claim_groups([insight.content for insight in found], ALIKE)
+    different = claim_groups([insight.content for insight in found], SAME_CLAIM)
     return [found[group[0]] for group in different][:INSIGHTS]
 
 
 def clusters(items: Iterable[Item]) -> list[tuple[str, list[Item]]]:
-    """Returns the lower-cased concepts that at least three items have, with them; largest first, ties by concept."""
+    """Returns the topics that at least three items have, with them; largest first, ties by topic."""
     by_concept: defaultdict[str, list[Item]] = defaultdict(list)
     for item in items:
-        for concept in _lowered(item):
+        for concept in topics_of(item.concepts):
             by_concept[concept].append(item)
     large = [(concept, members) for concept, members in by_concept.items() if len(members) >= MIN_ITEMS]
     return sorted(large, key=lambda one: (-len(one[1]), one[0]))
-
-
-def _claims(text: str) -> list[str]:
-    return [said for said in statements(text) if is_claim(said)]
 
 
 def _origin(item: Item) -> str:
@@ -91,11 +88,15 @@ def _origin(item: Item) -> str:
 
 
 def _overview(concept: str, said: Sequence[_ItemStatements]) -> list[Insight]:
-    """The most central sentences, one of an item, so that an overview speaks for several; none where they are alike."""
-    leads = leading([one.statements for one in said])
+    """The most central sentences with the concept, one of an item, so that an overview speaks for several; none where
+    they are alike, nor where a tag such as "decision" is all that they have in common.
+    """
+    saying = [(one.item, [text for text in one.statements if mentions(text, concept)]) for one in said]
+    saying = [(item, stated) for item, stated in saying if stated]
+    leads = leading([stated for _, stated in saying])
     different = distinct([term_set(lead) for _, lead in leads], SIMILAR_ABOVE)
     chosen = [different[place] for place in best([leads[index][0] for index in different], _OVERVIEW_SENTENCES)]
-    sources = [said[index].item for index in chosen]
+    sources = [saying[index][0] for index in chosen]
     if len({_origin(item) for item in sources}) < MIN_ORIGINS:
         return []
     confidence = round(sum(item.confidence for item in sources) / len(sources), 3)
@@ -107,7 +108,7 @@ def _recurring(concept: str, said: Sequence[_ItemStatements]) -> list[Insight]:
     """What items of at least two origins state alike, in the first wording."""
     stated = [(one.item, text) for one in said for text in one.statements]
     found: list[tuple[int, Insight]] = []
-    for group in claim_groups([text for _, text in stated], SIMILAR_ABOVE):
+    for group in claim_groups([text for _, text in stated], SAME_CLAIM):
         sources = list({stated[index][0].id: stated[index][0] for index in group}.values())
         origins = len({_origin(item) for item in sources})
         if origins >= MIN_ORIGINS:
@@ -127,9 +128,5 @@ def _agreed(sources: Sequence[Item], origins: int) -> float:
 
 def _concepts(concept: str, sources: Iterable[Item]) -> list[str]:
     """The cluster's concept, then those that most sources share with it."""
-    counted = Counter(other for item in sources for other in sorted(_lowered(item) - {concept}))
+    counted = Counter(other for item in sources for other in sorted(topics_of(item.concepts) - {concept}))
     return [concept, *(other for other, _ in counted.most_common(_CONCEPTS - 1))]
-
-
-def _lowered(item: Item) -> set[str]:
-    return {lowered for concept in item.concepts if is_topic(lowered := concept.strip().lower())}

@@ -10,12 +10,12 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ingest.ids import DocumentId
-from projections.condensing import consolidate
 from projections.condensing.accounts import account
 from projections.condensing.claims import (
     CRYSTAL,
     FACT,
     PROCEDURE,
+    SAME_CLAIM,
     SERVER_TAGS,
     Remainder,
     confirmed,
@@ -109,7 +109,7 @@ def _left(document: Memory | Lesson, texts: Mapping[str, str]) -> Remainder | No
     if PROCEDURE in document.tags:  # steps that are missing make another procedure
         return None
     if FACT in document.tags:
-        return reworded(document.content, texts, consolidate.RECURS_FROM)
+        return reworded(document.content, texts, SAME_CLAIM)
     return cut(document.content, texts, heading=CRYSTAL not in document.tags)
 
 

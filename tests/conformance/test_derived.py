@@ -322,3 +322,44 @@ async def test_reflecting_again_on_new_evidence_says_nothing_nearly_the_same(sho
     await shop.project()
     (insight,) = await lessons_of(shop)
     assert (insight.reinforcements, len(insight.sources)) == (1, 4)
+
+
+FLAGS = (
+    "Old feature flags are removed after a month.",
+    "The settings table holds all feature flags of a tenant.",
+    "Feature flags are cached for a minute.",
+)
+
+
+async def test_an_overview_in_other_words_does_not_take_over_the_one_that_is_there(shop: Workshop):
+    """Its sources would be named for words that they do not say."""
+    condensing = Condensing(shop.current, clock=shop.clock)
+    for n, text in enumerate(FLAGS):
+        await shop.remember(text, session_id=f"s{n}", concepts=["feature flags"])
+    await shop.project()
+    assert (await condensing.reflect(READER, "atlas", CALLER)).insights == 1
+    await shop.project()
+    (before,) = await lessons_of(shop)
+    newer = "Feature flags are named after the feature that old feature flags cached in a table of settings."
+    await shop.remember(newer, session_id="s9", concepts=["feature flags"])
+    await shop.project()
+    made = await condensing.reflect(READER, "atlas", CALLER)
+    assert (made.insights, made.reinforced, made.position) == (0, 0, "")
+    assert await lessons_of(shop) == [before]
+
+
+async def test_what_a_consolidated_fact_states_is_no_insight_beside_it(shop: Workshop):
+    await sessions(shop, {f"s{n}": [SHARED] for n in range(5)})
+    await consolidate(shop)
+    assert SHARED in await kept(shop, "fact")
+    for n in range(3):
+        await shop.remember(SHARED, session_id=f"s{n}", concepts=["gateway"])
+    await shop.project()
+    assert (await Condensing(shop.current, clock=shop.clock).reflect(READER, "atlas", CALLER)).insights == 0
+
+
+async def test_what_a_memory_states_is_no_fact_beside_it(shop: Workshop):
+    await shop.remember("We decided that the gateway is restarted after each deploy.", session_id="s0")
+    await sessions(shop, {f"s{n}": [SHARED] for n in range(5)})
+    await consolidate(shop)
+    assert await kept(shop, "fact") == {}

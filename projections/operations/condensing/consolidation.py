@@ -16,8 +16,7 @@ from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route
 from projections.condensing import consolidate as rules
 from projections.condensing import memex
-from projections.condensing.claims import CONSOLIDATED, FACT, PROCEDURE, Claim
-from projections.condensing.sentences import ALIKE
+from projections.condensing.claims import CONSOLIDATED, FACT, PROCEDURE, SAME_CLAIM, Claim
 from projections.documents.access import Reader, may_read
 from projections.documents.memories import EPISODIC, Memory, episodic_pair, memories
 from projections.documents.observations import Observation, timeline
@@ -64,9 +63,10 @@ async def consolidate(
     known = _Known(await _made(current, public, [*important, *told], reader, project))
     writing, made = Writing(current, caller), 0
     if "memories" in parts and len(important) >= fewest_observations:
-        groups = await asyncio.to_thread(rules.groups, important)
-        made = await _write_groups(groups, known, project, writing)
-    facts = await _write_facts(told, known, project, writing) if "facts" in parts else 0
+        topics = await asyncio.to_thread(rules.topics, important)
+        made = await _write_topics(topics, known, project, writing)
+    said = [one.content for one in public if one.is_latest and not is_made(one)]
+    facts = await _write_facts(told, said, known, project, writing) if "facts" in parts else 0
     procedures = await _write_procedures(public, known, project, writing) if "procedures" in parts else 0
     return Consolidated(
         memories=made,
@@ -98,11 +98,10 @@ async def _made(
     ]
 
 
-async def _write_groups(groups: Sequence[rules.Group], known: "_Known", project: str, writing: Writing) -> int:
-    """One memory a group; a new version of the one about the same concept, if there is one."""
+async def _write_topics(topics: Sequence[rules.Topic], known: "_Known", project: str, writing: Writing) -> int:
+    """One memory a topic; a new version of the one about the same concept, if there is one."""
     written = 0
-    for group in groups:
-        topic = rules.memory_of(group)
+    for topic in topics:
         written += await known.write(
             Remember(
                 event_id=f"consolidated:{fingerprint(topic.content, *sorted(topic.sources))}",
@@ -110,19 +109,25 @@ async def _write_groups(groups: Sequence[rules.Group], known: "_Known", project:
                 content=topic.content,
                 title=topic.title,
                 tags=[CONSOLIDATED],
-                concepts=[group.concept],
+                concepts=[topic.concept],
                 derived_from=topic.sources,
             ),
-            known.find([CONSOLIDATED], lambda one, concept=group.concept: one.concepts[:1] == [concept]),
+            known.find([CONSOLIDATED], lambda one, concept=topic.concept: one.concepts[:1] == [concept]),
             writing,
         )
     return written
 
 
-async def _write_facts(told: Sequence[Summary], known: "_Known", project: str, writing: Writing) -> int:
-    """One memory a fact; a new version of the one that says the same or nearly so, if there is one."""
-    in_time = list(reversed(told))
-    facts = rules.facts([digest_of(one) for one in in_time])
+async def _write_facts(
+    told: Sequence[Summary], said: Iterable[str], known: "_Known", project: str, writing: Writing
+) -> int:
+    """One memory a fact that no memory says already; a new version of the one that says nearly the same, if any."""
+    in_time, claims = list(reversed(told)), list(map(Claim.of, said))
+    facts = [
+        fact
+        for fact in rules.facts([digest_of(one) for one in in_time])
+        if not any(Claim.of(fact.content).is_said_by(one, SAME_CLAIM) for one in claims)
+    ]
     for fact in facts:
         sources = [in_time[place].id for place in fact.sources]
         command = Remember(
@@ -156,7 +161,7 @@ async def _write_procedures(told: Sequence[Memory], known: "_Known", project: st
 
 def _saying(content: str) -> Callable[[Memory], bool]:
     claim = Claim.of(content)
-    return lambda one: one.content == content or claim.is_said_by(Claim.of(one.content), ALIKE)
+    return lambda one: one.content == content or claim.is_said_by(Claim.of(one.content), SAME_CLAIM)
 
 
 class _Known:

@@ -11,9 +11,8 @@ from ingest.commands.requests import RecordLesson, SetSlot
 from ingest.log.partitions import project_route
 from ingest.platform.clock import Clock
 from projections.condensing import slots as slot_rules
-from projections.condensing.claims import Claim
+from projections.condensing.claims import SAME_CLAIM, Claim
 from projections.condensing.insights import Insight, Item, insights
-from projections.condensing.sentences import ALIKE
 from projections.documents.access import Reader
 from projections.documents.lessons import Lesson, lessons
 from projections.documents.memories import Memory, memories
@@ -64,7 +63,8 @@ async def reflect(
         if not one.retired_ms and one.origin != REFLECTION
     ]
     live = [one for one in learned if not one.retired_ms]
-    found = await asyncio.to_thread(lambda: _with_known(insights(items, max_clusters), live))
+    made = [one for one in kept if one.is_latest and one.visibility == "public" and is_made(one)]
+    found = await asyncio.to_thread(lambda: _with_known(insights(items, max_clusters), live, made))
     writing, fresh = Writing(current, caller), 0
     for insight, known in found:
         content = insight.content if known is None else known.content
@@ -82,19 +82,27 @@ async def reflect(
     return Reflected(insights=fresh, reinforced=len(found) - fresh, items=len(items), position=writing.position)
 
 
-def _with_known(found: Sequence[Insight], live: Sequence[Lesson]) -> list[tuple[Insight, Lesson | None]]:
-    """Each insight, and the lesson that claims the same; of an overview, the one that is its concept's."""
-    claims = [(Claim.of(one.content), one) for one in live]
-    return [(insight, _known(insight, claims)) for insight in found]
+def _with_known(
+    found: Sequence[Insight], live: Sequence[Lesson], made: Sequence[Memory]
+) -> list[tuple[Insight, Lesson | None]]:
+    """The insights that no memory the server made says already, each with the lesson that claims the same.
 
-
-def _known(insight: Insight, claims: Sequence[tuple[Claim, Lesson]]) -> Lesson | None:
-    said, heading = Claim.of(insight.content), f"{insight.concepts[0]}: "
-    overview = insight.content.startswith(heading)
-    for claim, one in claims:
-        if said.is_said_by(claim, ALIKE) or (overview and one.origin == REFLECTION and one.content.startswith(heading)):
-            return one
-    return None
+    An overview of a concept that has one in other words is left out: what those say, its sources do not.
+    """
+    stated = [Claim.of(one.content) for one in made]
+    said_before = [(Claim.of(one.content), one) for one in live]
+    kept: list[tuple[Insight, Lesson | None]] = []
+    for insight in found:
+        claim, heading = Claim.of(insight.content), f"{insight.concepts[0]}: "
+        if insight.content.startswith(heading):
+            same = [one for one in live if one.origin == REFLECTION and one.content.startswith(heading)]
+            if all(one.content == insight.content for one in same):
+                kept.append((insight, next(iter(same), None)))
+            continue
+        known = next((one for other, one in said_before if claim.is_said_by(other, SAME_CLAIM)), None)
+        if known is not None or not any(claim.is_said_by(one, SAME_CLAIM) for one in stated):
+            kept.append((insight, known))
+    return kept
 
 
 REFLECTED = {"pending_items", "session_patterns", "project_context"}

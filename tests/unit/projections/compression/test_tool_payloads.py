@@ -5,10 +5,14 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from condensing import saw
 
 from projections.compression.compression import Compressed, compress
 from projections.compression.payloads import is_base64
 from projections.compression.words import TOOLS
+from projections.condensing.consolidate import facts, topics
+from projections.condensing.sessions import digest
+from projections.documents.observations import Observation
 
 Call = tuple[str, str, Any, str]
 CALLS: list[Call] = [tuple(row) for row in json.loads(Path(__file__).with_name("tool_payloads.json").read_bytes())]
@@ -63,6 +67,35 @@ def test_no_key_flag_or_base64_of_a_tool_is_a_concept_or_a_fact(call: Call, as_t
     _, tool, given, answered = call
     data = {"tool_name": tool, "tool_input": json.dumps(given) if as_text else given, "tool_output": answered}
     check(compress("post_tool_use", "", data))
+
+
+def used(as_text: bool) -> list[Observation]:
+    """All calls, four times over."""
+    return [
+        saw(
+            n,
+            kind="post_tool_use",
+            data={"tool_name": tool, "tool_input": json.dumps(given) if as_text else given, "tool_output": answered},
+        )
+        for n, (_, tool, given, answered) in enumerate(CALLS * 4)
+    ]
+
+
+SAID = [saw(900 + n, f"The `checkout` charged card {n} twice.") for n in range(3)]
+
+
+@pytest.mark.parametrize("as_text", [False, True], ids=["objects", "text"])
+def test_what_tools_answer_again_and_again_is_no_topic_beside_what_was_said(as_text: bool):
+    seen = [*used(as_text), *SAID]
+    assert [one.concept for one in topics(seen, min_importance=0, max_topics=100)] == ["checkout"]
+
+
+@pytest.mark.parametrize("as_text", [False, True], ids=["objects", "text"])
+def test_what_tools_answer_in_every_session_is_no_fact_beside_what_was_said(as_text: bool):
+    calls, said = used(as_text), saw(900, "We decided that the checkout sends an order id with every charge.")
+    sessions = [digest([*calls[n : n + len(CALLS)], said]) for n in range(0, len(calls), len(CALLS))]
+    found = facts([one for one in sessions + sessions if one is not None])
+    assert [one.content for one in found] == [said.content]
 
 
 @pytest.mark.parametrize(

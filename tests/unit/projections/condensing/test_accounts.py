@@ -7,7 +7,7 @@ from condensing import asked, called, saw
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.condensing.accounts import account, is_bare_call, prose, user_prompt
+from projections.condensing.accounts import account, is_call, prose, user_prompt
 from projections.documents.observations import Observation
 
 LEAVES = st.none() | st.booleans() | st.floats() | st.text(max_size=20)
@@ -47,9 +47,11 @@ def test_only_a_hook_reports_a_user_prompt():
 
 
 def test_a_call_that_failed_is_not_bare():
-    assert is_bare_call("Edit `src/a.py`.")
-    assert is_bare_call("ada: Bash `make all`")
-    assert not is_bare_call("Bash `make` failed: no rule")
+    assert is_call("Edit `src/a.py`.")
+    assert is_call("ada: Bash `make all`")
+    assert is_call("Bash `make` failed: no rule")
+    assert is_call("exec_command `cargo test --lib`: test result: FAILED.")
+    assert not is_call("The `gateway` restarts after a deploy.")
 
 
 @given(st.dictionaries(NAMES, JSON))

@@ -1,9 +1,8 @@
-"""What may be derived from: sentences that somebody said, and topics."""
+"""What may be derived from: sentences that somebody said."""
 
 import pytest
-from condensing import called, saw
 
-from projections.condensing.claims import Claim, claim_groups, is_claim, is_sentence, is_topic, mentions, names_of
+from projections.condensing.claims import Claim, claim_groups, claims_in, is_claim, is_sentence
 
 
 @pytest.mark.parametrize(
@@ -13,7 +12,6 @@ from projections.condensing.claims import Claim, claim_groups, is_claim, is_sent
         "A pool needs retries.",
         "Always rotate before the deploy window.",
         "TimeoutError: the connection pool of the checkout service is exhausted.",
-        "Bash `make` failed: no rule to make target",
         "Never run job1 on host2.",
         "Der Build braucht das neue Node und nicht das alte.",
         "这个服务必须重启才能生效",
@@ -28,6 +26,9 @@ def test_what_somebody_said_is_a_sentence(text: str):
     [
         "",
         "Edit `src/pool.py`.",
+        "Bash `make` failed: no rule to make target",
+        "run_terminal_cmd `npm run build`: error during build: Could not resolve './Header'.",
+        "DEN to MIA (Flight Number: HAT130)",
         "src/pool.py",
         "Authentication module overview document",
         "return self.value + other",
@@ -48,10 +49,40 @@ def test_code_output_labels_and_bare_calls_are_no_sentences(text: str):
     assert not is_sentence(text)
 
 
-@pytest.mark.parametrize("text", ["Next, I will open the file.", "My order is late.", "Let's run the tests again."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Next, I will open the file.",
+        "My order is late.",
+        "Let's run the tests again.",
+        "Before submitting the changes, it's important to run the script again.",
+    ],
+)
 def test_what_holds_for_a_moment_or_a_speaker_is_no_claim(text: str):
     assert is_sentence(text)
     assert not is_claim(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It appears that there was another fault.",
+        "This should allow the handling of such data.",
+        "Reservation IFOYYZ: This is a basic economy ticket.",
+        "Never set it above the limit of the database.",
+        "The policies are quite strict in this regard.",
+        "We're currently solving the following challenge.",
+        "The output indicates that the script ran to its end.",
+        "The second line of the upload code is " + "very " * 80 + "long.",
+    ],
+)
+def test_what_leans_on_another_sentence_or_on_the_moment_is_not_taken_out_of_its_text(text: str):
+    assert claims_in(text) == []
+
+
+def test_a_claim_is_taken_out_of_its_text_without_who_says_it():
+    said = "thought: The script reads the flag. | command: cat flag.txt\nUser: We deploy on Fridays only."
+    assert claims_in(said) == ["The script reads the flag.", "We deploy on Fridays only."]
 
 
 @pytest.mark.parametrize(
@@ -69,21 +100,3 @@ def test_what_holds_for_a_moment_or_a_speaker_is_no_claim(text: str):
 def test_two_texts_claim_the_same_unless_one_denies_or_names_another_thing(one: str, other: str, same: bool):
     assert Claim.of(one).is_said_by(Claim.of(other), 0.6) is same
     assert (len(claim_groups([one, other], 0.6)) == 1) is same
-
-
-def test_names_of_tools_and_keys_are_no_topics():
-    seen = [called(0, "Bash", {"old_string": "x"}, output='{"exitCode": 1}'), saw(1, '{"stderr_lines": ["a"]}')]
-    names = names_of(seen)
-    assert names >= {"bash", "old_string", "exitcode", "stderr_lines"}
-    assert not any(is_topic(name, names) for name in ("bash", "old_string", "exitcode", "stderr_lines"))
-    assert is_topic("redis", names)
-
-
-@pytest.mark.parametrize("topic", ["", "c", "fact", "crystal", "consolidated", "procedure", "a/b", "pool.py", "12.5"])
-def test_tags_of_the_server_and_paths_are_no_topics(topic: str):
-    assert not is_topic(topic)
-
-
-def test_a_topic_is_mentioned_as_words_of_their_own():
-    assert mentions("The Redis-host is gone.", "redis")
-    assert not mentions("The redistribution is gone.", "redis")

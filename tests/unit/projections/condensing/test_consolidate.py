@@ -8,7 +8,7 @@ from condensing import NOON, called, saw
 
 from ingest.ids import DocumentId
 from ingest.log.position import Position
-from projections.condensing.consolidate import CONTENT_CHARS, FACTS, Fact, facts, groups, memory_of, procedures
+from projections.condensing.consolidate import CONTENT_CHARS, FACTS, Fact, facts, procedures, topics
 from projections.condensing.sessions import Digest
 from projections.documents.memories import Memory
 
@@ -42,71 +42,99 @@ def pattern(n: int, session_id: str, content: str, **fields: Any) -> Memory:
     return msgspec.convert(given, Memory)
 
 
-def test_important_observations_are_grouped_by_concept_in_any_case():
-    found = groups(REDIS)
-    assert [(group.concept, [one.id for one in group.members]) for group in found] == [
-        ("redis", ["obs_0", "obs_1", "obs_2"])
-    ]
-
-
-def test_the_biggest_group_is_first_and_ties_are_by_concept():
-    found = groups(REDIS, min_importance=1, min_members=1)
-    assert [group.concept for group in found] == ["redis", "trimming"]
-    tied = groups([saw(0, "The aa host runs beside bb.", concepts=("bb", "aa"))], min_members=1, max_groups=1)
-    assert [group.concept for group in tied] == ["aa"]
-
-
-def test_of_a_group_the_most_important_members_stay_the_newest_of_equals():
-    seen = [saw(n, "The cache is full.", concepts=("cache",), importance=9 if n == 0 else 5) for n in range(6)]
-    assert [one.id for one in groups(seen, top=3)[0].members] == ["obs_0", "obs_4", "obs_5"]
-
-
-def test_a_memory_of_a_group_begins_with_its_title_and_says_what_members_say():
-    made = memory_of(groups(REDIS)[0])
-    assert made.title == "About redis"
+def test_important_observations_about_a_topic_are_one_memory():
+    (made,) = topics(REDIS)
+    assert (made.concept, made.title) == ("redis", "About Redis")
     assert made.content.splitlines() == [made.title, *(f"- {one.content}" for one in REDIS[:3])]
     assert made.sources == ["obs_0", "obs_1", "obs_2"]
 
 
-def test_a_memory_of_a_group_names_only_members_whose_words_it_has():
+def test_the_topic_most_spoken_of_is_first_and_ties_are_by_concept():
+    assert [one.concept for one in topics([*REDIS, *CACHE])] == ["cache", "redis"]
+    seen = [saw(n, f"{both} is up on host{n}.", concepts=(both,)) for n, both in enumerate(["bb", "aa"] * 3)]
+    assert [one.concept for one in topics(seen, max_topics=1)] == ["aa"]
+
+
+CACHE = [saw(10 + n, f"The cache of service{n} is full.", concepts=("cache",)) for n in range(4)]
+
+
+def test_the_most_important_observations_of_a_topic_stay_the_newest_of_equals():
+    seen = [
+        saw(n, f"The cache of host{n} is full.", concepts=("cache",), importance=9 if n == 0 else 5) for n in range(6)
+    ]
+    assert topics(seen, top=3)[0].sources == ["obs_0", "obs_4", "obs_5"]
+
+
+def test_a_memory_of_a_topic_names_only_observations_whose_words_it_has():
     seen = [saw(n, f"Host{n} " + "writes to the cache " * 11 + "often.", concepts=("cache",)) for n in range(8)]
-    made = memory_of(groups(seen)[0])
+    (made,) = topics(seen)
     assert 0 < len(made.sources) < 8
     assert made.sources == [one.id for one in seen if one.content[:6] in made.content]
 
 
-@pytest.mark.parametrize("concept", ["consolidated", "fact", "bash", "old_string", "src/pool.py", "pool.py", "0.4"])
-def test_tags_of_the_server_tools_keys_and_paths_are_no_topics(concept: str):
+@pytest.mark.parametrize(
+    "concept",
+    ["consolidated", "fact", "bash", "old_string", "src/pool.py", "pool.py", "0.4", "created_at", "--dry-run"],
+)
+def test_tags_of_the_server_tools_keys_columns_flags_and_paths_are_no_topics(concept: str):
     data = {"tool_name": "Bash", "tool_input": {"old_string": "x"}}
     seen = [saw(n, f"The {concept} needs a restart after part {n}.", data=data, concepts=(concept,)) for n in range(4)]
-    assert groups(seen) == []
+    assert topics(seen) == []
 
 
-def test_observations_that_only_name_a_topic_without_a_sentence_about_it_are_no_members():
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I'm looking to book a flight to Las Vegas in May.",
+        "Your flight to Las Vegas has been booked.",
+        "LAS to PHX, Flight Number: HAT284, Las Vegas",
+        "Next, I will look at Las Vegas.",
+        "This is the flight to Las Vegas.",
+        "Bash `book` failed: Las Vegas is not found",
+    ],
+)
+def test_what_is_told_to_somebody_or_of_the_moment_makes_no_topic(said: str):
+    assert topics([saw(n, f"{said} {n}", concepts=("las vegas",)) for n in range(4)]) == []
+
+
+def test_a_topic_that_one_observation_tells_is_none():
+    said = "The cache of the gateway is full on host{} again."
+    assert topics([saw(n, said.format(n), concepts=("cache",)) for n in range(3)])
+    alike = ["The cache is full.", "A cache of it is so full.", "Full, full, full is the cache today."]
+    seen = [saw(n, text, concepts=("cache",)) for n, text in enumerate(alike)]
+    assert topics(seen) == []
+
+
+def test_a_topic_that_is_told_under_another_is_left_out():
+    said = [
+        "Float Pixel Data needs no header.",
+        "The handler reads Float Pixel Data.",
+        "Float Pixel Data is of 32 bits.",
+    ]
+    seen = [saw(n, text, concepts=("float pixel data", "pixel data")) for n, text in enumerate(said)]
+    assert [one.concept for one in topics(seen)] == ["float pixel data"]
+
+
+def test_observations_that_only_name_a_topic_without_a_claim_about_it_do_not_count():
     seen = [called(n, "Edit", {"file_path": f"src/cache{n}.py"}) for n in range(4)]
-    seen += [saw(9, "The cache is full.", concepts=("cache",))]
     seen = [saw(n, one.content, one.kind, one.data, concepts=("cache",)) for n, one in enumerate(seen)]
-    assert [len(group.members) for group in groups(seen, min_members=1)] == [1]
+    assert topics([*seen, *CACHE[:2]]) == []
+    assert [one.sources for one in topics([*seen, *CACHE[:3]])] == [["obs_10", "obs_11", "obs_12"]]
 
 
-def test_the_title_depends_on_the_concept_alone():
-    assert memory_of(groups(REDIS)[0]).title == memory_of(groups(REDIS, min_importance=1)[0]).title
-
-
-def test_a_memory_of_a_group_is_bounded():
-    name = "c" * 200
-    seen = [saw(n, f"Finding{n} is about {name} and word{n}.", concepts=(name,)) for n in range(8)]
-    made = memory_of(groups(seen)[0])
+def test_a_memory_of_a_topic_is_bounded():
+    name = "c" * 60
+    seen = [saw(n, f"Finding{n} is about {name} and word{n} {'x' * 150}.", concepts=(name,)) for n in range(8)]
+    (made,) = topics(seen)
     assert made.content.startswith(made.title)
     assert len(made.title) <= 80
     assert len(made.content) <= CONTENT_CHARS
 
 
-def test_failures_of_one_thing_are_said_once():
-    seen = [called(n, "Bash", {"command": "make"}, error="no rule to make the target") for n in range(3)]
-    seen = [saw(n, kind="post_tool_failure", data=one.data, concepts=("target",)) for n, one in enumerate(seen)]
-    made = memory_of(groups(seen)[0])
-    assert made.content == "About target\n- Bash `make` failed: no rule to make the target"
+def test_what_is_said_of_a_topic_alike_is_said_once():
+    seen = [saw(n, "The gateway restarts after every deploy.", concepts=("gateway",)) for n in range(3)]
+    (made,) = topics(seen)
+    assert made.content == "About gateway\n- The gateway restarts after every deploy."
     assert made.sources == ["obs_0", "obs_1", "obs_2"]
 
 
@@ -134,6 +162,7 @@ def test_what_two_sessions_state_is_a_fact_in_its_newest_wording():
         ("The lease must be shared by workers.", "The lease must not be shared by workers."),
         ("The deploy host is called gannet-1.", "The deploy host is called gannet-2."),
         ("The flight leaves from Atlanta at noon.", "The flight leaves from Chicago at noon."),
+        ("The cache is cleared by a deploy.", "The cache is filled by a deploy."),
     ],
 )
 def test_sessions_that_contradict_each_other_do_not_state_the_same(one: str, other: str):
@@ -153,6 +182,9 @@ def test_sessions_that_contradict_each_other_do_not_state_the_same(one: str, oth
         "0 0 0 0 0 0 0 0 --:--:-- --:--:-- --:--:-- 0",
         "**Payment Method:** Credit Card ending in 5018",
         "call get_reservation_details(reservation_id=1)",
+        "exec_command `cargo test -p core --lib`: test result: FAILED.",
+        "User: We're currently solving the following CTF challenge.",
+        "The policies are quite strict in this regard.",
     ],
 )
 def test_next_steps_output_and_what_is_only_about_who_talks_are_no_facts(said: str):

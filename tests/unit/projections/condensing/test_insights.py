@@ -30,6 +30,23 @@ def test_a_cluster_in_which_nothing_recurs_gives_an_overview():
     assert overview.confidence == 0.467
 
 
+def test_an_overview_is_of_what_says_its_topic():
+    said = ["The tenant is set in each transaction.", "Nulls are a category.", "The clock is frozen in all tests."]
+    items = [item(n, text, "decision", f"area{n}") for n, text in enumerate(said)]
+    assert insights(items) == []
+    (overview,) = insights([*items, item(7, "A decision is kept for a year.", "decision"), DECISIONS])
+    assert overview.content == "decision: A decision is kept for a year. Every decision names who took it."
+    assert overview.sources == ["mem_7", "mem_8"]
+
+
+DECISIONS = item(8, "Every decision names who took it.", "decision")
+
+
+def test_an_insight_has_no_tag_that_is_a_tool_a_key_or_a_path():
+    said = [item(n, "The deploy token expires every night.", "token", "Edit", "file_path", "a.py") for n in range(3)]
+    assert insights(said)[0].concepts == ["token"]
+
+
 def test_what_one_session_says_often_is_no_insight():
     said = [item(n, "The deploy token expires every night.", "token", origin="s1") for n in range(5)]
     assert insights(said) == []
@@ -38,8 +55,11 @@ def test_what_one_session_says_often_is_no_insight():
     )
 
 
-@pytest.mark.parametrize("tag", ["fact", "consolidated", "crystal", "procedure", "src/pool.py"])
-def test_tags_of_the_server_and_paths_make_no_cluster(tag: str):
+@pytest.mark.parametrize(
+    "tag",
+    ["fact", "consolidated", "crystal", "procedure", "src/pool.py", "Edit", "file_path", "created_at", "PoolError"],
+)
+def test_tags_of_the_server_tools_keys_paths_and_code_make_no_cluster(tag: str):
     assert insights([item(n, "The deploy token expires every night.", tag) for n in range(4)]) == []
 
 
@@ -53,6 +73,8 @@ def test_tags_of_the_server_and_paths_make_no_cluster(tag: str):
         "Authentication module overview document",
         "Next, I will open the file with the exceptions.",
         "0 0 0 0 0 0 --:--:-- --:--:--",
+        "Bash `pytest -q`: exceptions failed",
+        "It is about exceptions.",
     ],
 )
 def test_what_is_no_statement_is_no_insight(text: str):
@@ -63,6 +85,12 @@ def test_items_that_contradict_each_other_do_not_agree():
     said = ["The lease must be shared by workers.", "The lease must not be shared by workers."]
     found = insights([item(n, said[n % 2], "lease", origin=f"s{n % 2}") for n in range(4)])
     assert not any(len(one.sources) > 1 and not one.content.startswith("lease: ") for one in found)
+
+
+def test_what_is_said_of_a_thing_by_one_each_is_not_agreed():
+    said = ["The cache is cleared by a deploy.", "The cache is filled by a deploy.", "A cache lasts a day."]
+    found = insights([item(n, text, "cache", origin=f"s{n}") for n, text in enumerate(said)])
+    assert all(one.content.startswith("cache: ") for one in found)
 
 
 def test_nearly_the_same_conclusion_of_two_clusters_is_one_insight():
