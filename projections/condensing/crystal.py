@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from projections.condensing.accounts import MODIFYING
-from projections.condensing.claims import claim_groups, is_claim
-from projections.condensing.sentences import ALIKE, closed, fitting, pieces, shortened, statements
+from projections.condensing.claims import SAME_CLAIM, claim_groups, is_claim, stands_alone
+from projections.condensing.sentences import closed, fitting, pieces, shortened, statements, term_set
 from projections.condensing.sessions import digest
-from projections.documents.actions import is_finished
+from projections.documents.actions import FINISHED, is_finished
 from projections.documents.observations import Observation
 
 LESSONS = 5
@@ -24,6 +24,8 @@ NARRATIVE_CHARS = 1500
 
 _TITLE_CHARS = 120
 _OUTCOME_CHARS = 240
+_DONE = FINISHED | {"ok", "okay", "fixed", "success", "yes"}
+"""A result that only says so; a finished action says it already."""
 _RULE = re.compile(
     r"\b(?:always|never|(?:must|should)(?:n['’]t)?(?! have)|prefer|avoid|(?:make|be) sure|remember to)\b"
     r"|(?:^|[,;:]\s|\b(?:and|but|so|please)\s)(?:don['’]t|do not|ensure)\b",
@@ -66,7 +68,7 @@ def crystallize(actions: Sequence[DoneAction], observations: Sequence[Observatio
     """
     return Crystal(
         narrative=_narrative(actions, observations),
-        key_outcomes=[_outcome(action) for action in actions if is_finished(action.status)][:KEY_OUTCOMES],
+        key_outcomes=[told(action) for action in actions if is_finished(action.status)][:KEY_OUTCOMES],
         files_affected=_files(actions, observations),
         lessons=_lessons(actions),
     )
@@ -74,16 +76,25 @@ def crystallize(actions: Sequence[DoneAction], observations: Sequence[Observatio
 
 def _narrative(actions: Sequence[DoneAction], observations: Sequence[Observation]) -> str:
     """What became of each action, then what the observations tell."""
-    lines = [closed(line) for action in actions for line in told(action)]
+    lines = [told(action) for action in actions]
     seen = digest(observations)
     return " ".join(fitting(lines + (pieces(seen.narrative) if seen else []), NARRATIVE_CHARS, " "))
 
 
 def _outcome(action: DoneAction) -> str:
-    """The title, and what the result states first."""
+    """The title, and what the result states first; one of them where it says all that the other does."""
     title, result = shortened(action.title, _TITLE_CHARS), shortened(action.result, _OUTCOME_CHARS)
     first = next(iter(statements(action.result)), result)
-    return shortened(f"{title}: {first}" if title and first else title or first, _OUTCOME_CHARS)
+    wanted, came = term_set(title), term_set(first)
+    if not first or first.strip(" .!").lower() in _DONE or came < wanted:
+        return title or first
+    return first if wanted <= came else shortened(_titled(action, first), _OUTCOME_CHARS)
+
+
+def _titled(action: DoneAction, said: str) -> str:
+    """What is said of an action, behind its title."""
+    title = shortened(action.title, _TITLE_CHARS)
+    return f"{title} {said}" if closed(title) == title else f"{title}: {said}"
 
 
 def _files(actions: Iterable[DoneAction], observations: Iterable[Observation]) -> list[str]:
@@ -93,21 +104,29 @@ def _files(actions: Iterable[DoneAction], observations: Iterable[Observation]) -
     return list(dict.fromkeys(named + modified))[:FILES]
 
 
-def told(action: DoneAction) -> list[str]:
+def told(action: DoneAction) -> str:
     """Returns what a crystal tells of an action: its outcome, or what became of it instead."""
     if is_finished(action.status):
-        return [_outcome(action)]
-    return [f"{shortened(action.title, _TITLE_CHARS)}: {action.status}"]
+        return closed(_outcome(action))
+    return _titled(action, f"{action.status}.")
+
+
+def contents(actions: Sequence[DoneAction]) -> str:
+    """Returns what a memory of the actions says: each on a line of its own, as far as they fit."""
+    return "\n".join(fitting([told(action) for action in actions], NARRATIVE_CHARS, "\n"))
 
 
 def _lessons(actions: Iterable[DoneAction]) -> list[Taught]:
-    said = [(action.id, rule) for action in actions for rule in _rules(action)]
-    groups = claim_groups([rule for _, rule in said], ALIKE)
+    said = [(action.id, rule) for action in actions for rule in rules(action)]
+    groups = claim_groups([rule for _, rule in said], SAME_CLAIM)
     return [Taught(said[group[0]][1], list(dict.fromkeys(said[index][0] for index in group))) for group in groups][
         :LESSONS
     ]
 
 
-def _rules(action: DoneAction) -> Iterator[str]:
+def rules(action: DoneAction) -> Iterator[str]:
+    """Yields the rules that an action states; behind its title where one does not say of what it is."""
     for text in (action.result, action.description):
-        yield from (said for said in statements(text) if _RULE.search(said) and is_claim(said))
+        for said in statements(text):
+            if _RULE.search(said) and is_claim(said):
+                yield (said if stands_alone(said) or not action.title else _titled(action, said))

@@ -24,7 +24,7 @@ from projections.condensing.claims import (
     sayers,
     says,
 )
-from projections.condensing.crystal import told
+from projections.condensing.crystal import rules, told
 from projections.documents.actions import Action
 from projections.documents.document import Document
 from projections.documents.lessons import Lesson
@@ -171,7 +171,8 @@ def _said_by(document: Document) -> str:
         case Lesson():
             parts = [document.content, document.context, *document.tag_list]
         case Action():
-            parts = [document.title, document.description, document.result, *told(done_action(document))]
+            done = done_action(document)
+            parts = [document.title, document.description, document.result, told(done), *rules(done)]
         case _:
             parts = []
     return "\n".join(part for part in parts if part)

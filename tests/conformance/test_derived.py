@@ -192,16 +192,16 @@ async def test_a_crystal_loses_what_only_the_forgotten_action_said(shop: Worksho
     await shop.project()
     assert {one.content: one.sources for one in await lessons_of(shop)} == {
         "Always rotate zqxv at dawn.": [names[0]],
-        "Never raise it above the limit.": [names[1]],
+        "Raise the pool: Never raise it above the limit.": [names[1]],
     }
     await Forgetting(shop.another_current()).documents([names[0]], READER, CALLER)
     await shop.project()
     (left,) = (await kept(shop, "crystal")).values()
-    assert left.content == "Raise the pool: It is fifty now.\n- Raise the pool: It is fifty now."
+    assert left.content == "Raise the pool: It is fifty now."
     assert (left.derived_from, left.references) == ([names[1]], [names[1]])
     assert await shop.gone(made.id)
     assert (await shop.document(names[1], Action)).crystallized_into == left.id
-    assert [one.content for one in await lessons_of(shop)] == ["Never raise it above the limit."]
+    assert [one.content for one in await lessons_of(shop)] == ["Raise the pool: Never raise it above the limit."]
     assert await stored(shop, "zqxv") == []
 
 

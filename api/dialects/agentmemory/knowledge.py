@@ -19,6 +19,7 @@ from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.condensing import claims
 from projections.condensing.profile import Profile
+from projections.documents.actions import is_dropped
 from projections.queries import lookup
 from projections.queries.graph import Link, Node
 from projections.queries.views import view
@@ -62,7 +63,7 @@ async def build_graph(request: Request, arguments: Arguments) -> Response:
 
 
 async def semantic(request: Request, arguments: Arguments) -> Response:
-    """Facts that several sessions agree on."""
+    """What sessions state, or one decided."""
     kept = await _tagged(door_of(request), arguments, claims.FACT, claims.CONSOLIDATED)
     found = list(map(fact_record, kept))
     return Json({"semantic": found, "items": found, "total": len(found)})
@@ -181,7 +182,7 @@ async def profile(door: ToolContext, arguments: Arguments) -> ToolAnswer:
 
 
 def fact_record(kept: View) -> Record:
-    """A fact: a memory that summaries of sessions agree on."""
+    """A fact: a memory of what summaries of sessions state, by one of them if it was decided there."""
     return {
         "id": kept["id"],
         "fact": kept["content"],
@@ -212,12 +213,16 @@ def procedure_record(kept: View) -> Record:
 
 def crystal_record(kept: View, lessons: Iterable[View] = ()) -> Record:
     """A crystal: a memory of finished actions; `lessons` are those that may have been drawn from the same actions."""
-    narrative, _, outcomes = kept["content"].partition("\n- ")
+    narrative, *outcomes = kept["content"].split("\n- ")
+    if not outcomes:  # of each action a line
+        lines = kept["content"].split("\n")
+        narrative = " ".join(lines)
+        outcomes = [line for line in lines if not is_dropped(line.rpartition(": ")[2].rstrip("."))]
     actions = set(kept["references"])
     return {
         "id": kept["id"],
         "narrative": narrative,
-        "keyOutcomes": outcomes.split("\n- ") if outcomes else [],
+        "keyOutcomes": outcomes,
         **renamed(kept, "filesAffected=files"),
         "lessons": [
             one["content"] for one in lessons if one["derived_from"] and actions.issuperset(one["derived_from"])

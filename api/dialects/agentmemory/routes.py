@@ -326,7 +326,7 @@ _DESCRIBED: list[Endpoint] = [
     endpoint("POST", "/agentmemory/graph/build", READ, knowledge.build_graph, "How big the graph is.", "V",
         body=fields({"batchSize": NUMBER}), optional=True,
         answer=outcome({**counts("sessions", "batches", "nodes", "edges"), "reason": TEXT})),
-    endpoint("GET", "/agentmemory/semantic", READ, knowledge.semantic, "Facts that several sessions agree on.", "S",
+    endpoint("GET", "/agentmemory/semantic", READ, knowledge.semantic, "What sessions state, or one decided.", "S",
         query=fields(LISTED), answer=record({"semantic": listed(FACT), "items": listed(FACT), "total": COUNT})),
     endpoint("GET", "/agentmemory/procedural", READ, knowledge.procedural, "How things are done.", "S",
         query=fields(LISTED),

@@ -56,8 +56,8 @@ async def crystallize(
     if not project and (session := session_id or chosen[0].session_id):
         project = await _project_of(current, session, reader)
     ids = [one.id for one in chosen]
-    content = "\n".join([made.narrative, *(f"- {one}" for one in made.key_outcomes)])
-    told = [one.id for one in done if any(says(content, line) for line in rules.told(one))]  # not all find room
+    content = rules.contents(done)
+    told = [one.id for one in done if says(content, rules.told(one))]  # not all find room
     writing = Writing(current, caller)
     remembered = await writing.give(
         Remember(

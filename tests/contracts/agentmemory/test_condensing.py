@@ -76,6 +76,19 @@ def test_a_crystal_is_made_of_finished_actions(api: Api, name: str, word: str):
     assert [(one["id"], one["project"]) for one in listed["crystals"]] == [(crystal["id"], name)]
 
 
+@pytest.mark.covers("POST /agentmemory/crystals/create", "GET /agentmemory/crystals")
+def test_a_crystal_is_listed_as_it_was_made(api: Api, name: str):
+    """Of one action, and of several of which one was dropped."""
+    actions = [finished(api, name) for _ in range(3)]
+    for action, status, result in zip(actions, ("done", "done", "cancelled"), ("it works", "done", ""), strict=True):
+        ok(api.http.patch(f"/agentmemory/actions/{action}", json={"status": status, "result": result}))
+    for chosen in (actions[:1], actions[1:]):
+        made = ok(api.post("crystals/create", actionIds=chosen, project=name))["crystal"]
+        listed = next(one for one in ok(api.get("crystals", project=name))["crystals"] if one["id"] == made["id"])
+        assert (listed["narrative"], listed["keyOutcomes"]) == (made["narrative"], made["keyOutcomes"])
+        assert len(made["keyOutcomes"]) == 1
+
+
 @pytest.mark.covers("POST /agentmemory/crystals/create", "GET /agentmemory/actions/get")
 def test_an_action_knows_its_crystal(api: Api, name: str):
     action = finished(api, name)

@@ -3,7 +3,7 @@
 import pytest
 from condensing import called, saw
 
-from projections.condensing.crystal import LESSONS, NARRATIVE_CHARS, DoneAction, Taught, crystallize
+from projections.condensing.crystal import LESSONS, NARRATIVE_CHARS, DoneAction, Taught, contents, crystallize
 
 CHAIN = [
     DoneAction("a1", "Rotate the token", result="The token was rotated. Always rotate before the deploy window."),
@@ -14,14 +14,33 @@ CHAIN = [
 
 def test_the_narrative_tells_each_action_and_the_outcomes_only_the_done_ones():
     made = crystallize(CHAIN)
-    assert made.narrative == ("Rotate the token: The token was rotated. Raise the pool: ok. Move to Kafka: cancelled.")
-    assert made.key_outcomes == ["Rotate the token: The token was rotated.", "Raise the pool: ok"]
+    assert made.narrative == "The token was rotated. Raise the pool. Move to Kafka: cancelled."
+    assert made.key_outcomes == ["The token was rotated.", "Raise the pool."]
+
+
+def test_a_memory_has_a_line_for_each_action():
+    assert contents(CHAIN) == "The token was rotated.\nRaise the pool.\nMove to Kafka: cancelled."
+
+
+@pytest.mark.parametrize(
+    ("title", "result", "content"),
+    [
+        ("Rotate the payment token", "It was rotated.", "Rotate the payment token."),
+        ("Rotate the payment token", "", "Rotate the payment token."),
+        ("Upgrade to Python 3.13", "Upgraded to Python 3.13.", "Upgraded to Python 3.13."),
+        ("Run the tests", "done", "Run the tests."),
+        ("Run the tests", "12 passed in 1.2s", "Run the tests: 12 passed in 1.2s."),
+        ("", "It works on both hosts.", "It works on both hosts."),
+    ],
+)
+def test_one_action_is_told_once(title: str, result: str, content: str):
+    assert contents([DoneAction("a", title, result=result)]) == content
 
 
 def test_sentences_that_state_a_rule_become_lessons():
     assert crystallize(CHAIN).lessons == [
         Taught("Always rotate before the deploy window.", ["a1"]),
-        Taught("Don't raise it above fifty.", ["a2"]),
+        Taught("Raise the pool: Don't raise it above fifty.", ["a2"]),
     ]
 
 
@@ -62,7 +81,7 @@ def test_files_are_those_named_and_those_modified_meanwhile():
 def test_what_was_observed_follows_as_far_as_it_fits():
     seen = [saw(n, f"Finding{n} " + f"about{n} " * 30) for n in range(6)]
     narrative = crystallize(CHAIN, seen).narrative
-    assert narrative.startswith("Rotate the token")
+    assert narrative.startswith("The token was rotated.")
     assert "Finding" in narrative
     assert len(narrative) <= NARRATIVE_CHARS
 

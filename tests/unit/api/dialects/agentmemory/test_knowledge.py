@@ -46,8 +46,9 @@ def test_a_crystal_has_its_outcomes_and_the_lessons_of_the_same_actions():
     assert (crystal["narrative"], crystal["keyOutcomes"]) == ("It was done.", ["Fix: it works", "Test: it passes"])
     assert (crystal["lessons"], crystal["sourceActionIds"]) == (["ours"], ["act_1", "act_2"])
     assert "sessionId" not in crystal
-    bare = crystal_record({**KEPT, "content": "Only this.", "session_id": "s1"})
-    assert (bare["keyOutcomes"], bare["sessionId"]) == ([], "s1")
+    lined = crystal_record({**KEPT, "content": "Fix: it works.\nTest: cancelled.", "session_id": "s1"})
+    assert (lined["narrative"], lined["keyOutcomes"]) == ("Fix: it works. Test: cancelled.", ["Fix: it works."])
+    assert lined["sessionId"] == "s1"
 
 
 def test_a_graph_has_names_and_ends():
