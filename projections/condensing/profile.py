@@ -5,13 +5,17 @@ Guarantee: a deterministic function of its arguments; the order in which documen
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import PurePosixPath
 
 from msgspec import Struct
 
 from projections.compression.compression import told_by
+from projections.condensing.accounts import account, headline
+from projections.condensing.claims import is_sentence
+from projections.condensing.sentences import statements
+from projections.condensing.topics import about
 from projections.documents.memories import Memory
 from projections.documents.observations import IMPORTANT, Observation
 
@@ -48,7 +52,7 @@ TEST_SUFFIXES = ("_test", ".test", ".spec", "_spec")
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Timeout|Failure)\b")
 _FAULT = re.compile(
     r"error|exception|failed|failure|fatal|panic|denied|refused|not found|no such|cannot|can't|unable|timed out"
-    r"|invalid",
+    r"|invalid|violation|killed|abort",
     re.IGNORECASE,
 )
 """How the line of an output begins that names an exception, and what the line of another fault says."""
@@ -77,8 +81,12 @@ def profile(
     observations: Sequence[Observation],
     memories: Sequence[Memory],
     now: datetime,
+    titles: Mapping[str, str] = {},
 ) -> Profile | None:
-    """The profile told by these documents, which the caller may read; None when there is nothing to tell from."""
+    """The profile told by these documents, which the caller may read; None when there is nothing to tell from.
+
+    `titles` say of a session, by its document's id, what it was about.
+    """
     if not (session_count or observations or memories):
         return None
     newest = sorted(observations, key=lambda seen: seen.id)
@@ -88,11 +96,13 @@ def profile(
         user_id=user_id,
         session_count=session_count,
         total_observations=len(observations),
-        concepts=_most_frequent(name for seen in newest for name in set(seen.concepts)),
-        files=_most_frequent(name for seen in newest for name in set(seen.files)),
+        concepts=_most_frequent(
+            topic for topic, places in about(newest, _sentences).items() if len(places) > 1 for _ in places
+        ),
+        files=_most_frequent(name for seen in newest if seen.kind != "search" for name in set(seen.files)),
         conventions=conventions(name for seen in newest for name in seen.files),
         errors=_first_distinct(_line(_error(seen)) for seen in newest if seen.kind == "error"),
-        recent_activity=_recent_activity(newest),
+        recent_activity=_recent_activity(newest, titles),
         preferences=_preferences(memories, user_id, now),
         updated_at=now,
     )
@@ -142,26 +152,34 @@ def _most_frequent(names: Iterable[str]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_FREQUENT]
 
 
+def _sentences(seen: Observation) -> list[str]:
+    return [said for said in statements(account(seen)) if is_sentence(said)]
+
+
 def _error(seen: Observation) -> str:
     """What went wrong: the line of the error's text that says it; empty where only the tool is known."""
     if not (seen.model and seen.title):
-        failed = seen.data.get("error")
-        text = told_by(seen.data.get("tool_output") if failed in (None, "") else failed) or told_by(seen.content)
-        if text:
+        if text := told_by(seen.data.get("error")) or told_by(seen.content):
             return _error_line(text)
+        if text := told_by(seen.data.get("tool_output")):
+            return _fault_line(text)
     return seen.title if seen.title != seen.data.get("tool_name") else ""
 
 
 def _error_line(text: str) -> str:
-    """The last line that names an exception, else the first that speaks of a fault, else the first."""
-    lines = [line for line in text.splitlines() if line.strip()]
+    return _fault_line(text) or next(line for line in text.splitlines() if line.strip())
+
+
+def _fault_line(text: str) -> str:
+    """The last line that names an exception, else the first that speaks of a fault; an output may have neither."""
+    lines = text.splitlines()
     raised = (line for line in reversed(lines) if _EXCEPTION.match(line.strip()))
     faults = (line for line in lines if _FAULT.search(line))
-    return next(raised, "") or next(faults, "") or next(iter(lines), "")
+    return next(raised, "") or next(faults, "")
 
 
-def _recent_activity(newest: Sequence[Observation]) -> list[str]:
-    """Of each session the most important observation, the newest of equal ones; newest first, with its date."""
+def _recent_activity(newest: Sequence[Observation], titles: Mapping[str, str]) -> list[str]:
+    """Of each session its title, else its most important observation, the newest of equals; newest first, dated."""
     best: dict[str, Observation] = {}
     for seen in newest:
         if seen.importance >= IMPORTANT and (
@@ -169,8 +187,9 @@ def _recent_activity(newest: Sequence[Observation]) -> list[str]:
         ):
             best[seen.session] = seen
     # Stable, so that what happened at the same moment stays in the order of `newest`.
-    shown = sorted(best.values(), key=lambda seen: seen.occurred_at, reverse=True)[:ENTRIES]
-    return [f"[{seen.occurred_at:%Y-%m-%d}] {_told(seen)}" for seen in shown]
+    shown = sorted(best.values(), key=lambda seen: seen.occurred_at, reverse=True)
+    told = (f"[{seen.occurred_at:%Y-%m-%d}] {_line(titles.get(seen.session) or headline(seen))}" for seen in shown)
+    return _first_distinct(told)
 
 
 def _preferences(memories: Sequence[Memory], user_id: str, now: datetime) -> list[str]:
@@ -184,13 +203,6 @@ def _preferences(memories: Sequence[Memory], user_id: str, now: datetime) -> lis
 def _is_preference(memory: Memory, user_id: str) -> bool:
     tagged = any(tag.lower() in PREFERENCE_TAGS for tag in memory.tags)
     return tagged or bool(user_id and memory.user_id == user_id)
-
-
-def _told(seen: Observation) -> str:
-    """Title and narrative, without saying the same twice: a tool's name alone tells nothing."""
-    if not seen.narrative or seen.narrative.startswith(seen.title.rstrip("…")):
-        return _line(seen.narrative or seen.title)
-    return _line(f"{seen.title}: {seen.narrative}")
 
 
 def _first_distinct(lines: Iterable[str]) -> list[str]:

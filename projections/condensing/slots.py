@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from projections.condensing.accounts import account, in_time
+from projections.condensing.accounts import in_time, prose
 from projections.condensing.sentences import shortened
 from projections.condensing.sessions import modified_first
 from projections.documents.observations import Observation
@@ -75,7 +75,8 @@ def _pending(slot: SlotContent, ordered: Iterable[Observation]) -> str:
 def _todos(observation: Observation) -> list[str]:
     """What an observation says is to do; nothing unless its title or narrative contains "todo".
 
-    A todo tool's open items one by one, else the first line that has the word, else all that the observation says.
+    A todo tool's open items one by one, else of what somebody said the first line that has the word. The word in what
+    a tool read or wrote is nothing that an agent has to do.
     """
     if "todo" not in f"{observation.title}\n{observation.narrative}".lower():
         return []
@@ -83,8 +84,7 @@ def _todos(observation: Observation) -> list[str]:
     listed = cast(dict[str, Any], tool_input).get("todos") if isinstance(tool_input, dict) else None
     if isinstance(listed, list):
         return [text for item in cast(list[Any], listed) if (text := _open_item(item))]
-    text = account(observation)
-    return [next((line for line in text.splitlines() if "todo" in line.lower()), text)]
+    return [line for line in prose(observation).splitlines() if "todo" in line.lower()][:1]
 
 
 def _open_item(item: Any) -> str:

@@ -1,6 +1,7 @@
 """Profiles of projects, kept for an hour: what a project is like, told by its newest sessions and public memories."""
 
 import time
+from asyncio import to_thread
 from collections import OrderedDict
 from typing import NamedTuple, TypeAlias
 
@@ -11,6 +12,7 @@ from projections.documents.access import Reader, may_read
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation, session_observations
 from projections.documents.sessions import Session, sessions
+from projections.documents.summaries import Summary, summary_id
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.lookup import Place, newest, places, reach
 from projections.search.filters import facet, ordinals
@@ -68,9 +70,11 @@ class ProjectProfiles:
         observations = await self._observations(seen, reader)
         public = await self._preferences(reader, project, user_id)
         memories = [one for _, one in public]
+        titles = await self._titles(seen, reader)
         made = None
         if seen or any(one.project == project for one in memories):
-            made = profile(project, user_id, len(seen), observations, memories, self._clock())
+            now = self._clock()
+            made = await to_thread(profile, project, user_id, len(seen), observations, memories, now, titles)
         told = [(partition, DocumentId(one.id)) for partition, one in public] if made else []
         self._kept[key] = _KeptProfile(made, time.monotonic() + (KEEP_S if made else NOTHING_KEPT_S), index, told)
         if len(self._kept) > KEPT:
@@ -104,6 +108,16 @@ class ProjectProfiles:
             observations = [one.document for one in page.documents if isinstance(one.document, Observation)]
             found += [one for one in observations if may_read(one, reader)]
         return found
+
+    async def _titles(self, seen: list[Located], reader: Reader) -> dict[str, str]:
+        """What sessions were about, by their ids, of those that have a summary."""
+        places = [(partition, summary_id(DocumentId(session.id))) for partition, session in seen]
+        found = zip(seen, await self._documents.get(places), strict=True)
+        return {
+            session.id: told.title
+            for (_, session), told in found
+            if isinstance(told, Summary) and may_read(told, reader)
+        }
 
     async def _preferences(self, reader: Reader, project: str, user_id: str) -> list[tuple[int, Memory]]:
         """Public memories that tell what is preferred, newest first."""

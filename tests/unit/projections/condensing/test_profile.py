@@ -61,14 +61,31 @@ def test_a_profile_of_empty_sessions_is_empty():
     )
 
 
-def test_concepts_and_files_are_counted_and_equal_counts_go_by_name():
-    found = told(seen(1, concepts=("b", "a"), files=("x.py",)), seen(2, concepts=("c", "c", "b"), files=("x.py",)))
-    assert found.concepts == [("b", 2), ("a", 1), ("c", 1)]
+def test_topics_and_files_are_counted_and_equal_counts_go_by_name():
+    said = "The pool and the queue share a cache."
+    found = told(
+        seen(1, content=said, concepts=("queue", "pool"), files=("x.py",)),
+        seen(2, content=said, concepts=("cache", "cache", "queue"), files=("x.py",)),
+        seen(3, content=said, concepts=("pool",)),
+    )
+    assert found.concepts == [("pool", 2), ("queue", 2)]
     assert found.files == [("x.py", 2)]
 
 
-def test_fifteen_concepts_are_enough():
-    assert len(told(seen(1, concepts=tuple("abcdefghijklmnopqrst"))).concepts) == 15
+def test_fifteen_topics_are_enough():
+    topics = [f"{letter}{letter}" for letter in "abcdefghijklmnopqrst"]
+    some = [seen(n, content=f"There is {', '.join(topics)}.", concepts=tuple(topics)) for n in range(2)]
+    assert len(told(*some).concepts) == 15
+
+
+@pytest.mark.parametrize("concept", ["reservation_id", "en-us", "http-equiv", "m20izo", "PixelData", "todo the"])
+def test_identifiers_markup_and_what_no_sentence_says_are_no_concepts(concept: str):
+    some = [seen(n, content=f'<meta {concept}="x">', concepts=(concept.lower(),)) for n in range(3)]
+    assert told(*some).concepts == []
+
+
+def test_what_was_searched_for_is_no_file():
+    assert told(seen(1, kind="search", files=("/repo",)), seen(2, files=("/repo/a.py",))).files == [("/repo/a.py", 1)]
 
 
 def test_errors_are_distinct_and_newest_first():
@@ -88,6 +105,7 @@ TRACEBACK = "Traceback (most recent call last):\n  File 'a.py', line 3\nKeyError
         ({"tool_output": "segmentation violation"}, ["segmentation violation"]),
         ({"error": {"stderr": "permission denied"}}, ["permission denied"]),
         ({"tool_input": {"command": "make"}}, []),
+        ({"tool_output": "export const App = () => null"}, []),
         ({"error": ""}, []),
     ],
 )
@@ -105,15 +123,22 @@ def test_an_error_told_in_words_is_the_line_that_names_it():
     assert told(seen(1, kind="error", title="Traceback", content=TRACEBACK)).errors == ["KeyError: 'retries'"]
 
 
-def test_recent_activity_is_the_most_important_of_each_session_newest_first():
-    found = told(
-        seen(1, session="s1", title="decided", importance=8),
-        seen(2, session="s1", title="edited", importance=6),
-        seen(3, session="s2", title="Bash", narrative="Bash: make check", importance=5),
-        seen(4, session="s3", title="Read", importance=4),
-        seen(5, session="s4", title="Edit", narrative="a  b", importance=6),
+def test_recent_activity_is_what_each_session_was_about_newest_first():
+    some = (
+        seen(1, session="s1", content="We decided it.", importance=8),
+        seen(2, session="s1", content="It was edited.", importance=6),
+        seen(3, session="s2", content="The pool is full.", importance=5),
+        seen(4, session="s3", content="It was read.", importance=4),
+        seen(5, session="s4", data={"tool_name": "Edit", "tool_input": {"file_path": "a.py"}}, importance=6),
     )
-    assert found.recent_activity == ["[2026-01-31] Edit: a b", "[2026-01-31] Bash: make check", "[2026-01-31] decided"]
+    assert told(*some).recent_activity == [
+        "[2026-01-31] Edit `a.py`",
+        "[2026-01-31] The pool is full.",
+        "[2026-01-31] We decided it.",
+    ]
+    found = profile(PROJECT, "", 1, some, [], NOW, {"s1": "Why does the checkout time out?"})
+    assert found
+    assert found.recent_activity[-1] == "[2026-01-31] Why does the checkout time out?"
 
 
 def test_preferences_are_what_is_tagged_so_or_said_by_the_user():

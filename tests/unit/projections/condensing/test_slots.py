@@ -36,6 +36,11 @@ def test_the_open_items_of_a_todo_tool_are_pending():
     }
 
 
+def test_a_todo_in_what_a_tool_read_is_not_pending():
+    seen = [called(0, "Read", {"file_path": "src/a.py"}, output="1: # TODO rename this")]
+    assert reflect(seen, {PENDING: EMPTY[PENDING]}, NOW) == {}
+
+
 def test_on_overflow_the_newest_lines_are_kept_whole():
     slots = {PENDING: SlotContent("- first\n- second", 24)}
     assert reflect([saw(0, "todo: third")], slots, NOW) == {PENDING: "- second\n- todo: third"}
