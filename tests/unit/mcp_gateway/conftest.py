@@ -157,6 +157,7 @@ def result() -> Callable[..., RecallResult]:
             "metadata": {},
         }
         given: dict[str, Any] = {**defaults, **fields}
-        return RecallResult(**{"snippet": " ".join(given["content"].split()), **given})
+        given.setdefault("snippet", " ".join(given["content"].split()))
+        return RecallResult(**given)
 
     return make
