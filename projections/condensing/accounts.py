@@ -32,6 +32,8 @@ _REASON_CHARS = 160
 """Enough for an exception with its message."""
 HEADLINE_CHARS = 160
 _GIST_CHARS = 80
+_OUTPUT_CHARS = 8_000
+"""Of an output, from its end: how it went is said there, and pages of a thousand calls are made in one go."""
 _TESTED = re.compile(r"\b\d+ (?:passed|failed|errors?|tests?|failures?|warnings?)\b", re.IGNORECASE)
 _FAULT = re.compile(r"^\w*(?:Error|Exception)\b|\b(?:error|fatal|failed|failure|cannot|not found)\b", re.IGNORECASE)
 _SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh", "-c", "-lc", "-l"))
@@ -99,7 +101,8 @@ def _went(observation: Observation) -> str:
         return _gist(data.get("tool_input"))
     if observation.kind != "command_run":
         return ""
-    lines = [line.strip() for line in told_by(data.get("tool_output")).splitlines() if line.strip()]
+    output = told_by(data.get("tool_output"))[-_OUTPUT_CHARS:]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     tested = [line for line in lines if _TESTED.search(line)]
     faults = [line for line in lines if _FAULT.search(line)]
     return shortened((tested or faults or [""])[-1].strip("=- "), _REASON_CHARS)

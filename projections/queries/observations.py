@@ -7,6 +7,7 @@ from typing import Any
 from ingest.ids import OBSERVATION, document_id
 from ingest.log.partitions import session_route
 from ingest.platform.clock import Clock, system_clock, to_ms
+from projections.condensing.accounts import headline
 from projections.documents.access import Reader, may_read
 from projections.documents.ledgers import ledgers
 from projections.documents.observations import Observation, timeline
@@ -23,7 +24,7 @@ RETIRED = (
     "but still in the log (GET /v1/events?session_id=...)"
 )
 
-ObservationView = public_view(Observation)
+ObservationView = public_view(Observation, headline=headline)
 
 
 class Observations:

@@ -65,10 +65,12 @@ def view_of(document: type, **sources: str | Callable[[Any], Any]) -> Callable[[
     return register
 
 
-def public_view(document: type[Struct]) -> Any:
-    """The view of documents whose readers get all fields but the internal ones, also those that have their default."""
+def public_view(document: type[Struct], **made: Callable[[Any], str]) -> Any:
+    """The view of documents whose readers get all fields but the internal ones, also those that have their default, and
+    texts `made` of them."""
     kept = [(one.name, one.type) for one in fields(document) if one.name not in INTERNAL]
-    return view_of(document)(defstruct(document.__name__, kept, kw_only=True, module=__name__))
+    shape = [*kept, *((name, str) for name in made)]
+    return view_of(document, **made)(defstruct(document.__name__, shape, kw_only=True, module=__name__))
 
 
 def view(document: Document) -> Record:

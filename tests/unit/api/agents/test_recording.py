@@ -326,8 +326,9 @@ def test_a_prompt_is_a_question_unless_it_is_too_short(prompt: str, question: st
 
 def recalled(**fields: Any) -> dict[str, Any]:
     """One result as POST /v1/recall answers it."""
+    said = fields.get("content", "We deploy on Tuesdays.")
     return {
-        "id": "mem_1", "kind": "memory", "title": "", "content": "We deploy on Tuesdays.", "session_id": None,
+        "id": "mem_1", "kind": "memory", "title": "", "content": said, "snippet": said, "session_id": None,
         "agent_id": "ada", "occurred_at": "2026-01-31T12:00:00Z", "confidence": 0.5, **fields,
     }  # fmt: skip
 
@@ -357,7 +358,7 @@ def test_a_result_with_far_smaller_odds_than_the_first_is_no_answer(
 def test_a_memory_is_told_with_its_date_kind_author_and_id():
     lines = recording.memories_text(
         [
-            recalled(content="We deploy on Tuesdays, e.g. today. The\nscript is x.sh. A third one."),
+            recalled(content="We deploy on Tuesdays, e.g. today. The\nscript is x.sh."),
             recalled(id="lsn_1", kind="lesson", agent_id=None, title="Migrate first", content="Run make migrate"),
             recalled(id="sum_1", kind="summary", agent_id="", title="Why is it slow?", content="word " * 500),
         ]
