@@ -150,12 +150,13 @@ def tool_weight(cues: Cues, documents: TermRows) -> Floats:
     return np.where(having(documents, TOOL_OUTPUT) * (not cues.exact), TOOL_OUTPUT_WEIGHT, 1.0)
 
 
-def echo_weight(said: Floats, documents: TermRows) -> Floats:
-    """(n,), ECHO_WEIGHT for prompts that say little but what the question does, 1 for all else.
+def echo_weight(cues: Cues, said: Floats, documents: TermRows) -> Floats:
+    """(n,), ECHO_WEIGHT for prompts that say little but what the question does, unless it is exact; 1 for all else.
 
     `said` (n, terms) is how often each document says each term of the question.
     """
     echoes = having(documents, PROMPT) * (said.sum(axis=1) >= ECHO_FROM * (documents.lengths - BESIDE_TEXT))
+    echoes = echoes * (not cues.exact)
     return np.where(echoes, ECHO_WEIGHT, 1.0)
 
 

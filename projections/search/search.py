@@ -144,7 +144,7 @@ def fused(index: IndexReplica, question: Question, allowed: Filter, matching: Bi
         return []
     cues = cues_of(question.text)
     scores = score(query_terms, pool, mode=question.mode, cues=cues)
-    weight, echo = tool_weight(cues, pool.terms), echo_weight(scores.said, pool.terms)
+    weight, echo = tool_weight(cues, pool.terms), echo_weight(cues, scores.said, pool.terms)
     weighed, weights = _weigh(index, question, scores.relevance * weight * echo, found)
     parts = {
         "lexical": scores.lexical,

@@ -192,13 +192,16 @@ def test_a_question_in_plain_words_is_not_exact(question: str):
 
 
 def test_a_prompt_that_asks_the_same_weighs_less_than_what_answers_it():
-    asks = terms("Why does the checkout time out?")
+    question = "Why does the checkout time out?"
+    asks = terms(question)
     documents = TermRows.of([
         index_terms("Find out why the checkout times out.", NOON, also=[PROMPT]),
         index_terms("Let us move our release to Python 3.12 and fix the checkout.", NOON, also=[PROMPT]),
         index_terms("The checkout times out.", NOON),
     ])  # fmt: skip
-    assert echo_weight(documents.counts(asks), documents).tolist() == [ECHO_WEIGHT, 1.0, 1.0]
+    said = documents.counts(asks)
+    assert echo_weight(cues_of(question), said, documents).tolist() == [ECHO_WEIGHT, 1.0, 1.0]
+    assert echo_weight(cues_of("checkout times"), said, documents).tolist() == [1.0, 1.0, 1.0]
 
 
 def test_the_output_of_tools_weighs_less_unless_something_exact_is_asked_for():
