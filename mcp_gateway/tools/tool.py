@@ -42,7 +42,7 @@ AgentId = Annotated[
 ]
 Tags = Annotated[list[Name], Meta(max_length=200, description="Labels to find it by.")]
 Metadata = Annotated[dict[str, str], Meta(description="Strings to keep beside it.")]
-EventId = Annotated[str, Meta(max_length=128, description="Of this write: sent again, it stores nothing twice.")]
+EventId = Annotated[str, Meta(max_length=128, description="Sent again, nothing is stored twice.")]
 
 
 class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

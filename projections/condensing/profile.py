@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from projections.compression.compression import told_by
 from projections.condensing.accounts import account, headline
-from projections.condensing.claims import is_sentence
 from projections.condensing.sentences import statements
 from projections.condensing.topics import about
 from projections.documents.memories import Memory
@@ -50,6 +49,7 @@ TEST_FOLDERS = ("tests", "test", "__tests__", "spec")
 TEST_PREFIXES = ("test_",)
 TEST_SUFFIXES = ("_test", ".test", ".spec", "_spec")
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Timeout|Failure)\b")
+_OF_CODE = re.compile(r"[<>{}=;]")
 _FAULT = re.compile(
     r"error|exception|failed|failure|fatal|panic|denied|refused|not found|no such|cannot|can't|unable|timed out"
     r"|invalid|violation|killed|abort",
@@ -97,7 +97,7 @@ def profile(
         session_count=session_count,
         total_observations=len(observations),
         concepts=_most_frequent(
-            topic for topic, places in about(newest, _sentences).items() if len(places) > 1 for _ in places
+            topic for topic, places in about(newest, _said).items() if len(places) > 1 for _ in places
         ),
         files=_most_frequent(name for seen in newest if seen.kind != "search" for name in set(seen.files)),
         conventions=conventions(name for seen in newest for name in seen.files),
@@ -152,8 +152,9 @@ def _most_frequent(names: Iterable[str]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_FREQUENT]
 
 
-def _sentences(seen: Observation) -> list[str]:
-    return [said for said in statements(account(seen)) if is_sentence(said)]
+def _said(seen: Observation) -> list[str]:
+    """What an observation states in words, code and markup left out."""
+    return [said for said in statements(account(seen)) if not _OF_CODE.search(said)]
 
 
 def _error(seen: Observation) -> str:

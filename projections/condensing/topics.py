@@ -29,6 +29,7 @@ _ID = re.compile(r"\d[^\W\d_]|[^\W\d_]-?\d{3}")
 _CAMEL_CASE = re.compile(r"[a-z0-9][A-Z]")
 _UPPER_CASE = re.compile(r"[A-Z]+(?: [A-Z]+)+|(?:\w+ )*(?=\w*\d)[A-Z0-9]{5,}")
 """A clause of SQL, an id."""
+_TITLED = re.compile(r"`[A-Z]\w*(?: [A-Z]\w*)+`")
 NAMES_IN_CAMEL_CASE = words(
     "bigquery bitbucket circleci clickhouse devops dynamodb fastapi github gitlab graphql javascript jetbrains linkedin"
     " macos mariadb mastercard mongodb mysql nodejs oauth openai openapi openssl opensearch opentelemetry paypal"
@@ -119,8 +120,9 @@ def _as_words(concept: str) -> str:
 
 
 def _outside_code(text: str, concept: str) -> str:
-    """A command or a piece of code is no topic, while people put the name of a thing into backticks."""
-    return CODE_SPAN.sub(" ", text) if " " in concept else text
+    """A command or a piece of code is no topic, while people put the name of a thing into backticks: a word, or several
+    with capitals."""
+    return CODE_SPAN.sub(lambda span: span[0] if _TITLED.fullmatch(span[0]) else " ", text) if " " in concept else text
 
 
 def _keys(value: Any) -> Iterator[str]:

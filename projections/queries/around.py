@@ -1,5 +1,6 @@
 """What happened around a moment, an observation or a word; what is known of the files that are about to be touched."""
 
+import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -166,12 +167,18 @@ class AroundQueries:
         project: str | None,
         min_confidence: LeastSure,
     ) -> list[str]:
+        """Files and terms are asked for apart: what says all of one is an answer, whatever it says of the other."""
         names = [file.replace("\\", "/").rpartition("/")[2] for file in files]
-        query = " ".join(word for word in [*names, *terms[:MAX_TERMS]] if word.strip())[:QUERY_CHARS]
-        if not query:
-            return []
-        wanted = RecallRequest(query=query, project=project, limit=HITS, min_confidence=min_confidence)
-        return [one.snippet for one in (await self._recall(wanted, reader)).results]
+        queries = [" ".join(filter(str.strip, words))[:QUERY_CHARS] for words in (names, terms[:MAX_TERMS])]
+        asked = [
+            RecallRequest(query=query, project=project, limit=HITS, min_confidence=min_confidence)
+            for query in queries
+            if query
+        ]
+        answers = await asyncio.gather(*(self._recall(one, reader) for one in asked))
+        found = {one.id: one for answer in reversed(answers) for one in answer.results}
+        best = sorted(found.values(), key=lambda one: one.confidence or 0.0, reverse=True)
+        return [one.snippet for one in best[:HITS]]
 
     async def _project_of(self, reader: Reader, session_id: str) -> str | None:
         """The project of a session; None when that is not known for sure."""

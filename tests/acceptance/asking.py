@@ -37,11 +37,12 @@ async def read(client: httpx.AsyncClient, path: str, **query: Any) -> dict[str, 
 
 
 async def recall(client: httpx.AsyncClient, query: str, **asked: Any) -> dict[str, Any]:
-    """The good answer to a recall; without a limit of confidence unless one is asked for.
+    """The good answer to a recall; unless they are asked for without a limit of confidence, and with all repeats.
 
     Confidence weighs words by their rarity in the whole index, which other tests fill at the same time.
     """
-    answer = await repeated(client, "POST", "/v1/recall", json={"query": query, "min_confidence": 0.0, **asked})
+    everything = {"min_confidence": 0.0, "fold": False}
+    answer = await repeated(client, "POST", "/v1/recall", json={"query": query, **everything, **asked})
     assert answer.status_code == 200, answer.text
     return answer.json()
 

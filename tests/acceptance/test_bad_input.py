@@ -627,7 +627,9 @@ async def test_odd_text_is_stored_repaired_and_found_again(
     batch = await post(unhurt, "/v1/events", batched.encode())
     assert batch.json()["accepted"] == 2, batch.text
     after = f"{told.json()['position']},{batch.json()['position']}"
-    found = (await unhurt.post("/v1/recall", json={"query": "kumquat", "project": project, "after": after})).json()
+    found = (
+        await unhurt.post("/v1/recall", json={"query": "kumquat", "project": project, "after": after, "fold": False})
+    ).json()
     assert [one["content"] for one in found["results"]] == [kept] * 3
     document = (await unhurt.get(f"/v1/observations/{told.json()['id']}")).json()
     assert document["data"] == {kept: [kept]}

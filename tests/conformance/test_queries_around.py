@@ -120,13 +120,13 @@ async def test_files_are_told_of_by_history_recall_and_bugs(desk: Desk, around: 
     context = await enriched(around, "src/tea.py", terms=["overflows"])
     history, _, rest = context.partition("</agentmemory-file-context>")
     assert history.startswith("<agentmemory-file-context>\n## src/tea.py\n")
-    assert "the kettle was too small" in history
-    assert "steeped for long" in history
-    assert "unrelated" not in history
+    assert "Edit `/repo/src/tea.py`" in history
+    assert "Edit `src/tea.py`" in history
+    assert "lib/tea.py" not in history
     assert "<agentmemory-relevant-context>" in rest
     _, _, errors = rest.partition("<agentmemory-past-errors>\n")
     assert errors == "- the pot overflows on retry\n</agentmemory-past-errors>"
-    assert "steeped for long" in await enriched(around, "/home/ada/src/tea.py")
+    assert "Edit `src/tea.py`" in await enriched(around, "/home/ada/src/tea.py")
     assert len(await enriched(around, "src/tea.py", limit_chars=120)) <= 120
 
 

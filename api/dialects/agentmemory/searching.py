@@ -76,7 +76,7 @@ async def enrich(request: Request, arguments: Arguments) -> Response:
     await door.caught_up(agent)
     known = await door.queries.around.enrich(
         door.reader(agent), session, arguments["files"], arguments["terms"] or [], arguments["toolName"] or "",
-        arguments.chosen("project"),
+        arguments.chosen("project"), min_confidence=0.0,  # its clients expect as many as there are
     )  # fmt: skip
     return Json({"context": known.context, "truncated": known.truncated})
 
