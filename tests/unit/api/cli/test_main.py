@@ -1,13 +1,15 @@
 """The command line imports what a command needs, and no more."""
 
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any, cast
 
 import pytest
 import typer
 
-from api.cli.main import MODULES, application
+from api.cli.main import COMPLETING, MODULES, application, overview
 
 COMMANDS = [(module, commands) for module, commands in MODULES.items()]
 CLIENT_COMMANDS = ("observe", "recall", "lag", "health", "demo", "rebuild", "memory", "install", "mcp")
@@ -20,7 +22,7 @@ def commands_of(app: typer.Typer) -> list[str]:
 
 
 @pytest.mark.parametrize(("module", "commands"), COMMANDS)
-def test_each_command_is_there_with_those_of_its_module_alone(module: str, commands: tuple[str, ...]):
+def test_each_command_is_there_with_those_of_its_module_alone(module: str, commands: Mapping[str, str]):
     for command in commands:
         assert commands_of(application(command)) == list(commands)
 
@@ -40,3 +42,34 @@ for command in {CLIENT_COMMANDS}:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == list(CLIENT_COMMANDS)
+
+
+def test_the_help_lists_what_each_command_says_of_itself():
+    listed = cast(Any, typer.main.get_command(overview())).commands
+    commands = cast(Any, typer.main.get_command(application())).commands
+    assert set(listed) == set(commands)
+    for name, command in commands.items():
+        assert command.help.startswith(listed[name].help.removesuffix(".")), name
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"]], ids=["no command", "--help"])
+def test_the_help_imports_no_command(arguments: list[str]):
+    code = f"""
+import sys
+from api.cli.main import main
+sys.argv[1:] = {arguments}
+try:
+    main()
+finally:
+    print([name for name in {[*MODULES, "client", "output"]} if f"api.cli.{{name}}" in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "recall" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_shell_that_completes_is_told_the_options_of_a_command():
+    environment = {**os.environ, COMPLETING: "complete_bash", "COMP_WORDS": "mnemolog health --", "COMP_CWORD": "2"}
+    code = "import sys; sys.argv = ['mnemolog']; from api.cli.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert "--json" in done.stdout
