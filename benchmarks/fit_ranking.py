@@ -83,7 +83,7 @@ def main() -> None:
     parser.add_argument("--measure", type=Path, action="append", default=[])
     parser.add_argument("--vectors", type=Path, default=Path(".bench/vectors"))
     options = parser.parse_args()
-    embedder = build_embedder(allow_torch=False)
+    embedder = build_embedder()
     files: dict[str, list[tuple[Floats, AskedPool]]] = {}
     for path in [*options.fit, *options.measure]:
         pools = asked_pools(path, embedder, options.vectors)

@@ -1,6 +1,6 @@
-"""Writes a BERT encoder as an int8 ONNX graph, straight from its weights.
+"""Writes a BERT encoder as an ONNX graph, in int8 or in float32, straight from its weights.
 
-The one file that imports onnx.
+The one file that imports onnx. The float32 graph computes what the original does; the int8 one is compared with it.
 
 Why not torch.onnx: its tracing exporter is deprecated, and onnxruntime's optimizer fused no attention in what it
 wrote (torch 2.13, transformers 5.23); its successor needs onnxscript; and the result depends on the versions of all
@@ -54,6 +54,7 @@ class Shape:
 class BertGraph:
     """Nodes and weights as they are added; `node` and `weight` return the name of what they added."""
 
+    int8: bool
     nodes: list[Any] = field(default_factory=list[Any])
     weights: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -87,22 +88,23 @@ class Quantised:
     scale: str
 
 
-def write_int8(source: Path, target: Path) -> None:
+def write_graph(source: Path, target: Path, *, int8: bool) -> None:
     """Write the model in `source` (config.json, model.safetensors) to `target`: same source, same bytes."""
     shape = Shape.read(source / "config.json")
     tensors: dict[str, NDArray[Any]] = load_file(str(source / "model.safetensors"))
-    model = encoder(shape, tensors)
+    model = encoder(shape, tensors, int8)
     ort_onnx.checker.check_model(model)
     target.write_bytes(model.SerializeToString(deterministic=True))
 
 
-def encoder(shape: Shape, tensors: dict[str, NDArray[Any]]) -> Any:
+def encoder(shape: Shape, tensors: dict[str, NDArray[Any]], int8: bool) -> Any:
     """The model: (batch, tokens) ids and mask to (batch, tokens, hidden) token vectors."""
-    graph = BertGraph()
-    graph.weight("one", np.array(1, dtype=np.float32))
-    graph.weight("levels", np.array(LEVELS, dtype=np.float32))
-    graph.weight("least", np.array(1e-9, dtype=np.float32))
-    graph.weight("zero_point", np.array(ZERO_POINT, dtype=np.uint8))
+    graph = BertGraph(int8)
+    if int8:
+        graph.weight("one", np.array(1, dtype=np.float32))
+        graph.weight("levels", np.array(LEVELS, dtype=np.float32))
+        graph.weight("least", np.array(1e-9, dtype=np.float32))
+        graph.weight("zero_point", np.array(ZERO_POINT, dtype=np.uint8))
     mask = graph.node("Cast", "attention_mask", to=ort_onnx.TensorProto.INT32)
     stream = embeddings(graph, shape, tensors)
     for layer in range(shape.layers):
@@ -113,11 +115,15 @@ def encoder(shape: Shape, tensors: dict[str, NDArray[Any]]) -> Any:
 
 
 def embeddings(graph: BertGraph, shape: Shape, tensors: dict[str, NDArray[Any]]) -> str:
-    """Word, position and first-segment embeddings, normalised; words are kept as int8 with a scale each."""
-    words, scales = int8_by_last_axis(tensors["embeddings.word_embeddings.weight"])
-    word = graph.node("Gather", graph.weight("words", words), "input_ids")
-    word = graph.node("Cast", word, to=ort_onnx.TensorProto.FLOAT)
-    word = graph.node("Mul", word, graph.node("Gather", graph.weight("word_scales", scales), "input_ids"))
+    """Word, position and first-segment embeddings, normalised; in int8, each word has a scale of its own."""
+    words = tensors["embeddings.word_embeddings.weight"]
+    if graph.int8:
+        words, scales = int8_by_last_axis(words)
+        word = graph.node("Gather", graph.weight("words", words), "input_ids")
+        word = graph.node("Cast", word, to=ort_onnx.TensorProto.FLOAT)
+        word = graph.node("Mul", word, graph.node("Gather", graph.weight("word_scales", scales), "input_ids"))
+    else:
+        word = graph.node("Gather", graph.weight("words", words), "input_ids")
     segment = tensors["embeddings.token_type_embeddings.weight"][0]
     graph.weight("positions", tensors["embeddings.position_embeddings.weight"] + segment)
     graph.weight("start", np.array([0], dtype=np.int64))
@@ -155,16 +161,20 @@ def add_and_normalise(
     return graph.node("SkipLayerNormalization", branch, stream, *weights, domain=FUSED, epsilon=shape.epsilon)
 
 
-def quantise(graph: BertGraph, stream: str) -> Quantised:
-    """Each token's vector as uint8, scaled by its own largest component."""
+def quantise(graph: BertGraph, stream: str) -> Quantised | str:
+    """Each token's vector as uint8, scaled by its own largest component; as it is in a float32 graph."""
+    if not graph.int8:
+        return stream
     largest = graph.node("ReduceMax", graph.node("Abs", stream), axes=[-1], keepdims=1)
     scale = graph.node("Div", graph.node("Max", largest, "least"), "levels")
     scaled = graph.node("Mul", stream, graph.node("Reciprocal", scale))
     return Quantised(values=graph.node("QuantizeLinear", scaled, "one", "zero_point"), scale=scale)
 
 
-def multiply(graph: BertGraph, tensors: dict[str, NDArray[Any]], left: Quantised, name: str) -> str:
+def multiply(graph: BertGraph, tensors: dict[str, NDArray[Any]], left: Quantised | str, name: str) -> str:
     """The product with the weight of that name, which torch stores as (outputs, inputs), back in float."""
+    if isinstance(left, str):
+        return graph.node("MatMul", left, graph.weight(name, tensors[name].T))
     weights, scales = int8_by_last_axis(tensors[name])
     right = graph.weight(name, weights.T)
     columns = graph.weight(f"{name}.scales", scales[:, 0])

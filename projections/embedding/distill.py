@@ -7,7 +7,8 @@ knows stems, and what is no word of the vocabulary has none: its pieces added no
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from safetensors.numpy import save_file  # pyright: ignore[reportUnknownVariable
 from ingest.platform.processes import usable_cores
 from projections.embedding.model_files import (
     DEFAULT_MODEL,
-    MODEL_FILE,
     STATIC_TOKENIZER_FILE,
     STATIC_WEIGHTS_FILE,
     TOKENIZER_FILE,
@@ -32,16 +32,17 @@ DIMENSIONS = 128
 WORDS_A_STEM = 3
 """The most frequent words of a stem make its vector; later ones count less."""
 _WORDS_A_RUN = 512
+_RUNS_A_STEP = 8
+"""As often somebody who waits hears of it: every second or so."""
 _MONTHS = frozenset(terms(" ".join(MONTHS)))
 
 
-def distill(directory: Path) -> None:
-    """Write the table into a model's directory, of the model and the tokenizer there."""
+def distill(directory: Path, graph: Path, on_progress: Callable[[str], None] = lambda what: None) -> None:
+    """Write the table into a model's directory, of the graph and the tokenizer there."""
     vocabulary: dict[str, int] = json.loads((directory / TOKENIZER_FILE).read_bytes())["model"]["vocab"]
     words = [word for word in sorted(vocabulary, key=vocabulary.__getitem__) if not word.startswith(("##", "["))]
-    stems, vectors = by_stem(
-        words, principal(_through_model(directory, [vocabulary[word] for word in words], vocabulary))
-    )
+    through_model = _through_model(graph, [vocabulary[word] for word in words], vocabulary, on_progress)
+    stems, vectors = by_stem(words, principal(through_model))
     (directory / STATIC_WEIGHTS_FILE).parent.mkdir(exist_ok=True)
     save_file({WEIGHTS: vectors}, directory / STATIC_WEIGHTS_FILE)
     (directory / STATIC_TOKENIZER_FILE).write_text(json.dumps(tokenizer([UNKNOWN, *stems]), ensure_ascii=False) + "\n")
@@ -92,14 +93,22 @@ def tokenizer(vocabulary: list[str]) -> dict[str, Any]:
     }
 
 
-def _through_model(directory: Path, words: list[int], vocabulary: Mapping[str, int]) -> NDArray[np.float32]:
+def _through_model(
+    graph: Path, words: list[int], vocabulary: Mapping[str, int], on_progress: Callable[[str], None]
+) -> NDArray[np.float32]:
     """(n, hidden), the mean over what the model makes of each word between its two markers."""
-    session = load_session(directory / MODEL_FILE, DEFAULT_MODEL, threads=usable_cores())
+    session = load_session(graph, DEFAULT_MODEL, threads=1)
     first, last = vocabulary["[CLS]"], vocabulary["[SEP]"]
-    made: list[NDArray[np.float32]] = []
-    for start in range(0, len(words), _WORDS_A_RUN):
-        some = words[start : start + _WORDS_A_RUN]
-        ids = np.array([[first, word, last] for word in some], np.int64)
+
+    def of_some(start: int) -> NDArray[np.float32]:
+        ids = np.array([[first, word, last] for word in words[start : start + _WORDS_A_RUN]], np.int64)
         (hidden,) = session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})
-        made.append(hidden.mean(axis=1))
+        return hidden.mean(axis=1)
+
+    made: list[NDArray[np.float32]] = []
+    with ThreadPoolExecutor(usable_cores()) as threads:  # a run each: threads within a run wait for each other
+        for vectors in threads.map(of_some, range(0, len(words), _WORDS_A_RUN)):
+            if len(made) % _RUNS_A_STEP == 0:
+                on_progress(f"static vectors, {100 * len(made) * _WORDS_A_RUN // len(words)} %")
+            made.append(vectors)
     return np.concatenate(made)

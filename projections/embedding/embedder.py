@@ -96,15 +96,6 @@ class ModelUnavailable(EmbeddingError):
         self.reason = reason
 
 
-class ExportTooInaccurate(ModelUnavailable):
-    """The exported model's vectors differ too much from the original's on this machine."""
-
-    def __init__(self, model: str, mean_cosine: float, required: float) -> None:
-        super().__init__(model, f"mean cosine to the original {mean_cosine:.4f}, required {required}")
-        self.mean_cosine = mean_cosine
-        self.required = required
-
-
 class EmbeddingServiceUnavailable(EmbeddingError):
     """The remote service did not answer, or not in time, after every attempt: try again later."""
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from projections.embedding.embedder import ModelUnavailable, encodable, unit_rows
-from projections.embedding.model_files import MODEL_FILE, TOKENIZER_FILE, read_manifest, verify
+from projections.embedding.model_files import TOKENIZER_FILE, read_manifest, verify
 from projections.embedding.static import StaticTable, load
 
 # Rows times longest row of one run: bounds what a run allocates (measured: 65 MB over an idle session).
@@ -48,7 +48,7 @@ class OnnxEmbedder:
         self.model = manifest.model
         self.dimensions = manifest.dimensions
         self.max_tokens = manifest.max_tokens
-        self._directory = directory
+        self._directory, self._graph = directory, directory / manifest.graph
         self._threads = threads
         self._opening = threading.Lock()  # protects _session and _tokenizer from being loaded twice
         self._session: Any = None
@@ -64,7 +64,7 @@ class OnnxEmbedder:
         with self._opening:
             if self._session is None:
                 self._tokenizer = load_tokenizer(self._directory / TOKENIZER_FILE, self.max_tokens)
-                self._session = load_session(self._directory / MODEL_FILE, self.model, self._threads)
+                self._session = load_session(self._graph, self.model, self._threads)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(n, dimensions) float32, rows of unit length in the order of the texts."""

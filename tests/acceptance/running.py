@@ -217,7 +217,7 @@ def settings(folder: Path, cache_dir: Path, **changes: Any) -> Settings:
 
 
 def seed_cache(cache_dir: Path) -> None:
-    """Take the exported embedding model of this machine along, if there is one: exporting takes a minute."""
+    """Take the exported embedding model of this machine along, if there is one: exporting takes ten seconds."""
     exported = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "mnemolog/models/default"
     if exported.is_dir():
         shutil.copytree(exported, cache_dir / "models" / "default")

