@@ -76,6 +76,7 @@ clean:
 
 # torch comes first and by its exact version, so that pip can take a CPU build where one is offered.
 $(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) tools/prerequisites.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
