@@ -4,9 +4,11 @@ With `--json` stdout holds one JSON document (or one a line, for a stream) and n
 and colours, progress on stderr, and no decoration where nobody looks: rich leaves it out when there is no terminal.
 """
 
+import math
 import re
 import sys
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,6 +25,8 @@ OK, FAILED, USAGE, UNREACHABLE = 0, 1, 2, 3
 """Exit codes: done; failed, or nothing found; the command was wrong; no server."""
 PIPED_WIDTH = 120
 """Columns of a table that is not shown on a terminal."""
+LINE_EVERY_S = 1.0
+"""What is waited for may change many times a second."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -101,6 +105,24 @@ def answering(output: Output) -> Generator[None]:
     except MnemologError as error:
         output.error(error)
         raise typer.Exit(USAGE) from None
+
+
+@contextmanager
+def waiting(console: Console, what: str) -> Generator[Callable[[str], None]]:
+    """Shows what is waited for, and then what it is told: in one place on a terminal, else a line in LINE_EVERY_S."""
+    if console.is_terminal:
+        with console.status(what) as status:
+            yield lambda what: status.update(Text(what))
+        return
+    shown_at = -math.inf
+
+    def line(what: str) -> None:
+        nonlocal shown_at
+        if (now := time.monotonic()) - shown_at >= LINE_EVERY_S:
+            shown_at = now
+            console.print(Text(what), soft_wrap=True)
+
+    yield line
 
 
 def plain(text: str) -> str:

@@ -15,6 +15,7 @@ import uvloop
 from rich.console import Console
 from rich.text import Text
 
+from api.cli.output import waiting
 from ingest.errors import LogUnavailable
 from ingest.platform.client_key import client_key
 from ingest.platform.processes import load_without_collecting, wait_for_parent
@@ -53,8 +54,8 @@ def up(
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, _interrupt)
     try:
-        with console.status("starting") as status, _explained(settings):
-            supervisor.start(on_wait=lambda what: status.update(Text(what)))
+        with waiting(console, "starting") as tell, _explained(settings):
+            supervisor.start(on_wait=tell)
         settings = supervisor.settings
         url = local_url(settings)
         if supervisor.notice:
@@ -83,7 +84,7 @@ def up(
     finally:
         for name in (signal.SIGINT, signal.SIGTERM):
             signal.signal(name, signal.SIG_IGN)
-        with console.status("stopping"):
+        with waiting(console, "stopping"):
             supervisor.stop()
     console.print("stopped")
 

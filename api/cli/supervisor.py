@@ -209,6 +209,7 @@ class Supervisor:
             on_wait("starting Valkey")
             self.valkey.start()
         self._prepare_log(on_wait)
+        self._prepare_model(on_wait)
         for child in (self.api, self.worker):
             child.open_gate()
         on_wait("starting worker and API")
@@ -240,6 +241,13 @@ class Supervisor:
             self.valkey.compare_again()
         with ThreadPoolExecutor(1) as thread:  # whoever starts it may have an event loop of its own
             self.notice = thread.submit(asyncio.run, _look(self.settings)).result()
+
+    def _prepare_model(self, on_wait: Callable[[str], None]) -> None:
+        """Export the default model where it is missing: the children would too, but nobody sees how far they are."""
+        from projections.embedding.factory import prepare_default  # here, while the children load
+
+        if self.settings.embedder == "default":
+            prepare_default(self.settings.model_directory, on_wait)
 
     def _take_ports(self, on_wait: Callable[[str], None]) -> None:
         for port, variable in ports_of(self.settings).items():

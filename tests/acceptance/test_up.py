@@ -28,14 +28,16 @@ UP_S = 60.0
 class Up:
     """One `mnemolog up` and its children."""
 
-    def __init__(self, data_dir: Path, cache_dir: Path, port: int, errors: Path, workers: int = 1) -> None:
+    def __init__(
+        self, data_dir: Path, cache_dir: Path, port: int, errors: Path, workers: int = 1, embedder: str = "none"
+    ) -> None:
         self.variables = {
             "MNEMOLOG_DATA_DIR": str(data_dir),
             "MNEMOLOG_CACHE_DIR": str(cache_dir),
             "MNEMOLOG_PORT": str(port),
             "MNEMOLOG_PARTITIONS": "2",
             "MNEMOLOG_WORKERS": str(workers),
-            "MNEMOLOG_EMBEDDER": "none",
+            "MNEMOLOG_EMBEDDER": embedder,
             "MNEMOLOG_READ_WAIT": str(PATIENT_READ_S),
         }
         self.url = f"http://127.0.0.1:{port}"
@@ -88,10 +90,10 @@ class Up:
 
 
 @contextmanager
-def up(data_dir: Path, cache_dir: Path, port: int, workers: int = 1) -> Generator[Up]:
+def up(data_dir: Path, cache_dir: Path, port: int, workers: int = 1, embedder: str = "none") -> Generator[Up]:
     """`mnemolog up` in a process of its own; nothing of it is left afterwards."""
     data_dir.parent.mkdir(exist_ok=True)
-    started = Up(data_dir, cache_dir, port, data_dir.parent / "up.log", workers)
+    started = Up(data_dir, cache_dir, port, data_dir.parent / "up.log", workers, embedder)
     try:
         yield started
     finally:
@@ -199,6 +201,13 @@ async def _killed_children_are_started_again(running: Up) -> None:
                 return answer.status_code == 200 and [one["content"] for one in answer.json()["items"]] == expected
 
             await wait_until(all_there)
+
+
+@pytest.mark.nightly
+async def test_a_first_start_says_that_it_exports_the_model(short_path: Path):
+    with up(short_path / "data", short_path / "no-cache", free_port(), embedder="default") as first:
+        await first.wait_ready()
+    assert "exporting the embedding model, once: " in first.errors.read_text()
 
 
 async def test_workers_of_one_up_share_the_partitions_and_end_with_it(short_path: Path, cache_dir: Path):

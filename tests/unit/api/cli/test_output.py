@@ -1,6 +1,8 @@
 """What the commands print, and how they exit: against a small server that answers like the real one."""
 
+import io
 import json
+import math
 import re
 import threading
 from collections.abc import Generator
@@ -11,11 +13,12 @@ from urllib.parse import parse_qs
 
 import pytest
 import typer
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from api.cli import commands, demo, health
+from api.cli import commands, demo, health, output
 from api.cli.demo import EVENT_KEY
-from api.cli.output import one_line, plain
+from api.cli.output import one_line, plain, waiting
 
 EVENT = {
     "position": "0:5-0",
@@ -328,3 +331,25 @@ def test_every_command_has_help_with_an_example():
 def test_text_for_the_terminal_has_no_control_characters():
     assert plain("a\x1b[2Jb\tc\nd\x9b") == "a�[2Jb\tc\nd�"
     assert one_line("one\ntwo  three", 9) == "one two …"
+
+
+@pytest.mark.parametrize(
+    ("line_every_s", "shown"), [(0, ["one", "two [x]", "three"]), (math.inf, ["one"])], ids=["slowly", "at once"]
+)
+def test_what_is_waited_for_is_told_in_lines_where_there_is_no_terminal(
+    line_every_s: float, shown: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(output, "LINE_EVERY_S", line_every_s)
+    written = io.StringIO()
+    with waiting(Console(file=written), "starting") as tell:
+        for what in ("one", "two [x]", "three"):
+            tell(what)
+    assert written.getvalue().splitlines() == shown
+
+
+def test_what_is_waited_for_stays_in_one_place_on_a_terminal():
+    written = io.StringIO()
+    with waiting(Console(file=written, force_terminal=True), "starting") as tell:
+        tell("two [x]")
+    assert "two [x]" in written.getvalue()
+    assert written.getvalue().endswith("\x1b[2K"), "nothing is left of it"
