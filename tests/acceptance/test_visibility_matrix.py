@@ -289,7 +289,7 @@ async def test_what_is_made_of_memories_is_made_of_public_ones(matrix_server: Se
         carol = clients[CREATOR]
         projects: dict[Visibility, str] = {one: f"made-{one}-{uuid4().hex[:8]}" for one in VISIBILITIES}
         for visibility, project in projects.items():
-            for n, name in enumerate(("rounding", "parsing", "caching", "queueing", "locking")):
+            for name in ("rounding", "parsing", "caching", "queueing", "locking"):
                 await write(
                     carol, "/v1/memories", project=project, visibility=visibility, shared_with=[FRIEND], owner=OWNER,
                     content=f"The outage zqmade{visibility} after {name} ends when the {name} table is cleared.",
