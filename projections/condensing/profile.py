@@ -168,7 +168,7 @@ def _error(seen: Observation) -> str:
 
 
 def _error_line(text: str) -> str:
-    return _fault_line(text) or next(line for line in text.splitlines() if line.strip())
+    return _fault_line(text) or next((line for line in text.splitlines() if line.strip()), "")
 
 
 def _fault_line(text: str) -> str:
