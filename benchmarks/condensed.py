@@ -166,6 +166,7 @@ async def measure(options: argparse.Namespace) -> dict[str, dict[str, int]]:
     await settled(pool)
     for project, session in sorted({(one["project"], one["session_id"]) for one in written}):
         await end(pool, project, session)
+    await settled(pool)
     await remember(pool, f"{run}-coding", rows)
     await settled(pool)
     projects = list(dict.fromkeys(one["project"] for one in written))

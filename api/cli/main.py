@@ -41,8 +41,8 @@ MODULES: Mapping[str, Mapping[str, str]] = {
         "import": "Append what an export has, or take over what another memory system knows.",
     },
     "install": {
-        "install": "Put our MCP server, and for Claude Code our hooks, into a coding agent's settings.",
-        "uninstall": "Take out of a coding agent's settings what `mnemolog install` put there, and nothing else.",
+        "install": "Put our MCP server, rules, and for Claude Code our hooks, into a coding agent's files.",
+        "uninstall": "Take out of a coding agent's files what `mnemolog install` put there, and nothing else.",
     },
     "backup": {
         "backup": "Back the log up now, if it has changed since the newest backup; also while it is in use.",
