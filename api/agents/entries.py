@@ -11,10 +11,9 @@ from pathlib import PurePath
 from typing import Any, NamedTuple, TypeGuard
 
 from api.agents.json_text import is_array, is_object
-from api.agents.recording import EVENTS, PROMPT_EVENT, PROMPTS_FLAG
+from api.agents.payloads import CLAUDE_CODE, SERVER
+from api.agents.recording import PROMPT_EVENT, PROMPTS_FLAG
 
-SERVER = "mnemolog"
-"""Our name among the MCP servers of a host."""
 HOOK_TIMEOUT_S = 5
 """After that the host ends the hook. It needs a hundredth."""
 _WITH_MATCHER = ("PreToolUse", "PostToolUse", "PostToolUseFailure")
@@ -49,7 +48,7 @@ def with_hooks(settings: Value, command: str, prompts: bool | None = None) -> Va
         prompts = _tells_of_prompts(_groups(groups_of, PROMPT_EVENT))
     lines = {PROMPT_EVENT: f"{command} {PROMPTS_FLAG}"} if prompts else {}
     hooks: Value = {event: _updated(_groups(groups_of, event), lines.get(event, command)) for event in groups_of}
-    for event in EVENTS:
+    for event in CLAUDE_CODE.events:
         groups = _groups(hooks, event)
         if not any(_is_our_hook(one) for group in groups for one in _handlers(group)):
             handler = {"type": "command", "command": lines.get(event, command), "timeout": HOOK_TIMEOUT_S}

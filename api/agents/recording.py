@@ -3,6 +3,8 @@
 Before a tool is used it records nothing: it asks the server for the lessons about the call and hands them to the agent.
 Where the user wants that (`--prompts`, MNEMOLOG_HOOK_PROMPTS), it also hands over what memory has about a prompt.
 
+Events and fields have the names that Claude Code gives them; `payloads` translates those of other hosts.
+
 It posts what happened to the server, and leaves it in the spool folder when the server does not take it at once; the
 server fetches it there later. It always exits with 0 and prints nothing but what the host is to read.
 
@@ -21,6 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
+
+    from api.agents.payloads import HookHost
 
 DELIVERY_S = 0.025
 """For connecting, sending and the answer together. The loopback interface and a healthy server need less than half."""
@@ -94,9 +98,15 @@ class Undeliverable(Exception):
 
 
 def command_of(
-    event: Mapping[str, Any], *, project: str, occurred_at: str, event_id: str, agent_id: str = ""
+    event: Mapping[str, Any],
+    *,
+    project: str,
+    occurred_at: str,
+    event_id: str,
+    agent_id: str = "",
+    host: str = "claude-code",
 ) -> dict[str, Any] | None:
-    """The command that records a hook's payload, ready for POST /v1/events; None when there is nothing to record.
+    """The command that records an event of a host, ready for POST /v1/events; None when there is nothing to record.
 
     `event_id` is used where the payload names nothing that is the same when the hook runs twice.
     """
@@ -109,6 +119,8 @@ def command_of(
         return None
     command.update(project=project[:NAME_CHARS], session_id=session, occurred_at=occurred_at)
     command["event_id"] = _repeatable(session, event) or event_id
+    if command.get("status") == "started":
+        command["agent_type"] = host
     if agent_id:
         command["agent_id"] = agent_id[:NAME_CHARS]
     if subagent := _text(event.get("agent_type")):
@@ -121,7 +133,6 @@ def _started(event: Mapping[str, Any]) -> dict[str, Any]:
         "type": "session",
         "status": "started",
         "cwd": _text(event.get("cwd"))[:4096],
-        "agent_type": "claude-code",
         "metadata": {"source": _text(event.get("source"))[:NAME_CHARS]},
     }
 
@@ -165,7 +176,7 @@ def _subagent(event: Mapping[str, Any]) -> dict[str, Any]:
     return _observed("subagent_stop", {ours: _text(event.get(theirs)) for theirs, ours in names.items()})
 
 
-LESSONS_EVENT, PROMPT_EVENT = "PreToolUse", "UserPromptSubmit"
+LESSONS_EVENT, PROMPT_EVENT, COMPACT_EVENT = "PreToolUse", "UserPromptSubmit", "PreCompact"
 RECORDERS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any] | None]] = {
     "SessionStart": _started,
     PROMPT_EVENT: _prompt,
@@ -175,9 +186,7 @@ RECORDERS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any] | None]] = {
     "SubagentStop": _subagent,
     "SessionEnd": _ended,
 }
-"""The host's events that are recorded."""
-EVENTS = (*RECORDERS, LESSONS_EVENT)
-"""The host's events that have our hook; `mnemolog install` asks the host for these."""
+"""The events that are recorded."""
 
 
 def _observed(hook: str, data: dict[str, Any]) -> dict[str, Any]:
@@ -713,11 +722,8 @@ def read_input() -> bytes:
     return b"".join(blocks)
 
 
-def run(host: str, url: str, environ: Mapping[str, str], *, prompts: bool) -> None:
+def run(host: HookHost, url: str, environ: Mapping[str, str], *, prompts: bool) -> None:
     """One event, from stdin to the server or the spool. `prompts`: tell what memory has about one."""
-    if host != "claude-code":
-        complain(f"there is no hook for {host or 'nobody'}; there is claude-code")
-        return
     raw = read_input()
     if not raw or environ.get("AGENTMEMORY_SDK_CHILD") == "1":
         return
@@ -728,19 +734,24 @@ def run(host: str, url: str, environ: Mapping[str, str], *, prompts: bool) -> No
     spool = spool_of(url, environ)
     when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 1000)) + f".{now % 1000:03d}Z"
     facts = {"occurred_at": when, "event_id": f"{now:012x}{os.urandom(10).hex()}", "agent_id": agent_id}
-    folder = environ.get("CLAUDE_PROJECT_DIR", "")
+    facts["host"] = host.name
+    folder = environ.get(host.folder, "")
     if len(raw) > PARSED_BYTES:
         facts["project"] = project_of(folder or os.getcwd(), environ)
         keep(spool, b'{"hook":%s,"payload":%s}' % (dumps(facts), raw))
         return
-    event: dict[str, Any] = loads(raw)
+    payload: dict[str, Any] = loads(raw)
+    event = host.event(payload)
+    name = event["hook_event_name"]
     facts["project"] = project_of(folder or _text(event.get("cwd")) or os.getcwd(), environ)
     claims = os.path.join(spool, "lessons")
-    if event.get("hook_event_name") == LESSONS_EVENT:
+    if name == LESSONS_EVENT:
         if environ.get("MNEMOLOG_HOOK_LESSONS") != "0" and (found := lessons(server, event, facts["project"], claims)):
-            os.write(1, dumps(for_agent(LESSONS_EVENT, lessons_text(found))))
+            os.write(1, dumps(host.answer(payload, lessons_text(found))))
             shown(server, found, event)
         return
+    if name == COMPACT_EVENT:
+        forget_claims(claims, event)
     command = command_of(event, **facts)
     if command is None:
         return
@@ -749,33 +760,30 @@ def run(host: str, url: str, environ: Mapping[str, str], *, prompts: bool) -> No
     fresh = started and event.get("source") != "resume"
     if fresh:
         forget_claims(claims, event)
-    reply: dict[str, Any] = {}
-    if message := notice(status, started, server, spool):
-        reply["systemMessage"] = message
-    wanted = fresh and not reply and environ.get("MNEMOLOG_HOOK_CONTEXT") != "0"
-    if wanted and (remembered := context(server, command["project"], command["session_id"])):
-        reply.update(for_agent("SessionStart", remembered))
-    if event.get("hook_event_name") == PROMPT_EVENT and prompts:
+    message, text = notice(status, started, server, spool), ""
+    if fresh and not message and environ.get("MNEMOLOG_HOOK_CONTEXT") != "0":
+        text = context(server, command["project"], command["session_id"])
+    if name == PROMPT_EVENT and prompts and name in host.told:
         left = began + PROMPT_S - time.monotonic()
         if status not in UNKNOWN and (known := memories(server, event, command["project"], claims, left)):
-            reply.update(for_agent(PROMPT_EVENT, memories_text(known)))
-    if reply:
-        os.write(1, dumps(reply))
+            text = memories_text(known)
+    if message and host.flat:
+        complain(message)
+    if answer := host.answer(payload, text, message):
+        os.write(1, dumps(answer))
 
 
-def for_agent(event: str, text: str) -> dict[str, Any]:
-    """A text for the agent, as the host reads it. Whether a tool may run is not ours to say."""
-    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
-
-
-def main() -> None:
+def main(hosts: Mapping[str, HookHost]) -> None:
     """Entry point; ends the process with 0 whatever happened, without the interpreter's tidying up."""
     environ = os.environ
-    host, url, *_ = [*(word for word in sys.argv[1:] if word != PROMPTS_FLAG), "", ""]
+    name, url, *_ = [*(word for word in sys.argv[1:] if word != PROMPTS_FLAG), "", ""]
     url = environ.get("MNEMOLOG_URL") or url or f"http://127.0.0.1:{environ.get('MNEMOLOG_PORT') or 3111}"
     wish = environ.get("MNEMOLOG_HOOK_PROMPTS")
     try:
-        run(host, url, environ, prompts=wish == "1" if wish else PROMPTS_FLAG in sys.argv)
+        if name in hosts:
+            run(hosts[name], url, environ, prompts=wish == "1" if wish else PROMPTS_FLAG in sys.argv)
+        else:
+            complain(f"there is no hook for {name or 'nobody'}; there is one for {', '.join(hosts)}")
     except Exception as error:  # the host must go on whatever happens here
         complain(f"{type(error).__name__}: {error}")
     finally:

@@ -4,9 +4,11 @@ from typing import Any, cast
 
 import msgspec
 
+from api.agents.payloads import HOSTS
 from api.agents.recording import command_of
 from ingest.commands.parse import parse_json, parse_object
 from ingest.commands.requests import WriteCommand
+from ingest.errors import CommandRejected
 
 _ANY_WRITE = cast(type[WriteCommand], WriteCommand)
 """msgspec takes a union where type checkers want a class."""
@@ -19,6 +21,7 @@ class _Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     occurred_at: str
     event_id: str
     agent_id: str = ""
+    host: str = "claude-code"
 
 
 class _Unread(msgspec.Struct, frozen=True):
@@ -36,5 +39,7 @@ def parse(content: bytes, name: str) -> list[WriteCommand]:
     if not content.startswith(b'{"hook":'):
         return [parse_json(content, _ANY_WRITE)]
     unread = parse_json(content, _Unread)
-    command = command_of(unread.payload, **msgspec.structs.asdict(unread.hook))
+    if (host := HOSTS.get(unread.hook.host)) is None:
+        raise CommandRejected(f"there is no hook for {unread.hook.host!r}", field="hook.host")
+    command = command_of(host.event(unread.payload), **msgspec.structs.asdict(unread.hook))
     return [] if command is None else [parse_object(command, _ANY_WRITE)]

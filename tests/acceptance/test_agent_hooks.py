@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -19,6 +20,7 @@ from api.agents import hook, recording
 from tests.acceptance.asking import all_pages, read, write
 from tests.acceptance.running import SECRET, Server, frozen, running
 from tests.support.ports import free_port
+from tests.unit.api.agents.payloads import codex, cursor, gemini
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 30.0
@@ -450,6 +452,146 @@ async def test_a_prompt_does_not_wait_for_a_server_that_is_silent_or_refuses(age
     stranger = asking(agent, **own, MNEMOLOG_SECRET="another")
     assert json.loads(await submit(stranger)).keys() == {"systemMessage"}
     assert await submit(stranger) == ""
+
+
+def hosted(agent: Agent, host: str) -> Agent:
+    """The agent in another host. Cursor runs its hooks elsewhere, and says in which folder it works."""
+    command = [*HOOK[:-1], host]
+    if host == "cursor":
+        command = ["sh", "-c", f"cd / && exec {shlex.join(command)}"]
+    return agent._replace(environ={**agent.environ, "CURSOR_PROJECT_DIR": str(agent.folder)}, command=command)
+
+
+async def report(agent: Agent, *events: dict[str, Any]) -> list[str]:
+    """What the hook prints about events, one after the other."""
+    folder = str(agent.folder)
+    common = {"session_id": agent.session, "conversation_id": agent.session, "cwd": folder, "workspace_roots": [folder]}
+    sent = [json.dumps({**event, **common}).encode() for event in events]
+    return [(await asyncio.to_thread(agent.send, payload)).stdout.decode() for payload in sent]
+
+
+SHELL = {"tool_name": "Shell", "tool_input": {"command": "npm test"}}
+GEMINI_SHELL = {"tool_name": "run_shell_command", "tool_input": {"command": "npm test"}}
+SESSIONS = {
+    "cursor": [
+        cursor("sessionStart", is_background_agent=False, composer_mode="agent"),
+        cursor("beforeSubmitPrompt", prompt="Why is the checkout slow?", attachments=[]),
+        cursor("postToolUse", **SHELL, tool_use_id="t-1", tool_output='{"exitCode":0,"stdout":"3 passed"}'),
+        cursor("postToolUse", **SHELL, tool_use_id="t-1", tool_output='{"exitCode":0,"stdout":"3 passed"}'),
+        cursor("postToolUseFailure", **SHELL, tool_use_id="t-2", error_message="timed out", failure_type="timeout"),
+        cursor("postToolUse", tool_name="MCP:recall", tool_input={"query": "x"}, tool_use_id="t-3", tool_output="{}"),
+        cursor("afterAgentResponse", text="The index was missing."),
+        cursor("stop", status="completed", loop_count=0),
+        cursor("sessionEnd", reason="user_close"),
+    ],
+    "gemini-cli": [
+        gemini("SessionStart", source="startup"),
+        gemini("BeforeAgent", prompt="Why is the checkout slow?"),
+        gemini("AfterTool", **GEMINI_SHELL, tool_response={"llmContent": "Output: 3 passed", "returnDisplay": "ok"}),
+        gemini("AfterTool", **GEMINI_SHELL, tool_response={"llmContent": "", "error": {"message": "timed out"}}),
+        gemini("AfterAgent", prompt="Why is the checkout slow?", prompt_response="The index was missing."),
+        gemini("SessionEnd", reason="exit"),
+    ],
+    "codex": [
+        codex("SessionStart", source="startup"),
+        codex("UserPromptSubmit", prompt="Why is the checkout slow?"),
+        codex(
+            "PostToolUse", tool_name="Bash", tool_input={"command": "x"}, tool_response="3 passed", tool_use_id="t-1"
+        ),
+        codex("Stop", stop_hook_active=False, last_assistant_message="The index was missing."),
+    ],
+}
+SEEN = {
+    "cursor": [("command_run", "Shell"), ("error", "Shell")],
+    "gemini-cli": [("command_run", "run_shell_command"), ("error", "run_shell_command")],
+    "codex": [("command_run", "Bash")],
+}
+
+
+@pytest.mark.parametrize("host", SESSIONS)
+async def test_a_session_of_another_host_is_a_session_of_observations(server: Server, agent: Agent, host: str):
+    """Codex does not say that a session ended: it is closed when it has been idle."""
+    agent = hosted(agent, host)
+    assert set(await report(agent, *SESSIONS[host])) == {""}
+    async with server.client() as client:
+        await wait_for_count(client, agent, 2 + len(SEEN[host]))
+        seen = await observations(client, agent)
+
+        async def known() -> bool:
+            one = await session(client, agent)
+            return (one["status"], one["agent_type"]) == ("active" if host == "codex" else "ended", host)
+
+        await wait_until(known, PATIENCE_S)
+    assert [(one["kind"], one["title"]) for one in seen] == [
+        ("conversation", "prompt_submit"),
+        *SEEN[host],
+        ("conversation", "The index was missing."),
+    ]
+
+
+@pytest.mark.parametrize("host", SESSIONS)
+async def test_a_new_session_of_another_host_is_told_what_is_known(server: Server, agent: Agent, host: str):
+    curious = hosted(agent, host)
+    curious = curious._replace(environ={**curious.environ, "MNEMOLOG_HOOK_CONTEXT": ""})
+    told: list[str] = []
+    async with server.client() as client:
+        await write(client, "/v1/lessons", project=agent.folder.parent.name, content=WARNING, confidence=0.9)
+
+        async def answered() -> bool:
+            told.extend(await report(curious, SESSIONS[host][0]))
+            return WARNING in told[-1]
+
+        await wait_until(answered, PATIENCE_S)
+    answer = json.loads(told[-1])
+    if host == "cursor":
+        assert answer.keys() == {"additional_context"}
+    else:
+        assert answer["hookSpecificOutput"].keys() == {"hookEventName", "additionalContext"}
+        assert answer["hookSpecificOutput"]["hookEventName"] == "SessionStart"
+
+
+async def test_gemini_cli_is_told_about_a_prompt_once_until_it_compresses(server: Server, agent: Agent):
+    agent = asking(hosted(agent, "gemini-cli"))
+    prompt = gemini("BeforeAgent", prompt=QUESTION)
+    told: list[str] = []
+
+    async def answered() -> bool:
+        told.extend(await report(agent, prompt))
+        return DECISION in told[-1]
+
+    async with server.client() as client:
+        await write(client, "/v1/memories", project=agent.folder.parent.name, content=DECISION)
+        await wait_until(answered, PATIENCE_S)
+        assert json.loads(told[-1])["hookSpecificOutput"]["hookEventName"] == "BeforeAgent"
+        assert await report(agent, prompt) == [""]
+        assert await report(agent, gemini("PreCompress", trigger="auto")) == [""]
+        await wait_until(answered, PATIENCE_S)
+
+
+async def test_codex_is_told_a_lesson_before_the_tool_and_cursor_nothing_at_a_prompt(server: Server, agent: Agent):
+    async with server.client() as client:
+        rule = {"project": agent.folder.parent.name, "trigger_tool": "Bash", "trigger_pattern": "push.*--force"}
+        await write(client, "/v1/lessons", **rule, content=WARNING)
+        told: list[str] = []
+
+        async def answered() -> bool:
+            told.extend(await report(hosted(agent, "codex"), codex("PreToolUse", **PUSH)))
+            return WARNING in told[-1]
+
+        await wait_until(answered, PATIENCE_S)
+        assert json.loads(told[-1])["hookSpecificOutput"].keys() == {"hookEventName", "additionalContext"}
+        prompt = cursor("beforeSubmitPrompt", prompt="Please force-push this, or open a pull request")
+        assert await report(asking(hosted(agent._replace(session="s-2"), "cursor")), prompt) == [""]
+
+
+async def test_a_refusal_is_said_where_cursor_shows_it(agent: Agent, tmp_path: Path):
+    """Its hooks cannot show their user a message; what they say on stderr is in its output channel."""
+    stranger = hosted(agent, "cursor")
+    own = {"MNEMOLOG_SECRET": "another", "MNEMOLOG_SPOOL": str(tmp_path / "own")}
+    stranger = stranger._replace(environ={**stranger.environ, **own})
+    done = await asyncio.to_thread(stranger.send, json.dumps(cursor("sessionStart")).encode())
+    assert done.stdout == b""
+    assert b"does not know the key" in done.stderr
 
 
 @pytest.mark.parametrize("raw", [b"", b"no json", b"[]", b'{"hook_event_name": "Stop"}', b'"text"', b"\xff\xfe"])

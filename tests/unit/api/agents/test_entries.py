@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.agents import files, recording
+from api.agents import files
 from api.agents.entries import NotOurs, ShellCommand, with_hooks, with_server, without_hooks, without_server
+from api.agents.payloads import CLAUDE_CODE
 
 HOOK = files.hook_line("")
 OLDER = "/old/venv/bin/python -I -S '/old site/api/agents/hook.py' claude-code"
@@ -25,7 +26,7 @@ HANDLERS: st.SearchStrategy[Any] = st.fixed_dictionaries({"type": st.just("comma
 GROUPS: st.SearchStrategy[Any] = st.fixed_dictionaries(
     {"matcher": st.text(max_size=4), "hooks": st.lists(HANDLERS | VALUES, max_size=3)}
 )
-EVENTS = st.sampled_from([*recording.EVENTS, "Notification"])
+EVENTS = st.sampled_from([*CLAUDE_CODE.events, "Notification"])
 HOOKS: st.SearchStrategy[Any] = st.dictionaries(EVENTS, st.lists(GROUPS | VALUES, min_size=1, max_size=3), min_size=1)
 OTHERS = st.dictionaries(st.text(max_size=6).filter(lambda key: key != "hooks"), VALUES, max_size=4)
 SETTINGS = OTHERS | st.tuples(OTHERS, HOOKS).map(lambda both: {**both[0], "hooks": both[1]})
@@ -42,7 +43,7 @@ def test_hooks_that_come_and_go_leave_the_settings_as_they_were(before: dict[str
 @given(SETTINGS)
 def test_every_event_of_ours_has_our_hook_once(before: dict[str, Any]):
     hooks = with_hooks(before, HOOK)["hooks"]
-    for event in recording.EVENTS:
+    for event in CLAUDE_CODE.events:
         assert json.dumps(hooks[event]).count(json.dumps(HOOK)) == 1
 
 

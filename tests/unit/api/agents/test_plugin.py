@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from api.agents import hook, recording
-from api.agents.entries import HOOK_TIMEOUT_S, SERVER, with_hooks
+from api.agents.entries import HOOK_TIMEOUT_S, with_hooks
+from api.agents.payloads import SERVER
 from api.agents.rules import rules
 
 AGENTS = Path(hook.__file__).parent
@@ -32,7 +33,7 @@ def test_the_plugin_has_the_hooks_that_install_writes():
     assert f'"timeout": {HOOK_TIMEOUT_S}' in (PLUGIN / "hooks/hooks.json").read_text()
 
 
-@pytest.mark.parametrize("name", ["hook.py", "recording.py"])
+@pytest.mark.parametrize("name", ["hook.py", "payloads.py", "recording.py"])
 def test_the_plugin_runs_the_same_hook(name: str):
     assert (PLUGIN / "hooks" / name).read_bytes() == (AGENTS / name).read_bytes()
 

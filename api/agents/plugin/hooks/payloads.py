@@ -1,0 +1,1 @@
+../../payloads.py
