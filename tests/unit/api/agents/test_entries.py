@@ -8,8 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.agents import files
-from api.agents.entries import NotOurs, ShellCommand, with_hooks, with_server, without_hooks, without_server
-from api.agents.payloads import CLAUDE_CODE
+from api.agents.entries import (
+    NotOurs,
+    ShellCommand,
+    with_hooks,
+    with_instruction,
+    with_server,
+    without_hooks,
+    without_instruction,
+    without_server,
+)
+from api.agents.payloads import CLAUDE_CODE, CODEX, CURSOR, GEMINI_CLI, HOSTS, HookHost
 
 HOOK = files.hook_line("")
 OLDER = "/old/venv/bin/python -I -S '/old site/api/agents/hook.py' claude-code"
@@ -23,28 +32,87 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     max_leaves=6,
 )
 HANDLERS: st.SearchStrategy[Any] = st.fixed_dictionaries({"type": st.just("command"), "command": st.text(max_size=20)})
+FLAT: st.SearchStrategy[Any] = st.fixed_dictionaries({"command": st.text(max_size=20)})
 GROUPS: st.SearchStrategy[Any] = st.fixed_dictionaries(
     {"matcher": st.text(max_size=4), "hooks": st.lists(HANDLERS | VALUES, max_size=3)}
 )
-EVENTS = st.sampled_from([*CLAUDE_CODE.events, "Notification"])
-HOOKS: st.SearchStrategy[Any] = st.dictionaries(EVENTS, st.lists(GROUPS | VALUES, min_size=1, max_size=3), min_size=1)
+EVENTS = st.sampled_from([*CLAUDE_CODE.events, *CURSOR.events, *GEMINI_CLI.events, "Notification"])
+HOOKS: st.SearchStrategy[Any] = st.dictionaries(
+    EVENTS, st.lists(GROUPS | FLAT | VALUES, min_size=1, max_size=3), min_size=1
+)
 OTHERS = st.dictionaries(st.text(max_size=6).filter(lambda key: key != "hooks"), VALUES, max_size=4)
 SETTINGS = OTHERS | st.tuples(OTHERS, HOOKS).map(lambda both: {**both[0], "hooks": both[1]})
 
 
-@given(SETTINGS)
-def test_hooks_that_come_and_go_leave_the_settings_as_they_were(before: dict[str, Any]):
-    installed = with_hooks(before, HOOK)
-    assert without_hooks(installed) == before
-    assert list(without_hooks(installed)) == list(before)
-    assert with_hooks(installed, HOOK) == installed
+HOST = st.sampled_from([*HOSTS.values()])
 
 
-@given(SETTINGS)
-def test_every_event_of_ours_has_our_hook_once(before: dict[str, Any]):
-    hooks = with_hooks(before, HOOK)["hooks"]
-    for event in CLAUDE_CODE.events:
+@given(SETTINGS, HOST)
+def test_hooks_that_come_and_go_leave_the_settings_as_they_were(before: dict[str, Any], host: HookHost):
+    before = {**({"version": 1} if host.flat and "hooks" in before else {}), **before}
+    installed = with_hooks(before, HOOK, host=host)
+    left = without_hooks(installed)
+    assert {**left, "version": 1} == {**before, "version": 1} if host.flat else left == before
+    assert [key for key in left if key != "version"] == [key for key in before if key != "version"]
+    assert with_hooks(installed, HOOK, host=host) == installed
+
+
+@given(SETTINGS, HOST)
+def test_every_event_of_ours_has_our_hook_once(before: dict[str, Any], host: HookHost):
+    hooks = with_hooks(before, HOOK, host=host)["hooks"]
+    for event in host.events:
         assert json.dumps(hooks[event]).count(json.dumps(HOOK)) == 1
+
+
+def test_every_host_has_its_own_way_to_write_a_hook():
+    """Seconds and groups; milliseconds and a name to switch it off by; neither groups nor types."""
+    handler = {"type": "command", "command": HOOK}
+    assert with_hooks({}, HOOK, host=CODEX)["hooks"]["Stop"] == [{"hooks": [{**handler, "timeout": 5}]}]
+    named = {"name": "mnemolog", **handler, "timeout": 5000}
+    assert with_hooks({}, HOOK, host=GEMINI_CLI)["hooks"]["AfterTool"] == [{"matcher": "*", "hooks": [named]}]
+    of_cursor = with_hooks({}, HOOK, host=CURSOR)
+    assert of_cursor["version"] == 1
+    assert of_cursor["hooks"]["postToolUse"] == [{"command": HOOK, "timeout": 5}]
+    assert without_hooks(of_cursor) == {}
+
+
+def test_a_users_hook_beside_ours_stays_where_hooks_have_no_groups():
+    theirs = {"command": "./audit.sh", "failClosed": True}
+    before = {"version": 1, "hooks": {"postToolUse": [theirs]}}
+    installed = with_hooks(before, HOOK, host=CURSOR)
+    assert installed["hooks"]["postToolUse"] == [theirs, {"command": HOOK, "timeout": 5}]
+    assert without_hooks(installed) == before
+
+
+def test_what_a_host_keeps_beside_its_hooks_stays():
+    """An older Gemini CLI has switches among them."""
+    before = {"hooks": {"enabled": True, "disabled": ["lint"]}}
+    installed = with_hooks(before, HOOK, host=GEMINI_CLI)
+    assert (installed["hooks"]["enabled"], installed["hooks"]["disabled"]) == (True, ["lint"])
+    assert without_hooks(installed) == before
+
+
+def test_a_hook_of_claude_code_that_was_migrated_becomes_that_of_its_host():
+    """`gemini hooks migrate --from-claude` copies ours."""
+    migrated = {"hooks": {"AfterTool": [{"hooks": [{"type": "command", "command": OLDER}]}]}}
+    new = HOOK.replace("claude-code", "gemini-cli")
+    (group,) = with_hooks(migrated, new, host=GEMINI_CLI)["hooks"]["AfterTool"]
+    assert group["hooks"] == [{"type": "command", "command": new}]
+
+
+@given(st.lists(st.text(max_size=6), max_size=3))
+def test_an_instruction_that_comes_and_goes_leaves_the_others(others: list[str]):
+    before: dict[str, Any] = {"instructions": others} if others else {}
+    installed = with_instruction(before, "/ours/mnemolog.md")
+    assert installed["instructions"] == [*others, "/ours/mnemolog.md"]
+    assert with_instruction(installed, "/ours/mnemolog.md") == installed
+    assert without_instruction(installed, "/ours/mnemolog.md") == before
+
+
+def test_instructions_of_a_strange_shape_are_not_touched():
+    with pytest.raises(NotOurs):
+        with_instruction({"instructions": "all"}, "a")
+    assert without_instruction({"instructions": "all"}, "a") == {"instructions": "all"}
 
 
 def test_the_hook_that_asks_for_lessons_is_installed_before_every_tool():
@@ -124,3 +192,25 @@ def test_a_server_of_our_name_that_somebody_else_wrote_is_not_touched(entry: Any
     with pytest.raises(NotOurs, match=r"servers\.mnemolog is there already"):
         with_server(before, "servers", BRIDGE, {})
     assert without_server(before, "servers") == before
+
+
+def test_a_host_may_have_program_and_arguments_in_one_list():
+    command = ShellCommand("/venv/bin/mnemolog", ("mcp",), {"MNEMOLOG_URL": "http://127.0.0.1:4000"})
+    installed = with_server({}, "mcp", command, {"type": "local"}, one_list=True)
+    entry = installed["mcp"]["mnemolog"]
+    assert entry["command"] == ["/venv/bin/mnemolog", "mcp"]
+    assert (entry["type"], entry["environment"]) == ("local", {"MNEMOLOG_URL": "http://127.0.0.1:4000"})
+    entry["command"] = ["/old/mnemolog", "mcp", "--profile", "memex"]
+    entry["enabled"] = False
+    again = with_server(installed, "mcp", command, {"type": "local"}, one_list=True)["mcp"]["mnemolog"]
+    assert again["command"] == ["/venv/bin/mnemolog", "mcp", "--profile", "memex"]
+    assert again["enabled"] is False
+    assert without_server(installed, "mcp") == {}
+
+
+@pytest.mark.parametrize("command", [["npx", "mcp"], [], [1, "mcp"], "mnemolog"])
+def test_a_list_that_somebody_else_wrote_is_not_touched(command: Any):
+    before = {"mcp": {"mnemolog": {"type": "local", "command": command}}}
+    with pytest.raises(NotOurs):
+        with_server(before, "mcp", BRIDGE, {}, one_list=True)
+    assert without_server(before, "mcp") == before
