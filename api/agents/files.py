@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from api.agents import entries, hook, json_text, rules, toml_text
 from api.agents.entries import NotOurs, ShellCommand, Value
 from api.agents.json_text import Unreadable
+from api.agents.payloads import HOSTS
 from ingest.errors import MnemologError
 from ingest.platform.files import write_whole
 
@@ -30,6 +31,10 @@ class Host(StrEnum):
     CURSOR = "cursor"
     CODEX = "codex"
     VSCODE = "vscode"
+    GEMINI_CLI = "gemini-cli"
+    OPENCODE = "opencode"
+    WINDSURF = "windsurf"
+    ZED = "zed"
 
 
 class Scope(StrEnum):
@@ -96,6 +101,10 @@ class System(NamedTuple):
             return self.home / "Library/Application Support"
         if self.platform == "win32":
             return Path(self.environ.get("APPDATA") or self.home / "AppData/Roaming")
+        return self.dot_config()
+
+    def dot_config(self) -> Path:
+        """The folder in which programs of the terminal keep their settings, whatever the platform."""
         return Path(self.environ.get("XDG_CONFIG_HOME") or self.home / ".config")
 
 
@@ -106,31 +115,45 @@ def setups(host: Host, scope: Scope, system: System, url: str, *, prompts: bool 
     """
     server = bridge(url)
     user = scope is Scope.USER
+    root = system.home if user else system.folder
     match host:
         case Host.CLAUDE_CODE:
             own = system.environ.get("CLAUDE_CONFIG_DIR")
-            settings = _claude(scope, system) / "settings.json"
             servers = Path(own or system.home) / ".claude.json" if user else system.folder / ".mcp.json"
             return [
-                Setup(
-                    settings,
-                    partial(entries.with_hooks, command=hook_line(url), prompts=prompts),
-                    entries.without_hooks,
-                ),
+                _hooks(host, _claude(scope, system) / "settings.json", url, prompts),
                 _servers(servers, "mcpServers", server, type="stdio"),
             ]
         case Host.CLAUDE_DESKTOP:
             path = system.configuration() / "Claude/claude_desktop_config.json"
             return [_servers(path, "mcpServers", server)] if user else []
         case Host.CURSOR:
-            path = (system.home if user else system.folder) / ".cursor/mcp.json"
-            return [_servers(path, "mcpServers", server)._replace(format=JSON_WITH_COMMENTS)]
+            return [
+                _hooks(host, root / ".cursor/hooks.json", url, prompts)._replace(format=JSON_WITH_COMMENTS),
+                _servers(root / ".cursor/mcp.json", "mcpServers", server)._replace(format=JSON_WITH_COMMENTS),
+            ]
         case Host.CODEX:
-            path = (_codex_home(system) if user else system.folder / ".codex") / "config.toml"
-            return [_servers(path, "mcp_servers", server)._replace(format=TOML)]
+            folder = _codex_home(system) if user else system.folder / ".codex"
+            return [
+                _hooks(host, folder / "hooks.json", url, prompts),
+                _servers(folder / "config.toml", "mcp_servers", server)._replace(format=TOML),
+            ]
         case Host.VSCODE:
             path = system.configuration() / "Code/User/mcp.json" if user else system.folder / ".vscode/mcp.json"
             return [_servers(path, "servers", server, type="stdio")._replace(format=JSON_WITH_COMMENTS)]
+        case Host.GEMINI_CLI:
+            path = root / ".gemini/settings.json"
+            both = [_hooks(host, path, url, prompts), _servers(path, "mcpServers", server)]
+            return [one._replace(format=JSON_WITH_COMMENTS) for one in both]
+        case Host.OPENCODE:
+            path = _opencode(scope, system)
+            return [_servers(path, "mcp", server, one_list=True, type="local")._replace(format=JSON_WITH_COMMENTS)]
+        case Host.WINDSURF:
+            path = system.home / ".codeium/windsurf/mcp_config.json"
+            return [_servers(path, "mcpServers", server)._replace(format=JSON_WITH_COMMENTS)] if user else []
+        case Host.ZED:
+            path = (_zed(system) if user else system.folder / ".zed") / "settings.json"
+            return [_servers(path, "context_servers", server)._replace(format=JSON_WITH_COMMENTS)]
 
 
 def rule_files(host: Host, scope: Scope, system: System) -> list[Setup]:
@@ -142,16 +165,67 @@ def rule_files(host: Host, scope: Scope, system: System) -> list[Setup]:
         case Host.CURSOR, Scope.PROJECT:
             return [_rule_file(system.folder / ".cursor/rules/mnemolog.mdc", text.cursor())]
         case Host.CODEX, _:
-            path = (_codex_home(system) if scope is Scope.USER else system.folder) / "AGENTS.md"
-            return [Setup(path, partial(rules.with_block, content=text.body), rules.without_block, TEXT)]
+            return [
+                _rule_block((_codex_home(system) if scope is Scope.USER else system.folder) / "AGENTS.md", text.body)
+            ]
         case Host.VSCODE, Scope.PROJECT:
             return [_rule_file(system.folder / ".github/instructions/mnemolog.instructions.md", text.vscode())]
+        case Host.GEMINI_CLI, _:
+            path = system.home / ".gemini" if scope is Scope.USER else system.folder
+            return [_rule_block(path / "GEMINI.md", text.body)]
+        case Host.OPENCODE, _:
+            return _opencode_rules(scope, system, text.body)
+        case Host.WINDSURF, Scope.USER:
+            return [_rule_block(system.home / ".codeium/windsurf/memories/global_rules.md", text.body)]
+        case Host.WINDSURF, Scope.PROJECT:
+            return [_rule_file(system.folder / ".windsurf/rules/mnemolog.md", text.windsurf())]
+        case Host.ZED, Scope.USER:
+            return [_rule_block(_zed(system) / "AGENTS.md", text.body)]
+        case Host.ZED, Scope.PROJECT:
+            found = (path for name in _READ_BY_ZED if (path := system.folder / name).is_file())
+            return [_rule_block(next(found, system.folder / "AGENTS.md"), text.body)]
         case _:
             return []
 
 
+def together(found: list[Setup]) -> list[Setup]:
+    """The same with one setup a file, which does what its setups do one after the other."""
+    by_path: dict[Path, Setup] = {}
+    for setup in found:
+        first = by_path.get(setup.path)
+        by_path[setup.path] = setup if first is None else _one_after_the_other(first, setup)
+    return list(by_path.values())
+
+
+def _one_after_the_other(first: Setup, second: Setup) -> Setup:
+    def install(value: Any) -> Any:
+        return second.install(first.install(value))
+
+    def remove(value: Any) -> Any:
+        return second.remove(first.remove(value))
+
+    return first._replace(install=install, remove=remove)
+
+
+def _opencode_rules(scope: Scope, system: System, body: str) -> list[Setup]:
+    """A file of ours, named in the settings: an AGENTS.md would keep OpenCode from reading a CLAUDE.md."""
+    if scope is Scope.USER:
+        file = _opencode(scope, system).with_name("mnemolog.md")
+        named = str(file)
+    else:
+        named = ".opencode/mnemolog.md"
+        file = system.folder / named
+    install = partial(entries.with_instruction, path=named)
+    remove = partial(entries.without_instruction, path=named)
+    return [Setup(_opencode(scope, system), install, remove, JSON_WITH_COMMENTS), _rule_file(file, body)]
+
+
 def _rule_file(path: Path, content: str) -> Setup:
     return Setup(path, partial(rules.with_file, content=content), rules.without_file, TEXT)
+
+
+def _rule_block(path: Path, content: str) -> Setup:
+    return Setup(path, partial(rules.with_block, content=content), rules.without_block, TEXT)
 
 
 def _claude(scope: Scope, system: System) -> Path:
@@ -164,9 +238,36 @@ def _codex_home(system: System) -> Path:
     return Path(system.environ.get("CODEX_HOME") or system.home / ".codex")
 
 
-def hook_line(url: str) -> str:
+def _opencode(scope: Scope, system: System) -> Path:
+    """Its settings: the .jsonc where there is one and no .json."""
+    folder = system.dot_config() / "opencode" if scope is Scope.USER else system.folder
+    plain, commented = folder / "opencode.json", folder / "opencode.jsonc"
+    return commented if commented.exists() and not plain.exists() else plain
+
+
+def _zed(system: System) -> Path:
+    if system.platform == "darwin":
+        return system.home / ".config/zed"
+    return system.configuration() / ("Zed" if system.platform == "win32" else "zed")
+
+
+_READ_BY_ZED = (
+    ".rules",
+    ".cursorrules",
+    ".windsurfrules",
+    ".clinerules",
+    ".github/copilot-instructions.md",
+    "AGENT.md",
+    "AGENTS.md",
+    "CLAUDE.md",
+    "GEMINI.md",
+)
+"""The first of these that a project has is the only one that Zed reads (its documentation, "Project Instructions")."""
+
+
+def hook_line(host: Host, url: str) -> str:
     """The shell command of our hook: the interpreter alone, without site packages, which starts fastest."""
-    args = ("-I", "-S", str(Path(hook.__file__).resolve()), Host.CLAUDE_CODE.value, *([url] if url else []))
+    args = ("-I", "-S", str(Path(hook.__file__).resolve()), host.value, *([url] if url else []))
     return ShellCommand(sys.executable, args).line()
 
 
@@ -179,10 +280,15 @@ def bridge(url: str) -> ShellCommand:
     return ShellCommand(sys.executable, ("-m", "api.cli.main", "mcp"), env)
 
 
-def _servers(path: Path, section: str, command: ShellCommand, **extra: Any) -> Setup:
+def _hooks(host: Host, path: Path, url: str, prompts: bool | None) -> Setup:
+    install = partial(entries.with_hooks, command=hook_line(host, url), prompts=prompts, host=HOSTS[host.value])
+    return Setup(path, install, entries.without_hooks)
+
+
+def _servers(path: Path, section: str, command: ShellCommand, *, one_list: bool = False, **extra: Any) -> Setup:
     return Setup(
         path,
-        partial(entries.with_server, section=section, command=command, extra=extra),
+        partial(entries.with_server, section=section, command=command, extra=extra, one_list=one_list),
         partial(entries.without_server, section=section),
     )
 

@@ -39,6 +39,10 @@ class Rules(NamedTuple):
         """For VS Code, in every chat request."""
         return f'---\napplyTo: "**"\n---\n\n{self.body}'
 
+    def windsurf(self) -> str:
+        """For Windsurf, in every conversation."""
+        return f"---\ntrigger: always_on\n---\n\n{self.body}"
+
 
 def rules() -> Rules:
     """The text, from the plugin's skill."""

@@ -24,7 +24,9 @@ from api.agents.files import (
     removing,
     rule_files,
     setups,
+    together,
 )
+from api.agents.payloads import HOSTS
 from api.cli.commands import AsJson
 from api.cli.output import FAILED, USAGE, Output, answering, plain
 from ingest.platform.client_key import client_key
@@ -32,10 +34,18 @@ from ingest.platform.settings import Settings, from_environment
 
 USUAL_URL = "http://127.0.0.1:3111"
 """Hooks and bridge go there when nothing names another."""
-_NO_RULE_FILE = {
-    Host.CURSOR: "rules are not written: Cursor keeps a user's in its settings; with --scope project they are a file",
-    Host.VSCODE: "rules are not written: VS Code keeps a user's in a profile; with --scope project they are a file",
+_NOTES = {
+    (
+        Host.CURSOR,
+        Scope.USER,
+    ): "rules are not written: Cursor keeps a user's in its settings; with --scope project they are a file",
+    (
+        Host.VSCODE,
+        Scope.USER,
+    ): "rules are not written: VS Code keeps a user's in a profile; with --scope project they are a file",
+    (Host.WINDSURF, Scope.PROJECT): "Windsurf has MCP servers for all projects alone: install it without --scope, too",
 }
+"""What a host has no file for."""
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 ToWhom = Annotated[Host, typer.Argument(help="The coding agent.", show_default=False)]
@@ -45,7 +55,7 @@ Prompts = Annotated[
     bool | None,
     typer.Option(
         "--prompts/--no-prompts",
-        help="Claude Code: tell it what memory has about each prompt. Left out: as it is, at first no.",
+        help="Claude Code, Codex, Gemini CLI: tell what memory has about each prompt. Left out: as it is, at first no.",
         show_default=False,
     ),
 ]
@@ -68,19 +78,19 @@ def install(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Put our MCP server, rules, and for Claude Code our hooks, into a coding agent's files; shows a diff, and asks."""
+    """Put our MCP server, rules, and hooks where it has them, into a coding agent's files; shows a diff, and asks."""
     output = Output(as_json)
     with answering(output):
         settings = from_environment(os.environ)
-    if prompts is not None and host is not Host.CLAUDE_CODE:
-        output.error(f"{host.value} has no hooks here; leave --prompts and --no-prompts out")
+    if prompts is not None and (host not in HOSTS or recording.PROMPT_EVENT not in HOSTS[host].told):
+        output.error(f"{host.value} takes no text from a hook at a prompt; leave --prompts and --no-prompts out")
         raise typer.Exit(USAGE)
     found = setups(host, scope, _system(), _url(settings), prompts=prompts)
-    if found and not no_rules:
+    if not no_rules:
         found += rule_files(host, scope, _system())
-        if scope is Scope.USER and host in _NO_RULE_FILE:
-            output.note(_NO_RULE_FILE[host])
-    changed = _change(output, host, scope, found, installing, dry_run=dry_run, yes=yes)
+        if note := _NOTES.get((host, scope)):
+            output.note(note)
+    changed = _change(output, host, scope, together(found), installing, dry_run=dry_run, yes=yes)
     if changed:
         _advise(output, host, settings)
 
@@ -94,7 +104,7 @@ def uninstall(
         settings = from_environment(os.environ)
     found = setups(host, scope, _system(), _url(settings), prompts=False)
     found += rule_files(host, scope, _system())
-    _change(output, host, scope, found, removing, dry_run=dry_run, yes=yes)
+    _change(output, host, scope, together(found), removing, dry_run=dry_run, yes=yes)
 
 
 def _system() -> System:
@@ -197,7 +207,9 @@ def _advise(output: Output, host: Host, settings: Settings) -> None:
             "the server asks for a key: store one with `mnemolog keys create hooks --role read,write --store`, or with "
             "`mnemolog keys store`"
         )
-    if host is Host.CLAUDE_CODE:
+    if host is Host.CODEX:
+        output.note("Codex runs hooks that its user trusts: type /hooks in it, and trust ours")
+    if host in HOSTS:
         try:
             recording.address(settings.url)
         except recording.Undeliverable as error:

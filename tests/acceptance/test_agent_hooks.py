@@ -658,3 +658,28 @@ async def test_what_is_installed_is_what_runs(server: Server, agent: Agent, tmp_
     removed = await asyncio.to_thread(run, "uninstall", "claude-code", "--yes")
     assert removed.returncode == 0, removed.stderr
     assert [path for path in home.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("host", "settings", "event", "prompt"),
+    [
+        ("cursor", ".cursor/hooks.json", "beforeSubmitPrompt", cursor("beforeSubmitPrompt", prompt="hello")),
+        ("gemini-cli", ".gemini/settings.json", "BeforeAgent", gemini("BeforeAgent", prompt="hello")),
+        ("codex", ".codex/hooks.json", "UserPromptSubmit", codex("UserPromptSubmit", prompt="hello")),
+    ],
+)
+async def test_what_is_installed_for_another_host_is_what_runs(
+    server: Server, agent: Agent, tmp_path: Path, host: str, settings: str, event: str, prompt: dict[str, Any]
+):
+    environ = agent.environ | {"HOME": str(tmp_path)}
+    install = [sys.executable, "-m", "api.cli.main", "install", host, "--yes"]
+    done = await asyncio.to_thread(subprocess.run, install, env=environ, capture_output=True, timeout=120, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    (entry,) = json.loads((tmp_path / settings).read_text())["hooks"][event]
+    (handler,) = entry.get("hooks", [entry])
+    installed = agent._replace(command=["sh", "-c", handler["command"]])
+    assert await report(installed, prompt) == [""]
+    async with server.client() as client:
+        await wait_for_count(client, agent, 1)
+        (seen,) = await observations(client, agent)
+    assert seen["data"]["prompt"] == "hello"

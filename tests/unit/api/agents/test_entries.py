@@ -20,7 +20,7 @@ from api.agents.entries import (
 )
 from api.agents.payloads import CLAUDE_CODE, CODEX, CURSOR, GEMINI_CLI, HOSTS, HookHost
 
-HOOK = files.hook_line("")
+HOOK = files.hook_line(files.Host.CLAUDE_CODE, "")
 OLDER = "/old/venv/bin/python -I -S '/old site/api/agents/hook.py' claude-code"
 BRIDGE = ShellCommand("/venv/bin/mnemolog", ("mcp",))
 THEIRS: dict[str, Any] = {"matcher": "Bash", "hooks": [{"type": "command", "command": "say done", "timeout": 1}]}

@@ -22,6 +22,7 @@ from api.agents.files import (
     removing,
     rule_files,
     setups,
+    together,
 )
 
 FILES = [
@@ -201,13 +202,24 @@ HOME, FOLDER = Path("/home/ada"), Path("/src/shop")
         ),
         (Host.CLAUDE_DESKTOP, Scope.USER, {"APPDATA": "/a"}, "win32", ["/a/Claude/claude_desktop_config.json"]),
         (Host.CLAUDE_DESKTOP, Scope.PROJECT, {}, "linux", []),
-        (Host.CURSOR, Scope.USER, {}, "linux", ["/home/ada/.cursor/mcp.json"]),
-        (Host.CURSOR, Scope.PROJECT, {}, "linux", ["/src/shop/.cursor/mcp.json"]),
-        (Host.CODEX, Scope.USER, {}, "linux", ["/home/ada/.codex/config.toml"]),
-        (Host.CODEX, Scope.USER, {"CODEX_HOME": "/x"}, "linux", ["/x/config.toml"]),
-        (Host.CODEX, Scope.PROJECT, {}, "linux", ["/src/shop/.codex/config.toml"]),
+        (Host.CURSOR, Scope.USER, {}, "linux", ["/home/ada/.cursor/hooks.json", "/home/ada/.cursor/mcp.json"]),
+        (Host.CURSOR, Scope.PROJECT, {}, "linux", ["/src/shop/.cursor/hooks.json", "/src/shop/.cursor/mcp.json"]),
+        (Host.CODEX, Scope.USER, {}, "linux", ["/home/ada/.codex/hooks.json", "/home/ada/.codex/config.toml"]),
+        (Host.CODEX, Scope.USER, {"CODEX_HOME": "/x"}, "linux", ["/x/hooks.json", "/x/config.toml"]),
+        (Host.CODEX, Scope.PROJECT, {}, "linux", ["/src/shop/.codex/hooks.json", "/src/shop/.codex/config.toml"]),
         (Host.VSCODE, Scope.USER, {"XDG_CONFIG_HOME": "/x"}, "linux", ["/x/Code/User/mcp.json"]),
         (Host.VSCODE, Scope.PROJECT, {}, "linux", ["/src/shop/.vscode/mcp.json"]),
+        (Host.GEMINI_CLI, Scope.USER, {}, "linux", ["/home/ada/.gemini/settings.json"] * 2),
+        (Host.GEMINI_CLI, Scope.PROJECT, {}, "linux", ["/src/shop/.gemini/settings.json"] * 2),
+        (Host.OPENCODE, Scope.USER, {}, "darwin", ["/home/ada/.config/opencode/opencode.json"]),
+        (Host.OPENCODE, Scope.USER, {"XDG_CONFIG_HOME": "/x"}, "linux", ["/x/opencode/opencode.json"]),
+        (Host.OPENCODE, Scope.PROJECT, {}, "linux", ["/src/shop/opencode.json"]),
+        (Host.WINDSURF, Scope.USER, {}, "linux", ["/home/ada/.codeium/windsurf/mcp_config.json"]),
+        (Host.WINDSURF, Scope.PROJECT, {}, "linux", []),
+        (Host.ZED, Scope.USER, {"XDG_CONFIG_HOME": "/x"}, "linux", ["/x/zed/settings.json"]),
+        (Host.ZED, Scope.USER, {"XDG_CONFIG_HOME": "/x"}, "darwin", ["/home/ada/.config/zed/settings.json"]),
+        (Host.ZED, Scope.USER, {"APPDATA": "/a"}, "win32", ["/a/Zed/settings.json"]),
+        (Host.ZED, Scope.PROJECT, {}, "linux", ["/src/shop/.zed/settings.json"]),
     ],
 )
 def test_every_host_has_its_files(
@@ -231,6 +243,19 @@ def test_every_host_has_its_files(
         (Host.CODEX, Scope.PROJECT, {}, ["/src/shop/AGENTS.md"]),
         (Host.VSCODE, Scope.USER, {}, []),
         (Host.VSCODE, Scope.PROJECT, {}, ["/src/shop/.github/instructions/mnemolog.instructions.md"]),
+        (Host.GEMINI_CLI, Scope.USER, {}, ["/home/ada/.gemini/GEMINI.md"]),
+        (Host.GEMINI_CLI, Scope.PROJECT, {}, ["/src/shop/GEMINI.md"]),
+        (
+            Host.OPENCODE,
+            Scope.USER,
+            {},
+            ["/home/ada/.config/opencode/opencode.json", "/home/ada/.config/opencode/mnemolog.md"],
+        ),
+        (Host.OPENCODE, Scope.PROJECT, {}, ["/src/shop/opencode.json", "/src/shop/.opencode/mnemolog.md"]),
+        (Host.WINDSURF, Scope.USER, {}, ["/home/ada/.codeium/windsurf/memories/global_rules.md"]),
+        (Host.WINDSURF, Scope.PROJECT, {}, ["/src/shop/.windsurf/rules/mnemolog.md"]),
+        (Host.ZED, Scope.USER, {}, ["/home/ada/.config/zed/AGENTS.md"]),
+        (Host.ZED, Scope.PROJECT, {}, ["/src/shop/AGENTS.md"]),
     ],
 )
 def test_rules_are_where_their_host_looks_for_them(
@@ -243,3 +268,35 @@ def test_rules_are_where_their_host_looks_for_them(
 def test_a_server_elsewhere_is_named_in_what_is_installed(host: Host, tmp_path: Path):
     for setup in setups(host, Scope.USER, System(tmp_path, tmp_path, {}), "http://127.0.0.1:4000"):
         assert "http://127.0.0.1:4000" in (installing(setup).after or "")
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [([".rules", "AGENTS.md"], ".rules"), (["CLAUDE.md"], "CLAUDE.md"), (["README.md"], "AGENTS.md")],
+)
+def test_rules_for_zed_go_into_the_one_file_that_it_reads(tmp_path: Path, there: list[str], expected: str):
+    for name in there:
+        (tmp_path / name).write_text("# Ours\n")
+    (tmp_path / ".clinerules").mkdir()
+    (setup,) = rule_files(Host.ZED, Scope.PROJECT, System(HOME, tmp_path, {}))
+    assert setup.path == tmp_path / expected
+
+
+def test_settings_of_opencode_with_comments_are_used_where_there_are_no_others(tmp_path: Path):
+    def found() -> list[str]:
+        return [one.path.name for one in setups(Host.OPENCODE, Scope.PROJECT, System(HOME, tmp_path, {}), "")]
+
+    (tmp_path / "opencode.jsonc").write_text("{}")
+    assert found() == ["opencode.jsonc"]
+    (tmp_path / "opencode.json").write_text("{}")
+    assert found() == ["opencode.json"]
+
+
+def test_setups_of_one_file_are_one_change(tmp_path: Path):
+    system = System(tmp_path, tmp_path, {})
+    found = setups(Host.GEMINI_CLI, Scope.USER, system, "") + rule_files(Host.GEMINI_CLI, Scope.USER, system)
+    settings, rules = together(found)
+    assert (settings.path.name, rules.path.name) == ("settings.json", "GEMINI.md")
+    installed = settings.install({"theme": "dark"})
+    assert installed.keys() == {"theme", "hooks", "mcpServers"}
+    assert settings.remove(installed) == {"theme": "dark"}

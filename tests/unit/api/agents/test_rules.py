@@ -34,6 +34,7 @@ def test_the_text_is_short():
         (Rules.skill, {"name": "mnemolog-memory", "description": rules().description}),
         (Rules.cursor, {"description": rules().description, "globs": None, "alwaysApply": True}),
         (Rules.vscode, {"applyTo": "**"}),
+        (Rules.windsurf, {"trigger": "always_on"}),
     ],
 )
 def test_every_host_gets_the_same_text_behind_its_front_matter(rendered: Callable[[Rules], str], front: object):

@@ -78,9 +78,13 @@ def test_a_file_that_cannot_be_read_is_told_with_the_place_and_holds_up_no_other
 
 PROJECT_FILES = {
     Host.CLAUDE_CODE: [".claude/settings.json", ".claude/skills/mnemolog-memory/SKILL.md", ".mcp.json"],
-    Host.CURSOR: [".cursor/mcp.json", ".cursor/rules/mnemolog.mdc"],
-    Host.CODEX: [".codex/config.toml", "AGENTS.md"],
+    Host.CURSOR: [".cursor/hooks.json", ".cursor/mcp.json", ".cursor/rules/mnemolog.mdc"],
+    Host.CODEX: [".codex/config.toml", ".codex/hooks.json", "AGENTS.md"],
     Host.VSCODE: [".github/instructions/mnemolog.instructions.md", ".vscode/mcp.json"],
+    Host.GEMINI_CLI: [".gemini/settings.json", "GEMINI.md"],
+    Host.OPENCODE: [".opencode/mnemolog.md", "opencode.json"],
+    Host.WINDSURF: [".windsurf/rules/mnemolog.md"],
+    Host.ZED: [".zed/settings.json", "AGENTS.md"],
 }
 
 
@@ -108,12 +112,13 @@ def test_a_host_that_keeps_rules_of_a_user_in_no_file_is_named(run: Run, host: H
 
 @pytest.mark.parametrize("host", PROJECT_FILES)
 def test_rules_can_be_left_out(run: Run, home: Path, host: Host):
-    assert run("install", host.value, "--yes", "--scope", "project", "--no-rules").exit_code == 0
-    rules = {"AGENTS.md", *(name for name in PROJECT_FILES[host] if "mnemolog" in name)}
+    done = run("install", host.value, "--yes", "--scope", "project", "--no-rules")
+    assert done.exit_code == (2 if host is Host.WINDSURF else 0), "Windsurf has nothing else for a project"
+    rules = {"AGENTS.md", "GEMINI.md", *(name for name in PROJECT_FILES[host] if "mnemolog" in name)}
     assert files(home.parent) == [name for name in PROJECT_FILES[host] if name not in rules]
 
 
-@pytest.mark.parametrize("host", [Host.CLAUDE_CODE, Host.CURSOR, Host.VSCODE])
+@pytest.mark.parametrize("host", [Host.CLAUDE_CODE, Host.CURSOR, Host.VSCODE, Host.OPENCODE, Host.WINDSURF])
 def test_rules_that_somebody_else_wrote_or_changed_stay_and_the_rest_is_installed(run: Run, home: Path, host: Host):
     """The text of the file is told to nobody; uninstalling passes over another's and tells of what was changed."""
     (name,) = (name for name in PROJECT_FILES[host] if "mnemolog" in name)
@@ -138,22 +143,91 @@ def test_rules_that_somebody_else_wrote_or_changed_stay_and_the_rest_is_installe
         assert file.read_bytes() == changed
 
 
+RULES_OF_A_USER = {
+    "codex": ".codex/AGENTS.md",
+    "gemini-cli": ".gemini/GEMINI.md",
+    "windsurf": ".codeium/windsurf/memories/global_rules.md",
+    "zed": ".config/zed/AGENTS.md",
+}
+
+
+@pytest.mark.parametrize("host", RULES_OF_A_USER)
 @pytest.mark.parametrize("text", [b"", b"# Ours\n", b"# Ours\r\n\r\nTests first.", b"\xef\xbb\xbf# Ours\r\n"])
-def test_what_a_user_tells_codex_stays_to_the_byte(run: Run, home: Path, text: bytes):
+def test_what_a_user_tells_a_host_stays_to_the_byte(run: Run, home: Path, host: str, text: bytes):
     """Also what is written before and behind our block in the meantime."""
-    file = home / ".codex/AGENTS.md"
-    file.parent.mkdir()
+    file = home / RULES_OF_A_USER[host]
+    file.parent.mkdir(parents=True)
     file.write_bytes(text)
     for _ in range(2):
-        assert run("install", "codex", "--yes").exit_code == 0
+        assert run("install", host, "--yes").exit_code == 0
         assert file.read_bytes().startswith(text)
         assert file.read_bytes().count(b"<!-- mnemolog -->") == 1
-    assert run("uninstall", "codex", "--yes").exit_code == 0
-    assert (files(home), file.read_bytes()) == ([".codex/AGENTS.md"], text)
-    run("install", "codex", "--yes")
+    assert run("uninstall", host, "--yes").exit_code == 0
+    assert (files(home), file.read_bytes()) == ([RULES_OF_A_USER[host]], text)
+    run("install", host, "--yes")
     file.write_bytes(file.read_bytes() + b"More.\n")
-    assert run("uninstall", "codex", "--yes").exit_code == 0
+    assert run("uninstall", host, "--yes").exit_code == 0
     assert file.read_bytes() == text + b"More.\n"
+
+
+WITH_COMMENTS = {
+    "cursor": (".cursor/hooks.json", '"hooks": {"stop": [{"command": "./audit.sh"}]}, "version": 1'),
+    "gemini-cli": (".gemini/settings.json", '"hooks": {"AfterTool": [{"matcher": "x", "hooks": []}]}'),
+    "opencode": (".config/opencode/opencode.jsonc", '"instructions": ["a.md"], "mcp": {"a": {"type": "remote"}}'),
+    "windsurf": (".codeium/windsurf/mcp_config.json", '"mcpServers": {"a": {"serverUrl": "http://a"}}'),
+    "zed": (".config/zed/settings.json", '"context_servers": {"a": {"url": "http://a"}}'),
+}
+
+
+@pytest.mark.parametrize("host", WITH_COMMENTS)
+def test_settings_with_comments_keep_them_and_the_entries_of_others(run: Run, home: Path, host: str):
+    name, theirs = WITH_COMMENTS[host]
+    before = "// mine\n{\n  " + theirs + ', // why\n  "theme": "dark", /* and */\n}\n'
+    file = home / name
+    file.parent.mkdir(parents=True)
+    file.write_text(before)
+    assert run("install", host, "--yes").exit_code == 0
+    written = file.read_text()
+    assert "mnemolog" in written or "api/agents/hook.py" in written
+    for kept in ("// mine", "// why", "/* and */", '"theme": "dark"'):
+        assert kept in written
+    file.write_text(written.replace('"dark"', '"light"'))  # so that no copy is put back
+    assert run("uninstall", host, "--yes").exit_code == 0
+    left = file.read_text()
+    assert "mnemolog" not in left
+    assert "api/agents/hook.py" not in left
+    for kept in ("// mine", "// why", "/* and */", '"theme": "light"', *theirs.split('"')[1::2]):
+        assert kept in left
+    assert run("install", host, "--yes").exit_code == 0
+    assert run("uninstall", host, "--yes").exit_code == 0
+    assert file.read_text() == left
+
+
+def test_an_entry_of_our_name_that_somebody_else_wrote_stays_and_the_rest_is_installed(run: Run, home: Path):
+    file = home / ".config/opencode/opencode.json"
+    file.parent.mkdir(parents=True)
+    theirs = '{"mcp": {"mnemolog": {"type": "remote", "url": "http://127.0.0.1:3111/mcp"}}}'
+    file.write_text(theirs)
+    done = run("install", "opencode", "--yes")
+    assert done.exit_code == 1
+    assert "is there already" in done.stderr.replace("\n", " ")
+    assert file.read_text() == theirs
+    assert run("uninstall", "opencode", "--yes").exit_code == 0
+    assert (files(home), file.read_text()) == ([".config/opencode/opencode.json"], theirs)
+
+
+def test_one_block_serves_all_hosts_that_read_the_same_file(run: Run, home: Path):
+    for host in ("codex", "zed"):
+        assert run("install", host, "--yes", "--scope", "project").exit_code == 0
+    assert (home.parent / "AGENTS.md").read_text().count("<!-- mnemolog -->") == 1
+
+
+def test_windsurf_is_said_to_have_no_servers_of_a_project(run: Run):
+    assert "without --scope" in run("install", "windsurf", "--yes", "--scope", "project").stderr.replace("\n", " ")
+
+
+def test_codex_users_are_told_to_trust_the_hooks(run: Run):
+    assert "type /hooks" in run("install", "codex", "--yes").stderr.replace("\n", " ")
 
 
 def test_rules_of_an_older_release_are_brought_up_to_date(run: Run, home: Path):
@@ -165,22 +239,26 @@ def test_rules_of_an_older_release_are_brought_up_to_date(run: Run, home: Path):
     assert "`recall`" in file.read_text()
 
 
-def test_hooks_tell_of_prompts_as_long_as_the_user_wants_it(run: Run, home: Path):
+@pytest.mark.parametrize("host", ["claude-code", "codex", "gemini-cli"])
+def test_hooks_tell_of_prompts_as_long_as_the_user_wants_it(run: Run, home: Path, host: str):
+    settings = {"claude-code": ".claude/settings.json", "codex": ".codex/hooks.json"}.get(host, ".gemini/settings.json")
+
     def told() -> bool:
-        return "claude-code --prompts" in (home / ".claude/settings.json").read_text()
+        return f"{host} --prompts" in (home / settings).read_text()
 
     for options, expected in ((("--prompts",), True), ((), True), (("--no-prompts",), False), ((), False)):
-        assert run("install", "claude-code", "--yes", *options).exit_code == 0
+        assert run("install", host, "--yes", *options).exit_code == 0
         assert told() is expected
-    run("install", "claude-code", "--yes", "--prompts")
-    assert run("uninstall", "claude-code", "--yes").exit_code == 0
+    run("install", host, "--yes", "--prompts")
+    assert run("uninstall", host, "--yes").exit_code == 0
     assert files(home) == []
 
 
-def test_a_host_without_hooks_cannot_be_told_of_prompts(run: Run, home: Path):
-    done = run("install", "cursor", "--yes", "--prompts")
+@pytest.mark.parametrize("host", ["cursor", "vscode"])
+def test_a_host_that_takes_no_text_at_a_prompt_cannot_be_told_of_prompts(run: Run, home: Path, host: str):
+    done = run("install", host, "--yes", "--prompts")
     assert done.exit_code == 2
-    assert "has no hooks" in done.stderr
+    assert "takes no text" in done.stderr
     assert files(home) == []
 
 
@@ -189,9 +267,9 @@ def test_json_says_what_was_written(run: Run, home: Path):
     document = json.loads(done.stdout)
     assert (document["host"], document["scope"], document["written"], document["faults"]) == ("codex", "user", True, [])
     assert [file["path"] for file in document["files"]] == [
-        str(home / ".codex" / name) for name in ("config.toml", "AGENTS.md")
+        str(home / ".codex" / name) for name in ("hooks.json", "config.toml", "AGENTS.md")
     ]
-    assert "+[mcp_servers.mnemolog]" in document["files"][0]["diff"]
+    assert "+[mcp_servers.mnemolog]" in document["files"][1]["diff"]
 
 
 def test_what_the_environment_must_have_is_told(run: Run, monkeypatch: pytest.MonkeyPatch):
