@@ -99,8 +99,10 @@ def cut_off(agent: Agent) -> Agent:
 
 
 async def observations(client: httpx.AsyncClient, agent: Agent) -> list[dict[str, Any]]:
+    """In the order of time: what the server did not take at once came by the spool, behind what it took later."""
     project = agent.folder.parent.name
-    return await all_pages(client, f"/v1/sessions/{agent.session}/observations", project=project)
+    found = await all_pages(client, f"/v1/sessions/{agent.session}/observations", project=project)
+    return sorted(found, key=lambda seen: seen["occurred_at"])
 
 
 async def session(client: httpx.AsyncClient, agent: Agent) -> dict[str, Any]:
