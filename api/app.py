@@ -41,12 +41,12 @@ from projections.condensing.llm.assistant import check as check_llm
 
 def create_app(settings: Settings) -> Starlette:
     """The native API with MCP. Connections open when it starts and close, after the last write, when it stops."""
-    return _native(settings, Gateway(PROFILES, settings.host, settings.mcp_profile))
+    return _native(settings, Gateway(PROFILES, settings.host, settings.mcp_profile, settings.hosts))
 
 
 def create_listeners(settings: Settings, sibling: Sibling | None = None) -> Listeners:
     """Every application that the settings ask for, on one set of services; the native API's lifespan is that of all."""
-    gateway = Gateway(PROFILES, settings.host, settings.mcp_profile)
+    gateway = Gateway(PROFILES, settings.host, settings.mcp_profile, settings.hosts)
     native = _native(settings, gateway, sibling)
     native.state.homes = SessionProjects()
     on_main_port: list[tuple[MainPort, Starlette]] = []

@@ -57,19 +57,25 @@ SESSION_IDLE_S = 1_800.0
 
 
 class Gateway:
-    """The MCP door of one application; started once. `host` is the address the application listens on.
+    """The MCP door of one application; started once.
 
+    `host` is the address the application listens on, `hosts` the names it goes by besides those of the loopback.
     `default` names the profiles that requests are offered that name none; raises InvalidSetting for an unknown one.
     """
 
-    def __init__(self, profiles: ToolProfiles, host: str = "127.0.0.1", default: str = "native") -> None:
+    def __init__(
+        self, profiles: ToolProfiles, host: str = "127.0.0.1", default: str = "native", hosts: Sequence[str] = ()
+    ) -> None:
         self._profiles = profiles
+        security = _security(host, hosts if _is_loopback(host) else ())
         try:
             self._default = profiles.chosen(default)
         except UnknownProfile as fault:
             raise InvalidSetting(f"MNEMOLOG_MCP_PROFILE: {fault}") from None
         self._door_of: DoorOf | None = None
-        self._managers = {chosen: self._stateless(profiles.offer(chosen), host) for chosen in profiles.every_choice()}
+        self._managers = {
+            chosen: self._stateless(profiles.offer(chosen), security) for chosen in profiles.every_choice()
+        }
         self._with_sessions: list[StreamableHTTPSessionManager] = []
         # POST only: without sessions there is nothing to stream on GET or to end with DELETE, and 405 says so.
         self.route = _route(self._serve, "POST")
@@ -110,12 +116,12 @@ class Gateway:
                 await stack.enter_async_context(manager.run())
             yield
 
-    def _stateless(self, offered: Offer, host: str) -> StreamableHTTPSessionManager:
+    def _stateless(self, offered: Offer, security: TransportSecuritySettings) -> StreamableHTTPSessionManager:
         return StreamableHTTPSessionManager(
             self._server(offered),
             json_response=True,
             stateless=True,
-            security_settings=_security(host),
+            security_settings=security,
             max_request_body_size=MAX_BODY_BYTES,
         )
 
@@ -256,8 +262,12 @@ def _security(host: str, names: Sequence[str] = ()) -> TransportSecuritySettings
     A server that listens elsewhere goes by names only its operator knows, so nothing is refused there, unless the
     operator tells them.
     """
-    if "*" in names or (not names and host not in ("127.0.0.1", "localhost", "::1")):
+    if "*" in names or not (names or _is_loopback(host)):
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)
     hosts = [f"{name}{port}" for name in (*LOOPBACK, *names) for port in ("", ":*")]
     origins = [f"{scheme}://{name}" for scheme in ("http", "https") for name in hosts]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
+
+
+def _is_loopback(host: str) -> bool:
+    return host in ("127.0.0.1", "localhost", "::1")

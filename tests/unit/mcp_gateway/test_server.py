@@ -1,7 +1,7 @@
 """The tools as the server calls them, and the server over HTTP inside the process."""
 
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
@@ -307,10 +307,15 @@ async def test_a_write_of_unknown_outcome_names_the_event_id_that_makes_a_retry_
 
 @asynccontextmanager
 async def serving(
-    commands: CommandHandler, queries: Queries, host: str = "127.0.0.1", profile: str = "native", **headers: str
+    commands: CommandHandler,
+    queries: Queries,
+    host: str = "127.0.0.1",
+    profile: str = "native",
+    hosts: Sequence[str] = (),
+    **headers: str,
 ) -> AsyncGenerator[httpx2.AsyncClient]:
     """An HTTP client of an application that serves the gateway, inside the process."""
-    gateway = Gateway(PROFILES, host, profile)
+    gateway = Gateway(PROFILES, host, profile, hosts)
     door = ToolContext(commands, queries, ScriptedOperations(commands).as_operations(), "default", LastWrites())
     gateway.connect(lambda scope, agent: door._replace(agent=agent))
     transport = httpx2.ASGITransport(Starlette(routes=[gateway.route]))
@@ -386,6 +391,23 @@ async def test_a_server_on_loopback_refuses_other_names(
     async with serving(commands, queries.as_queries(), host) as http:
         headers = {"accept": "application/json", **({"origin": origin} if origin else {})}
         assert (await http.post(url, json=CALL, headers=headers)).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("host", "name", "status"),
+    [
+        ("127.0.0.1", "memory.example", 200),
+        ("127.0.0.1", "localhost", 200),
+        ("127.0.0.1", "evil.example", 421),
+        ("0.0.0.0", "memory.internal", 200),
+    ],
+)
+async def test_a_server_on_loopback_goes_by_the_names_that_its_settings_add(
+    commands: CommandHandler, queries: ScriptedQueries, host: str, name: str, status: int
+):
+    async with serving(commands, queries.as_queries(), host, hosts=["memory.example"]) as http:
+        answer = await http.post(f"http://{name}/mcp", json=CALL, headers={"accept": "application/json"})
+        assert answer.status_code == status
 
 
 async def test_the_agent_header_names_the_agent_unless_the_arguments_do(
