@@ -5,12 +5,16 @@ whole, which may hold other tenants; `metrics` for its figures alone. A key with
 operator, or from `mnemolog keys` on the log's server.
 """
 
-from typing import Literal, TypeAlias, get_args
+import re
+from collections.abc import Iterable, Mapping
+from typing import Literal, TypeAlias, cast, get_args
 
 Role = Literal["read", "write", "admin", "metrics", "operator"]
 ROLES: tuple[Role, ...] = get_args(Role)
 OF_THE_SERVER: frozenset[Role] = frozenset({"metrics", "operator"})
 """Roles that only an operator gives away, and that no tenant or project limits."""
+_SCOPE = re.compile(r"[!#-\[\]-~]+")
+"""RFC 6749, section 3.3."""
 Needs: TypeAlias = frozenset[Role]
 """The roles that a way in asks for, all of them; none: whoever has a key."""
 
@@ -35,3 +39,15 @@ def allow(roles: frozenset[Role], needs: Needs) -> bool:
     if "operator" in roles:
         return True
     return needs <= (roles | READ_WRITE if "admin" in roles else roles)
+
+
+def roles_by_scope(entries: Iterable[str]) -> Mapping[str, frozenset[Role]]:
+    """The roles that each OAuth scope gives, of entries like `notes=read+write`; raises ValueError for what is none."""
+    found: dict[str, frozenset[Role]] = {}
+    for entry in entries:
+        scope, _, names = entry.rpartition("=")
+        roles = frozenset(names.split("+"))
+        if not _SCOPE.fullmatch(scope) or not roles <= frozenset(ROLES):
+            raise ValueError(f"{entry!r} is not SCOPE=ROLE or SCOPE=ROLE+ROLE; roles are {', '.join(ROLES)}")
+        found[scope] = found.get(scope, frozenset()) | cast("frozenset[Role]", roles)
+    return found

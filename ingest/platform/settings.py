@@ -12,12 +12,17 @@ from ingest.errors import CommandRejected, InvalidSetting
 from ingest.platform.processes import usable_cores
 from ingest.platform.redis_url import FORMS, is_cluster, is_redis_url
 from ingest.platform.sizes import parse_bytes, parse_bytes_or_share
+from ingest.platform.web_url import fault_of_url
+from ingest.roles import roles_by_scope
 
 DROP_INS = ("agentd", "agent-memory", "memex")
 """The systems whose clients call ports of their own."""
 
 MOST_WORKERS = 4
 """That are started unless more are asked for: each takes some 100 MB, and one projects thousands of events a second."""
+
+SCOPES = ("mnemolog:read=read", "mnemolog:write=write", "mnemolog:admin=admin")
+"""What scopes of access tokens give, unless the settings say otherwise."""
 
 VARIABLES: dict[str, str] = {
     "REDIS_URL": "Redis >= 7 or Valkey >= 8 to use, one server or a cluster; unset: an embedded Valkey is started",
@@ -31,6 +36,16 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_HOSTS": "allowed Host header values besides localhost, by comma; `*`: any",
     "MNEMOLOG_ORIGINS": "allowed Origin header values besides the server's own, by comma; `*`: any",
     "MNEMOLOG_TENANT": "tenant of this server's callers; default `default`",
+    "MNEMOLOG_OAUTH_ISSUER": "issuer (URL) whose access tokens let in beside keys; unset: no tokens",
+    "MNEMOLOG_OAUTH_RESOURCE": "address of /mcp as MCP clients know it; needed with an issuer",
+    "MNEMOLOG_OAUTH_AUDIENCE": "values of `aud`, one of which a token must have, by comma; default the resource",
+    "MNEMOLOG_OAUTH_JWKS": "address of the issuer's keys; default what the issuer's metadata says",
+    "MNEMOLOG_OAUTH_SCOPES": f"roles that scopes give, SCOPE=ROLE+ROLE, by comma; default {','.join(SCOPES)}",
+    "MNEMOLOG_OAUTH_TENANT_CLAIM": "claim that says a token's tenant; unset: MNEMOLOG_TENANT",
+    "MNEMOLOG_OAUTH_PROJECTS_CLAIM": "claim that lists the projects a token is for; unset: all",
+    "MNEMOLOG_OAUTH_AGENTS_CLAIM": "claim with the agent, or agents, a token may name; unset: any",
+    "MNEMOLOG_OAUTH_READS": "reads a minute of each subject of tokens; default 0, any number",
+    "MNEMOLOG_OAUTH_WRITES": "writes a minute of each subject of tokens; default 0, any number",
     "MNEMOLOG_PARTITIONS": "partitions of a new log, fixed at creation; default 16",
     "MNEMOLOG_WORKERS": "worker processes that `mnemolog up` starts; default one for two cores, at most 4",
     "MNEMOLOG_DEDUP_WINDOW": "seconds for which a partition remembers event ids; default 3600",
@@ -188,6 +203,26 @@ def _redis_url(name: str, raw: str) -> str:
     return raw
 
 
+def _url(*, secure: bool = True, query: bool = False) -> _Parse:
+    def parse(name: str, raw: str) -> str:
+        if fault := fault_of_url(raw, secure=secure, query=query):  # without the URL: it may hold a password
+            raise InvalidSetting(f"{name} {fault}")
+        return raw
+
+    return parse
+
+
+def _scopes(name: str, raw: str) -> tuple[str, ...]:
+    entries = _names(name, raw)
+    if not entries:
+        raise InvalidSetting(f"{name} names no scope")
+    try:
+        roles_by_scope(entries)
+    except ValueError as fault:
+        raise InvalidSetting(f"{name}: {fault}") from None
+    return entries
+
+
 def _drop_ins(name: str, raw: str) -> tuple[str, ...]:
     """The compatibility APIs that a comma list names, in the order of DROP_INS; `all` names every one."""
     names = set(_names(name, raw.lower()))
@@ -212,6 +247,16 @@ class Settings(Struct, frozen=True, kw_only=True):
     hosts: Annotated[tuple[str, ...], "MNEMOLOG_HOSTS", _names] = ()
     origins: Annotated[tuple[str, ...], "MNEMOLOG_ORIGINS", _names] = ()
     tenant: Annotated[str, "MNEMOLOG_TENANT"] = "default"
+    oauth_issuer: Annotated[str, "MNEMOLOG_OAUTH_ISSUER", _url()] = ""
+    oauth_resource: Annotated[str, "MNEMOLOG_OAUTH_RESOURCE", _url(secure=False)] = ""
+    oauth_audience: Annotated[tuple[str, ...], "MNEMOLOG_OAUTH_AUDIENCE", _names] = ()
+    oauth_jwks: Annotated[str, "MNEMOLOG_OAUTH_JWKS", _url(query=True)] = ""
+    oauth_scopes: Annotated[tuple[str, ...], "MNEMOLOG_OAUTH_SCOPES", _scopes] = SCOPES
+    oauth_tenant_claim: Annotated[str, "MNEMOLOG_OAUTH_TENANT_CLAIM"] = ""
+    oauth_projects_claim: Annotated[str, "MNEMOLOG_OAUTH_PROJECTS_CLAIM"] = ""
+    oauth_agents_claim: Annotated[str, "MNEMOLOG_OAUTH_AGENTS_CLAIM"] = ""
+    oauth_reads: Annotated[int, "MNEMOLOG_OAUTH_READS", _whole(0, 100_000_000)] = 0
+    oauth_writes: Annotated[int, "MNEMOLOG_OAUTH_WRITES", _whole(0, 100_000_000)] = 0
     partitions: Annotated[int, "MNEMOLOG_PARTITIONS", _whole(1, 1024)] = 16
     workers: Annotated[int, "MNEMOLOG_WORKERS", _whole(1, 256)] = 1
     dedup_window: Annotated[int, "MNEMOLOG_DEDUP_WINDOW", _whole(1, 31_536_000)] = 3600

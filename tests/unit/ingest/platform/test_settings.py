@@ -63,6 +63,16 @@ def test_every_variable_is_read():
         "MNEMOLOG_REBUILD_KEEP": "120",
         "MNEMOLOG_HOSTS": "memory.example",
         "MNEMOLOG_ORIGINS": "https://ui.example",
+        "MNEMOLOG_OAUTH_ISSUER": "https://issuer.example",
+        "MNEMOLOG_OAUTH_RESOURCE": "http://memory.example/mcp",
+        "MNEMOLOG_OAUTH_AUDIENCE": "api://memory,memory",
+        "MNEMOLOG_OAUTH_JWKS": "https://issuer.example/keys?policy=x",
+        "MNEMOLOG_OAUTH_SCOPES": "notes=read+write,ops=operator",
+        "MNEMOLOG_OAUTH_TENANT_CLAIM": "tenant",
+        "MNEMOLOG_OAUTH_PROJECTS_CLAIM": "projects",
+        "MNEMOLOG_OAUTH_AGENTS_CLAIM": "sub",
+        "MNEMOLOG_OAUTH_READS": "600",
+        "MNEMOLOG_OAUTH_WRITES": "60",
         "MNEMOLOG_MCP_PROFILE": "memex",
         "MAX_OBS_PER_SESSION": "100",
         "MNEMOLOG_READ_WAIT": "5",
@@ -127,6 +137,26 @@ def test_unset_variables_are_not_passed_to_a_child_process():
 def test_an_impossible_value_is_named_with_its_variable(name: str, value: str, message: str):
     with pytest.raises(InvalidSetting, match=f"{name}=.*{message}"):
         from_environment({name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("MNEMOLOG_OAUTH_ISSUER", "http://issuer.example", " must be an https:// address"),
+        ("MNEMOLOG_OAUTH_ISSUER", "https://me:s3cret@issuer.example", " has a user"),
+        ("MNEMOLOG_OAUTH_ISSUER", "https://issuer.example?x", " has a user, a fragment or a query"),
+        ("MNEMOLOG_OAUTH_RESOURCE", "memory.example/mcp", " is not an http:// or https:// address"),
+        ("MNEMOLOG_OAUTH_JWKS", "http://issuer.example/keys", " must be an https:// address"),
+        ("MNEMOLOG_OAUTH_SCOPES", "read", ": 'read' is not SCOPE=ROLE"),
+        ("MNEMOLOG_OAUTH_SCOPES", "x=owner", "roles are read, write, admin, metrics, operator"),
+        ("MNEMOLOG_OAUTH_SCOPES", ",", " names no scope"),
+        ("MNEMOLOG_OAUTH_READS", "-1", "=-1 is not between"),
+    ],
+)
+def test_an_impossible_setting_of_access_tokens_is_told_without_secrets(name: str, value: str, message: str):
+    with pytest.raises(InvalidSetting, match=f"^{name}.*{message}") as raised:
+        from_environment({name: value})
+    assert "s3cret" not in str(raised.value)
 
 
 def test_a_misspelt_variable_is_refused_with_the_ones_there_are():
