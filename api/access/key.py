@@ -21,6 +21,8 @@ from projections.documents.rows import Row
 MAX_NAMES = 100
 """Projects, and agents, of one key: every search compares them."""
 Status = Literal["active", "replaced", "expired", "revoked"]
+ProjectNames = Annotated[list[Name], Meta(max_length=MAX_NAMES)]
+AgentNames = Annotated[list[Annotated[str, Meta(min_length=1, max_length=512)]], Meta(max_length=MAX_NAMES)]
 PerMinute = Annotated[int, Meta(ge=0, le=100_000_000)]
 
 
@@ -30,8 +32,8 @@ class Grant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Annotated[str, Meta(min_length=1, max_length=128)]
     roles: Annotated[list[Role], Meta(min_length=1, max_length=len(ROLES))]
     tenant: Name = ""
-    projects: Annotated[list[Name], Meta(max_length=MAX_NAMES)] = []
-    agents: Annotated[list[Annotated[str, Meta(min_length=1, max_length=512)]], Meta(max_length=MAX_NAMES)] = []
+    projects: ProjectNames = []
+    agents: AgentNames = []
     expires_at: datetime | None = None
     reads_per_minute: PerMinute = 0
     writes_per_minute: PerMinute = 0

@@ -1,4 +1,4 @@
-"""Who a request comes from, as far as its key says; the gate puts it on the ASGI scope of every request."""
+"""Who a request comes from, as far as its key or token says; the gate puts it on the ASGI scope of every request."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -10,14 +10,17 @@ SCOPE_KEY = "mnemolog.principal"
 
 
 class Rates(NamedTuple):
-    """Requests a minute that a key may send; 0 is any number."""
+    """Requests a minute that a key, or a subject of tokens, may send; 0 is any number."""
 
     reads: int = 0
     writes: int = 0
 
 
 class Principal(NamedTuple):
-    """Whose request it is. `key_id` is public; empty for the server's own secret, and for an open server's callers."""
+    """Whose request it is. `key_id` is public; empty for the server's own secret, and for an open server's callers.
+
+    A token's is made of its subject.
+    """
 
     tenant: str
     roles: frozenset[Role]
@@ -25,7 +28,9 @@ class Principal(NamedTuple):
     reach: Reach = ANYWHERE
     rates: Rates = Rates()
     named: bool = True
-    """Whether it showed a key or the server's secret; callers of an open server show nothing."""
+    """Whether it showed a key, a token or the server's secret; callers of an open server show nothing."""
+    expires_ms: int = 0
+    """When the access token it showed ends, in ms since the epoch; 0: it showed none."""
 
     def may(self, needs: Needs) -> bool:
         """Whether its roles are enough."""
