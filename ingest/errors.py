@@ -105,6 +105,12 @@ class LogFull(LogRefused):
     retry_after_s = 5
 
 
+class IssuerUnavailable(MnemologError):
+    """The keys of the issuer of access tokens cannot be read, so nobody can tell whether a token holds."""
+
+    code = "issuer_unavailable"
+
+
 class NotFound(MnemologError):
     """No such document, session, dead letter or route for this tenant."""
 

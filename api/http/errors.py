@@ -15,6 +15,7 @@ from ingest.errors import (
     BeingRebuilt,
     CommandRejected,
     Forbidden,
+    IssuerUnavailable,
     LogFull,
     LogUnavailable,
     MalformedRequest,
@@ -49,6 +50,7 @@ _STATUS: dict[type[MnemologError], int] = {
     LogFull: 429,  # before LogUnavailable, which it is one of
     LogUnavailable: 503,
     ArchiveUnavailable: 503,
+    IssuerUnavailable: 503,
     ProjectionBehind: 503,
 }
 _HTTP_CODES = {401: "unauthorized", 404: "not_found", 405: "method_not_allowed"}
@@ -89,6 +91,8 @@ def retry_after(error: Exception) -> dict[str, str]:
             return {"Retry-After": str(seconds)}
         case LogUnavailable() | ProjectionBehind() | RedisError():
             return {"Retry-After": "1"}
+        case IssuerUnavailable():
+            return {"Retry-After": "10"}
         case _:
             return {}
 
