@@ -9,6 +9,10 @@ from starlette.middleware import Middleware
 from api.access.admission import guarded
 from api.access.gate import Gate, check_binding
 from api.access.keyring import Keyring
+from api.access.oauth.issuer import IssuerKeys
+from api.access.oauth.resource import Resource
+from api.access.oauth.rules import token_rules
+from api.access.oauth.verifier import AccessTokens
 from api.access.rates import RateLimits
 from api.access.registry import Registry
 from api.agents import spooled
@@ -23,6 +27,7 @@ from api.http.serving import Listeners
 from api.http.shortcut import Shortcut
 from api.monitoring import ops
 from api.monitoring.processes import ProcessFigures
+from api.native import oauth
 from api.native.catalog import endpoints
 from api.services import tool_context
 from api.siblings import Sibling, joined
@@ -66,6 +71,8 @@ def _native(settings: Settings, gateway: Gateway, sibling: Sibling | None = None
     if settings.redis_url is None:
         raise InvalidSetting("REDIS_URL is not set; `mnemolog up` starts an embedded server and sets it")
     check_llm(settings.llm, settings.llm_key or "", settings.llm_daily_tokens)
+    rules = token_rules(settings)
+    resource = None if rules is None else Resource(rules)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
@@ -73,10 +80,12 @@ def _native(settings: Settings, gateway: Gateway, sibling: Sibling | None = None
             wired = await wire(settings, stack, sibling)
             app.state.services, app.state.transfer, app.state.metrics = wired
             registry = Registry(wired.services.redis)
-            keyring = Keyring(registry, settings.tenant, settings.secret, loopback=settings.host in LOOPBACK)
+            open_to_machine = settings.host in LOOPBACK and rules is None
+            keyring = Keyring(registry, settings.tenant, settings.secret, loopback=open_to_machine)
             await keyring.load()
             check_binding(settings, keys=not keyring.empty)
             app.state.keyring, app.state.rates = keyring, RateLimits(wired.services.redis)
+            app.state.tokens = rules and AccessTokens(rules, await stack.enter_async_context(IssuerKeys(rules)))
             gateway.connect(lambda scope, agent: tool_context(scope, "mcp", agent))
             await stack.enter_async_context(gateway.running())
             spools = _spools(settings) if sibling is None or sibling.is_first else []
@@ -90,7 +99,7 @@ def _native(settings: Settings, gateway: Gateway, sibling: Sibling | None = None
             tune_interpreter()
             yield
 
-    described = endpoints(gateway.route)
+    described = endpoints(gateway.route, [] if resource is None else oauth.endpoints(resource))
     own = [one for one in described if one.path != gateway.route.path]
     return Starlette(
         routes=[
@@ -101,7 +110,7 @@ def _native(settings: Settings, gateway: Gateway, sibling: Sibling | None = None
         exception_handlers=HANDLERS,
         middleware=[
             Middleware(ops.Measure, "native"),
-            Middleware(Gate, settings, open_paths=open_paths(described)),
+            Middleware(Gate, settings, open_paths=open_paths(described), resource=resource),
             Middleware(Shortcut, own, HANDLERS),
         ],
     )

@@ -129,6 +129,16 @@ class AccessDenied(MnemologError):
     code = "forbidden"
 
 
+class RoleMissing(AccessDenied):
+    """The caller's key or token has not all the roles in `needs`."""
+
+    code = "forbidden"
+
+    def __init__(self, message: str, needs: frozenset[str]) -> None:
+        super().__init__(message)
+        self.needs = needs
+
+
 class OutOfReach(AccessDenied, CommandRejected):
     """A command for a project, or in the name of an agent, that the caller's key is not for; nothing was stored."""
 

@@ -9,11 +9,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.access.principal import Principal, principal_of
 from api.access.rates import RateLimits
-from ingest.errors import AccessDenied, TooManyRequests
+from ingest.errors import AccessDenied, RoleMissing, TooManyRequests
 from ingest.roles import METRICS, OPERATOR, READ, Needs
 
 R = TypeVar("R", Route, WebSocketRoute)
 
+DENIED = "mnemolog.denied"
+"""Where the gate has a list for the roles that a request's token turned out to miss."""
 POLICY_VIOLATION, TRY_LATER = 1008, 1013
 """How a WebSocket is closed that may not be, or not now."""
 
@@ -32,7 +34,12 @@ async def admit(scope: Mapping[str, Any], needs: Needs) -> None:
     """
     principal = principal_of(scope)
     if not principal.may(needs):
-        raise AccessDenied(f"this key has no {_missing(principal, needs)} role{_HINTS.get(needs, '')}")
+        shown = "token" if principal.expires_ms else "key"
+        missing = " and no ".join(sorted(needs - principal.roles))
+        refused = RoleMissing(f"this {shown} has no {missing} role{_HINTS.get(needs, '')}", needs)
+        if DENIED in scope:
+            scope[DENIED].append(refused)
+        raise refused
     if needs and principal.key_id:
         await count(scope, principal, writes=needs not in (READ, METRICS))
 
@@ -43,10 +50,6 @@ async def count(scope: Mapping[str, Any], principal: Principal, *, writes: bool)
     if most:
         limits: RateLimits = scope["app"].state.rates
         await limits.take(principal.key_id, "writes" if writes else "reads", most)
-
-
-def _missing(principal: Principal, needs: Needs) -> str:
-    return " and no ".join(sorted(needs - principal.roles))
 
 
 class Guarded:

@@ -8,20 +8,26 @@ it under a name of its own that it points here (DNS rebinding).
 import re
 from collections.abc import Collection
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.access.admission import POLICY_VIOLATION, close
+from api.access.admission import DENIED, POLICY_VIOLATION, close
 from api.access.keyring import Keyring
+from api.access.oauth.resource import Resource, stepping_up
+from api.access.oauth.rules import TokenRefused, token_rules
 from api.access.principal import SCOPE_KEY, nobody
 from api.access.registry import Registry
 from api.http.errors import answer
 from api.http.http import Json
 from api.http.listening import LOOPBACK
-from ingest.errors import InvalidSetting, LogUnavailable
+from ingest.errors import InvalidSetting, IssuerUnavailable, LogUnavailable, RoleMissing
 from ingest.platform.connections import connect, once_reachable
 from ingest.platform.settings import Settings
+
+if TYPE_CHECKING:
+    from api.access.oauth.verifier import AccessTokens
 
 _MESSAGE = "send `Authorization: Bearer <key>`: an API key (`mnemolog keys create`), or the server's MNEMOLOG_SECRET"
 UNAUTHORIZED = Json({"error": {"code": "unauthorized", "message": _MESSAGE}}, 401, {"WWW-Authenticate": "Bearer"})
@@ -42,7 +48,10 @@ SOCKET_PARAMETERS = ("token", "secret")
 
 
 class Gate:
-    """Asks who it is. `unauthorized` and `forbidden` are how a dialect says no; `origins` the pages that it trusts."""
+    """Asks who it is. `unauthorized` and `forbidden` are how a dialect says no; `origins` the pages that it trusts.
+
+    `resource`: what a refusal tells clients that can ask for tokens; an API whose clients cannot has none.
+    """
 
     def __init__(
         self,
@@ -54,9 +63,10 @@ class Gate:
         origins: re.Pattern[str] | None = None,
         open_paths: Collection[str] = (),
         any_host: bool = False,
+        resource: Resource | None = None,
     ) -> None:
         self._app, self._unauthorized, self._forbidden = app, unauthorized, forbidden
-        self._open_paths = open_paths
+        self._open_paths, self._resource = open_paths, resource
         self._nobody = nobody(settings.tenant)
         hosts = None if any_host or "*" in settings.hosts else frozenset(settings.hosts) | LOOPBACK
         if settings.host not in LOOPBACK and not settings.hosts:
@@ -88,17 +98,27 @@ class Gate:
             await self._app(scope, receive, send)
             return
         keyring: Keyring = scope["app"].state.keyring
+        tokens: AccessTokens | None = scope["app"].state.tokens
+        credential, reason = _credential(scope, authorization), ""
         try:
-            principal = await keyring.identify(_credential(scope, authorization))
-        except LogUnavailable as error:
+            principal = await keyring.identify(credential)
+            if principal is None and tokens is not None:
+                principal = await tokens.identify(credential)
+        except (LogUnavailable, IssuerUnavailable) as error:
             await self._refuse(answer(error), scope, receive, send, str(error))
             return
+        except TokenRefused as refused:
+            principal, reason = None, str(refused)
         if principal is None:
-            await self._refuse(
-                self._unauthorized, scope, receive, send, "pass a key, or the server's secret, as ?token="
-            )
+            refusal = self._unauthorized if self._resource is None else unauthorized(self._resource, reason)
+            told = reason or "pass a key, or the server's secret, as ?token="
+            await self._refuse(refusal, scope, receive, send, told)
             return
         scope[SCOPE_KEY] = principal
+        if self._resource is not None and principal.expires_ms and kind == "http":
+            denied: list[RoleMissing] = []
+            scope[DENIED] = denied
+            send = stepping_up(send, self._resource, principal, denied)
         await self._app(scope, receive, send)
 
     async def _refuse(self, refusal: ASGIApp, scope: Scope, receive: Receive, send: Send, reason: str) -> None:
@@ -122,6 +142,13 @@ def allowed(host: bytes, origin: bytes, pages: Pages) -> bool:
     if pages.hosts is not None and _host_name(name) not in pages.hosts:
         return False
     return not page or urlsplit(page).netloc == name or any(one.fullmatch(page) for one in pages.origins)
+
+
+def unauthorized(resource: Resource, reason: str) -> Json:
+    """401 for clients that can ask for a token; `reason` says why the one that was sent does not hold."""
+    message = reason or f"{_MESSAGE}, or an access token of {resource.issuer}"
+    error = {"error": {"code": "unauthorized", "message": message}}
+    return Json(error, 401, {"WWW-Authenticate": resource.challenge(reason)})
 
 
 def _repeated(name: bytes) -> Json:
@@ -155,7 +182,7 @@ def _credential(scope: Scope, authorization: bytes) -> str:
 
 def check_binding(settings: Settings, *, keys: bool) -> None:
     """Raise InvalidSetting for a server that anybody on its network could use."""
-    if settings.secret or keys or settings.host in LOOPBACK:
+    if settings.secret or keys or settings.oauth_issuer or settings.host in LOOPBACK:
         return
     raise InvalidSetting(
         f"MNEMOLOG_HOST={settings.host} would let everybody in who can reach this machine: there is no API key. Set "
@@ -165,8 +192,8 @@ def check_binding(settings: Settings, *, keys: bool) -> None:
 
 
 async def check_before_start(settings: Settings) -> str:
-    """What a starting server says of who gets in; empty when it asks for a key. Raises InvalidSetting."""
-    if settings.secret or settings.redis_url is None:
+    """What a starting server says of who gets in; empty when it asks for a key or token. Raises InvalidSetting."""
+    if token_rules(settings) is not None or settings.secret or settings.redis_url is None:
         return ""
     redis = connect(settings.redis_url, connections=2)
     try:

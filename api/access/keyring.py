@@ -31,7 +31,8 @@ _NO_DIGEST = sha256(b"no key has this").hexdigest()
 
 
 class Keyring:
-    """Says who a caller is by what it sends. `loopback`: only this machine can reach the server."""
+    """Says who a caller is by what it sends. `loopback`: only this machine can reach the server, and no issuer of
+    access tokens is named."""
 
     def __init__(
         self, registry: Registry, tenant: str, secret: str | None, *, loopback: bool, clock: Clock = system_clock
@@ -86,6 +87,8 @@ class Keyring:
         """Whether somebody who was let in would be now: asked by what lasts longer than a request."""
         if time.monotonic() >= self._due_s:
             await self._look()
+        if principal.expires_ms:
+            return to_ms(self._clock()) < principal.expires_ms
         if principal.key_id:
             key, _ = self._keys.get(principal.key_id, (None, None))
             return key is not None and key.holds(to_ms(self._clock()))

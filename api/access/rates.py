@@ -1,4 +1,5 @@
-"""How often a key may ask: one bucket a key and kind in Redis, which all API processes take from in advance.
+"""How often a key, or a subject of tokens, may ask: a bucket for each and kind in Redis, which all API processes take
+from in advance.
 
 A process takes a second's worth at once and gives it out without asking: one round trip a second and key, however many
 requests. A refused key is not asked for again until its bucket has something. Precision: never more in all than the
@@ -25,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 Kind = Literal["reads", "writes"]
 MAX_LEASES = 20_000
-"""One for each kind of every key there can be."""
+"""One for each kind of every key there can be; with more subjects of tokens, the longest unused begin again."""
 
 
 class _Lease:

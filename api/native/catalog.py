@@ -1,6 +1,6 @@
 """Every endpoint of the native API, and what holds for all of them. A new module of routes is a name in MODULES."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from starlette.routing import Route
 
@@ -91,9 +91,10 @@ ABOUT = About(
 )
 
 
-def endpoints(mcp: Route) -> list[Endpoint]:
-    """The endpoints of the native API with those that describe it; `mcp` is the route of the MCP door."""
-    described = [one for module in MODULES for one in module.ENDPOINTS]
+def endpoints(mcp: Route, further: Sequence[Endpoint] = ()) -> list[Endpoint]:
+    """The endpoints of the native API with those that describe it; `mcp` is the route of the MCP door, `further` are
+    those that the settings ask for."""
+    described = [*(one for module in MODULES for one in module.ENDPOINTS), *further]
     return documented(ABOUT, [*described, _mcp(mcp)])
 
 

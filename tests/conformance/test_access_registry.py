@@ -16,6 +16,7 @@ from api.access.rates import RateLimits
 from api.access.registry import Made, Registry
 from ingest.errors import CommandRejected, NotFound, TooManyRequests
 from ingest.log.keys import access_row_pk, row_key
+from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
 from ingest.reach import Reach
 from ingest.roles import ADMIN, METRICS, OPERATOR
@@ -191,3 +192,12 @@ async def test_a_second_is_taken_in_one_round_trip(redis: Client):
     for _ in range(999):
         await limits.take("a", "writes", 60_000)
     assert (await calls.info("stats"))["total_commands_processed"] - before <= 1  # asking for the figure
+
+
+async def test_who_showed_a_token_holds_until_it_expires(registry: Registry, clock: ManualClock):
+    ring = Keyring(registry, "default", None, loopback=False, clock=clock)
+    await ring.load()
+    let_in = Principal("default", ADMIN, "oauth-1", expires_ms=to_ms(clock()) + 1000)
+    assert await ring.holds(let_in)
+    clock.advance(timedelta(seconds=1))
+    assert not await ring.holds(let_in)
