@@ -134,6 +134,11 @@ class _Remote:
                     + ". Nothing was stored. Store an API key on this machine with `mnemolog keys store`, or set "
                     "MNEMOLOG_SECRET for this bridge, then start it again."
                 )
+            case httpx2.HTTPStatusError(response=response) if response.status_code == 403:
+                return (
+                    f"mnemolog at {self._url} refused that (HTTP 403), and nothing was stored: the access token that "
+                    "was sent has no scope for it, or MNEMOLOG_URL is a name that the server does not know."
+                )
             case httpx2.HTTPStatusError(response=response):
                 return (
                     f"{self._url}/mcp answered HTTP {response.status_code}: is MNEMOLOG_URL the address of a mnemolog?"

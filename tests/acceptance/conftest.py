@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from oauth_issuer import RESOURCE, Issuer
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -98,9 +99,19 @@ def server(cache_dir: Path, together: Together) -> Server:
 
 
 @pytest.fixture(scope="session")
-def guarded(cache_dir: Path, together: Together) -> Doors:
-    """A server with a secret and every dialect's port."""
-    return together(every_dialect(cache_dir, partitions=4, embedder="none"))
+def issuer() -> Iterator[Issuer]:
+    """Whose access tokens the guarded server takes."""
+    with Issuer() as running_issuer:
+        running_issuer.claims = {"tenant": "default", "projects": "*"}
+        yield running_issuer
+
+
+@pytest.fixture(scope="session")
+def guarded(cache_dir: Path, together: Together, issuer: Issuer) -> Doors:
+    """A server with a secret and every dialect's port, which takes access tokens, too."""
+    claims = {"oauth_tenant_claim": "tenant", "oauth_projects_claim": "projects"}
+    taking = {"oauth_issuer": issuer.url, "oauth_resource": RESOURCE, **claims}
+    return together(every_dialect(cache_dir, partitions=4, embedder="none", **taking))
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ from uuid import uuid4
 import httpx
 import pytest
 import websockets
+from oauth_issuer import Issuer
 from starlette.applications import Starlette
 from starlette.routing import Route, WebSocketRoute
 from waiting import wait_until
@@ -89,10 +90,12 @@ KINDS: Mapping[str, frozenset[Role]] = {
     "only reads": READ,
     "only writes": WRITE,
     "one agent": READ_WRITE,
+    "a token that reads": READ,
+    "a token of an admin": ADMIN,
 }
-"""Keys that hold, by what they are called here, with their roles."""
-THAT_DO_NOT_HOLD = ("", "garbage", "never made", "expired", "revoked")
-REFUSED = re.compile(r"this key has no \w+( and no \w+)* role")
+"""Keys and access tokens that hold, by what they are called here, with their roles."""
+THAT_DO_NOT_HOLD = ("", "garbage", "never made", "expired", "revoked", "a token for another server")
+REFUSED = re.compile(r"this (key|token) has no \w+( and no \w+)* role")
 
 
 Answering: TypeAlias = Awaitable[tuple[int, bytes]]
@@ -373,13 +376,13 @@ def addresses(template: str, ids: Mapping[str, str]) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def planted(guarded: Doors) -> Planted:
+def planted(guarded: Doors, issuer: Issuer) -> Planted:
     """A server with every dialect's port, what is planted in it, and keys of every kind."""
     urls = {name: getattr(guarded, name) for name in ("agentmemory", "agentd", "agent_memory", "memex", "memex_mcp")}
-    return asyncio.run(_plant(guarded.server, {"native": guarded.server.url, **urls}))
+    return asyncio.run(_plant(guarded.server, issuer, {"native": guarded.server.url, **urls}))
 
 
-async def _plant(server: Server, urls: Mapping[str, str]) -> Planted:
+async def _plant(server: Server, issuer: Issuer, urls: Mapping[str, str]) -> Planted:
     ids: dict[str, str] = {"sha": f"c0ffee{uuid4().hex}"}
     said = f"{MARK}: the {WORD} stands in the reeds"
     place = {"project": PROJECT, "session_id": SESSION, "agent_id": "carol", "user_id": "kim"}
@@ -416,7 +419,7 @@ async def _plant(server: Server, urls: Mapping[str, str]) -> Planted:
         await wait_until(lambda: _projected(client, relation["position"]))
         listed = (await client.get("/v1/summaries", params={"project": PROJECT})).json()["items"]
         ids["summary"] = listed[0]["id"]
-        keys = await _keys(server, client)
+        keys = await _keys(server, issuer, client)
     return Planted(server, urls, ids, begun["position"], keys)
 
 
@@ -424,9 +427,10 @@ async def _projected(client: httpx.AsyncClient, position: str) -> bool:
     return (await client.get("/v1/relations", params={"project": PROJECT, "after": position})).status_code == 200
 
 
-async def _keys(server: Server, client: httpx.AsyncClient) -> dict[str, str]:
-    """Keys that may not, by what is wrong with them."""
+async def _keys(server: Server, issuer: Issuer, client: httpx.AsyncClient) -> dict[str, str]:
+    """Keys and tokens that may not, by what is wrong with them."""
     every = ["read", "write", "admin"]
+    scopes = "mnemolog:read mnemolog:write mnemolog:admin"
     grants: dict[str, dict[str, Any]] = {
         "another tenant": {"roles": every, "tenant": "elsewhere"},
         "another project": {"roles": every, "projects": [OTHER]},
@@ -439,7 +443,16 @@ async def _keys(server: Server, client: httpx.AsyncClient) -> dict[str, str]:
         "operator": {"roles": ["operator"]},
         "revoked": {"roles": every},
     }
-    found: dict[str, str] = {"": "", "garbage": "mnk_nobody", "the operator": SECRET}
+    found: dict[str, str] = {
+        "": "",
+        "garbage": "mnk_nobody",
+        "the operator": SECRET,
+        "a token that reads": issuer.token("mnemolog:read"),
+        "a token of an admin": issuer.token("mnemolog:admin"),
+        "a token of another tenant": issuer.token(scopes, tenant="elsewhere"),
+        "a token for another project": issuer.token(scopes, projects=[OTHER]),
+        "a token for another server": issuer.token(scopes, aud="https://elsewhere.example/mcp"),
+    }
     for name, grant in grants.items():
         answer = await client.post("/v1/admin/keys", json={"name": name, **grant})
         assert answer.status_code == 201, answer.text
@@ -537,7 +550,7 @@ async def test_keys_of_another_tenant_and_of_another_project_meet_nothing_of_wha
                 shown.add(what)
     assert sorted(SHOWN - shown) == [], "the walk no longer asks these so that they answer with what is planted"
     faults: list[str] = []
-    for key in ("another tenant", "another project"):
+    for key in ("another tenant", "another project", "a token of another tenant", "a token for another project"):
         async with planted.client(key) as client:
             for way in ways():
                 for status, told in await ask(client, planted, way):

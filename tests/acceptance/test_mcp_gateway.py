@@ -364,7 +364,9 @@ def answering(status: int) -> Generator[str, None, None]:
         thread.join()
 
 
-@pytest.mark.parametrize(("status", "advice"), [(401, "MNEMOLOG_SECRET"), (404, "MNEMOLOG_URL"), (500, "HTTP 500")])
+@pytest.mark.parametrize(
+    ("status", "advice"), [(401, "MNEMOLOG_SECRET"), (403, "no scope"), (404, "MNEMOLOG_URL"), (500, "HTTP 500")]
+)
 async def test_the_bridge_explains_a_refusal(status: int, advice: str):
     with answering(status) as url:
         async with over_stdio(url, "wrong") as client:
