@@ -3,6 +3,7 @@
 Nothing here loads the index before it is read: the stdio bridge lists resources without it.
 """
 
+import asyncio
 import re
 from collections.abc import Sequence
 from urllib.parse import quote, unquote
@@ -14,6 +15,7 @@ from msgspec import Struct
 from ingest.commands.command import Name
 from ingest.commands.parse import parse_object
 from ingest.errors import CommandRejected, NotFound
+from ingest.marking import marked
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.reading import ContextArguments, compiled_context, context_text
 from mcp_gateway.tools.recalled import document_text
@@ -23,6 +25,8 @@ MARKDOWN = "text/markdown"
 PROJECTS_LISTED = 10
 SESSIONS_LOOKED_AT = 100
 """The newest: the projects that were worked on lately are theirs."""
+PROJECTS_ASKED, OF_A_PROJECT = 100, 5
+"""Of a key that is for some projects, and sessions of each: some may not be the reader's to see."""
 
 RESOURCES = (
     types.Resource(
@@ -93,8 +97,8 @@ async def contexts(door: ToolContext) -> Sequence[types.Resource]:
     return [
         types.Resource(
             uri=context_uri(project),
-            name=f"context of {project}",
-            title=f"Context of {project}",
+            name=f"context of {' '.join(project.split())}",
+            title=f"Context of {' '.join(project.split())}",
             description=f"Worked on last on {active}.",
             mime_type=MARKDOWN,
         )
@@ -119,8 +123,10 @@ def _address(found: re.Match[str]) -> Address:
 async def _recent_projects(door: ToolContext) -> list[tuple[str, str]]:
     """Projects and the days on which something last happened there, as far as the reader may know, the latest first."""
     reader = door.reader()
-    places = [(one, 1) for one in reader.reach.projects[:PROJECTS_LISTED]] or [(None, SESSIONS_LOOKED_AT)]
-    pages = [await door.queries.sessions.page(reader, project, None, limit) for project, limit in places]
+    places = [(one, OF_A_PROJECT) for one in reader.reach.projects[:PROJECTS_ASKED]] or [(None, SESSIONS_LOOKED_AT)]
+    pages = await asyncio.gather(
+        *(door.queries.sessions.page(reader, project, None, limit) for project, limit in places)
+    )
     newest: dict[str, str] = {}
     for one in sorted((one for page in pages for one in page.items), key=lambda one: one["updated_at"], reverse=True):
         newest.setdefault(one["project"], f"{one['updated_at']:%Y-%m-%d}")
@@ -130,8 +136,13 @@ async def _recent_projects(door: ToolContext) -> list[tuple[str, str]]:
 
 async def _projects(door: ToolContext) -> str:
     await door.caught_up()
-    lines = [f"- {name} (last on {active}): {context_uri(name)}" for name, active in await _recent_projects(door)]
-    return "\n".join(lines) or "No session of a project is recorded yet that you may see."
+    lines = [
+        f"- {' '.join(name.split())} (last on {active}): {context_uri(name)}"
+        for name, active in await _recent_projects(door)
+    ]
+    if not lines:
+        return "No session of a project is recorded yet that you may see."
+    return "\n".join(marked("mnemolog-projects", lines))
 
 
 async def _context(door: ToolContext, project: str) -> str:

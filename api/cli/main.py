@@ -41,7 +41,7 @@ MODULES: Mapping[str, Mapping[str, str]] = {
         "import": "Append what an export has, or take over what another memory system knows.",
     },
     "install": {
-        "install": "Put our MCP server, rules, and for Claude Code our hooks, into a coding agent's files.",
+        "install": "Put our MCP server, rules, and hooks where it has them, into a coding agent's files.",
         "uninstall": "Take out of a coding agent's files what `mnemolog install` put there, and nothing else.",
     },
     "backup": {

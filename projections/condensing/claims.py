@@ -30,6 +30,9 @@ MADE_TAGS = frozenset((CONSOLIDATED, CRYSTAL))
 SAME_CLAIM = 0.6
 """Jaccard similarity of terms from which two texts claim the same: with less, "the cache is cleared by a deploy" and
 "the cache is filled by a deploy" would."""
+SAID_ALREADY = 0.9
+"""The same from which a text need not be made, because another says it: with less, what an admin may create would be
+left out for what an admin may delete."""
 _FEWEST_WORDS = 3
 _WORDY = 0.6
 """Share of the tokens beside code spans that are plain words, in prose."""

@@ -14,7 +14,7 @@ from projections.compression.payloads import MAX_NODES
 from projections.compression.words import TOOLS, words
 from projections.condensing.claims import CODE_SPAN, SERVER_TAGS
 from projections.documents.observations import Observation
-from projections.search.ranking import STOP_WORDS
+from projections.search.ranking import STOP_WORDS, UNSPACED
 
 MAX_WORDS = 4
 MAX_CHARS = 60
@@ -116,7 +116,7 @@ def _is_code(name: str) -> bool:
 
 
 def _as_words(concept: str) -> str:
-    return rf"(?<!\w){re.escape(concept)}(?!\w)"
+    return re.escape(concept) if UNSPACED.search(concept) else rf"(?<!\w){re.escape(concept)}(?!\w)"
 
 
 def _outside_code(text: str, concept: str) -> str:

@@ -282,8 +282,9 @@ def most_similar(new: Memory, candidates: Iterable[Memory]) -> Memory | None:
 
 
 def superseding(new: Memory, old: Memory) -> tuple[Memory, Memory]:
-    """The new memory as the next version, and the old one as superseded by it."""
-    return inheriting(new, old.id, old.version), retired(old, new.id, new.recorded_at)
+    """The new memory as the next version, which proved right as often, and the old one as superseded by it."""
+    heir = replace(new, confirmations=old.confirmations, confirmed_at=old.confirmed_at)
+    return inheriting(heir, old.id, old.version), retired(old, new.id, new.recorded_at)
 
 
 def inheriting(new: Memory, parent: DocumentId, parent_version: int) -> Memory:

@@ -36,7 +36,7 @@ class Confirming:
     async def confirm(self, names: Sequence[str], reader: Reader, caller: Caller, event_id: str = "") -> Confirmed:
         """Confirm memories and lessons, each once; sent again with its event id, it changes nothing.
 
-        Whatever else is named, was retired, or the reader may not see, is unknown.
+        Whatever else is named, was superseded or retired, or the reader may not see, is unknown.
         """
         event_id = event_id or new_event_id()
         await self._current.settle()
@@ -58,7 +58,7 @@ class Confirming:
 def _command(known: Document, reader: Reader, event_id: str) -> ConfirmMemory | ReinforceLesson | None:
     own = f"confirm:{blake2b(f'{event_id}:{known.id}'.encode(), digest_size=16).hexdigest()}"
     match known:
-        case Memory():
+        case Memory() if known.is_latest:
             return ConfirmMemory(event_id=own, project=known.project, agent_id=reader.agent_id, memory=known.id)
         case Lesson() if not known.retired_ms:
             return ReinforceLesson(event_id=own, project=known.project, agent_id=reader.agent_id, lesson=known.id)

@@ -7,9 +7,10 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from ingest.platform.clock import Clock, system_clock, to_ms
 from projections.condensing.accounts import headline, prose
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
+from projections.documents.index_entry import searchable, texts_in
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
@@ -34,10 +36,13 @@ from projections.queries.documents import DocumentReader
 from projections.queries.views import in_view
 from projections.search.confidence import ANSWERED_FROM
 from projections.search.ranking import terms
+from projections.search.repeats import says_the_same
 from projections.search.search import Filter, Hit, Question, Ranking
 from projections.search.service import OtherModel, ReplicaService
-from projections.search.snippets import snippet
+from projections.search.snippets import SCANNED, snippet
 
+MADE_INLINE = 20
+"""Results that are made on the event loop: each takes up to a millisecond."""
 SPARE_HITS = 4
 """Asked of the index beyond the limit, in the place of documents forgotten between search and read."""
 
@@ -123,10 +128,18 @@ class RecallAnswer(Struct, frozen=True, kw_only=True):
     degraded: list[str]
 
 
-class RecalledDocuments(NamedTuple):
-    """What was found, best first, with the documents; what was left out; how sure the first was an answer."""
+class Recalled(NamedTuple):
+    """One result, its document, and the ids of those that say the same."""
 
-    hits: list[tuple[Hit, Document]]
+    hit: Hit
+    document: Document
+    repeats: list[str]
+
+
+class RecalledDocuments(NamedTuple):
+    """What was found, best first; what was left out; how sure the first was an answer."""
+
+    hits: list[Recalled]
     degraded: list[str]
     confidence: float | None = None
 
@@ -161,9 +174,10 @@ class Recall:
         """
         started = time.perf_counter()
         hits, degraded, confidence = await self.found(request, reader)
-        query_terms = terms(request.query)
+        make = partial(_results, asked=terms(request.query), explain=request.explain)
+        results = make(hits) if len(hits) <= MADE_INLINE else await asyncio.to_thread(make, hits)
         return RecallAnswer(
-            results=[_result(hit, document, query_terms, explain=request.explain) for hit, document in hits],
+            results=results,
             confidence=confidence,
             took_ms=round((time.perf_counter() - started) * 1000, 2),
             lag=self._replica.lag,
@@ -190,27 +204,51 @@ class Recall:
             fold=request.fold,
         )
         searched, degraded = await self.vectors.search(question, _filter(request, reader))
-        hits = _sure_enough(searched, request.min_confidence)
+        hits = [one for hit in searched for one in (hit, *hit.repeats)]
         documents = await self._documents.get([(hit.partition, DocumentId(hit.id)) for hit in hits])
         if not self._replica.ready:
             degraded.append(self._replica.trouble or "the index is still loading: some documents may be missing")
-        readable = [
-            (hit, document)
+        known = {
+            hit.id: document
             for hit, document in zip(hits, documents, strict=True)
             if document is not None and may_read(document, reader)
-        ]
-        found = readable[: request.limit]
+        }
+        found = _sure_enough(folded(searched, known), searched, request.min_confidence)[: request.limit]
         if self._shown is not None:
-            self._shown(hit for hit, _ in found)
+            self._shown(one.hit for one in found)
         return RecalledDocuments(found, degraded, searched[0].confidence if searched else None)
 
 
-def _sure_enough(hits: Sequence[Hit], least: float | None) -> Sequence[Hit]:
-    """Those that are at least so sure; None: all, unless the first is no answer."""
+def folded(searched: Sequence[Hit], known: Mapping[str, Document]) -> list[Recalled]:
+    """What is known of the hits, best first; those that do say the same as a better one are told with it.
+
+    `known` are the documents that are there and that the reader may see, by id.
+    """
+    found: list[Recalled] = []
+    for hit in searched:
+        told: list[Recalled] = []
+        for one in (hit, *hit.repeats):
+            document = known.get(one.id)
+            if document is None:
+                continue
+            text = _said(document) if hit.repeats else ""
+            same = next((better for better in told if says_the_same(text, _said(better.document))), None)
+            if same is None:
+                told.append(Recalled(replace(one, terms=hit.terms), document, []))
+            else:
+                same.repeats.append(one.id)
+        found += told
+    if not any(hit.repeats for hit in searched):
+        return found
+    return sorted(found, key=lambda one: one.hit.score, reverse=True)
+
+
+def _sure_enough(found: list[Recalled], searched: Sequence[Hit], least: float | None) -> list[Recalled]:
+    """Those that are at least so sure; None: all, unless the best hit is no answer."""
     if least is None:
-        first = hits[0].confidence if hits else None
-        return [] if first is not None and first < ANSWERED_FROM else hits
-    return [hit for hit in hits if hit.confidence is None or hit.confidence >= least]
+        first = searched[0].confidence if searched else None
+        return [] if first is not None and first < ANSWERED_FROM else found
+    return [one for one in found if one.hit.confidence is None or one.hit.confidence >= least]
 
 
 def _filter(request: RecallRequest, reader: Reader) -> Filter:
@@ -237,14 +275,19 @@ def _filter(request: RecallRequest, reader: Reader) -> Filter:
     )
 
 
-def _result(hit: Hit, document: Document, query_terms: Sequence[str], *, explain: bool) -> RecallResult:
+def _results(found: Iterable[Recalled], *, asked: Sequence[str], explain: bool) -> list[RecallResult]:
+    """Snippets are around `asked` where the hits do not say which terms were looked for."""
+    return [_result(*one, asked, explain=explain) for one in found]
+
+
+def _result(hit: Hit, document: Document, repeats: list[str], asked: Sequence[str], *, explain: bool) -> RecallResult:
     content, narrative, session_id, agent_id, project, occurred_at, metadata, derived_from = in_view(document, _SHOWN)
     return RecallResult(
         id=hit.id,
         kind=hit.kind,
         score=hit.score,
         title=_title(document),
-        snippet=snippet(_said(document), query_terms),
+        snippet=snippet(_said(document), hit.terms or asked),
         content=content or narrative or "",
         session_id=session_id or None,
         agent_id=agent_id or None,
@@ -254,7 +297,7 @@ def _result(hit: Hit, document: Document, query_terms: Sequence[str], *, explain
         confidence=hit.confidence,
         derived_from=derived_from or [],
         confirmed=_confirmed(document),
-        repeats=list(hit.repeats),
+        repeats=repeats,
         explain=hit.explain if explain else None,
     )
 
@@ -263,16 +306,28 @@ _SHOWN = ("content", "narrative", "session_id", "agent_id", "project", "occurred
 
 
 def _said(document: Document) -> str:
-    """All that it says, for a snippet: of a tool's call also what the tool was given and answered."""
+    """What it says, as far as a snippet looks: of a tool's call also what the tool was given and answered."""
     match document:
         case Observation():
-            return prose(document) or document.searchable_text() or document.narrative
+            return prose(document) or _of_call(document) or document.narrative
         case Summary():
             return "\n".join([document.narrative, *document.decisions, *document.remaining])
         case Memory() | Lesson():
             return document.content
         case _:
             return ""
+
+
+def _of_call(observation: Observation) -> str:
+    """The texts of a tool's call, as far as a snippet looks."""
+    texts: list[str] = []
+    left = SCANNED
+    for text in texts_in(observation.data):
+        texts.append(text[:left])
+        left -= len(texts[-1])
+        if left <= 0:
+            break
+    return searchable(texts)
 
 
 def _confirmed(document: Document) -> int:

@@ -97,12 +97,17 @@ class Lexical:
         """How many committed documents say each term; removed ones count until their segment is merged."""
         return [self._searcher.doc_freq("terms", term) for term in terms]
 
-    def near(self, term: str, edits: int, facets: Sequence[Sequence[str]], count: int) -> list[str]:
-        """The terms of up to `count` committed documents that say one so many letters away from `term`, in no order."""
+    def near(self, term: str, edits: int, facets: Sequence[Sequence[str]], count: int) -> list[tuple[int, str]]:
+        """Ordinal and terms of up to `count` committed documents that say a term so many letters away, in no order."""
         near = tantivy.Query.fuzzy_term_query(self._schema, "terms", term, edits, True)
         parts = [(tantivy.Occur.Must, one) for one in (near, *map(self._having, facets))]
         hits = self._searcher.search(tantivy.Query.boolean_query(parts), limit=count, count=False).hits
-        return [self._searcher.doc(address).get_first("terms") or "" for _, address in hits]
+        places = [address for _, address in hits]
+        ordinals = self._searcher.fast_field_values("ordinal", places)
+        return [
+            (int(ordinal or 0), self._searcher.doc(address).get_first("terms") or "")
+            for ordinal, address in zip(ordinals, places, strict=True)
+        ]
 
     def all_terms(self) -> Iterator[tuple[int, str]]:
         """The ordinal and the terms of every committed document, in no order. Reads all of the files."""

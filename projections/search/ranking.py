@@ -70,7 +70,8 @@ _PART = re.compile(rf"{_LETTER}+")
 _ASCII_PART = re.compile(r"[A-Za-z0-9]+")
 _PLAIN = re.compile(r"[A-Za-z]?[a-z]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u1049\u1780-\u17d3\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u1049\u1780-\u17d3\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+"""Scripts that set no spaces between words."""
 _ACCENTS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u065f]")
 _CLITICS = re.compile(r"(?<=\w)(?:['\u2019](?:s|re|ve|ll|d|m)|n['\u2019]t)\b", re.IGNORECASE)
 _ISO_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:T.*)?")
@@ -331,7 +332,7 @@ def _words(run: str) -> Sequence[str]:
     if run.isascii():  # most, at a third of the price
         pieces, whole, is_unspaced = _ASCII_PART.findall(run), run.lower(), False
     else:
-        pieces, whole, is_unspaced = _PART.findall(run), run.casefold(), _UNSPACED.search(run) is not None
+        pieces, whole, is_unspaced = _PART.findall(run), run.casefold(), UNSPACED.search(run) is not None
     parts: list[str] = []
     for piece in pieces:
         if piece.isascii() and (piece.islower() or piece.isdigit()) and len(piece) <= LONGEST_WORD:
@@ -348,7 +349,7 @@ def _without_whole(run: str, words: Sequence[str]) -> Sequence[str]:
 def _parts(piece: str) -> list[str]:
     if len(piece) > LONGEST_WORD:
         return [piece.casefold()[:LONGEST_WORD]]
-    if _UNSPACED.search(piece):
+    if UNSPACED.search(piece):
         return _bigrams(piece.casefold())
     return [part.casefold()[:LONGEST_WORD] for part in _CAMEL.split(piece)]
 

@@ -12,6 +12,7 @@ from projections.search.confidence import confidence, idf_of
 from projections.search.cues import cues_of, echo_weight, tool_weight
 from projections.search.filters import BitMap, among, bitmap, ordinals
 from projections.search.importance import decayed_confidence
+from projections.search.lexical import MAX_QUERY_TERMS
 from projections.search.matching import (
     Filter,
     Meaning,
@@ -74,8 +75,10 @@ class Hit(Struct, frozen=True):
     explain: dict[str, float]
     confidence: float | None = None
     """0..1, how sure it is an answer; None where that cannot be told (see `confidence`)."""
-    repeats: Sequence[str] = ()
-    """The ids of those that say nearly the same and would have been found too, best first."""
+    repeats: Sequence["Hit"] = ()
+    """Those that probably say the same and would have been found too, best first."""
+    terms: Sequence[str] = ()
+    """Of the question, as they were looked for."""
 
 
 def hits(
@@ -138,8 +141,12 @@ DIGITS = 6
 
 def fused(index: IndexReplica, question: Question, allowed: Filter, matching: BitMap) -> list[Hit]:
     """The best by relevance (0..1), sureness and importance; by recency too, when a half-life is given."""
-    query_terms = corrected(index, terms(question.text), allowed)
+    query_terms = terms(question.text)
     found, pool = pool_of(index, question, query_terms, allowed, matching)
+    understood = corrected(index, query_terms, _unsaid(query_terms, pool), allowed, matching)
+    if understood != query_terms:
+        query_terms = understood
+        found, pool = pool_of(index, question, query_terms, allowed, matching)
     if not len(found):
         return []
     cues = cues_of(question.text)
@@ -166,11 +173,17 @@ def fused(index: IndexReplica, question: Question, allowed: Filter, matching: Bi
     fold = question.fold and not cues.several  # who counts wants each of them
     order = best_first(index, found, np.round(weighed, DIGITS), len(found) if fold else question.limit)
     best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
-    told = hits(
-        index, found, [one.place for one in best], weighed, parts, DIGITS, _sure(index, query_terms, pool, scores)
-    )
-    repeats = [[index.ids[int(found[place])] for place in one.repeats] for one in best]
-    return [replace(hit, repeats=same) if same else hit for hit, same in zip(told, repeats, strict=True)]
+    shown = [place for one in best for place in (one.place, *one.repeats)]
+    sure = _sure(index, query_terms, pool, scores)
+    told = dict(zip(shown, hits(index, found, shown, weighed, parts, DIGITS, sure), strict=True))
+    return [replace(told[one.place], repeats=[told[place] for place in one.repeats], terms=query_terms) for one in best]
+
+
+def _unsaid(query_terms: Sequence[str], pool: Pool) -> list[str]:
+    """The terms that no candidate says."""
+    distinct_terms = list(dict.fromkeys(query_terms))[:MAX_QUERY_TERMS]
+    said = pool.terms.counts(distinct_terms).sum(axis=0)
+    return [term for term, times in zip(distinct_terms, said, strict=True) if not times]
 
 
 def _sure(index: IndexReplica, query_terms: Sequence[str], pool: Pool, scores: Scores) -> Floats | None:

@@ -1,13 +1,19 @@
 """The part of a text that a query's words are in, for readers who need not see all of it. Pure."""
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
+
+from projections.search.ranking import UNSPACED
 
 SNIPPET_CHARS = 240
 """Two or three sentences: enough to judge a result by."""
 SCANNED = 20_000
 """Characters of a text that are looked at, from its beginning."""
+KEPT_LETTERS = 20_000
+"""As many characters beyond ASCII as are kept with what they are folded to."""
 MOST_WORDS = 32
 """Of a query, from its beginning."""
 MOST_PLACES = 20
@@ -55,21 +61,26 @@ def _best_place(text: str, query_terms: Sequence[str], limit: int) -> int:
 
 def _matches(text: str, query_terms: Sequence[str]) -> list[tuple[int, str]]:
     """Where words begin with the stem of a term, and which, in order."""
-    lowered = text.lower()
-    if len(lowered) != len(text):  # a few letters grow: their places would not be the text's
-        lowered = text
+    lowered = text.lower() if text.isascii() else "".join(map(_folded, text))
     found: list[tuple[int, str]] = []
     for term in dict.fromkeys(query_terms[:MOST_WORDS]):
         # "policies" is stemmed to "polici", "policy" too
         stem = term[:-1] if len(term) > 4 and term[-1] in "iy" else term
+        inside = UNSPACED.match(stem) is not None
         place = lowered.find(stem)
         places = 0
         while place >= 0 and places < MOST_PLACES:
-            if not place or not lowered[place - 1].isalnum():
+            if inside or not place or not lowered[place - 1].isalnum():
                 found.append((place, term))
                 places += 1
             place = lowered.find(stem, place + len(stem))
     return sorted(found)
+
+
+@lru_cache(maxsize=KEPT_LETTERS)
+def _folded(letter: str) -> str:
+    """A letter as `terms` folds it, the first one where that are several: places stay those of the text."""
+    return unicodedata.normalize("NFKD", letter)[:1].casefold()[:1] or letter
 
 
 def _start(text: str, place: int) -> int:

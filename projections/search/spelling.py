@@ -1,13 +1,13 @@
-"""Words of a query that nothing says, as the words of the index that were probably meant.
+"""Words of a query that nothing says, as the words that were probably meant.
 
-Only what the one who asks may find is looked at, so a correction tells nothing of others' documents.
+Only documents that the query may find are looked at, so what a correction tells is told by them alone.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
-import numpy as np
-
-from projections.search.matching import Filter, lexical_groups
+from projections.search.filters import BitMap
+from projections.search.matching import Filter, by_words, lexical_groups
 from projections.search.replica import IndexReplica
 
 SHORTEST = 4
@@ -18,37 +18,41 @@ TWO_FROM = 8
 """Letters from which two may be wrong."""
 MOST_CORRECTED = 4
 """Words of one query: each costs a look through the dictionary of the index."""
-LOOKED_AT = 12
+LOOKED_AT = 50
 """Documents in which a word like it is looked for."""
 
 
-def corrected(index: IndexReplica, query_terms: Sequence[str], allowed: Filter) -> list[str]:
-    """The terms of a query; for one that nothing says, the nearest that something says, of equals the most frequent."""
-    known = index.lexical.frequencies(query_terms)
-    unknown = [
-        term
-        for term, documents in dict(zip(query_terms, known, strict=True)).items()
-        if not documents and len(term) >= SHORTEST and term.isalpha()
-    ]
-    unknown = [term for term in unknown if not _in_tail(index, term)]
-    instead = {term: _meant(index, term, allowed) for term in unknown[:MOST_CORRECTED]}
+def corrected(
+    index: IndexReplica, query_terms: Sequence[str], unsaid: Iterable[str], allowed: Filter, matching: BitMap
+) -> list[str]:
+    """The terms of a query; for one that no matching document says, the nearest that one says.
+
+    `unsaid` are those that none of the query's candidates say. Of equally near ones that stands which most of the
+    documents looked at say.
+    """
+    slips = [term for term in unsaid if len(term) >= SHORTEST and term.isalpha()][:MOST_CORRECTED]
+    instead = {
+        term: _meant(index, term, allowed, matching)
+        for term in slips
+        if not by_words(index, [term], allowed, matching, 1)
+    }
     return [instead.get(term, term) for term in query_terms]
 
 
-def _in_tail(index: IndexReplica, term: str) -> bool:
-    return bool(index.tail) and bool(index.said(np.array(sorted(index.tail), np.int64), [term]).any())
+def _meant(index: IndexReplica, term: str, allowed: Filter, matching: BitMap) -> str:
+    """The term it was probably meant for, one letter away rather than two; itself where there is none like it."""
+    for letters in range(1, _most_wrong(term) + 1):
+        found = index.lexical.near(term, letters, lexical_groups(allowed), LOOKED_AT)
+        like = Counter(
+            one for ordinal, text in found if ordinal in matching for one in set(text.split()) if is_slip(term, one)
+        )
+        if like:
+            return min(like, key=lambda one: (edits(term, one), -like[one], one))
+    return term
 
 
-def _meant(index: IndexReplica, term: str, allowed: Filter) -> str:
-    """The term it was probably meant for; itself where there is none like it."""
-    most = 2 if len(term) >= TWO_FROM else 1
-    texts = index.lexical.near(term, most, lexical_groups(allowed), LOOKED_AT)
-    like = {one for text in texts for one in text.split() if is_slip(term, one)}
-    if not like:
-        return term
-    candidates = sorted(like)
-    frequent = dict(zip(candidates, index.lexical.frequencies(candidates), strict=True))
-    return min(candidates, key=lambda one: (edits(term, one), -frequent[one]))
+def _most_wrong(term: str) -> int:
+    return 2 if len(term) >= TWO_FROM else 1
 
 
 def is_slip(term: str, other: str) -> bool:
@@ -57,7 +61,7 @@ def is_slip(term: str, other: str) -> bool:
         return False
     if len(term) <= SWAPPED_UP_TO:
         return sorted(term) == sorted(other) and edits(term, other) == 1
-    return edits(term, other) <= (2 if len(term) >= TWO_FROM else 1)
+    return edits(term, other) <= _most_wrong(term)
 
 
 def edits(one: str, other: str) -> int:

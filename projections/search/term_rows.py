@@ -45,10 +45,11 @@ class TermRows:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def distinct(self, place: int, without_last: int = 0) -> frozenset[int]:
-        """The hashes of a document's different terms, without its last so many."""
+    def distinct(self, place: int, without_last: int, most: int) -> frozenset[int]:
+        """The hashes of a document's different terms, without its last so many, of the first `most`."""
         end = int(self.lengths[: place + 1].sum())
-        return frozenset(self.hashes[end - int(self.lengths[place]) : max(0, end - without_last)].tolist())
+        first = end - int(self.lengths[place])
+        return frozenset(self.hashes[first : max(first, min(end - without_last, first + most))].tolist())
 
     def counts(self, terms: Sequence[str]) -> NDArray[np.float64]:
         """(n, terms), how often each document says each term."""

@@ -7,7 +7,7 @@ from ingest.commands.requests import RecordLesson
 from projections.documents.access import Reader
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
-from projections.operations import Confirmed, Confirming
+from projections.operations import Confirmed, Confirming, MemoryChanges, MemoryOperations
 
 ADA, EVE = Reader(TENANT, "ada"), Reader(TENANT, "eve")
 
@@ -43,8 +43,12 @@ async def test_confirming_again_with_the_same_event_id_changes_nothing(shop: Wor
 
 
 async def test_what_is_not_there_or_not_the_readers_to_see_is_unknown(shop: Workshop):
+    superseded = (await shop.remember("one", agent_id="eve")).id
+    changes = MemoryChanges(content="two")
+    await MemoryOperations(shop.current).change(superseded, changes, EVE, Caller(TENANT, agent_id="eve"))
     hers = (await shop.remember("private", agent_id="ada", visibility="private")).id
     seen = (await shop.observe("an observation")).id
-    told = await confirm(shop, hers, seen, "mem_nothing", "what?", reader=EVE)
-    assert (told.confirmed, told.unknown, told.position) == ([], [hers, seen, "mem_nothing", "what?"], "")
+    named = [hers, seen, superseded, "mem_nothing", "what?"]
+    told = await confirm(shop, *named, reader=EVE)
+    assert (told.confirmed, told.unknown, told.position) == ([], named, "")
     assert (await shop.document(hers, Memory)).confirmations == 0

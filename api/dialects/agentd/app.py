@@ -196,7 +196,7 @@ async def search(request: Request) -> Response:
     found: list[MemoryView] = []
     if body.limit:
         recalled, _ = await context.read_own_writes(EVERY_CLIENT, ask)
-        found = [agentd.view(one) for _, one in recalled.hits if isinstance(one, Memory)]
+        found = [agentd.view(one.document) for one in recalled.hits if isinstance(one.document, Memory)]
     _state(request).metrics.searched += 1
     return Json(Found(memories=found, total=len(found)))
 

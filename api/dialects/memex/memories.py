@@ -75,7 +75,7 @@ async def search(context: ToolContext, wanted: MemorySearchRequest, after: str =
         after=after,
     )
     found = await context.queries.recall.found(request, _reader(context, wanted.agent))
-    current = [(hit, one) for hit, one in found.hits if isinstance(one, Memory) and one.is_latest]
+    current = [(hit, one) for hit, one, _ in found.hits if isinstance(one, Memory) and one.is_latest]
     return [shown(one, hit.score) for hit, one in current], found.degraded
 
 

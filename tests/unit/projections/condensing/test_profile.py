@@ -174,3 +174,16 @@ def test_the_order_of_documents_does_not_matter():
 )
 def test_paths_give_conventions_away(files: list[str], expected: list[str]):
     assert conventions(files) == expected
+
+
+def test_topics_of_scripts_without_spaces_are_concepts():
+    name = "\u6570\u636e\u5e93"
+    some = [
+        seen(
+            n,
+            content=f"\u6211\u4eec\u7684{name}\u5f88\u6162\u3002\u9700\u8981\u4f18\u5316\u7d22\u5f15\u3002",
+            concepts=(name,),
+        )
+        for n in range(3)
+    ]
+    assert told(*some).concepts == [(name, 3)]

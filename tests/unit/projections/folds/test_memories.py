@@ -129,6 +129,13 @@ class TestConfirming:
         assert (found.confirmations, found.confirmed_at) == (2, place(3).recorded_at)
         assert (found.version, found.importance) == (1, 6)
 
+    def test_a_new_version_proved_right_as_often(self):
+        tea = remembered(1, TEA)
+        revision, again = revised(4, tea, COFFEE), remembered(4, TEA_AGAIN)
+        for new in (revision, again):
+            found = given(tea, confirmed(2, tea), confirmed(3, tea)).when(new).memory(new)
+            assert (found.version, found.confirmations, found.confirmed_at) == (2, 2, place(3).recorded_at)
+
     def test_what_is_forgotten_is_confirmed_no_more(self):
         tea = remembered(1, TEA)
         found = given(tea, forget(2, tea)).when(confirmed(3, tea))

@@ -1,5 +1,6 @@
 """A snippet is the part of a text that a query's words are in."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +44,19 @@ def test_a_text_that_says_none_of_the_words_is_cut_at_its_end():
     found = told(LONG, "sourdough")
     assert found.startswith(FILLER.strip())
     assert found.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("said", "query"),
+    [
+        ("Die \u00dcberweisung schlug fehl.", "\u00dcberweisung"),
+        ("\u041f\u043b\u0430\u0442\u0451\u0436 fehlt.", "\u043f\u043b\u0430\u0442\u0451\u0436"),
+        ("\u51fa\u73b0\u4e86\u8fde\u63a5\u6c60\u8d85\u65f6\u3002", "\u8fde\u63a5\u6c60\u8d85\u65f6"),
+        ("Caf\u00e9 cr\u00e8me is sold out.", "cafe"),
+    ],
+)
+def test_words_with_accents_and_of_scripts_without_spaces_are_found(said: str, query: str):
+    assert said in told(FILLER * 10 + said + " " + FILLER * 10, query)
 
 
 @given(st.text(max_size=3_000), st.text(max_size=60), st.integers(20, 400))

@@ -1,13 +1,15 @@
 """A word that nothing says stands for the one that it is probably a slip of."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from projections.search.ranking import terms
 from projections.search.replica import IndexReplica
-from projections.search.search import Filter, Question, search
+from projections.search.search import Filter, Question, matches, search
 from projections.search.spelling import corrected, edits, is_slip
+from projections.store.feed import Remove
 
 Put = Callable[..., str]
 ANYBODY = Filter(tenant="default")
@@ -32,9 +34,11 @@ def test_a_slip_is_a_letter_or_two_behind_the_first(term: str, other: str, slip:
     assert is_slip(term, other) is slip
 
 
-def correct(index: IndexReplica, query: str, allowed: Filter = ANYBODY) -> list[str]:
-    index.commit()
-    return corrected(index, terms(query), allowed)
+def correct(index: IndexReplica, query: str, allowed: Filter = ANYBODY, *, commit: bool = True) -> list[str]:
+    if commit:
+        index.commit()
+    asked = terms(query)
+    return corrected(index, asked, asked, allowed, matches(index, allowed, 0))
 
 
 def test_a_misspelled_word_becomes_the_one_that_is_said(index: IndexReplica, put: Put):
@@ -43,11 +47,17 @@ def test_a_misspelled_word_becomes_the_one_that_is_said(index: IndexReplica, put
 
 
 def test_of_equally_near_words_the_more_frequent_is_meant(index: IndexReplica, put: Put):
-    put("mem_1", "checkered")
+    put("mem_1", "The checkouk is a typing error.")
     for n in range(2, 5):
         put(f"mem_{n}", "The checkout is open.")
-    put("mem_9", "The checkouk is a typing error.")
     assert correct(index, "checkouz") == ["checkout"]
+
+
+def test_a_nearer_word_is_meant_however_many_say_one_further_away(index: IndexReplica, put: Put):
+    for n in range(20):
+        put(f"mem_{n}", "checkpaint")
+    put("mem_99", "checkpoint")
+    assert correct(index, "checkpont") == ["checkpoint"]
 
 
 def test_a_word_that_something_says_stays(index: IndexReplica, put: Put):
@@ -60,7 +70,7 @@ def test_a_word_that_was_just_written_stays(index: IndexReplica, put: Put):
     put("mem_1", "The checkout is open.")
     index.commit()
     put("mem_2", "checkouk")
-    assert corrected(index, ["checkouk"], ANYBODY) == ["checkouk"]
+    assert correct(index, "checkouk", commit=False) == ["checkouk"]
 
 
 def test_a_word_like_nothing_stays(index: IndexReplica, put: Put):
@@ -74,10 +84,38 @@ def test_numbers_and_names_of_things_are_never_corrected(index: IndexReplica, pu
     assert correct(index, word) == terms(word)
 
 
-def test_words_of_other_tenants_correct_nothing(index: IndexReplica, put: Put):
-    put("mem_1", "The project is called zeppelin.", tenant="other")
-    put("mem_2", "The project is called balloon.", project="secret")
-    assert correct(index, "zepelin baloon", Filter(tenant="default", project="atlas")) == ["zepelin", "baloon"]
+BOB = Filter(tenant="default", project="atlas", reader="bob")
+HIDDEN: dict[str, dict[str, Any]] = {
+    "of another tenant": {"tenant": "other"},
+    "of another project": {"project": "secret"},
+    "of another reader": {"audience": ["alice"]},
+    "superseded": {"retired_ms": 1},
+}
+
+
+@pytest.mark.parametrize("fields", HIDDEN.values(), ids=HIDDEN)
+def test_what_the_reader_may_not_find_corrects_nothing(index: IndexReplica, put: Put, fields: dict[str, Any]):
+    put("mem_1", "The project is called zeppelin.", **fields)
+    assert correct(index, "zepelin", BOB) == ["zepelin"]
+
+
+@pytest.mark.parametrize("fields", HIDDEN.values(), ids=HIDDEN)
+def test_what_the_reader_may_not_find_keeps_no_word_from_correction(
+    index: IndexReplica, put: Put, fields: dict[str, Any]
+):
+    """Or who asks could tell what others say."""
+    put("mem_1", "The project is called zepelin.", **fields)
+    put("mem_2", "The project is called zeppelin.")
+    assert correct(index, "zepelin", BOB) == ["zeppelin"]
+    put("mem_3", "zepelin", **fields)
+    assert correct(index, "zepelin", BOB, commit=False) == ["zeppelin"]
+
+
+def test_a_removed_word_corrects_nothing(index: IndexReplica, put: Put):
+    put("mem_1", "The project is called zeppelin.")
+    index.commit()
+    index.apply(0, [Remove("mem_1")])
+    assert correct(index, "zepelin", commit=False) == ["zepelin"]
 
 
 def test_a_misspelled_question_finds_what_it_asks_for(index: IndexReplica, put: Put):
