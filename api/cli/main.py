@@ -4,69 +4,75 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import NoReturn
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from ingest.errors import MnemologError
+from ingest.platform.release import release
 
-MODULES: Mapping[str, Mapping[str, str]] = {
-    "commands": {
-        "observe": "Record what an agent saw or did in a session.",
-        "remember": "Keep something for a long time; what says nearly the same replaces the older memory.",
-        "lesson": "State something learned; saying it again makes it stronger.",
-        "recall": "Find the right memories for a query.",
-        "tail": "Print the log, one event a line, in the order of time, and then as it grows.",
-        "lag": "Show how far behind the projections are, partition by partition.",
+
+class Listed(NamedTuple):
+    """A command as the help lists it: the module of this package that has it, and how its own help begins."""
+
+    module: str
+    summary: str
+
+
+PANELS: Mapping[str, Mapping[str, Listed]] = {
+    "Start here": {
+        "up": Listed("processes", "Run everything one machine needs, until Ctrl-C."),
+        "demo": Listed("demo", "Play a fleet of ten agents against a running server and show what it recalls."),
+        "observe": Listed("commands", "Record what an agent saw or did in a session."),
+        "remember": Listed(
+            "commands", "Keep something for a long time; what says nearly the same replaces the older memory."
+        ),
+        "recall": Listed("commands", "Find the right memories for a query."),
+        "install": Listed(
+            "install", "Put our MCP server, rules, and for Claude Code our hooks, into a coding agent's files."
+        ),
     },
-    "processes": {
-        "up": "Run everything one machine needs, until Ctrl-C.",
-        "api": "Serve the HTTP API and MCP (needs REDIS_URL).",
-        "worker": "Project the log into documents, and run the background jobs (needs REDIS_URL).",
-        "mcp": "Speak MCP on stdin and stdout, for clients that start a process.",
+    "Documents": {
+        "lesson": Listed("commands", "State something learned; saying it again makes it stronger."),
+        "export": Listed("transfer", "Write everything the log has, one event a line, for `mnemolog import`."),
+        "import": Listed("transfer", "Append what an export has, or take over what another memory system knows."),
     },
-    "demo": {
-        "demo": "Play a fleet of ten agents against a running server and show what it recalls.",
+    "Operation": {
+        "health": Listed("health", "Say whether reads and writes work, what does not work well, and the vital signs."),
+        "lag": Listed("commands", "Show how far behind the projections are, partition by partition."),
+        "tail": Listed("commands", "Print the log, one event a line, in the order of time, and then as it grows."),
+        "keys": Listed("keys", "API keys: who may use the server, and for what."),
+        "backup": Listed(
+            "backup", "Back the log up now, if it has changed since the newest backup; also while it is in use."
+        ),
+        "backups": Listed("backup", "List the backups, oldest first."),
+        "restore": Listed("backup", "Put a backup into an empty log that no worker or API uses."),
+        "archive": Listed("archive", "Show, verify or fill the log's archive."),
+        "api": Listed("processes", "Serve the HTTP API and MCP (needs REDIS_URL)."),
+        "worker": Listed("processes", "Project the log into documents, and run the background jobs (needs REDIS_URL)."),
+        "mcp": Listed("processes", "Speak MCP on stdin and stdout, for clients that start a process."),
+        "uninstall": Listed(
+            "install", "Take out of a coding agent's files what `mnemolog install` put there, and nothing else."
+        ),
     },
-    "health": {
-        "health": "Say whether reads and writes work, what does not work well, and the vital signs.",
+    "Repair": {
+        "dead-letters": Listed("repair", "Events that could not be applied: list, show, redrive, discard."),
+        "reconcile": Listed("repair", "Compare log, documents and index, and repair what is safe."),
+        "rebuild": Listed(
+            "rebuild",
+            "Rebuild documents and index from the log, beside those that are read, compare them, and switch.",
+        ),
+        "log-file": Listed("log_file", "Show, check or repair the embedded server's file."),
     },
-    "rebuild": {
-        "rebuild": "Rebuild documents and index from the log, beside those that are read, compare them, and switch.",
-    },
-    "transfer": {
-        "export": "Write everything the log has, one event a line, for `mnemolog import`.",
-        "import": "Append what an export has, or take over what another memory system knows.",
-    },
-    "install": {
-        "install": "Put our MCP server, rules, and hooks where it has them, into a coding agent's files.",
-        "uninstall": "Take out of a coding agent's files what `mnemolog install` put there, and nothing else.",
-    },
-    "backup": {
-        "backup": "Back the log up now, if it has changed since the newest backup; also while it is in use.",
-        "restore": "Put a backup into an empty log that no worker or API uses.",
-        "backups": "List the backups, oldest first.",
-    },
-    "archive": {
-        "archive": "Show, verify or fill the log's archive.",
-    },
-    "log_file": {
-        "log-file": "Show, check or repair the embedded server's file.",
-    },
-    "repair": {
-        "reconcile": "Compare log, documents and index, and repair what is safe.",
-        "dead-letters": "Events that could not be applied: list, show, redrive, discard.",
-    },
-    "memory": {
-        "memory": "The commands of agentd's `agent memory`.",
-    },
-    "keys": {
-        "keys": "API keys: who may use the server, and for what.",
+    "For scripts of other systems": {
+        "memory": Listed("memory", "The commands of agentd's `agent memory`."),
     },
 }
-"""The commands of each module of this package, in the order of the help, each with how its own begins."""
+"""The commands in the order of the help, each in its panel."""
+
+COMMANDS = {name: listed for panel in PANELS.values() for name, listed in panel.items()}
 
 COMPLETING = "_MNEMOLOG_COMPLETE"
 """Set by a shell that asks how a command line may go on."""
@@ -78,30 +84,46 @@ def application(command: str = "") -> typer.Typer:
     Most commands need little of what the others import, which takes longer than what they do.
     """
     app = _empty()
-    for module in [name for name, commands in MODULES.items() if command in commands] or MODULES:
+    named = COMMANDS.get(command)
+    for module in dict.fromkeys(listed.module for listed in ([named] if named else COMMANDS.values())):
         import_module(f"api.cli.{module}").register(app)
     return app
 
 
 def overview() -> typer.Typer:
     """The command line as its help lists it, without importing any command: that takes two seconds for all of them."""
-    app = _empty()
-    for commands in MODULES.values():
-        for name, summary in commands.items():
-            app.command(name, help=summary)(lambda: None)
+    app = _empty(add_completion=False, epilog="`mnemolog COMMAND --help` shows options and an example.")
+    for panel, commands in PANELS.items():
+        for name, listed in commands.items():
+            app.command(name, help=listed.summary, rich_help_panel=panel)(lambda: None)
     return app
 
 
-def _empty() -> typer.Typer:
-    app = typer.Typer(name="mnemolog", no_args_is_help=True)
-    app.callback(help="Shared memory for fleets of AI agents.")(lambda: None)
+def _empty(**options: Any) -> typer.Typer:
+    app = typer.Typer(name="mnemolog", no_args_is_help=True, **options)
+    app.callback(help="Shared memory for fleets of AI agents.")(_whole)
     return app
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"mnemolog {release() or '(a source tree)'}")
+        raise typer.Exit
+
+
+def _whole(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the release, and exit.")
+    ] = False,
+) -> None:
+    """All commands."""
 
 
 def main() -> None:
     """Entry point."""
-    only_help = sys.argv[1:] in ([], ["--help"]) and COMPLETING not in os.environ
-    explained(lambda: (overview() if only_help else application(*sys.argv[1:2]))())
+    first = next(iter(sys.argv[1:]), "")
+    known = first in COMMANDS or COMPLETING in os.environ or first.endswith("-completion")
+    explained(lambda: (application(first) if known else overview())())
 
 
 def explained(run: Callable[[], None]) -> None:
