@@ -4,6 +4,7 @@ A write carries its event id before it is first sent, so sending it again (after
 it once.
 """
 
+import json
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +14,9 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
+from ingest.errors import MnemologError
 from ingest.ids import new_event_id
+from ingest.platform.release import release
 
 PATIENCE_S = 10.0
 """How long a request is repeated before its error is believed."""
@@ -55,6 +58,25 @@ class InvalidUrl(ClientError):
 
     def __init__(self, url: str) -> None:
         super().__init__("invalid_url", f"{url!r} is not an http:// or https:// address", field="url")
+
+
+class UnexpectedAnswer(MnemologError):
+    """An answer lacks what a command reads."""
+
+    code = "unexpected_answer"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the server's answer has no {name!r}: it is of another version than this command line ({release()}); "
+            "`mnemolog doctor` says which"
+        )
+
+
+class _Answer(dict[str, Any]):
+    """An object of an answer, which says so where it has not what is read."""
+
+    def __missing__(self, name: str) -> Any:
+        raise UnexpectedAnswer(name)
 
 
 class ApiClient:
@@ -103,10 +125,14 @@ class ApiClient:
             response = self._http.get(path)
         if not response.is_success and response.status_code != 503:
             raise self._fault(response)
+        return response.status_code, self._object(response)
+
+    def version(self) -> str:
+        """The server's release; empty where it does not say."""
         try:
-            return response.status_code, msgspec.json.decode(response.content)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            raise self._stranger(response) from None
+            return str(self._http.get("/openapi.json").json()["info"]["version"])
+        except (httpx.HTTPError, ValueError, LookupError, TypeError):
+            return ""
 
     def post(self, path: str, body: Any) -> Any:
         """The decoded answer to a question, or to a batch whose items carry their event ids."""
@@ -118,9 +144,13 @@ class ApiClient:
         named["event_id"] = named.get("event_id") or new_event_id()
         return self.post(path, named)
 
-    def delete(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
+    def patch(self, path: str, body: Any) -> Any:
         """The decoded answer."""
-        return self._send("DELETE", path, params=dict(params or {}))
+        return self._send("PATCH", path, body=body)
+
+    def delete(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
+        """The decoded answer; parameters that are None are left out."""
+        return self._send("DELETE", path, params={k: v for k, v in (params or {}).items() if v is not None})
 
     @contextmanager
     def download(self, path: str, params: Mapping[str, str]) -> Generator[Iterator[bytes]]:
@@ -186,17 +216,28 @@ class ApiClient:
     def _decoded(self, response: httpx.Response) -> Any:
         if not response.is_success:
             raise self._fault(response)
+        return self._object(response)
+
+    def _object(self, response: httpx.Response) -> Any:
         try:
-            return msgspec.json.decode(response.content)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            raise self._stranger(response) from None
+            answer: Any = json.loads(response.content, object_hook=_Answer)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise self._stranger(response)
+        return answer  # pyright: ignore[reportUnknownVariableType]
 
     def _fault(self, response: httpx.Response) -> ClientError:
         try:
-            answer = msgspec.json.decode(response.content, type=_Answer)
+            fault = msgspec.json.decode(response.content, type=_Refusal).error
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return self._stranger(response)
-        fault = answer.error
+        if _is_unknown(response.status_code, fault) and (version := self.version()) not in ("", release()):
+            return ClientError(
+                "other_version",
+                f"{self.url} is mnemolog {version}, which does not know what this command of {release()} asks for",
+                status=response.status_code,
+            )
         return ClientError(
             fault.code,
             self._what_to_set() if response.status_code == 401 else fault.message,
@@ -227,8 +268,13 @@ class _Fault(msgspec.Struct, frozen=True):
     field: str | None = None
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class _Refusal(msgspec.Struct, frozen=True):
     error: _Fault
+
+
+def _is_unknown(status: int, fault: _Fault) -> bool:
+    """Whether a server refuses a route, a method or a field that it has not."""
+    return (status, fault.message) == (404, "Not Found") or status == 405 or fault.message.startswith("unknown field ")
 
 
 def _host(url: str) -> str:

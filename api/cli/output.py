@@ -18,7 +18,8 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
-from api.cli.client import ClientError
+from api.cli.client import ClientError, UnexpectedAnswer
+from api.cli.wording import worded
 from ingest.errors import MnemologError
 
 OK, FAILED, USAGE, UNREACHABLE = 0, 1, 2, 3
@@ -66,9 +67,8 @@ class Output:
         if self.as_json:
             self.document({"error": _fault(error)})
             return
-        text = Text("error: ", style="bold red").append(plain(str(error)), style="not bold default")
-        if isinstance(error, ClientError) and error.field:
-            text.append(f" ({plain(error.field)})", style="not bold default")
+        told = worded(error.message, error.field) if isinstance(error, ClientError) else str(error)
+        text = Text("error: ", style="bold red").append(plain(told), style="not bold default")
         self._stderr.print(text, soft_wrap=True)
 
     def note(self, text: str) -> None:
@@ -88,6 +88,15 @@ class Output:
             disable=self.as_json or not self._stderr.is_terminal,
         )
 
+    @contextmanager
+    def waiting(self, what: str) -> Generator[Callable[[str], None]]:
+        """Shows on stderr what is waited for, like `waiting`; silent with --json."""
+        if self.as_json:
+            yield lambda what: None
+            return
+        with waiting(self._stderr, what) as tell:
+            yield tell
+
     def _raw(self, text: str) -> None:
         # stdout as it is now: a line of JSON passes through no console that might wrap or colour it
         sys.stdout.write(text + "\n")
@@ -102,6 +111,9 @@ def answering(output: Output) -> Generator[None]:
     except ClientError as error:
         output.error(error)
         raise typer.Exit(error.exit_code) from None
+    except UnexpectedAnswer as error:
+        output.error(error)
+        raise typer.Exit(FAILED) from None
     except MnemologError as error:
         output.error(error)
         raise typer.Exit(USAGE) from None

@@ -7,7 +7,8 @@ import httpx
 import msgspec
 import pytest
 
-from api.cli.client import ApiClient, ClientError, InvalidUrl, ServerUnreachable
+from api.cli.client import ApiClient, ClientError, InvalidUrl, ServerUnreachable, UnexpectedAnswer
+from ingest.platform.release import release
 
 Handler = Callable[[httpx.Request], httpx.Response]
 URL = "http://127.0.0.1:3111"
@@ -137,6 +138,54 @@ def test_something_else_that_listens_there_is_recognised(naps: Naps, status: int
     with client(handle, naps) as at_hand, pytest.raises(ClientError, match="is that a mnemolog server") as caught:
         at_hand.get("/v1/events")
     assert caught.value.code == "not_mnemolog"
+
+
+def of_another_version(version: str) -> Handler:
+    """A server that knows no route but its description."""
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/openapi.json":
+            return httpx.Response(200, json={"info": {"version": version}} if version else {})
+        return httpx.Response(404, json={"error": {"code": "not_found", "message": "Not Found"}})
+
+    return handle
+
+
+@pytest.mark.parametrize(("version", "code"), [("0.0.9", "other_version"), (release(), "not_found"), ("", "not_found")])
+def test_a_server_of_another_version_says_which_where_it_has_no_such_route(naps: Naps, version: str, code: str):
+    with client(of_another_version(version), naps) as at_hand, pytest.raises(ClientError) as caught:
+        at_hand.post("/v1/confirm", {"ids": ["mem_1"]})
+    assert caught.value.code == code
+    assert version in str(caught.value) or code == "not_found"
+
+
+@pytest.mark.parametrize(
+    "fault", [(405, "Method Not Allowed"), (422, "unknown field `min_confidence`")], ids=["method", "field"]
+)
+def test_a_method_or_field_that_another_version_has_not_says_so_too(naps: Naps, fault: tuple[int, str]):
+    status, message = fault
+    handle, _ = answers(
+        httpx.Response(status, json={"error": {"code": "x", "message": message}}),
+        httpx.Response(200, json={"info": {"version": "0.0.9"}}),
+    )
+    with client(handle, naps) as at_hand, pytest.raises(ClientError, match=r"is mnemolog 0\.0\.9"):
+        at_hand.patch("/v1/memories/mem_1", {"content": "x"})
+
+
+def test_an_answer_without_what_is_read_is_an_error_of_ours_and_no_key_error(naps: Naps):
+    handle, _ = answers(httpx.Response(200, json={"items": [{"id": "mem_1"}]}))
+    with client(handle, naps) as at_hand:
+        (item,) = at_hand.get("/v1/memories")["items"]
+    with pytest.raises(UnexpectedAnswer, match="'content'"):
+        item["content"]
+    assert item.get("content") is None
+
+
+@pytest.mark.parametrize("body", [b"[]", b'"ok"', b"{", b"\xff"])
+def test_an_answer_that_is_no_object_is_a_strangers(naps: Naps, body: bytes):
+    handle, _ = answers(httpx.Response(200, content=body))
+    with client(handle, naps) as at_hand, pytest.raises(ClientError, match="is that a mnemolog server"):
+        at_hand.get("/v1/events")
 
 
 @pytest.mark.parametrize("url", ["", "localhost:3111", "ftp://host", "http://", "http://host:port", "http://[::1"])

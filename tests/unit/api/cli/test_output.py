@@ -4,12 +4,8 @@ import io
 import json
 import math
 import re
-import threading
 from collections.abc import Generator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs
 
 import pytest
 import typer
@@ -19,96 +15,7 @@ from typer.testing import CliRunner, Result
 from api.cli import commands, demo, health, output
 from api.cli.demo import EVENT_KEY
 from api.cli.output import one_line, plain, waiting
-
-EVENT = {
-    "position": "0:5-0",
-    "recorded_at": "2026-03-14T09:26:53.000000Z",
-    "type": "observation.recorded",
-    "project": "shop",
-    "agent_id": "ada",
-    "data": {"content": "tests are\nred \x1b[31magain"},
-}
-RESULT: dict[str, Any] = {
-    "id": "obs_1",
-    "kind": "observation",
-    "score": 0.5,
-    "title": "tests are red",
-    "snippet": "tests [bold]are[/] red",
-    "content": "tests [bold]are[/] red, as they were yesterday",
-    "repeats": ["obs_2"],
-    "agent_id": "ada",
-    "occurred_at": "2026-03-14T09:26:53Z",
-    "metadata": {},
-    "explain": {"lexical": 1.5},
-}
-PARTITION = {
-    "partition": 0,
-    "head": "5-0",
-    "searchable": "4-10",
-    "lag": 3,
-    "to_embed": 2,
-    "dead_letters": 1,
-    "worker": "w1",
-}
-
-
-class FakeServer:
-    """Remembers requests; answers `(status, body)` by method and path."""
-
-    def __init__(self) -> None:
-        self.requests: list[tuple[str, Any, dict[str, str]]] = []
-        accepted = {"id": "obs_1", "event_id": "e1", "position": "0:5-0", "duplicate": False}
-        self.recalled: list[dict[str, Any]] = [RESULT]
-        self.answers: dict[str, tuple[int, Any]] = {
-            "POST /v1/observations": (202, accepted),
-            "POST /v1/memories": (202, {**accepted, "duplicate": True}),
-            "POST /v1/lessons": (202, accepted),
-            "GET /v1/admin/projections": (200, {"partitions": [PARTITION]}),
-        }
-
-    def answer(self, method: str, path: str, query: str, body: Any, headers: dict[str, str]) -> tuple[int, Any]:
-        self.requests.append((f"{method} {path}", body, headers))
-        match path:
-            case "/v1/recall":
-                return 200, {"results": self.recalled, "confidence": 0.12, "took_ms": 1.5, "lag": {}, "degraded": []}
-            case "/v1/events" if method == "GET":
-                asked = parse_qs(query)
-                if asked.get("partition", ["0"]) != ["0"]:
-                    return 422, {"error": {"code": "invalid", "message": "there is one", "field": "partition"}}
-                return 200, {"events": [] if "after" in asked else [EVENT], "next": "0:5-0"}
-            case _:
-                missing = {"error": {"code": "not_found", "message": "no such route"}}
-                return self.answers.get(f"{method} {path}", (404, missing))
-
-
-@contextmanager
-def listening(fake: FakeServer) -> Generator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer("GET")
-
-        def do_POST(self) -> None:
-            self._answer("POST")
-
-        def _answer(self, method: str) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            path, _, query = self.path.partition("?")
-            status, answer = fake.answer(method, path, query, json.loads(body or b"null"), dict(self.headers))
-            content = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{http.server_port}"
-        http.shutdown()
-        thread.join()
+from tests.support.fake_api import EVENT, RESULT, FakeServer, listening
 
 
 @pytest.fixture
@@ -210,7 +117,7 @@ def test_a_refusal_is_one_line_on_stderr_or_json_on_stdout(server: FakeServer):
     server.answers["POST /v1/observations"] = (422, {"error": fault})
     told = run("observe", "")
     assert (told.exit_code, told.stdout) == (1, "")
-    assert told.stderr == "error: an observation needs content or data (content)\n"
+    assert told.stderr == "error: an observation needs content or data (the text)\n"
     as_json = run("observe", "", "--json")
     assert (as_json.exit_code, json.loads(as_json.stdout), as_json.stderr) == (1, {"error": fault}, "")
 
