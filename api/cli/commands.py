@@ -75,7 +75,7 @@ def observe(
 ) -> None:
     """Record what an agent saw or did in a session."""
     command = {
-        "content": _text(text),
+        "content": text_of(text),
         "session_id": session,
         "project": project,
         "agent_id": agent,
@@ -83,7 +83,7 @@ def observe(
         "event_id": event_id,
         "data": _json_object(data),
     }
-    _write("/v1/observations", command, "observed", url, as_json)
+    write("/v1/observations", command, "observed", url, as_json)
 
 
 def remember(
@@ -109,18 +109,18 @@ def remember(
     if visibility != "public" and not agent:
         raise typer.BadParameter(f"a {visibility} memory needs --agent, or nobody could read it")
     command = {
-        "content": _text(text),
+        "content": text_of(text),
         "project": project,
         "agent_id": agent,
-        "tags": _names(tags),
+        "tags": names_in(tags),
         "memory_type": memory_type,
         "importance": importance,
         "visibility": visibility,
-        "shared_with": _names([shared_with]),
+        "shared_with": names_in([shared_with]),
         "event_id": event_id,
         "ttl_days": ttl_days,
     }
-    _write("/v1/memories", command, "remembered", url, as_json)
+    write("/v1/memories", command, "remembered", url, as_json)
 
 
 def lesson(
@@ -136,15 +136,15 @@ def lesson(
 ) -> None:
     """State something learned; saying it again makes it stronger."""
     command = {
-        "content": _text(text),
+        "content": text_of(text),
         "project": project,
         "agent_id": agent,
         "context": context,
         "confidence": confidence,
-        "tags": _names(tags),
+        "tags": names_in(tags),
         "event_id": event_id,
     }
-    _write("/v1/lessons", command, "learned", url, as_json)
+    write("/v1/lessons", command, "learned", url, as_json)
 
 
 def recall(
@@ -164,7 +164,7 @@ def recall(
 ) -> None:
     """Find the right memories for a query. Exits 1 when there is none."""
     output = Output(as_json)
-    request: dict[str, Any] = {"query": _text(query), "kinds": kind, "limit": limit, "mode": mode, "explain": explain}
+    request: dict[str, Any] = {"query": text_of(query), "kinds": kind, "limit": limit, "mode": mode, "explain": explain}
     with answering(output), connect(url, agent) as client:
         answer = client.post(
             "/v1/recall", request | {"project": project, "after": after, "min_confidence": min_confidence}
@@ -256,7 +256,7 @@ def results_table(results: list[dict[str, Any]]) -> Table:
             _sure(result),
             result["kind"],
             Text(one_line(result["agent_id"] or "", 24)),
-            _when(result["occurred_at"], "%Y-%m-%d"),
+            when(result["occurred_at"], "%Y-%m-%d"),
             what,
         )
     return table
@@ -267,7 +267,8 @@ def _sure(result: dict[str, Any]) -> str:
     return f"{result['confidence']:.0%}" if "confidence" in result else f"{result['score']:.3f}"
 
 
-def _write(path: str, command: dict[str, Any], done: str, url: str | None, as_json: bool) -> None:
+def write(path: str, command: dict[str, Any], done: str, url: str | None, as_json: bool) -> None:
+    """Send one command, and say what it became; what is empty is left out."""
     output = Output(as_json)
     sent = {name: value for name, value in command.items() if value not in ("", None, [], {})}
     with answering(output), connect(url) as client:
@@ -333,7 +334,7 @@ def _recorded_at(event: dict[str, Any]) -> datetime:
 
 def _event_line(event: dict[str, Any]) -> Text:
     """Time, type, project, agent and text of an event, in columns."""
-    text = Text(_when(event["recorded_at"], "%m-%d %H:%M:%S"), style="dim")
+    text = Text(when(event["recorded_at"], "%m-%d %H:%M:%S"), style="dim")
     text.append(f"  {plain(event.get('type', '?')):<20}", style="cyan not dim")
     text.append(f"  {one_line(event.get('project', '') or '-', 20):<20}", style="not dim")
     text.append(f"  {one_line(event.get('agent_id', '') or '-', 12):<12}", style="bold not dim")
@@ -371,7 +372,7 @@ def _place(position: str) -> tuple[int, int]:
     return int(ms), int(sequence)
 
 
-def _when(text: str, form: str) -> str:
+def when(text: str, form: str) -> str:
     """A time of the server's in this machine's zone; as it is when it is none."""
     try:
         return datetime.fromisoformat(text).astimezone().strftime(form)
@@ -379,11 +380,13 @@ def _when(text: str, form: str) -> str:
         return plain(text)
 
 
-def _text(text: str) -> str:
+def text_of(text: str) -> str:
+    """The text of an argument, `-` being what stdin has."""
     return sys.stdin.read() if text == "-" else text
 
 
-def _names(values: list[str]) -> list[str]:
+def names_in(values: list[str]) -> list[str]:
+    """The names of comma lists."""
     return [name.strip() for names in values for name in names.split(",") if name.strip()]
 
 

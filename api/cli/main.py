@@ -30,12 +30,16 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
             "commands", "Keep something for a long time; what says nearly the same replaces the older memory."
         ),
         "recall": Listed("commands", "Find the right memories for a query."),
+        "context": Listed("context", "Print what an agent is told before it starts, as it gets it."),
         "install": Listed(
             "install", "Put our MCP server, rules, and for Claude Code our hooks, into a coding agent's files."
         ),
     },
     "Documents": {
+        "show": Listed("show", "Show a document, whole: what it says, who said it when, what it was made of."),
+        "sessions": Listed("sessions", "Sessions of agents: list them, or show one with its summary and turns."),
         "lesson": Listed("commands", "State something learned; saying it again makes it stronger."),
+        "confirm": Listed("show", "Say that memories and lessons proved right: they count for more from then on."),
         "export": Listed("transfer", "Write everything the log has, one event a line, for `mnemolog import`."),
         "import": Listed("transfer", "Append what an export has, or take over what another memory system knows."),
     },

@@ -230,16 +230,33 @@ def test_every_command_is_in_the_cli_page_and_every_command_there_exists():
     assert sorted(documented) == sorted(commands())
 
 
+def known_of_every_group() -> frozenset[str]:
+    """What the first of the groups for documents says of all of them."""
+    return frozenset(
+        part for code in named(section(page("cli.md"), "## `mnemolog sessions`")) for part in code.split("/")
+    )
+
+
+@pytest.mark.parametrize("name", sorted(commands()))
+def test_every_command_of_a_group_is_in_its_section(name: str):
+    text = section(page("cli.md"), f"## `mnemolog {name}`")
+    words = {word for code in named(text) for word in code.split()}
+    assert set(getattr(commands()[name], "commands", {})) <= words
+
+
 @pytest.mark.parametrize("name", sorted(commands()))
 def test_every_option_of_a_command_is_in_the_cli_page(name: str):
     text = section(page("cli.md"), f"## `mnemolog {name}`")
     known = {part for code in named(text) for part in code.split("/")}
+    group = getattr(commands()[name], "commands", {})
+    shared = {"--agent", "-a", "--event-id"} & known_of_every_group() if group else set[str]()
     options = {
         option
-        for parameter in commands()[name].params
+        for command in (commands()[name], *group.values())
+        for parameter in command.params
         for option in (*parameter.opts, *parameter.secondary_opts)
         if option.startswith("-") and option != "--help"
-    }
+    } - shared
     # `--url` and `--json` are explained once, at the top
     assert options - {"--url", "--json"} <= known
 

@@ -1,0 +1,50 @@
+"""Where `mnemolog show` finds documents, and what it makes of them."""
+
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from api.cli.show import COLLECTIONS, headline_of, parts
+from api.native.documents import PREFIXES
+
+
+def shown(document: dict[str, Any]) -> str:
+    console = Console(width=100)
+    with console.capture() as capture:
+        for part in parts(document):
+            console.print(part)
+    return capture.get()
+
+
+def test_every_collection_of_the_api_is_known_by_how_its_ids_begin():
+    assert {name: prefix for prefix, name in COLLECTIONS.items()} == PREFIXES
+
+
+@pytest.mark.parametrize(
+    ("document", "headline"),
+    [
+        ({"id": "obs_1", "headline": "ran\nthe tests", "title": "Bash"}, "ran the tests"),
+        ({"id": "s1", "title": "", "first_prompt": "Fix it"}, "Fix it"),
+        ({"id": "rel_1", "source": "mem_1", "relation": "causes", "target": "mem_2"}, "mem_1 causes mem_2"),
+        ({"id": "act_1"}, "act_1"),
+    ],
+)
+def test_a_headline_is_one_line_of_whatever_there_is(document: dict[str, Any], headline: str):
+    assert headline_of(document) == headline
+
+
+def test_what_is_empty_is_left_out_and_what_is_long_comes_last():
+    told = shown({"id": "mem_1", "tags": [], "retired": False, "read_only": True, "content": "two\nlines", "owner": ""})
+    assert "tags" not in told
+    assert "retired" not in told
+    assert "owner" not in told
+    assert told.index("read only") < told.index("\ncontent") < told.index("  lines")
+
+
+def test_what_an_agent_wrote_moves_no_cursor():
+    assert "\x1b" not in shown({"id": "mem_1", "title": "a\x1b[2J", "content": "b\x1b[2J", "tags": ["c\x1b[2J"]})
+
+
+def test_other_data_than_of_a_tool_is_told_as_json():
+    assert '"level": 3' in shown({"id": "obs_1", "data": {"level": 3}})
