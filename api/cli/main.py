@@ -38,8 +38,13 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
     "Documents": {
         "show": Listed("show", "Show a document, whole: what it says, who said it when, what it was made of."),
         "sessions": Listed("sessions", "Sessions of agents: list them, or show one with its summary and turns."),
+        "memories": Listed("memories", "What is kept for a long time: list, history, revise."),
+        "lessons": Listed("lessons", "What was learned: list, match, reinforce, retire; `mnemolog lesson` states one."),
         "lesson": Listed("commands", "State something learned; saying it again makes it stronger."),
+        "slots": Listed("slots", "Small texts that are in every agent's context: list, get, set, append, delete."),
+        "actions": Listed("actions", "Work items that agents share: list, frontier, add, done."),
         "confirm": Listed("show", "Say that memories and lessons proved right: they count for more from then on."),
+        "forget": Listed("forget", "Forget documents, a session, or all of a user or project, for good, everywhere."),
         "export": Listed("transfer", "Write everything the log has, one event a line, for `mnemolog import`."),
         "import": Listed("transfer", "Append what an export has, or take over what another memory system knows."),
     },

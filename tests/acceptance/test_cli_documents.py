@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from waiting import wait_until
 
-from tests.acceptance.running import Server
+from tests.acceptance.running import Server, Tenant, new_tenant
 from tests.support.commands import run
 
 
@@ -48,6 +48,27 @@ def cli(server: Server, project: str) -> Cli:
     return Cli(server, project)
 
 
+async def test_a_memory_is_listed_revised_confirmed_and_shown_with_its_versions(cli: Cli):
+    kept = cli.json("remember", "deploys go out on Tuesdays", "-p", cli.project, "-a", "ada", "-t", "deploy")
+    listed = await cli.seen("memories", "-p", cli.project)
+    assert [one["id"] for one in listed["items"]] == [kept["id"]]
+    newer = cli.json("memories", "revise", kept["id"], "-", "--agent", "ada", text="deploys go out on Fridays")
+
+    def revised() -> bool:
+        return len(cli.json("show", kept["id"])["versions"]) == 2
+
+    await wait_until(revised)
+    shown = cli("show", kept["id"])
+    for told in (kept["id"], newer["id"], "ada", "deploy", "Tuesdays", "Fridays", "2 (newest)", "superseded by"):
+        assert told in shown
+    assert [one["version"] for one in cli.json("memories", "history", newer["id"])["items"]] == [1, 2]
+    assert "Fridays" in cli("memories", "list", "-p", cli.project)
+    assert "Tuesdays" not in cli("memories", "list", "-p", cli.project)
+    assert "replaced" in cli("memories", "list", "--all", "-p", cli.project)
+    assert newer["id"] in cli("confirm", newer["id"])
+    assert "say what is to change" in cli("memories", "revise", newer["id"], code=2)
+
+
 async def test_a_session_is_shown_with_its_turns_and_an_observation_with_its_input_and_output(cli: Cli):
     data = {"tool_name": "Bash", "tool_input": {"command": "make test"}, "tool_output": "14 passed"}
     seen = cli.json("observe", "", "-p", cli.project, "-s", "night-shift", "--data", json.dumps(data))
@@ -66,6 +87,61 @@ async def test_a_session_is_shown_with_its_turns_and_an_observation_with_its_inp
     assert "no session" in cli("show", f"{cli.project}-nobody", code=1)
 
 
+async def test_lessons_are_matched_reinforced_and_retired(cli: Cli):
+    learned = cli.json("lesson", "quote file names", "-p", cli.project)
+    await cli.seen("lessons", "-p", cli.project)
+    cli.json("lessons", "reinforce", learned["id"])
+
+    def reinforced() -> bool:
+        return cli.json("show", learned["id"])["reinforcements"] == 1
+
+    await wait_until(reinforced)
+    assert "there is none here" in cli("lessons", "match", "Bash", "--preview", "rm -rf x", "-p", cli.project, code=1)
+    assert cli("lessons", "retire", learned["id"]).startswith(f"retired {learned['id']} at ")
+
+    def retired() -> bool:
+        return not cli.json("show", learned["id"])["active"]
+
+    await wait_until(retired)
+
+
+async def test_slots_are_set_added_to_read_and_deleted(cli: Cli):
+    cli.json("slots", "set", "release_notes", "Ask first.", "-p", cli.project, "--size-limit", "40", "--not-pinned")
+    await cli.seen("slots", "get", "release_notes", "-p", cli.project)
+    added = cli.json("slots", "append", "release_notes", "-", "-p", cli.project, text="Then twice.")
+    assert added["position"]
+
+    def both() -> bool:
+        return cli("slots", "get", "release_notes", "-p", cli.project) == "Ask first.\nThen twice.\n"
+
+    await wait_until(both)
+    assert "holds 22 of 40" in cli("slots", "append", "release_notes", "x" * 40, "-p", cli.project, code=1)
+    listed = cli("slots", "-p", cli.project)
+    assert "22 of 40" in listed
+    assert "not in contexts" in listed
+    assert "pass --yes" in cli("slots", "delete", "release_notes", "-p", cli.project, code=2)
+    cli("slots", "delete", "release_notes", "-p", cli.project, "--yes")
+
+
+async def test_actions_are_done_in_their_order(cli: Cli):
+    first = cli.json("actions", "add", "build the image", "-p", cli.project, "--priority", "2")
+    second = cli.json("actions", "add", "deploy it", "-p", cli.project, "--priority", "9", "--requires", first["id"])
+
+    def listed(command: str) -> list[str]:
+        shown = run(cli.variables, "actions", command, "-p", cli.project, "--json")
+        return [one["id"] for one in json.loads(shown.stdout)["items"]]
+
+    def frontier() -> list[str]:
+        return listed("frontier")
+
+    await wait_until(lambda: len(listed("list")) == 2)
+    assert frontier() == [first["id"]]
+    assert f"after {first['id']}" in cli("actions", "-p", cli.project)
+    cli("actions", "done", first["id"], "--result", "pushed")
+    await wait_until(lambda: frontier() == [second["id"]])
+    assert "build the image" not in cli("actions", "list", "--open", "-p", cli.project)
+
+
 async def test_a_context_is_printed_as_an_agent_gets_it(cli: Cli):
     kept = cli.json("remember", "money is kept in integer cents", "-p", cli.project)
     found = run(cli.variables, "recall", "money?", "-p", cli.project, "--after", kept["position"], "--json")
@@ -75,3 +151,41 @@ async def test_a_context_is_printed_as_an_agent_gets_it(cli: Cli):
     assert "integer cents" in told.stdout
     assert "of 500 tokens" in told.stderr
     assert cli.json("context", "-p", cli.project, "--tokens", "500")["context"] == told.stdout.rstrip("\n")
+
+
+async def test_forgetting_asks_first_waits_and_prints_the_receipt(cli: Cli):
+    kept = cli.json("remember", "a secret recipe", "-p", cli.project)
+    await cli.seen("show", kept["id"])
+    assert "pass --yes" in cli("forget", kept["id"], code=2)
+    assert f"forgotten {kept['id']}" in cli("forget", kept["id"], "--yes")
+    assert "there is no document" in cli("forget", kept["id"], "--yes", code=1)
+    cli.json("observe", "hello", "-p", cli.project, "-s", "short")
+    await cli.seen("sessions", "-p", cli.project)
+    assert "pass --yes" in cli("forget", "project", cli.project, code=2)
+    receipt = cli.json("forget", "project", cli.project, "--yes", "--reason", "asked to")
+    assert (receipt["status"], receipt["probe"]["found"]) == ("done", 0)
+    assert receipt["removed"]["documents"] == {"observation": 1, "session": 1}
+    told = cli("forget", "project", cli.project, "--yes")
+    assert "done" in told
+    assert "is no document" in cli("forget", "nonsense", code=2)
+    assert "name one user" in cli("forget", "user", code=2)
+
+
+async def test_a_session_is_forgotten_without_a_receipt_by_a_key_that_is_no_admins(server: Server, project: str):
+    tenant: Tenant = await new_tenant(server, f"tenant-of-{project}")
+    admin = Cli(server, project, tenant.key)
+    admin.json("observe", "hello", "-p", project, "-s", "short")
+    await admin.seen("sessions", "-p", project)
+    async with tenant.client() as client:
+        made = await client.post("/v1/admin/keys", json={"name": "agent", "roles": ["read", "write"]})
+    agent = Cli(server, project, made.json()["key"])
+
+    async with server.client(secret=made.json()["key"]) as client:
+
+        async def known() -> bool:
+            return (await client.get("/readyz")).status_code == 200
+
+        await wait_until(known)
+    assert "forgotten session short (1 observation, 1 session)" in agent("forget", "session", "short", "--yes")
+    refused = agent("forget", "user", "ada", "--yes", code=1)
+    assert "admin" in refused
