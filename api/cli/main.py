@@ -34,6 +34,9 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
         "install": Listed(
             "install", "Put our MCP server, rules, and for Claude Code our hooks, into a coding agent's files."
         ),
+        "open": Listed(
+            "viewer", "Open the viewer, which shows what agents see and do, in a browser; prints its address."
+        ),
     },
     "Documents": {
         "show": Listed("show", "Show a document, whole: what it says, who said it when, what it was made of."),
@@ -50,6 +53,8 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
     },
     "Operation": {
         "health": Listed("health", "Say whether reads and writes work, what does not work well, and the vital signs."),
+        "logs": Listed("logs", "Print the logs of the processes that `mnemolog up` runs on this machine."),
+        "config": Listed("config", "Show every setting of this environment, and where it comes from."),
         "lag": Listed("commands", "Show how far behind the projections are, partition by partition."),
         "tail": Listed("commands", "Print the log, one event a line, in the order of time, and then as it grows."),
         "keys": Listed("keys", "API keys: who may use the server, and for what."),

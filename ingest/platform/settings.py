@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_args, get_type_hints
 
@@ -365,7 +366,9 @@ def from_environment(environ: Mapping[str, str]) -> Settings:
     """Read the settings; raises InvalidSetting naming the variable for a bad value or an unknown MNEMOLOG_ name."""
     for name in environ:
         if name.startswith("MNEMOLOG_") and name not in VARIABLES and name not in HOOK_VARIABLES:
-            raise InvalidSetting(f"{name} is not a setting; there are: {', '.join(VARIABLES)}")
+            near = get_close_matches(name, VARIABLES, n=1)
+            advice = f"did you mean {near[0]}?" if near else f"there are: {', '.join(VARIABLES)}"
+            raise InvalidSetting(f"{name} is not a setting; {advice}")
     home = Path(environ.get("HOME") or "~").expanduser()
     read: dict[str, Any] = {
         field: parse(name, raw) for field, (name, parse) in _FIELDS.items() if (raw := environ.get(name))

@@ -44,6 +44,7 @@ class FakeServer:
     """Remembers requests; answers `(status, body)` by method and path."""
 
     def __init__(self) -> None:
+        self.url = ""
         self.requests: list[tuple[str, Any, dict[str, str]]] = []
         accepted = {"id": "obs_1", "event_id": "e1", "position": "0:5-0", "duplicate": False}
         self.recalled: list[dict[str, Any]] = [RESULT]

@@ -4,7 +4,6 @@ import io
 import json
 import math
 import re
-from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -15,16 +14,12 @@ from typer.testing import CliRunner, Result
 from api.cli import commands, demo, health, output
 from api.cli.demo import EVENT_KEY
 from api.cli.output import one_line, plain, waiting
-from tests.support.fake_api import EVENT, RESULT, FakeServer, listening
+from tests.support.fake_api import EVENT, RESULT, FakeServer
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Generator[FakeServer]:
-    fake = FakeServer()
-    with listening(fake) as url:
-        monkeypatch.setenv("MNEMOLOG_URL", url)
-        monkeypatch.delenv("MNEMOLOG_SECRET", raising=False)
-        yield fake
+def server(fake_api: FakeServer) -> FakeServer:
+    return fake_api
 
 
 def run(*arguments: str, stdin: str | None = None) -> Result:
