@@ -37,6 +37,7 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
         "open": Listed(
             "viewer", "Open the viewer, which shows what agents see and do, in a browser; prints its address."
         ),
+        "doctor": Listed("doctor", "Check this machine and the server, and say what to do."),
     },
     "Documents": {
         "show": Listed("show", "Show a document, whole: what it says, who said it when, what it was made of."),
@@ -53,6 +54,7 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
     },
     "Operation": {
         "health": Listed("health", "Say whether reads and writes work, what does not work well, and the vital signs."),
+        "top": Listed("top", "Show how busy the server is, what waits, and what was recorded last, as it changes."),
         "logs": Listed("logs", "Print the logs of the processes that `mnemolog up` runs on this machine."),
         "config": Listed("config", "Show every setting of this environment, and where it comes from."),
         "lag": Listed("commands", "Show how far behind the projections are, partition by partition."),

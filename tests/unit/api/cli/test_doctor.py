@@ -1,0 +1,171 @@
+"""What `mnemolog doctor` finds, each fault with what to do about it."""
+
+import shutil
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from api.cli import doctor
+from api.cli.doctor import Finding, findings
+from ingest.platform.release import release
+from tests.support.fake_api import FakeServer
+from tests.support.ports import free_port
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """The environment of a machine where nothing is wrong, and nothing runs."""
+    return {
+        "HOME": str(tmp_path),
+        "MNEMOLOG_PORT": str(free_port()),
+        "MNEMOLOG_DATA_DIR": str(tmp_path / "data"),
+        "MNEMOLOG_EMBEDDER": "none",
+    }
+
+
+def found(environ: Mapping[str, str], url: str | None = None) -> dict[str, Finding]:
+    """The findings by name."""
+    return {one.name: one for one in findings(environ, url)}
+
+
+def test_a_machine_on_which_nothing_runs_yet_is_well(environ: dict[str, str]):
+    every = found(environ)
+    assert [one for one in every.values() if one.status == "problem"] == []
+    assert every[f"port {environ['MNEMOLOG_PORT']}"].message == "free"
+    assert (every["server"].status, every["server"].advice) == ("note", "start it: mnemolog up")
+    assert list(Path(environ["HOME"]).iterdir()) == [], "nothing is written"
+
+
+def test_a_folder_that_cannot_be_made(environ: dict[str, str]):
+    file = Path(environ["HOME"]) / "file"
+    file.touch()
+    one = found({**environ, "MNEMOLOG_DATA_DIR": str(file / "deeper")})["data folder"]
+    assert one.status == "problem"
+    assert str(file) in one.message
+    assert "MNEMOLOG_DATA_DIR" in one.advice
+
+
+def test_a_port_that_another_program_has(environ: dict[str, str]):
+    with socket.create_server(("127.0.0.1", int(environ["MNEMOLOG_PORT"]))):
+        one = found({**environ, "MNEMOLOG_URL": "http://127.0.0.1:1"})[f"port {environ['MNEMOLOG_PORT']}"]
+    assert one.status == "problem"
+    assert "MNEMOLOG_PORT" in one.advice
+
+
+@pytest.mark.parametrize(
+    ("compiler", "hnswlib", "status"), [(True, False, "ok"), (False, True, "ok"), (False, False, "problem")]
+)
+def test_a_compiler_is_needed_until_hnswlib_is_installed(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, compiler: bool, hnswlib: bool, status: str
+):
+    def which(name: str) -> str | None:
+        return f"/usr/bin/{name}" if compiler else None
+
+    def find_spec(name: str) -> object | None:
+        return object() if hnswlib else None
+
+    monkeypatch.setattr(shutil, "which", which)
+    monkeypatch.setattr(doctor, "find_spec", find_spec)
+    one = found(environ)["C++ compiler"]
+    assert one.status == status
+    assert ("g++" in one.advice) is (status == "problem")
+
+
+def test_a_redis_that_is_away(environ: dict[str, str]):
+    one = found({**environ, "REDIS_URL": "redis://me:geheim@127.0.0.1:1"})["log"]
+    assert one.status == "problem"
+    assert "127.0.0.1:1 does not answer" in one.message
+    assert "geheim" not in str(one)
+    assert "REDIS_URL" in one.advice
+
+
+def test_a_setting_that_is_wrong_ends_the_look(environ: dict[str, str]):
+    every = found({**environ, "MNEMOLOG_PARTITIONS": "many"})
+    assert "MNEMOLOG_PARTITIONS='many'" in every["settings"].message
+    assert "server" not in every
+
+
+def test_a_model_that_is_not_exported_yet_is_no_problem(environ: dict[str, str]):
+    one = found({**environ, "MNEMOLOG_EMBEDDER": "default"})["model"]
+    assert (one.status, "mnemolog up" in one.advice) == ("note", True)
+
+
+@pytest.mark.parametrize(("free", "status"), [(1 << 20, "problem"), (512 << 20, "note"), (2 << 30, "ok")])
+def test_a_disk_that_gets_full(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, free: int, status: str):
+    usage = shutil.disk_usage("/")._replace(free=free)
+
+    def disk_usage(path: Path) -> object:
+        return usage
+
+    monkeypatch.setattr(shutil, "disk_usage", disk_usage)
+    assert found(environ)["disk"].status == status
+
+
+READY: dict[str, Any] = {"status": "ready", "degraded": []}
+
+
+def serving(fake: FakeServer, version: str = release(), **state: Any) -> None:
+    fake.answers |= {
+        "GET /readyz": (200, {**READY, **state}),
+        "GET /openapi.json": (200, {"info": {"version": version}}),
+        "GET /v1/diagnose": (200, {"checks": []}),
+    }
+
+
+def test_a_server_of_another_version(environ: dict[str, str], fake_api: FakeServer):
+    serving(fake_api, version="0.0.9")
+    one = found(environ, fake_api.url)["version"]
+    assert (one.status, "0.0.9" in one.message, release() in one.message) == ("problem", True, True)
+
+
+def test_what_the_server_finds_itself(environ: dict[str, str], fake_api: FakeServer):
+    serving(fake_api, status="degraded", degraded=[{"code": "no_worker", "message": "no worker is alive"}])
+    checks = [
+        {"category": "log", "name": "lag", "status": "fail", "message": "behind", "fixable": False},
+        {"category": "slots", "name": "size", "status": "warn", "message": "too big", "fixable": True},
+        {"category": "index", "name": "ready", "status": "pass", "message": "fine", "fixable": False},
+    ]
+    fake_api.answers["GET /v1/diagnose"] = (200, {"checks": checks})
+    every = found(environ, fake_api.url)
+    assert every["no_worker"].status == "problem"
+    assert every["log/lag"].status == "problem"
+    assert (every["slots/size"].status, every["slots/size"].advice) == ("note", "mnemolog reconcile")
+    assert "index/ready" not in every
+
+
+def test_a_key_that_may_not_have_a_diagnosis_has_the_rest(environ: dict[str, str], fake_api: FakeServer):
+    serving(fake_api)
+    fake_api.answers["GET /v1/diagnose"] = (403, {"error": {"code": "forbidden", "message": "for admins"}})
+    every = found(environ, fake_api.url)
+    assert (every["server"].status, every["diagnosis"].status) == ("ok", "note")
+
+
+NOT_WELL: list[tuple[tuple[int, Any], str]] = [
+    ((401, {"error": {"code": "unauthorized", "message": "no"}}), "asks for a key"),
+    ((503, {"status": "unavailable", "code": "log", "reason": "the log is away"}), "the log is away"),
+    ((404, {}), "is that a mnemolog server"),
+]
+
+
+@pytest.mark.parametrize(("answer", "told"), NOT_WELL)
+def test_a_server_that_does_not_work(environ: dict[str, str], fake_api: FakeServer, answer: tuple[int, Any], told: str):
+    serving(fake_api)
+    fake_api.answers["GET /readyz"] = answer
+    one = found(environ, fake_api.url)["server"]
+    assert one.status == "problem"
+    assert told in one.message
+
+
+def test_it_exits_by_whether_there_is_a_problem(environ: dict[str, str], fake_api: FakeServer):
+    serving(fake_api)
+    app = typer.Typer()
+    doctor.register(app)
+    well = CliRunner().invoke(app, ["--url", fake_api.url], env=environ)
+    assert (well.exit_code, "PROBLEM" in well.stdout) == (0, False)
+    ill = CliRunner().invoke(app, ["--url", "nonsense"], env=environ)
+    assert (ill.exit_code, "PROBLEM" in ill.stdout, "1 problem" in ill.stderr) == (1, True, True)
