@@ -93,7 +93,7 @@ class ApiClient:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self.url = url.rstrip("/")
-        host = _host(url)
+        host = host_of(url)
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
         if agent:
             headers["X-Agent-Id"] = agent
@@ -277,7 +277,7 @@ def _is_unknown(status: int, fault: _Fault) -> bool:
     return (status, fault.message) == (404, "Not Found") or status == 405 or fault.message.startswith("unknown field ")
 
 
-def _host(url: str) -> str:
+def host_of(url: str) -> str:
     """The host of an http(s) URL; raises InvalidUrl."""
     try:
         parts = urlsplit(url)

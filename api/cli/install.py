@@ -8,6 +8,7 @@ from typing import Annotated
 
 import httpx
 import typer
+from msgspec.structs import replace
 from rich.text import Text
 
 from api.agents import recording
@@ -27,6 +28,7 @@ from api.agents.files import (
     together,
 )
 from api.agents.payloads import HOSTS
+from api.cli.client import host_of
 from api.cli.commands import AsJson
 from api.cli.output import FAILED, USAGE, Output, answering, plain
 from ingest.platform.client_key import client_key
@@ -60,6 +62,10 @@ Prompts = Annotated[
     ),
 ]
 NoRules = Annotated[bool, typer.Option("--no-rules", help="Leave out the text on when to recall and remember.")]
+ForServer = Annotated[
+    str | None,
+    typer.Option("--url", envvar="MNEMOLOG_URL", help="Server to set up.", show_default="http://127.0.0.1:3111"),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -76,12 +82,15 @@ def install(
     no_rules: NoRules = False,
     dry_run: DryRun = False,
     yes: Yes = False,
+    url: ForServer = None,
     as_json: AsJson = False,
 ) -> None:
     """Put our MCP server, rules, and hooks where it has them, into a coding agent's files; shows a diff, and asks."""
     output = Output(as_json)
     with answering(output):
         settings = from_environment(os.environ)
+        settings = replace(settings, url=url or settings.url)
+        host_of(settings.url)
     if prompts is not None and (host not in HOSTS or recording.PROMPT_EVENT not in HOSTS[host].told):
         output.error(f"{host.value} takes no text from a hook at a prompt; leave --prompts and --no-prompts out")
         raise typer.Exit(USAGE)

@@ -9,11 +9,13 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 import typer
+from msgspec.structs import replace
 from rich.table import Table
 from rich.text import Text
 
@@ -33,9 +35,15 @@ from ingest.platform.settings import from_environment
 
 T = TypeVar("T")
 
+OPERATOR = Grant(name="operator", roles=["operator"])
 ROLES_HELP = "read, write, admin, metrics or operator; may be repeated, or several by comma."
 Store = Annotated[
     bool, typer.Option("--store", help="Also store it here, for this user's commands, hooks and MCP bridges.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, also not before the server's first key.")]
+ForServer = Annotated[
+    str | None,
+    typer.Option("--url", envvar="MNEMOLOG_URL", help="With --store: the server that it is stored for."),
 ]
 KeyId = Annotated[str, typer.Argument(help="Id of the key: what stands between `mnk_` and the next `_`.")]
 Days = Annotated[float | None, typer.Option("--days", min=0, help="Days until it expires. Default: never.")]
@@ -66,11 +74,22 @@ def create(
     days: Days = None,
     reads_per_minute: Annotated[int, typer.Option(min=0, help="Reads a minute; 0: any number.")] = 0,
     writes_per_minute: Annotated[int, typer.Option(min=0, help="Writes a minute; 0: any number.")] = 0,
+    operator: Annotated[
+        bool | None,
+        typer.Option(
+            "--operator/--no-operator",
+            help="With the server's first key also make one for its operator.",
+            show_default="asks at a terminal, else no",
+        ),
+    ] = None,
     store_it: Store = False,
+    yes: Yes = False,
+    url: ForServer = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key and print it, this once: the server stores a hash."""
+    """Make a key and print it, this once: the server stores a hash. The first one closes the server to all without."""
     output = Output(as_json)
+    asks = not (yes or as_json) and sys.stdin.isatty()
     with telling(output):
         try:
             grant = msgspec.convert(
@@ -88,10 +107,15 @@ def create(
             )
         except msgspec.ValidationError as error:
             raise rejected(error) from None
-        made, is_first = _on_registry(lambda registry: _created(registry, grant))
-        _tell(output, made, store_it)
-    if is_first:
-        _tell_of_the_first(output, stored=store_it)
+        first = partial(_before_the_first, output, grant, stored=store_it, operator=operator, asks=asks, url=url)
+        made, operators = _on_registry(lambda registry: _created(registry, grant, first))
+        stored = _stored(output, str(made.token), url) if store_it else None
+        told = _made(made, stored)
+        output.document(told if operators is None else {**told, "operator": _made(operators, None)})
+        _print(output, made)
+        if operators is not None:
+            output.note("the operator's key, which may do everything; keep it for yourself:")
+            output.line(Text(str(operators.token)))
 
 
 def store(url: Url = None, as_json: AsJson = False) -> None:
@@ -132,13 +156,14 @@ def rotate(
     grace_hours: Annotated[float, typer.Option(min=0, max=2160, help="How long the old one goes on.")] = 24.0,
     days: Days = None,
     store_it: Store = False,
+    url: ForServer = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a key for the same in the place of one, and print it; the old one goes on for a while."""
     output = Output(as_json)
     with telling(output):
         grace = timedelta(hours=grace_hours)
-        _tell(output, _on_registry(lambda registry: registry.rotate(key_id, grace, _in_days(days))), store_it)
+        _tell(output, _on_registry(lambda registry: registry.rotate(key_id, grace, _in_days(days))), store_it, url)
 
 
 def revoke(key_id: KeyId, as_json: AsJson = False) -> None:
@@ -173,16 +198,24 @@ def _in_days(days: float | None) -> datetime | None:
         raise CommandRejected("that is after the year 9999", "days") from None
 
 
-async def _created(registry: Registry, grant: Grant) -> tuple[Made, bool]:
-    """A new key, and whether it is the first that the server ever had."""
-    is_first = await registry.version() == 0
-    return await registry.create(grant), is_first
+async def _created(registry: Registry, grant: Grant, before_first: Callable[[], bool]) -> tuple[Made, Made | None]:
+    """A new key; with the first that the server ever had also one for its operator, if `before_first` says so."""
+    also = await registry.version() == 0 and before_first()
+    made = await registry.create(grant)
+    return made, await registry.create(replace(OPERATOR, tenant=grant.tenant)) if also else None
 
 
-def _tell(output: Output, made: Made, store_it: bool) -> None:
-    stored = _stored(output, str(made.token)) if store_it else None
+def _tell(output: Output, made: Made, store_it: bool, url: str | None) -> None:
+    output.document(_made(made, _stored(output, str(made.token), url) if store_it else None))
+    _print(output, made)
+
+
+def _made(made: Made, stored: Path | None) -> dict[str, Any]:
     shown = made.key.shown(to_ms(system_clock()))
-    output.document({"key": str(made.token), **shown, "stored": None if stored is None else str(stored)})
+    return {"key": str(made.token), **shown, "stored": None if stored is None else str(stored)}
+
+
+def _print(output: Output, made: Made) -> None:
     output.line(Text(str(made.token)))
     output.note("this is shown once; callers send it as `Authorization: Bearer mnk_...`, or have it in MNEMOLOG_SECRET")
 
@@ -194,9 +227,15 @@ def _stored(output: Output, key: str, url: str | None = None) -> Path:
     return path
 
 
-def _tell_of_the_first(output: Output, *, stored: bool) -> None:
-    """Say what stops working now, and what makes it work again."""
+def _before_the_first(
+    output: Output, grant: Grant, *, stored: bool, operator: bool | None, asks: bool, url: str | None
+) -> bool:
+    """Say what stops working with the first key, and what makes it work again; whether to make the operator's, too.
+
+    Exits 1 when nobody wants it any more.
+    """
     settings = from_environment(os.environ)
+    server = url or settings.url
     output.note(
         f"this is the server's first key: from now on (within {FRESH_S:g} seconds) every request needs a key, or "
         "MNEMOLOG_SECRET if the server has one; all others get 401"
@@ -204,7 +243,7 @@ def _tell_of_the_first(output: Output, *, stored: bool) -> None:
     found = installed(System(Path.home(), Path.cwd(), os.environ))
     for host, path in found:
         output.note(f"set up for {host.value}, in {path}")
-    if not stored and client_key(settings.url, os.environ) is None:
+    if not stored and client_key(server, os.environ) is None:
         whose = "those above and this user's commands have" if found else "this user's commands, hooks and bridges have"
         output.note(
             f"{whose} none: store one with `mnemolog keys create hooks --role read,write --store` (or `mnemolog keys "
@@ -214,6 +253,18 @@ def _tell_of_the_first(output: Output, *, stored: bool) -> None:
         f"hooks keep in {settings.spool} what is refused, and say so once; clients of other systems send the key as "
         "their secret: see docs/access.md"
     )
+    if asks and not typer.confirm("Make it?", err=True):
+        output.note("no key was made")
+        raise typer.Exit(FAILED)
+    if "operator" in grant.roles or settings.secret:
+        return False
+    if operator is None and asks:
+        return typer.confirm(
+            "Make the operator's key, too? Only with one are rebuilds, lag, top possible", True, err=True
+        )
+    if not operator:
+        output.note("nobody has an operator's key yet: `mnemolog keys create operator --role operator` makes one")
+    return bool(operator)
 
 
 def _show(output: Output, key: Key) -> None:

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from api.cli.output import waiting
-from ingest.errors import LogUnavailable
+from ingest.errors import InvalidSetting, LogUnavailable
 from ingest.platform.client_key import client_key
 from ingest.platform.processes import load_without_collecting, wait_for_parent
 from ingest.platform.redis_url import place_of
@@ -146,13 +146,23 @@ def mcp(
             show_default="what the server offers",
         ),
     ] = "",
+    url: Annotated[
+        str | None,
+        typer.Option("--url", envvar="MNEMOLOG_URL", help="Server to talk to.", show_default="http://127.0.0.1:3111"),
+    ] = None,
 ) -> None:
-    """Speak MCP on stdin and stdout, for clients that start a process; forwards to the server at MNEMOLOG_URL."""
+    """Speak MCP on stdin and stdout, for clients that start a process; forwards to a server."""
+    from api.cli.client import InvalidUrl, host_of
     from api.dialects.profiles import PROFILES
     from mcp_gateway.stdio import bridge
 
     settings = logged_settings(os.environ)
-    asyncio.run(bridge(settings.url, client_key(settings.url, os.environ), PROFILES, profile))
+    server = url or settings.url
+    try:
+        host_of(server)
+    except InvalidUrl as error:
+        raise InvalidSetting(str(error)) from None
+    asyncio.run(bridge(server, client_key(server, os.environ), PROFILES, profile))
 
 
 @contextmanager

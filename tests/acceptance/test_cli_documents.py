@@ -8,6 +8,7 @@ from waiting import wait_until
 
 from tests.acceptance.running import Server, Tenant, new_tenant
 from tests.support.commands import run
+from tests.support.terminal import at_terminal
 
 
 class Cli:
@@ -169,6 +170,25 @@ async def test_forgetting_asks_first_waits_and_prints_the_receipt(cli: Cli):
     assert "done" in told
     assert "is no document" in cli("forget", "nonsense", code=2)
     assert "name one user" in cli("forget", "user", code=2)
+
+
+async def test_at_a_terminal_forgetting_asks_and_nothing_but_a_yes_is_one(cli: Cli):
+    kept = cli.json("remember", "a secret recipe", "-p", cli.project)
+    await cli.seen("show", kept["id"])
+    code, shown = at_terminal(cli.variables, "forget", kept["id"], answers={"for good?": "\n"})
+    assert (code, "a secret recipe" in shown, "nothing was changed" in shown) == (1, True, True)
+    assert cli.json("show", kept["id"])["content"] == "a secret recipe"
+    code, shown = at_terminal(cli.variables, "forget", "project", cli.project, answers={"for good?": "y\n"})
+    assert code == 0, shown
+    assert "found afterwards" in shown
+    assert "there is no document" in cli("show", kept["id"], code=1)
+
+
+def test_top_is_shown_until_q(server: Server):
+    code, shown = at_terminal(Cli(server, "").variables, "top", answers={"q ends it": "q"})
+    assert code == 0
+    assert "/v1/admin/projections" in shown
+    assert "dead letters" in shown
 
 
 async def test_a_session_is_forgotten_without_a_receipt_by_a_key_that_is_no_admins(server: Server, project: str):

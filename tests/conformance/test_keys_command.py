@@ -11,19 +11,20 @@ from api.access.key import parse
 from api.cli.main import application
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.platform.connections import Client
+from tests.support.terminal import at_terminal
 
 
 class Keys:
     """The command, on the log's server."""
 
     def __init__(self, url: str, home: Path) -> None:
-        self._environment = {
+        self.variables = {
             "REDIS_URL": url, "MNEMOLOG_TENANT": "default", "HOME": str(home), "XDG_CONFIG_HOME": "",
             "MNEMOLOG_SECRET": "",
         }  # fmt: skip
 
     def run(self, *arguments: str, stdin: str = "") -> Result:
-        return CliRunner().invoke(application(), ["keys", *arguments], input=stdin, env=self._environment)
+        return CliRunner().invoke(application(), ["keys", *arguments], input=stdin, env=self.variables)
 
     def told(self, *arguments: str) -> dict[str, Any]:
         done = self.run(*arguments, "--json")
@@ -64,6 +65,33 @@ def test_a_rotated_key_is_replaced_and_a_revoked_one_is_not_listed(keys: Keys):
 def test_only_the_first_key_says_what_asks_for_one_now(keys: Keys):
     assert "the server's first key" in keys.run("create", "first", "--role", "operator").stderr
     assert "the server's first key" not in keys.run("create", "second", "--role", "read").stderr
+
+
+def test_the_operators_key_can_be_made_with_the_first_one_only(keys: Keys):
+    first = keys.told("create", "fleet", "--role", "read,write", "--operator")
+    assert first["operator"]["roles"] == ["operator"]
+    assert parse(first["operator"]["key"]) is not None
+    assert "operator" not in keys.told("create", "more", "--role", "read", "--operator")
+    assert len(keys.told("list")["keys"]) == 3
+
+
+def test_without_a_terminal_nothing_is_asked_and_the_missing_operator_is_told(keys: Keys):
+    done = keys.run("create", "fleet", "--role", "read")
+    assert done.exit_code == 0
+    assert "nobody has an operator's key yet" in done.stderr
+    assert len(keys.told("list")["keys"]) == 1
+
+
+def test_at_a_terminal_the_first_key_is_made_after_a_yes_and_the_operators_with_it(keys: Keys):
+    create = ("keys", "create", "fleet", "--role", "read,write")
+    code, shown = at_terminal(keys.variables, *create, answers={"Make it?": "n\n"})
+    assert (code, "every request needs a key" in shown, "no key was made" in shown) == (1, True, True)
+    assert keys.run("list").exit_code == 1
+    code, shown = at_terminal(keys.variables, *create, answers={"Make it?": "y\n", "operator's key, too": "y\n"})
+    assert code == 0, shown
+    assert [one["roles"] for one in keys.told("list")["keys"]] == [["read", "write"], ["operator"]]
+    code, shown = at_terminal(keys.variables, *create, answers={})
+    assert (code, "Make it?" in shown) == (0, False)
 
 
 def test_a_key_is_stored_when_it_is_made_and_when_it_is_replaced(keys: Keys, tmp_path: Path):
