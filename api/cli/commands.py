@@ -22,6 +22,7 @@ from ingest.platform.settings import from_environment
 POLL_S = 1.0
 """Between two looks at the head of the log; a look reads every partition."""
 PAGE = 500
+MOST_PARTITIONS = 1024
 FIRST_PAGE, HELD = 20, 10_000
 """Events of a partition that are held while its first are asked for; of all partitions while they are put in order."""
 
@@ -318,14 +319,16 @@ class _PartitionTail:
 def _first_pages(client: ApiClient, position: str, wanted: dict[str, str]) -> list[dict[str, Any]]:
     """A small page of each partition; how many there are is known when there is no other."""
     pages: list[dict[str, Any]] = []
-    while True:
-        params = {"after": position, "partition": len(pages), "limit": FIRST_PAGE, **wanted}
+    for partition in range(MOST_PARTITIONS):
+        params = {"after": position, "partition": partition, "limit": FIRST_PAGE, **wanted}
         try:
-            pages.append(client.get("/v1/events", params))
+            page = client.get("/v1/events", params)
         except ClientError as error:
             if error.field != "partition":
                 raise
-            return pages
+            break
+        pages.append({"events": page["events"], "next": page["next"]})
+    return pages
 
 
 def _recorded_at(event: dict[str, Any]) -> datetime:

@@ -87,7 +87,7 @@ def _found(client: ApiClient, document_id: str, project: str | None) -> dict[str
     try:
         return client.get(f"/v1/sessions/{quote(document_id, safe='')}", {"project": project})
     except ClientError as error:
-        if error.status != 404:
+        if error.code != "not_found":
             raise
         kinds = ", ".join(f"{prefix}_" for prefix in COLLECTIONS)
         message = f"there is no session {document_id!r}; ids of documents begin with {kinds}"

@@ -45,6 +45,10 @@ class FakeServer:
 
     def __init__(self) -> None:
         self.url = ""
+        self.everything: tuple[int, Any] | None = None
+        """The answer to whatever has none in `answers`."""
+        self.raw = b""
+        """In the place of every body."""
         self.requests: list[tuple[str, Any, dict[str, str]]] = []
         accepted = {"id": "obs_1", "event_id": "e1", "position": "0:5-0", "duplicate": False}
         self.recalled: list[dict[str, Any]] = [RESULT]
@@ -57,6 +61,8 @@ class FakeServer:
 
     def answer(self, method: str, path: str, query: str, body: Any, headers: dict[str, str]) -> tuple[int, Any]:
         self.requests.append((f"{method} {path}", body, headers))
+        if self.everything is not None:
+            return self.answers.get(f"{method} {path}", self.everything) if method == "GET" else self.everything
         match path:
             case "/v1/recall":
                 return 200, {"results": self.recalled, "confidence": 0.12, "took_ms": 1.5, "lag": {}, "degraded": []}
@@ -91,8 +97,10 @@ def listening(fake: FakeServer) -> Generator[str]:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             path, _, query = self.path.partition("?")
             status, answer = fake.answer(method, path, query, json.loads(body or b"null"), dict(self.headers))
-            content = json.dumps(answer).encode()
+            content = fake.raw or json.dumps(answer).encode()
             self.send_response(status)
+            if status == 503:
+                self.send_header("Retry-After", "3600")  # nobody waits so long
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
