@@ -160,7 +160,9 @@ def test_an_impossible_setting_of_access_tokens_is_told_without_secrets(name: st
 
 
 def test_a_misspelt_variable_is_refused_with_the_ones_there_are():
-    with pytest.raises(InvalidSetting, match=r"MNEMOLOG_PARTITION is not a setting; did you mean MNEMOLOG_PARTITIONS\?"):
+    with pytest.raises(
+        InvalidSetting, match=r"MNEMOLOG_PARTITION is not a setting; did you mean MNEMOLOG_PARTITIONS\?"
+    ):
         from_environment({"MNEMOLOG_PARTITION": "8"})
 
 
