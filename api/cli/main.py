@@ -32,7 +32,7 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
         "recall": Listed("commands", "Find the right memories for a query."),
         "context": Listed("context", "Print what an agent is told before it starts, as it gets it."),
         "install": Listed(
-            "install", "Put our MCP server, rules, and for Claude Code our hooks, into a coding agent's files."
+            "install", "Put our MCP server, rules, and hooks where it has them, into a coding agent's files."
         ),
         "open": Listed(
             "viewer", "Open the viewer, which shows what agents see and do, in a browser; prints its address."
