@@ -1,0 +1,193 @@
+"""What can go wrong, one class for each decision that a caller can make.
+
+MnemologError
+├── InvalidRequest        correct the request; `field` names what is wrong
+│   └── TooLarge          split it, or shorten it
+├── Unauthorized          send a key that holds
+├── Forbidden             another agent, or another key, may do that
+├── NotFound              it is not there, or not for this reader
+├── Conflict              look at what is there, then decide
+├── Overloaded            later, with the same event id; nothing was stored
+├── Unavailable           later, with the same event id; whether a write was stored is not known
+│   ├── ProjectionBehind  what was written is safe, and cannot be read yet
+│   └── Unreachable       no server answered
+├── ServerFault           a fault of the server, or an answer that is none of mnemolog's
+└── EmitterError
+    ├── EmitterFull       emit fewer, or wait
+    ├── EmitterClosed     it takes no more
+    ├── NotDelivered      `left` events were not acknowledged in time
+    └── SpoolInUse        another emitter has the folder
+"""
+
+import httpx
+import msgspec
+from msgspec import Struct
+
+
+class MnemologError(Exception):
+    """The base of all errors here. `code`, `message` and `field` are the server's; `status` is that of HTTP, or 0."""
+
+    retryable = False
+    """Whether the same request may succeed later."""
+    outcome_unknown = False
+    """Whether the request may have been carried out all the same."""
+    after_lost_attempt = False
+    """Whether an attempt before this answer may have been carried out: it may be what this one is refused for."""
+
+    def __init__(self, code: str, message: str, *, field: str | None = None, status: int = 0) -> None:
+        super().__init__(message)
+        self.code, self.message, self.field, self.status = code, message, field, status
+        self.retry_after_s: float | None = None
+        """When to come back, where the server said so."""
+        self.reason = ""
+        """Of an overload: `memory`, `lag`, `disk`, `queue` or `server`; empty for a limit of the key."""
+        self.lag: dict[str, int] = {}
+        """Log entries that are not projected yet, by partition, where reads are behind."""
+
+    def __str__(self) -> str:
+        where = f" (field {self.field})" if self.field else ""
+        doubt = "; an attempt before, whose answer was lost, may have succeeded" if self.after_lost_attempt else ""
+        return f"{self.code}: {self.message}{where}{doubt}"
+
+
+class InvalidRequest(MnemologError):
+    """The request is not one that the server takes."""
+
+
+class TooLarge(InvalidRequest):
+    """The body, the batch or the text is larger than allowed."""
+
+
+class Unauthorized(MnemologError):
+    """There was no key, or one that is wrong, expired or revoked."""
+
+
+class Forbidden(MnemologError):
+    """The key or the agent may not do that."""
+
+
+class NotFound(MnemologError):
+    """No such document, session or slot, or not for this reader."""
+
+
+class Conflict(MnemologError):
+    """What is there already is in the way."""
+
+
+class Overloaded(MnemologError):
+    """The server, or the key's quota, has no room; nothing was stored."""
+
+    retryable = True
+
+
+class Unavailable(MnemologError):
+    """The server, or what it stores in, is away."""
+
+    retryable = True
+    outcome_unknown = True
+
+
+class ProjectionBehind(Unavailable):
+    """What was written before is not projected yet."""
+
+
+class Unreachable(Unavailable):
+    """The connection failed or was cut."""
+
+
+class ServerFault(MnemologError):
+    """The server failed, or what answered is no mnemolog."""
+
+    outcome_unknown = True
+
+
+class EmitterError(MnemologError):
+    """What can go wrong with an emitter."""
+
+
+class EmitterFull(EmitterError):
+    """As many events, or bytes, wait as were allowed; this one was not taken."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("emitter_full", message)
+
+
+class EmitterClosed(EmitterError):
+    """The emitter was closed; this event was not taken."""
+
+    def __init__(self) -> None:
+        super().__init__("emitter_closed", "the emitter is closed")
+
+
+class NotDelivered(EmitterError):
+    """`left` events were not acknowledged in time; `trouble` is the last error, if any."""
+
+    def __init__(self, left: int, trouble: MnemologError | None) -> None:
+        super().__init__("not_delivered", f"{left} events are not acknowledged: {trouble or 'there was no time'}")
+        self.left, self.trouble = left, trouble
+
+
+class SpoolInUse(EmitterError):
+    """Another emitter, of this process or another, has the folder."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__("spool_in_use", f"another emitter uses {folder}; each needs a folder of its own")
+
+
+class _Fault(Struct, frozen=True):
+    code: str
+    message: str
+    field: str | None = None
+    reason: str = ""
+    lag: dict[str, int] = {}
+
+
+class _Refusal(Struct, frozen=True):
+    error: _Fault
+
+
+_BY_STATUS: dict[int, type[MnemologError]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    413: TooLarge,
+    429: Overloaded,
+    502: Unavailable,
+    503: Unavailable,
+    504: Unavailable,
+}
+
+
+def error_of(response: httpx.Response) -> MnemologError:
+    """The error that an answer which is no success stands for."""
+    status = response.status_code
+    try:
+        fault = msgspec.json.decode(response.content, type=_Refusal).error
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        message = f"{response.url} answered {status} without an error of mnemolog's"
+        fault = _Fault("unreadable_answer", message)
+    kind = _BY_STATUS.get(status, InvalidRequest if 400 <= status < 500 else ServerFault)
+    if fault.code == "projection_behind":
+        kind = ProjectionBehind
+    error = kind(fault.code, fault.message, field=fault.field, status=status)
+    error.reason, error.lag = fault.reason, fault.lag
+    error.retry_after_s = _seconds(response.headers.get("Retry-After"))
+    return error
+
+
+def unanswered(url: str, fault: httpx.TransportError) -> MnemologError:
+    """The error of a request that had no answer: the connection failed, or no server could be sent that."""
+    if isinstance(fault, httpx.LocalProtocolError):
+        return InvalidRequest("unsendable", f"the request cannot be sent: {fault}")
+    error = Unreachable("unreachable", f"{url}: {fault or type(fault).__name__}")
+    error.outcome_unknown = not isinstance(fault, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+    return error
+
+
+def _seconds(header: str | None) -> float | None:
+    """Seconds of a Retry-After header; None for none, and for a date, which mnemolog does not send."""
+    try:
+        return None if header is None else max(0.0, float(header))
+    except ValueError:
+        return None

@@ -1,0 +1,96 @@
+"""Sending a call until it is answered, without sending: what to do next, as a generator.
+
+It yields a `Request` and is sent the response or the fault of the connection, or yields a `Pause` and is sent nothing
+when it is over. A blocking client and an asyncio one carry the steps out; when to repeat, how long to wait and what
+to wait for is decided here, once.
+"""
+
+from collections.abc import Generator
+from typing import NamedTuple, TypeVar
+
+import httpx
+
+from mnemolog_client.calls import Call, Polled, decoded, not_done
+from mnemolog_client.errors import MnemologError, error_of, unanswered
+from mnemolog_client.position import Position
+from mnemolog_client.retry import Retry
+
+T = TypeVar("T")
+
+POLL_EVERY_S = 0.2
+
+
+class Request(NamedTuple):
+    """One HTTP request."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    content: bytes | None
+    headers: dict[str, str]
+
+
+class Pause(NamedTuple):
+    """Do nothing for a while."""
+
+    seconds: float
+
+
+Reply = httpx.Response | httpx.TransportError
+Steps = Generator[Request | Pause, Reply | None, T]
+
+
+def steps(call: Call[T] | Polled[T], url: str, position: Position, retry: Retry) -> Steps[T]:
+    """What to do until there is an answer; raises a MnemologError.
+
+    Reads wait for `position`, writes are included in it.
+    """
+    if isinstance(call, Call):
+        return _answered(call, url, position, retry)
+    return _polled(call, url, position, retry)
+
+
+def _answered(call: Call[T], url: str, position: Position, retry: Retry) -> Steps[T]:
+    after = str(position)
+    content = call.encoded(after)
+    headers = {} if content is None else {"Content-Type": call.content_type}
+    request = Request(call.method, call.path, call.parameters(after), content, headers)
+    waited_s, lost, failures = 0.0, False, 0
+    while True:
+        reply = yield request
+        if isinstance(reply, httpx.Response) and (reply.is_success or reply.status_code in call.also_answers):
+            answer = decoded(call, reply)
+            if call.position_of is not None:
+                position.include(call.position_of(answer))
+            return answer
+        error = _error(reply, url)
+        error.after_lost_attempt = lost and not error.retryable
+        failures += 1
+        pause_s = retry.pause_s(failures) if error.retry_after_s is None else error.retry_after_s
+        if not error.retryable or failures >= retry.attempts or waited_s + pause_s > retry.patience_s:
+            raise error
+        lost = lost or error.outcome_unknown
+        yield Pause(pause_s)
+        waited_s += pause_s
+
+
+def _polled(polled: Polled[T], url: str, position: Position, retry: Retry) -> Steps[T]:
+    waited_s = 0.0
+    while True:
+        answer = yield from _answered(polled.call, url, position, retry)
+        if polled.done(answer):
+            return answer
+        if waited_s + POLL_EVERY_S > polled.within_s:
+            raise not_done(polled, answer)
+        yield Pause(POLL_EVERY_S)
+        waited_s += POLL_EVERY_S
+
+
+def _error(reply: Reply | None, url: str) -> MnemologError:
+    match reply:
+        case httpx.Response():
+            return error_of(reply)
+        case httpx.TransportError():
+            return unanswered(url, reply)
+        case None:
+            raise AssertionError("a request has a reply")
