@@ -19,13 +19,13 @@ ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test inner-tests contract-tests acceptance-tests serial-tests nightly unit fuzz check chaos bench format clean
+.PHONY: run test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz check chaos bench format clean
 
 run: $(BASE)
 	$(BIN)/mnemolog up --demo
 
 # One after the other: the servers that a part shares end with it. `make -k test` runs all parts whatever fails.
-test: inner-tests contract-tests acceptance-tests serial-tests
+test: inner-tests contract-tests acceptance-tests client-tests serial-tests
 
 # These wait for a server's answers half of the time, so there are twice as many processes.
 inner-tests: $(DEV)
@@ -36,6 +36,9 @@ contract-tests: $(DEV)
 
 acceptance-tests: $(DEV)
 	$(PYTEST) $(NOT_NIGHTLY) $(BY_SERVER) tests/fuzz tests/acceptance
+
+client-tests: $(DEV)
+	$(PYTEST) $(NOT_NIGHTLY) --numprocesses $(LANES) --dist loadfile tests/clients
 
 serial-tests: $(DEV)
 	$(PYTEST) $(NOT_NIGHTLY) $(ALONE)
@@ -88,7 +91,7 @@ $(BASE): pyproject.toml constraints.txt
 
 # What the tests need besides. torch comes first and by its exact version, so that pip can take a CPU build where one is
 # offered.
-$(DEV): $(BASE)
+$(DEV): $(BASE) clients/python/pyproject.toml
 	$(PIP) torch
-	$(PIP) --editable '.[dev]'
+	$(PIP) --editable '.[dev]' --editable clients/python
 	touch $@

@@ -1,6 +1,7 @@
 """What `make check` cannot ask import-linter: the contracts on who imports whom are in pyproject.toml."""
 
 import ast
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -17,6 +18,23 @@ def test_an_init_lists_public_names_and_does_nothing_else():
         if not (_is_import(node) or _is_docstring(node) or _is_all(node) or _is_facade(node))
     }
     assert others == {}
+
+
+def test_the_python_client_needs_httpx_and_msgspec_and_nothing_of_ours():
+    package = ROOT / "clients" / "python" / "mnemolog_client"
+    imported = {
+        name.partition(".")[0]
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in _imported(node)
+    }
+    assert imported - sys.stdlib_module_names == {"httpx", "msgspec", "mnemolog_client"}
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) else []
 
 
 def _is_import(node: ast.stmt) -> bool:
