@@ -46,7 +46,7 @@ START = Position(0, 0)
 class Token(dict[int, Position]):
     """What a write hands out and a read may wait for: at most one position a partition.
 
-    Opaque to clients; on the wire `<partition>:<ms>-<seq>`, joined by commas.
+    On the wire `<partition>:<ms>-<seq>`, joined by commas.
     """
 
     @classmethod

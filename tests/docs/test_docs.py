@@ -34,10 +34,10 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(
     path
-    for pattern in ("*.md", "docs/**/*.md", "benchmarks/*.md", "examples/*.md", "deploy/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "benchmarks/*.md", "clients/**/*.md", "examples/*.md", "deploy/*.md")
     for path in ROOT.glob(pattern)
 )
-FOLDERS = "ingest|workers|projections|api|mcp_gateway|tests|docs|examples|deploy|benchmarks"
+FOLDERS = "ingest|workers|projections|api|mcp_gateway|tests|docs|examples|deploy|benchmarks|clients"
 
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
