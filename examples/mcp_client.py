@@ -35,7 +35,11 @@ async def main() -> None:
         remembered = {"content": "The staging database is reset every night.", "event_id": "mcp-example-1"}
         print(text_of(await client.call_tool("remember", {**AGENT, **remembered})))
         # The same agent_id: the recall waits for that agent's own write.
-        print(text_of(await client.call_tool("recall", {**AGENT, "query": "is staging data kept?", "limit": 3})))
+        print(
+            text_of(
+                await client.call_tool("recall", {**AGENT, "query": "when is the staging database reset?", "limit": 3})
+            )
+        )
 
 
 if __name__ == "__main__":

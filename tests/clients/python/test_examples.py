@@ -1,0 +1,215 @@
+"""Every Python example runs as its docstring says, against a real server; a stub stands for the model."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from examples.langgraph_store import MnemologStore
+from mnemolog_client import Mnemolog
+from tests.acceptance.running import SECRET, Server
+from tests.clients.python.stub import Reply, Stub
+
+ROOT = Path(__file__).parents[3]
+RUN = {"quickstart", "mcp_client", "agent_loop", "tool_calling_agent", "mcp_host"}
+"""Those that are run as programs."""
+IMPORTED = {"langgraph_store"}
+
+
+def environment(server: Server) -> dict[str, str]:
+    """With which an example finds the server, and the packages."""
+    given = {"PYTHONPATH": os.pathsep.join(sys.path), "MNEMOLOG_URL": server.url, "MNEMOLOG_SECRET": SECRET}
+    return {**os.environ, **given}
+
+
+def run(server: Server, name: str, *arguments: str, **variables: str) -> str:
+    """What an example prints; it must succeed."""
+    command = [sys.executable, str(ROOT / "examples" / f"{name}.py"), *arguments]
+    variables = {**environment(server), **variables}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def says(content: str) -> Reply:
+    """A message of the model."""
+    return Reply({"choices": [{"message": {"role": "assistant", "content": content}}]})
+
+
+def calls(name: str, **arguments: Any) -> Reply:
+    """A model that wants a tool called."""
+    call = {"id": "c1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+    return Reply({"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": [call]}}]})
+
+
+def handed_back(stub: Stub) -> list[str]:
+    """What the tools answered, as the model was told."""
+    return [one["content"] for one in stub.received[-1].body["messages"] if one["role"] == "tool"]
+
+
+PAGES = [ROOT / "clients" / "python" / "README.md", ROOT / "docs" / "clients.md", ROOT / "README.md"]
+BLOCKS = [
+    pytest.param(block, id=f"{page.relative_to(ROOT)} {number}")
+    for page in PAGES
+    for number, block in enumerate(re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL))
+]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_python_in_the_pages_runs(server: Server, tmp_path: Path, block: str):
+    text = block.replace("http://127.0.0.1:3111", server.url).replace("/tmp/mnemolog-spool-ada", str(tmp_path))
+    command = [sys.executable, "-W", "error", "-c", text]
+    done = subprocess.run(command, env=environment(server), capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_example_is_run():
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == RUN | IMPORTED
+
+
+def test_the_quickstart_recalls_what_it_wrote(server: Server):
+    assert "We release on Tuesdays" in run(server, "quickstart")
+
+
+def test_the_mcp_client_recalls_what_it_remembered(server: Server):
+    said = run(server, "mcp_client")
+    assert "tools: " in said
+    assert "staging database is reset" in said
+
+
+def test_the_agent_loop_learns_from_its_first_session(server: Server, tmp_path: Path):
+    first = run(server, "agent_loop", TMPDIR=str(tmp_path))
+    assert "to do: ['Repair: tests']" in first
+    assert "1 failed, 12 passed" in first.rsplit("observed:", 1)[1]
+    second = run(server, "agent_loop", TMPDIR=str(tmp_path))
+    assert "careful: Start the database before the tests." in second
+    assert "The tests need the staging database." in second.split("python:")[0]
+
+
+def test_the_tool_calling_agent_remembers_for_its_next_session(server: Server, stub: Stub):
+    fact = "We deploy on Tuesdays."
+    stub.answers.extend([calls("recall", query="when do we deploy?"), calls("remember", content=fact), says("Noted.")])
+    variables = {"OPENAI_BASE_URL": f"{stub.url}/v1"}
+    assert "answer: Noted." in run(server, "tool_calling_agent", **variables)
+    assert handed_back(stub)[0] == "nothing is known"
+    assert {one["function"]["name"] for one in stub.received[0].body["tools"]} == {"recall", "remember", "confirm"}
+    stub.answers.extend([calls("recall", query="when do we deploy?"), calls("nonsense"), says("On Tuesdays.")])
+    assert "answer: On Tuesdays." in run(server, "tool_calling_agent", "When do we deploy?", **variables)
+    recalled, refused = handed_back(stub)
+    assert fact in recalled
+    assert refused.startswith("error: ")
+    assert fact in stub.received[-1].body["messages"][0]["content"]
+
+
+def test_the_mcp_host_offers_the_servers_tools_to_the_model(server: Server, stub: Stub):
+    said = {"project": "mcp-host", "content": "The cluster is drained on Sundays."}
+    stub.answers.extend(
+        [
+            calls("remember", **said),
+            calls("recall", project="mcp-host", query="when is the cluster drained?"),
+            says("Sundays."),
+        ]
+    )
+    assert "answer: Sundays." in run(server, "mcp_host", OPENAI_BASE_URL=f"{stub.url}/v1")
+    assert {"recall", "remember"} <= {one["function"]["name"] for one in stub.received[0].body["tools"]}
+    assert "drained on Sundays" in handed_back(stub)[1]
+
+
+# operations with the fields of LangGraph's
+
+
+class GetOp(NamedTuple):
+    namespace: tuple[str, ...]
+    key: str
+    refresh_ttl: bool = True
+
+
+class PutOp(NamedTuple):
+    namespace: tuple[str, ...]
+    key: str
+    value: dict[str, Any] | None
+    index: Any = None
+    ttl: float | None = None
+
+
+class SearchOp(NamedTuple):
+    namespace_prefix: tuple[str, ...]
+    filter: dict[str, Any] | None = None
+    limit: int = 10
+    offset: int = 0
+    query: str | None = None
+
+
+class MatchCondition(NamedTuple):
+    match_type: str
+    path: tuple[str, ...]
+
+
+class ListNamespacesOp(NamedTuple):
+    match_conditions: tuple[MatchCondition, ...] | None = None
+    max_depth: int | None = None
+    limit: int = 100
+    offset: int = 0
+
+
+ADA, BOB, TEAM = ("users", "ada"), ("users", "bob"), ("teams", "red")
+
+
+@pytest.fixture
+def store(server: Server, project: str) -> Iterator[MnemologStore]:
+    """A store with an item in each of three namespaces."""
+    with Mnemolog(server.url, SECRET) as client:
+        made = MnemologStore(client, project)
+        made.batch(
+            [
+                PutOp(ADA, "food", {"likes": "green tea", "rank": 1}),
+                PutOp(BOB, "food", {"likes": "black coffee", "rank": 2}),
+                PutOp(TEAM, "the", {"likes": "water"}),
+            ]
+        )
+        yield made
+
+
+def test_a_store_gets_what_was_put_and_the_newest_of_it(store: MnemologStore):
+    food, other, missing = store.batch([GetOp(ADA, "food"), GetOp(TEAM, "the"), GetOp(ADA, "the")])
+    assert (food.value, food.key, food.namespace) == ({"likes": "green tea", "rank": 1}, "food", ADA)
+    assert other.value == {"likes": "water"}
+    assert missing is None
+    store.batch([PutOp(ADA, "food", {"likes": "milk"})])
+    changed, *_ = store.batch([GetOp(ADA, "food"), GetOp(BOB, "food")])
+    assert changed.value == {"likes": "milk"}
+    assert changed.updated_at >= food.updated_at
+
+
+def test_a_store_forgets_what_was_deleted(store: MnemologStore):
+    store.batch([PutOp(ADA, "food", {"likes": "milk"}), PutOp(ADA, "food", None), PutOp(ADA, "nothing", None)])
+    assert store.batch([GetOp(ADA, "food"), GetOp(BOB, "food")])[0] is None
+
+
+async def test_a_store_searches_below_a_namespace(store: MnemologStore):
+    by_meaning, filtered, paged = await store.abatch(
+        [
+            SearchOp(("users",), query="who drinks coffee?"),
+            SearchOp(("users",), filter={"rank": 1}),
+            SearchOp((), limit=1, offset=2),
+        ]
+    )
+    assert by_meaning[0].namespace == BOB
+    assert {one.namespace for one in by_meaning} <= {ADA, BOB}
+    assert [one.namespace for one in filtered] == [ADA]
+    assert len(paged) == 1
+
+
+def test_a_store_lists_its_namespaces(store: MnemologStore):
+    below = (MatchCondition("prefix", ("users", "*")),)
+    ending = (MatchCondition("suffix", ("red",)),)
+    answers = store.batch(
+        [ListNamespacesOp(), ListNamespacesOp(below), ListNamespacesOp(ending), ListNamespacesOp(max_depth=1)]
+    )
+    assert answers == [[TEAM, ADA, BOB], [ADA, BOB], [TEAM], [("teams",), ("users",)]]
