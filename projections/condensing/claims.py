@@ -30,9 +30,9 @@ MADE_TAGS = frozenset((CONSOLIDATED, CRYSTAL))
 SAME_CLAIM = 0.6
 """Jaccard similarity of terms from which two texts claim the same: with less, "the cache is cleared by a deploy" and
 "the cache is filled by a deploy" would."""
-SAID_ALREADY = 0.9
-"""The same from which a text need not be made, because another says it: with less, what an admin may create would be
-left out for what an admin may delete."""
+SAID_ALREADY = 0.95
+"""Share of a text's terms that another says, from which it need not be made: with less, what an admin may create would
+be left out for what an admin may delete."""
 _FEWEST_WORDS = 3
 _WORDY = 0.6
 """Share of the tokens beside code spans that are plain words, in prose."""
@@ -180,6 +180,12 @@ class Claim(NamedTuple):
         """Whether both claim the same: alike in terms by their Jaccard similarity, and in no conflict."""
         shared, all_terms = len(self.terms & other.terms), len(self.terms | other.terms)
         return bool(shared) and shared >= threshold * all_terms and not self.conflicts(other)
+
+    def is_within(self, other: "Claim") -> bool:
+        """Whether another text, which may say more, says all that this one claims."""
+        shared = len(self.terms & other.terms)
+        said = bool(shared) and shared >= SAID_ALREADY * len(self.terms)
+        return said and self.named <= other.words and self.denials <= other.denials
 
 
 def claim_groups(texts: Sequence[str], threshold: float) -> list[list[int]]:

@@ -359,7 +359,7 @@ async def test_what_a_consolidated_fact_states_is_no_insight_beside_it(shop: Wor
 
 
 async def test_what_a_memory_states_is_no_fact_beside_it(shop: Workshop):
-    await shop.remember("We decided that the gateway is restarted after each deploy.", session_id="s0")
+    await shop.remember(f"{SHARED} We decided so in March.", session_id="s0")
     await sessions(shop, {f"s{n}": [SHARED] for n in range(5)})
     await consolidate(shop)
     assert await kept(shop, "fact") == {}

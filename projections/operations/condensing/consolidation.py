@@ -16,7 +16,7 @@ from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route
 from projections.condensing import consolidate as rules
 from projections.condensing import memex
-from projections.condensing.claims import CONSOLIDATED, FACT, PROCEDURE, SAID_ALREADY, SAME_CLAIM, Claim
+from projections.condensing.claims import CONSOLIDATED, FACT, PROCEDURE, SAME_CLAIM, Claim
 from projections.documents.access import Reader, may_read
 from projections.documents.memories import EPISODIC, Memory, episodic_pair, memories
 from projections.documents.observations import Observation, timeline
@@ -126,7 +126,7 @@ async def _write_facts(
     facts = [
         fact
         for fact in rules.facts([digest_of(one) for one in in_time])
-        if not any(Claim.of(fact.content).is_said_by(one, SAID_ALREADY) for one in claims)
+        if not any(Claim.of(fact.content).is_within(one) for one in claims)
     ]
     for fact in facts:
         sources = [in_time[place].id for place in fact.sources]

@@ -11,7 +11,7 @@ from ingest.commands.requests import RecordLesson, SetSlot
 from ingest.log.partitions import project_route
 from ingest.platform.clock import Clock
 from projections.condensing import slots as slot_rules
-from projections.condensing.claims import SAID_ALREADY, SAME_CLAIM, Claim
+from projections.condensing.claims import SAME_CLAIM, Claim
 from projections.condensing.insights import Insight, Item, insights
 from projections.documents.access import Reader
 from projections.documents.lessons import Lesson, lessons
@@ -100,7 +100,7 @@ def _with_known(
                 kept.append((insight, next(iter(same), None)))
             continue
         known = next((one for other, one in said_before if claim.is_said_by(other, SAME_CLAIM)), None)
-        if known is not None or not any(claim.is_said_by(one, SAID_ALREADY) for one in stated):
+        if known is not None or not any(claim.is_within(one) for one in stated):
             kept.append((insight, known))
     return kept
 

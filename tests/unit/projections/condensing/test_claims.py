@@ -100,3 +100,17 @@ def test_a_claim_is_taken_out_of_its_text_without_who_says_it():
 def test_two_texts_claim_the_same_unless_one_denies_or_names_another_thing(one: str, other: str, same: bool):
     assert Claim.of(one).is_said_by(Claim.of(other), 0.6) is same
     assert (len(claim_groups([one, other], 0.6)) == 1) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "within"),
+    [
+        ("Parts are 16 MiB each.", "Big uploads fail. Parts are 16 MiB each.", True),
+        ("Parts are 16 MiB each.", "Big uploads fail. Parts are 8 MiB each.", False),
+        ("An admin may delete invoices of the billing.", "An admin may create invoices of the billing.", False),
+        ("Nightly backups are not encrypted.", "Nightly backups are encrypted.", False),
+        ("Nightly backups are encrypted.", "Nightly backups are encrypted, staging ones are not.", True),
+    ],
+)  # fmt: skip
+def test_a_claim_is_within_a_text_that_says_all_of_it(text: str, other: str, within: bool):
+    assert Claim.of(text).is_within(Claim.of(other)) is within
