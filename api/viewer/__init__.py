@@ -1,0 +1,1 @@
+"""The viewer: a page over the native API, and what serves it."""

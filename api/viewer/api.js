@@ -1,0 +1,118 @@
+// Requests to the native API, with the key and in the name of the agent that the page reads as; and refusals in words.
+
+import { askForKey, key } from "./key.js";
+import { current } from "./route.js";
+
+const WORDS = {
+  forbidden: "This key may not do that.",
+  not_found: "It is not there, or not for you to see.",
+  overloaded: "The server has too much to do, or this key asked too often. Nothing was changed.",
+  log_unavailable: "The log's server does not answer.",
+  projection_behind: "The server has not applied the newest writes yet.",
+  durability_not_reached: "It is written, but not yet as safe as the server was asked to make it.",
+  already_there: "It exists already.",
+  internal: "The server failed; its log says why.",
+  unreachable: "The server does not answer. Is it running?",
+};
+const AGAIN = new Set(["overloaded", "log_unavailable", "projection_behind", "unreachable"]);
+let written = "";
+
+/** A request that was refused, or never answered. */
+export class Refused extends Error {
+  constructor(status, code, message, field = "") {
+    super([WORDS[code], message, field && `(field: ${field})`].filter(Boolean).join(" "));
+    Object.assign(this, { status, code, field, passing: AGAIN.has(code) });
+  }
+}
+
+/** Sends a request and answers the response, asking for a key as often as the server does. Raises
+ * Refused, but for the statuses in `accept`; `asks` false asks for no key. */
+export async function send(method, path, { params = {}, body, headers = {}, signal, accept = [], asks = true } = {}) {
+  const given = Object.entries(params).filter(([, value]) => value !== undefined && value !== null);
+  const address = given.length ? `${path}?${new URLSearchParams(given)}` : path;
+  for (;;) {
+    const used = key();
+    const response = await answered(address, {
+      method,
+      signal,
+      body: body && JSON.stringify(body),
+      headers: { ...own(used), ...headers },
+    });
+    if (response.status === 401 && asks) {
+      if (
+        key() !== used ||
+        (await askForKey(used ? "The server does not take that key." : "This server asks for a key."))
+      )
+        continue;
+    }
+    if (response.ok || accept.includes(response.status)) return response;
+    throw await refusal(response);
+  }
+}
+
+function own(used) {
+  const { agent } = current();
+  return { ...(used && { Authorization: `Bearer ${used}` }), ...(agent && { "X-Agent-Id": agent }) };
+}
+
+async function answered(address, request) {
+  try {
+    return await fetch(address, { ...request, credentials: "omit", referrerPolicy: "no-referrer", cache: "no-store" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(0, "unreachable", error.message);
+  }
+}
+
+async function refusal(response) {
+  let fault = {};
+  try {
+    fault = (await response.json()).error ?? {};
+  } catch {
+    // a refusal of what stands before the API has no words of ours
+  }
+  return new Refused(
+    response.status,
+    fault.code ?? "",
+    fault.message ?? `The server answered ${response.status}.`,
+    fault.field,
+  );
+}
+
+const json = async (...request) => (await send(...request)).json();
+
+export const get = (path, params, options) => json("GET", path, { params, ...options });
+export const post = (path, body, options) => json("POST", path, { body, ...options });
+
+/** The same of reads that can wait: it sees what this page wrote last. */
+export const read = (path, params, options) => get(path, { ...params, after: written || undefined }, options);
+
+/** A write; what is read afterwards sees it. */
+export async function write(method, path, options = {}) {
+  const answer = await json(method, path, options);
+  written = answer.position || written;
+  return answer;
+}
+
+/** The place of this page's last write, for a recall that has to see it. */
+export const lastWrite = () => written;
+
+/** The document, or null where there is none for this reader. */
+export async function found(path, params) {
+  try {
+    return await read(path, params);
+  } catch (error) {
+    if (error.status === 404) return null;
+    throw error;
+  }
+}
+
+/** What a key may see, or null where it may not: for what only operators and admins are told. */
+export async function ifAllowed(path, params) {
+  try {
+    return await get(path, params);
+  } catch (error) {
+    if (error.status === 403) return null;
+    throw error;
+  }
+}

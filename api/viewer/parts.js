@@ -1,0 +1,176 @@
+// What several tabs show: places with nothing to show, errors, lists with pages, tags, forms.
+
+import { fill, el } from "./dom.js";
+import { knownProjects } from "./names.js";
+import { current, href } from "./route.js";
+import { ago, projectName, when } from "./text.js";
+
+/** A place with nothing in it, and what to do about that. */
+export const empty = (title, ...advice) =>
+  el(
+    "div",
+    { class: "empty" },
+    el("p", { class: "strong" }, title),
+    advice.map((one) => (typeof one === "string" ? el("p", {}, one) : one)),
+  );
+
+/** What went wrong, in words; `again` tries it again. */
+export function failure(error, again) {
+  return el(
+    "div",
+    { class: "failure", role: "alert" },
+    el("p", { class: "strong" }, "That did not work"),
+    el("p", {}, error.message),
+    again && el("button", { type: "button", onclick: again }, "Try again"),
+  );
+}
+
+export const time = (iso) => (iso ? el("time", { datetime: iso, title: when(iso) }, ago(iso)) : null);
+export const tag = (text, kind = "") => el("span", { class: `tag ${kind}` }, text);
+export const code = (text) => el("pre", { class: "code" }, text);
+
+/** Small facts in a row; those that are empty are left out. */
+export const facts = (...children) =>
+  el(
+    "p",
+    { class: "facts" },
+    children
+      .flat()
+      .filter(Boolean)
+      .map((child) => el("span", {}, child)),
+  );
+
+/** Names and values; values that are empty are left out. */
+export function table(rows) {
+  return el(
+    "dl",
+    { class: "pairs" },
+    rows
+      .filter(([, value]) => value !== "" && value !== null && value !== undefined && value.length !== 0)
+      .map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]),
+  );
+}
+
+/** For what is listed by project: a choice of the known ones. */
+export function chooseProject(what) {
+  const { tab } = current();
+  const links = knownProjects().map((project) =>
+    el("a", { class: "choice", href: href(tab, "", { project }) }, projectName(project)),
+  );
+  return empty(
+    `${what} are listed by project`,
+    links.length ? "Choose one:" : "Nothing was written yet. Write an observation first, or run `mnemolog demo`.",
+    el("p", { class: "choices" }, links),
+  );
+}
+
+/** A list that grows by pages: `fetchPage(cursor)` answers `{items, next}`, `row(item)` an element. */
+export async function pages(fetchPage, row, nothing, wanted = () => true) {
+  const list = el("ul", { class: "rows" });
+  const foot = el("div", { class: "foot" });
+  let shown = 0;
+  async function add(cursor) {
+    const page = await fetchPage(cursor);
+    const items = page.items.filter(wanted);
+    shown += items.length;
+    list.append(...items.map((item) => el("li", {}, row(item))));
+    fill(
+      foot,
+      page.next && el("button", { type: "button", onclick: () => more(page.next) }, "Show more"),
+      page.note && el("p", { class: "quiet" }, page.note),
+    );
+    if (!shown && !page.next) fill(foot, nothing);
+    if (!shown && page.next) foot.prepend(el("p", { class: "quiet" }, "Nothing on this page fits the filter. "));
+  }
+  async function more(cursor) {
+    foot.setAttribute("aria-busy", "true");
+    try {
+      await add(cursor);
+    } catch (error) {
+      fill(
+        foot,
+        failure(error, () => more(cursor)),
+      );
+    }
+    foot.removeAttribute("aria-busy");
+  }
+  await add(undefined);
+  return el("div", {}, list, foot);
+}
+
+/** A field with its label. */
+export function field(label, input, hint = "") {
+  return el("label", { class: "field" }, el("span", {}, label), input, hint && el("small", {}, hint));
+}
+
+export function select(properties, options, chosen) {
+  return el(
+    "select",
+    properties,
+    options.map(([value, words]) => el("option", { value, selected: value === chosen }, words)),
+  );
+}
+
+/** A button whose work is a request: it cannot be pressed twice, and says what went wrong beside it. */
+export function action(words, work, kind = "") {
+  const said = el("span", { class: "said", role: "status" });
+  const button = el("button", { type: "button", class: kind, onclick: press }, words);
+  async function press() {
+    button.disabled = true;
+    said.textContent = "";
+    try {
+      said.textContent = (await work()) ?? "";
+    } catch (error) {
+      said.textContent = error.message;
+    }
+    button.disabled = false;
+  }
+  return el("span", { class: "action" }, button, said);
+}
+
+/** A form whose fields are sent as one request; `work(values)` gets them by name. */
+export function form(fields, words, work) {
+  const said = el("p", { class: "said", role: "status" });
+  const button = el("button", { class: "primary" }, words);
+  const made = el("form", { class: "edit", onsubmit: submit }, fields, el("div", { class: "buttons" }, button, said));
+  async function submit(event) {
+    event.preventDefault();
+    button.disabled = true;
+    said.textContent = "";
+    try {
+      said.textContent = (await work(Object.fromEntries(new FormData(made)))) ?? "";
+    } catch (error) {
+      said.textContent = error.message;
+    }
+    button.disabled = false;
+  }
+  return made;
+}
+
+/** Asks before something that cannot be taken back. */
+export function confirmed(title, words, verb) {
+  return new Promise((resolve) => {
+    const dialog = el(
+      "dialog",
+      { "aria-labelledby": "confirm-title" },
+      el(
+        "form",
+        { method: "dialog" },
+        el("h2", { id: "confirm-title" }, title),
+        el("p", {}, words),
+        el(
+          "div",
+          { class: "buttons" },
+          el("button", { value: "yes", class: "danger" }, verb),
+          el("button", { value: "" }, "Cancel"),
+        ),
+      ),
+    );
+    dialog.addEventListener("close", () => {
+      resolve(dialog.returnValue === "yes");
+      dialog.remove();
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}
