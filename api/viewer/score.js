@@ -1,0 +1,97 @@
+// Why a result has its score: the parts as a stacked bar, each with words, and the weights that multiply them.
+
+import { el } from "./dom.js";
+import { number, percent } from "./text.js";
+
+const PARTS = {
+  mix: ["words and meaning", "how well its own words and its meaning fit the question"],
+  coverage: ["coverage", "the share of the question's words that it says, or what stands within two places of it"],
+  neighbours: ["neighbours", "what was said just before and after it fits, too"],
+  episode: ["session", "other parts of its session fit, too"],
+  author: ["author", "the question names who said it"],
+  speaker: ["speaker", "it is said in the first person, by the one whom the question is about"],
+  time: ["time", "the question asks when, and it tells a time"],
+  spread: ["spread", "the question counts, and better results of the same session stand before it"],
+};
+const WEIGHTS = {
+  relevance: ["relevance", "the sum of the parts, stretched onto 0 to 100 % over all that might answer"],
+  tool: ["output of tools", "what a tool printed weighs less than what somebody said"],
+  echo: ["asks the same", "a question is no answer to itself"],
+  confidence: ["still sure", "what is left of a lesson's confidence; half of the score depends on it"],
+  recency: ["newness", "mixed in because a half-life was asked for"],
+};
+
+/** A bar as long as the score, the legend of its parts, and what they were multiplied by. */
+export function scoreBar(result) {
+  const parts = Object.keys(PARTS).map((name) => [name, result.explain[name] ?? 0]);
+  const plus = parts.filter(([, value]) => value > 0.005);
+  const total = plus.reduce((sum, [, value]) => sum + value, 0) || 1;
+  const words = plus.map(([name, value]) => `${PARTS[name][0]} ${percent(value / total)}`).join(", ");
+  const bar = el("div", { class: "bar", role: "img", "aria-label": `Score ${percent(result.score)}: ${words}` });
+  for (const [name, value] of plus) {
+    const piece = el("span", { class: `part ${name}`, title: `${PARTS[name][0]}: ${number(value)}` });
+    piece.style.width = `${Math.max(0, Math.min(1, result.score)) * (value / total) * 100}%`;
+    bar.append(piece);
+  }
+  return bar;
+}
+
+/** The same as a table that can be read. */
+export function scoreTable({ explain, score, kind }) {
+  const parts = Object.entries(PARTS).filter(([name]) => Math.abs(explain[name] ?? 0) > 0.005);
+  const weights = Object.entries(WEIGHTS).filter(
+    ([name]) => explain[name] !== undefined && (name === "relevance" || explain[name] < 0.995),
+  );
+  return el(
+    "table",
+    { class: "score" },
+    el("caption", {}, `Score ${percent(score)}`),
+    el(
+      "tbody",
+      {},
+      parts.map(([name, [title, words]]) =>
+        row(el("span", { class: `swatch ${name}` }), title, signed(explain[name]), words),
+      ),
+    ),
+    el(
+      "tbody",
+      {},
+      weights.map(([name, [title, words]]) => row("×", title, percent(explain[name]), words)),
+      kind === "memory" &&
+        explain.importance !== 5 &&
+        row(
+          "×",
+          "importance",
+          percent(1 + 0.02 * (explain.importance - 5)),
+          "2 % for each step of importance above or below 5",
+        ),
+      kind === "summary" && row("×", "summary", "50 %", "who said it comes before a summary of it"),
+    ),
+    el(
+      "tbody",
+      {},
+      evidence(explain).map(([title, value, words]) => row("", title, value, words)),
+    ),
+  );
+}
+
+const row = (sign, title, value, words) =>
+  el(
+    "tr",
+    {},
+    el("td", {}, sign),
+    el("th", { scope: "row" }, title),
+    el("td", { class: "figure" }, value),
+    el("td", { class: "quiet" }, words),
+  );
+const signed = (value) => `${value < 0 ? "−" : "+"}${number(Math.abs(value))}`;
+
+function evidence({ lexical, cosine, static: quick }) {
+  return [
+    ["words", lexical, "BM25: the question's words in it, rare ones more"],
+    ["meaning", cosine, "cosine with the question, by the embedding model"],
+    ["meaning, static", quick, "the same by static vectors, there as soon as it is written"],
+  ]
+    .filter(([, value]) => value !== undefined)
+    .map(([title, value, words]) => [title, value.toFixed(2), words]);
+}

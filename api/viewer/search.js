@@ -1,0 +1,286 @@
+// Search, with why each result is there and what was left out.
+
+import { lastWrite, post } from "./api.js";
+import { documentLine } from "./documents.js";
+import { el } from "./dom.js";
+import { empty, facts, failure, field, tag, time } from "./parts.js";
+import { change, href } from "./route.js";
+import { scoreBar, scoreTable } from "./score.js";
+import { count, headed, percent, projectName, shortened } from "./text.js";
+
+export const title = "Search";
+const KINDS = ["observation", "memory", "lesson", "summary"];
+const LIMIT = 10;
+const HOME = { memory: "memories", lesson: "lessons" };
+
+export async function show(route) {
+  const query = route.params.get("q") ?? "";
+  const answer = query
+    ? await results(query, route)
+    : empty(
+        "Ask what the agents know",
+        "Write a question as you would ask it; names, files and ids are found as words.",
+        "Each result says how sure it is an answer, and why it stands where it does.",
+      );
+  return el("div", {}, searchForm(query, route), answer);
+}
+
+function searchForm(query, route) {
+  const kinds = kindsOf(route);
+  return el(
+    "form",
+    { class: "search", role: "search", onsubmit: submit },
+    el(
+      "div",
+      { class: "ask" },
+      el("input", {
+        id: "q",
+        name: "q",
+        type: "search",
+        value: query,
+        "aria-label": "Question",
+        placeholder: "Why did checkout fail?",
+        autocomplete: "off",
+        maxlength: 20000,
+        required: true,
+      }),
+      el("button", { class: "primary" }, "Search"),
+    ),
+    el(
+      "div",
+      { class: "choose" },
+      el(
+        "fieldset",
+        {},
+        el("legend", {}, "Kinds"),
+        KINDS.map((kind) =>
+          el(
+            "label",
+            { class: "check" },
+            el("input", {
+              type: "checkbox",
+              name: "kind",
+              value: kind,
+              id: `kind-${kind}`,
+              checked: kinds.includes(kind),
+              onchange: submit,
+            }),
+            kind,
+          ),
+        ),
+      ),
+      sureness(route),
+      field(
+        "As of",
+        el("input", {
+          type: "datetime-local",
+          name: "asof",
+          id: "asof",
+          value: route.params.get("asof") ?? "",
+          onchange: submit,
+        }),
+      ),
+    ),
+  );
+}
+
+/** The slider of how sure a result has to be; at its left end the server's own rule. */
+function sureness(route) {
+  const least = route.params.get("min") ?? "";
+  const words = el("output", { for: "min" }, sureWords(least));
+  return el(
+    "label",
+    { class: "field", for: "min" },
+    el("span", {}, "At least this sure: ", words),
+    el("input", {
+      type: "range",
+      id: "min",
+      min: -5,
+      max: 95,
+      step: 5,
+      value: least === "" ? -5 : Number(least) * 100,
+      oninput: (event) => {
+        words.textContent = sureWords(leastOf(event.target.value));
+      },
+      onchange: (event) => change({ min: leastOf(event.target.value) || null }),
+    }),
+  );
+}
+
+const leastOf = (value) => (Number(value) < 0 ? "" : String(Number(value) / 100));
+const sureWords = (least) => (least === "" ? "as agents get it" : least === "0" ? "show all" : percent(Number(least)));
+
+function submit(event) {
+  event.preventDefault();
+  const values = new FormData(event.target.form ?? event.target);
+  const kinds = values.getAll("kind");
+  change({
+    q: values.get("q"),
+    kinds: kinds.length && kinds.length < KINDS.length ? kinds.join(",") : null,
+    asof: values.get("asof") || null,
+  });
+}
+
+const kindsOf = ({ params }) => params.get("kinds")?.split(",") ?? KINDS;
+
+/** What the server answers, and beside it what it would without any limit: the difference was left out. */
+async function results(query, route) {
+  const asked = {
+    query,
+    limit: LIMIT,
+    explain: true,
+    after: lastWrite(),
+    ...(route.project !== null && { project: route.project }),
+    ...(route.params.has("kinds") && { kinds: kindsOf(route) }),
+    ...(route.params.has("asof") && { as_of: new Date(route.params.get("asof")).toISOString() }),
+  };
+  const least = route.params.get("min");
+  const [answer, all] = await Promise.all([
+    post("/v1/recall", least === null ? asked : { ...asked, min_confidence: Number(least) }),
+    post("/v1/recall", { ...asked, min_confidence: 0 }),
+  ]);
+  const kept = new Set(answer.results.map((one) => one.id));
+  const left = all.results.filter((one) => !kept.has(one.id));
+  return el(
+    "div",
+    {},
+    notes(answer),
+    answer.results.length
+      ? el(
+          "ol",
+          { class: "results" },
+          answer.results.map((one) => el("li", {}, card(one))),
+        )
+      : nothing(all, route),
+    leftOut(left, least),
+  );
+}
+
+function notes(answer) {
+  const lag = Object.values(answer.lag).reduce((sum, behind) => sum + behind, 0);
+  return el(
+    "div",
+    {},
+    el(
+      "p",
+      { class: "quiet" },
+      `${count(answer.results.length, "result")} in ${Math.round(answer.took_ms)} ms`,
+      answer.confidence !== null && answer.results.length > 0 && `, ${percent(answer.confidence)} sure`,
+    ),
+    lag > 0 &&
+      el("p", { class: "warning" }, `${count(lag, "event")} are not applied yet, so something new may be missing.`),
+    answer.degraded.map((reason) => el("p", { class: "warning" }, reason)),
+  );
+}
+
+function nothing(all, route) {
+  const nearest = all.results[0];
+  if (!nearest)
+    return empty(
+      "Nothing is known about this",
+      route.project === null
+        ? "No document shares its words or its meaning."
+        : "Nothing in this project shares its words or its meaning. Choose “All projects” above to look further.",
+    );
+  return empty(
+    "Nothing known answers this",
+    nearest.confidence === undefined
+      ? ""
+      : `The nearest is ${percent(nearest.confidence)} sure. An agent that asks is told nothing rather than something wrong.`,
+    el("p", { class: "quote" }, shortened(nearest.snippet)),
+  );
+}
+
+function leftOut(left, least) {
+  if (!left.length) return null;
+  const why = least
+    ? `less than ${percent(Number(least))} sure`
+    : "the first result is not sure enough for the server to answer";
+  return el(
+    "details",
+    { class: "left" },
+    el("summary", {}, `${count(left.length, "result")} left out: ${why}`),
+    el(
+      "ol",
+      { class: "results" },
+      left.map((one) => el("li", {}, card(one))),
+    ),
+  );
+}
+
+function card(result) {
+  const [heading, text] = headed(result.title, result.snippet);
+  return el(
+    "article",
+    { class: "card result" },
+    el("div", { class: "head" }, tag(result.kind, result.kind), el("h2", {}, linked(result, heading)), sure(result)),
+    text && el("p", { class: "snippet" }, text),
+    facts(
+      result.agent_id,
+      time(result.occurred_at),
+      projectName(result.project),
+      result.session_id &&
+        el("a", { href: href("sessions", result.session_id, { project: result.project }) }, result.session_id),
+      result.confirmed && `proved right ${count(result.confirmed, "time")}`,
+      result.derived_from && `made of ${count(result.derived_from.length, "document")}`,
+    ),
+    scoreBar(result),
+    el("details", {}, el("summary", {}, "Why it is here"), scoreTable(result)),
+    result.repeats && repeats(result.repeats),
+    ![heading, text].includes(result.content.trim()) &&
+      el("details", {}, el("summary", {}, "All of it"), el("p", { class: "text" }, result.content)),
+  );
+}
+
+function linked(result, words) {
+  if (HOME[result.kind])
+    return el("a", { href: href(HOME[result.kind], result.id, { project: result.project }) }, words);
+  return result.session_id
+    ? el(
+        "a",
+        {
+          href: href("sessions", result.session_id, {
+            project: result.project,
+            turn: result.kind === "observation" ? result.id : null,
+          }),
+        },
+        words,
+      )
+    : words;
+}
+
+function sure({ confidence }) {
+  if (confidence === undefined || confidence === null) return null;
+  return el(
+    "span",
+    { class: confidence >= 0.5 ? "sure high" : "sure", title: "How sure it is an answer" },
+    `${percent(confidence)} sure`,
+  );
+}
+
+/** The documents that say nearly the same, fetched when somebody wants to see them. */
+function repeats(ids) {
+  const list = el("ul", { class: "plain" });
+  return el(
+    "details",
+    { ontoggle: fetched },
+    el(
+      "summary",
+      {},
+      `Stands for ${count(ids.length, "document")} that ${ids.length === 1 ? "says" : "say"} nearly the same`,
+    ),
+    list,
+  );
+  async function fetched() {
+    if (list.childElementCount) return;
+    list.append(el("li", { class: "quiet" }, "…"));
+    try {
+      const found = await Promise.all(ids.slice(0, 20).map(documentLine));
+      list.replaceChildren(...found.map((one) => el("li", {}, one)));
+    } catch (error) {
+      list.replaceChildren(failure(error));
+    }
+  }
+}
+
+export const follows = () => false;
