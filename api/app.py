@@ -32,6 +32,7 @@ from api.native.catalog import endpoints
 from api.services import tool_context
 from api.siblings import Sibling, joined
 from api.spooling import Spooling
+from api.viewer.pages import OPEN_PATHS
 from api.wiring import wire
 from ingest.commands.decide import Caller
 from ingest.commands.decision import writer
@@ -110,7 +111,7 @@ def _native(settings: Settings, gateway: Gateway, sibling: Sibling | None = None
         exception_handlers=HANDLERS,
         middleware=[
             Middleware(ops.Measure, "native"),
-            Middleware(Gate, settings, open_paths=open_paths(described), resource=resource),
+            Middleware(Gate, settings, open_paths=open_paths(described) | OPEN_PATHS, resource=resource),
             Middleware(Shortcut, own, HANDLERS),
         ],
     )

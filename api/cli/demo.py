@@ -351,4 +351,10 @@ def _shortened(context: dict[str, Any]) -> Text:
 
 
 def _urls(url: str) -> dict[str, str]:
-    return {"API": f"{url}/v1", "MCP": f"{url}/mcp", "ready": f"{url}/readyz", "metrics": f"{url}/metrics"}
+    return {
+        "viewer": f"{url}/viewer",
+        "API": f"{url}/v1",
+        "MCP": f"{url}/mcp",
+        "ready": f"{url}/readyz",
+        "metrics": f"{url}/metrics",
+    }

@@ -66,6 +66,7 @@ def up(
                 "`mnemolog log-file` shows more; after `mnemolog log-file acknowledge` health tells no more of it."
             )
         console.print(f"[bold]mnemolog is up[/] at {url} (MCP at {url}/mcp); data and logs in {settings.data_dir}")
+        console.print(f"  viewer: {url}/viewer")
         for port, variable in ports_of(settings).items():
             if port != settings.port:
                 console.print(f"  {PORT_CLIENTS[variable]} clients: port {port}")

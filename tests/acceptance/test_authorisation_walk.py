@@ -44,9 +44,10 @@ SESSION, WORD, INTRUDER = "orchard-s1", "heron", "intruder"
 PORT_CLIENTS = ("native", "agentmemory", "agentd", "agent_memory", "memex", "memex_mcp")
 OPEN = {
     ("native", "GET", "/livez"),
+    ("native", "GET", "/viewer"),
+    ("native", "GET", "/viewer/{name}"),
     ("agentmemory", "GET", "/agentmemory/livez"),
     ("agentmemory", "GET", "/"),
-    ("agentmemory", "GET", "/viewer"),
     ("agentmemory", "GET", "/favicon.svg"),
 }
 """Ways in that ask for no key, and tell nothing."""
@@ -280,7 +281,7 @@ async def ask(client: httpx.AsyncClient, planted: Planted, way: Way, *, once: bo
         path = way.path
         for part in ("{id:path}", "{id}", "{memory_id}", "{session_id:path}"):
             path = path.replace(part, name)
-        path = path.replace("{label}", "plans")
+        path = path.replace("{label}", "plans").replace("{name}", "main.js")
         for query, body in variants(way, ids, planted.before):
             url = planted.urls[way.door] + path
             told.append(await heard(client, way.method, url, query, body))
@@ -520,7 +521,7 @@ async def test_without_a_key_that_holds_every_way_in_answers_401(planted: Plante
 async def test_what_is_open_tells_nothing(planted: Planted):
     async with planted.client("") as client:
         for door, method, path in sorted(OPEN):
-            status, told = await heard(client, method, planted.urls[door] + path, {}, None)
+            status, told = await heard(client, method, planted.urls[door] + path.format(name="main.js"), {}, None)
             assert status == 200
             assert MARK.encode() not in told
 

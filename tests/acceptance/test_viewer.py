@@ -1,104 +1,160 @@
-"""The viewer in a real browser: it shows what was written, and runs nothing of it. Needs chromium."""
+"""The viewer in a real browser: what each tab shows and does, live, by keyboard, and with a key. Needs chromium."""
 
-import re
-import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
 
-from tests.acceptance.running import SECRET, Server, running
+from tests.acceptance.running import Server, running
+from tests.support.chromium import CHROMIUM, Page, browser_page
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PLANTED = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
-LOOKS = 5
-HEALTHY = re.compile(r'id="health"[^>]*>healthy')
+TABS = ("search",)
+UNLABELLED = """[...document.querySelectorAll('main input, main select, main textarea, header select, button, a')]
+  .filter((one) => one.checkVisibility() && !(one.labels?.length || one.ariaLabel || one.textContent.trim()))
+  .map((one) => one.outerHTML)"""
+CONTRASTS = """(() => {
+  const light = (color) => color.match(/[\\d.]+/g).slice(0, 3).map(Number).map((value) => value / 255)
+    .map((value) => (value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, value, place) => sum + value * [0.2126, 0.7152, 0.0722][place], 0);
+  const ground = (one) => {
+    for (let at = one; at; at = at.parentElement) {
+      const color = getComputedStyle(at).backgroundColor;
+      if (!/, 0\\)$/.test(color)) return color;
+    }
+    return 'rgb(255, 255, 255)';
+  };
+  return [...document.querySelectorAll('body *')]
+    .filter((one) => one.checkVisibility())
+    .filter((one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim()))
+    .map((one) => [light(getComputedStyle(one).color), light(ground(one)), one])
+    .filter(([a, b]) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5)
+    .map(([, , one]) => one.outerHTML);
+})()"""
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
 
 
+class Shown(NamedTuple):
+    """A server that has something to show, and the id of its memory."""
+
+    server: Server
+    memory: str
+
+    def url(self, address: str) -> str:
+        """The page at an address behind the #."""
+        return f"{self.server.url}/viewer#{address}"
+
+    def post(self, path: str, **body: object) -> httpx.Response:
+        """Write something, as who has the secret, and answer when it is taken."""
+        return self._ask("POST", path, json=body)
+
+    def get(self, path: str, **params: str) -> httpx.Response:
+        """Read something."""
+        return self._ask("GET", path, params=params)
+
+    def _ask(self, method: str, path: str, **what: Any) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {self.server.secret}"} if self.server.secret else {}
+        url = f"{self.server.url}{path}"
+        return httpx.request(method, url, headers=headers, timeout=60, trust_env=False, **what).raise_for_status()
+
+
 @pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server without a secret that has something to show."""
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     with running(tmp_path_factory.mktemp("cache"), embedder="none", partitions=2, secret=None) as server:
-        with httpx.Client(base_url=f"{server.url}/agentmemory", timeout=60, trust_env=False) as client:
-            where = {"sessionId": "checkout-1", "project": "shop", "cwd": "/shop"}
-            client.post("/session/start", json={**where, "title": "Checkout times out"}).raise_for_status()
-            data = {"tool_name": "Bash", "tool_input": "npm test", "tool_output": f"PASS 12 tests {PLANTED}"}
-            observed = {**where, "hookType": "post_tool_use", "timestamp": "2026-01-31T12:00:00.000Z", "data": data}
-            client.post("/observe", json=observed).raise_for_status()
-            kept = {"content": f"The pool retries five times. {PLANTED}", "project": "shop"}
-            client.post("/remember", json=kept).raise_for_status()
-            client.post("/lessons", json={"content": f"Restart Redis in tests. {PLANTED}"}).raise_for_status()
-            client.post("/actions", json={"title": f"Add a chaos test {PLANTED}"}).raise_for_status()
-        yield server
+        shop = Shown(server, "")
+        where = {"project": "shop", "session_id": "checkout-1", "agent_id": "ada"}
+        shop.post("/v1/sessions", **where, status="started", title="Checkout times out")
+        tool = {"tool_name": "Bash", "tool_input": {"command": "npm test"}, "tool_output": f"PASS 12 tests {PLANTED}"}
+        shop.post("/v1/observations", **where, data=tool)
+        shop.post("/v1/observations", **where, content=f"The pool does not reconnect. {PLANTED}")
+        shop.post("/v1/lessons", project="shop", content=f"Restart Redis in tests. {PLANTED}", severity="critical")
+        first = shop.post("/v1/actions", project="shop", title=f"Add a chaos test {PLANTED}").json()["id"]
+        shop.post("/v1/actions", project="shop", title="Run it every night", requires=[first])
+        shop.post("/v1/slots", project="shop", label="guidance", content=f"Deploy on Tuesdays. {PLANTED}")
+        memory = shop.post("/v1/memories", project="shop", content=f"The pool retries five times. {PLANTED}")
+        yield Shown(server, memory.json()["id"])
 
 
 @pytest.fixture
-def page(tmp_path: Path) -> Callable[[str], str]:
-    """What the page is like after some seconds: its document as text."""
-
-    def shown(address: str) -> str:
-        assert CHROMIUM is not None
-        command = [
-            CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "--virtual-time-budget=3000",
-            f"--user-data-dir={tmp_path / 'profile'}", address,
-        ]  # fmt: skip
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-
-    return shown
+async def page(tmp_path: Path) -> AsyncGenerator[Page]:
+    async with browser_page(tmp_path / "profile") as opened:
+        yield opened
 
 
 @pytest.mark.parametrize(
-    ("view", "told"),
+    ("address", "texts"),
     [
-        ("live", ["Bash", "PASS 12 tests", "checkout-1"]),
-        ("sessions", ["Checkout times out", "1 observation", "shop"]),
-        ("sessions/checkout-1", ["Bash", "PASS 12 tests", "Input and output"]),
-        ("search/pool", ["The pool retries five times."]),
-        ("memories", ["The pool retries five times.", "fact"]),
-        ("lessons", ["Restart Redis in tests."]),
-        ("actions", ["Add a chaos test", "1 can be worked on now"]),
-        ("graph", ["memory", "session", "in project"]),
+        ("/search?project=shop&q=pool", ["The pool retries five times.", "Why it is here"]),
     ],
 )
-def test_the_page_shows_what_was_written_and_runs_nothing_of_it(
-    opened: Server, page: Callable[[str], str], view: str, told: list[str]
+async def test_a_tab_shows_what_was_written_and_runs_nothing_of_it(
+    shown: Shown, page: Page, address: str, texts: list[str]
 ):
-    document = body = ""
-    for _ in range(LOOKS):  # on a busy machine a page may not have everything yet when it is looked at
-        document = page(f"{opened.url}/viewer#{view}")
-        body = document[document.index("<main") : document.index("</main>")]
-        if all(words in body for words in told) and HEALTHY.search(document):
-            break
-    for words in told:
-        assert words in body
-    assert "<title>mnemolog</title>" in document
-    assert "<script" not in body
-    assert "<img" not in body
-    assert HEALTHY.search(document)
+    await page.go(shown.url(address.format(memory=shown.memory)))
+    await page.until_shown(*texts)
+    assert "owned" not in await page.value("document.title")
+    assert await page.value("document.querySelectorAll('main script, main img').length") == 0
+    assert page.complaints == []
+    assert page.hosts <= {f"127.0.0.1:{shown.server.supervisor.settings.port}", ""}
+    assert await page.value("document.cookie") == ""
 
 
-def test_a_server_with_a_secret_asks_for_it_and_shows_nothing_before(server: Server, page: Callable[[str], str]):
-    headers = {"Authorization": f"Bearer {SECRET}"}
-    kept = {"content": "The pool retries five times."}
-    httpx.post(f"{server.url}/agentmemory/remember", json=kept, headers=headers, timeout=60).raise_for_status()
-    document = page(f"{server.url}/viewer#memories")
-    assert re.search(r'<dialog id="unlock"[^>]* open', document)
-    assert "The pool retries" not in document
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_every_control_has_a_name_and_every_text_enough_contrast(shown: Shown, page: Page, scheme: str):
+    await page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    for tab in (*(f"{name}?project=shop&q=pool" for name in TABS),):
+        await page.go(shown.url(f"/{tab}"))
+        await page.until("document.querySelector('main h1') && !document.querySelector('main[aria-busy]')")
+        await page.value("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        assert await page.value(UNLABELLED) == []
+        assert await page.value(CONTRASTS) == []
 
 
-def test_a_view_that_fails_says_so(opened: Server, page: Callable[[str], str]):
-    document = page(f"{opened.url}/viewer#sessions/nobody-knows-it")
-    assert "That did not work" in document
-    assert "Try again" in document
+async def test_a_phone_scrolls_in_one_direction_only(shown: Shown, page: Page):
+    await page.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True)
+    for tab in TABS:
+        await page.go(shown.url(f"/{tab}?project=shop&q=pool"))
+        await page.until("document.querySelector('main h1') && !document.querySelector('main[aria-busy]')")
+        assert await page.value("document.documentElement.scrollWidth") <= 390, tab
 
 
-def test_the_page_may_only_run_its_own_script(opened: Server):
-    answer = httpx.get(f"{opened.url}/viewer", timeout=60)
+async def test_a_search_by_keyboard_says_why_each_result_is_there(shown: Shown, page: Page):
+    await page.go(shown.url("/search?project=shop"))
+    await page.until("document.getElementById('q')")
+    await page.value("document.getElementById('q').focus()")
+    await page.call("Input.insertText", text="how often does the pool retry")
+    await page.key("Enter", 13)
+    await page.until_shown("The pool retries five times.")
+    assert "q=how+often" in await page.value("location.hash")
+    await page.press_button("Why it is here")
+    await page.until_shown("words and meaning", "BM25")
+    assert await page.value("document.querySelector('.bar').ariaLabel.startsWith('Score ')")
+
+
+async def test_who_gives_no_key_is_told_how_to_get_one(server: Server, page: Page):
+    await page.go(Shown(server, "").url("/memories?project=locked"))
+    await page.until_shown("This server asks for a key.")
+    await page.until("[...document.querySelectorAll('#key button')].at(-1).click() || true")
+    await page.until_shown("That did not work", "mnemolog keys create")
+    await page.until("document.getElementById('live').textContent === 'not live'")
+    assert not await page.value("document.getElementById('key').open")
+
+
+@pytest.mark.parametrize("path", ["/", "/viewer", "/agentmemory/viewer"])
+def test_the_page_is_served_with_its_policy(shown: Shown, path: str):
+    answer = httpx.get(f"{shown.server.url}{path}", timeout=60)
     policy = answer.headers["content-security-policy"]
     assert answer.headers["content-type"].startswith("text/html")
     assert policy.startswith("default-src 'none'")
+    assert "frame-ancestors 'none'" in policy
     assert "unsafe" not in policy
-    assert f"ws://127.0.0.1:{opened.supervisor.settings.port}" in policy
+    assert "set-cookie" not in answer.headers
+
+
+def test_a_page_of_another_origin_may_not_ask_for_the_viewers_files(shown: Shown):
+    answer = httpx.get(f"{shown.server.url}/viewer/main.js", headers={"Origin": "https://evil.example"}, timeout=60)
+    assert answer.status_code == 403
+    other_name = httpx.get(f"{shown.server.url}/viewer/main.js", headers={"Host": "evil.example"}, timeout=60)
+    assert other_name.status_code == 403

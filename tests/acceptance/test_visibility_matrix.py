@@ -105,6 +105,8 @@ READS: tuple[Read, ...] = (
 CANNOT_SHOW: dict[str, str] = {
     "GET /openapi.json": "what there is, and nothing of anybody",
     "GET /docs": "what there is, and nothing of anybody",
+    "GET /viewer": "a page that is the same for everybody",
+    "GET /viewer/{name}": "its files",
     # what is no memory, and takes nothing from memories that only some may read
     "POST /v1/confirm": "repeats ids; see the test of what may be confirmed",
     "tool confirm": "the same",

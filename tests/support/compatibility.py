@@ -43,7 +43,7 @@ class System(NamedTuple):
 
 
 SYSTEMS = (
-    System("agentmemory", "agentmemory", AGENTMEMORY, "agentmemory", ("WS /stream/mem-live/viewer",)),
+    System("agentmemory", "agentmemory", AGENTMEMORY, "agentmemory", ("GET /viewer", "WS /stream/mem-live/viewer")),
     System("agentd-memory", "agentd", AGENTD),
     System("agent-memory", "agent_memory", AGENT_MEMORY, "agent-memory"),
     System("memex", "memex", MEMEX, "memex"),

@@ -7,7 +7,7 @@ AGENTMEMORY = Dialect(
     state="api.dialects.agentmemory.app:AgentmemoryState",
     main_port=MainPort(
         "api.dialects.agentmemory.app:create_app",
-        prefixes=("/agentmemory", "/viewer", "/stream/mem-live"),
+        prefixes=("/agentmemory", "/stream/mem-live"),
         pages=frozenset({"/", "/favicon.svg", "/agent.md", "/auth.md"}),
     ),
     mcp_profile="api.dialects.agentmemory.catalog:AGENTMEMORY_PROFILE",

@@ -1,4 +1,4 @@
-"""The viewer, a page that needs nothing but this server; its WebSocket; the pages on which the API describes itself.
+"""The WebSocket of viewers; the pages on which the API describes itself.
 
 Over the WebSocket comes every observation as soon as it can be read. Best effort, and bounded: one task follows the log
 for all viewers that may see the same, while there are any. It never waits for one of them: a viewer that takes nothing
@@ -7,19 +7,15 @@ observations in PAUSE_S, a part is passed over.
 """
 
 import asyncio
-import base64
 import logging
-import re
 from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
-from hashlib import sha256
-from importlib.resources import files
 from typing import Any
 
 import msgspec
 from redis.exceptions import RedisError
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -40,44 +36,6 @@ from projections.queries import WantedEvents
 from projections.queries.views import view
 
 MARKDOWN = "text/markdown"
-_HOST = re.compile(r"[\w.:\[\]-]{1,255}")
-_FOLDER = files("api.dialects.agentmemory") / "viewer"
-
-
-def _text(name: str) -> str:
-    return (_FOLDER / name).read_text("utf-8")
-
-
-def _source(text: str) -> str:
-    """What a Content-Security-Policy calls an inline text."""
-    return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
-
-
-_STYLE, _SCRIPT, _ICON = _text("style.css"), _text("script.js"), _text("favicon.svg")
-_PAGE = _text("page.html").replace("{style}", _STYLE).replace("{script}", _SCRIPT)
-_POLICY = (
-    f"default-src 'none'; script-src {_source(_SCRIPT)}; style-src {_source(_STYLE)}; img-src 'self'; "
-    "connect-src 'self'{stream}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-
-
-async def viewer(request: Request) -> Response:
-    """The page."""
-    host = request.headers.get("host", "")
-    # browsers differ in whether 'self' covers a WebSocket
-    stream = f" ws://{host} wss://{host}" if _HOST.fullmatch(host) else ""
-    headers = {
-        "Content-Security-Policy": _POLICY.format(stream=stream),
-        "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": "no-referrer",
-        "Cache-Control": "no-cache",
-    }
-    return HTMLResponse(_PAGE, headers=headers)
-
-
-async def icon(request: Request) -> Response:
-    """The page's icon."""
-    return Response(_ICON, media_type="image/svg+xml", headers={"Cache-Control": "max-age=86400"})
 
 
 def descriptions(endpoints: Sequence[Endpoint]) -> list[Endpoint]:

@@ -77,6 +77,7 @@ from api.dialects.agentmemory.shapes import (
 from api.dialects.faults import usual
 from api.http.endpoint import Endpoint, RequestHeader
 from api.http.openapi import About, documented
+from api.viewer import pages as viewer
 from ingest.roles import ADMIN, ANY, METRICS, OPERATOR, READ, READ_WRITE, WRITE
 
 SEARCH = {
@@ -205,10 +206,9 @@ _DESCRIBED: list[Endpoint] = [
         faults={404: "no such action"}, body=calls.CALL, answer=CALLED),
     Endpoint("POST", "/agentmemory/mcp/call", ANY, calls.call,
         "Call a tool; what goes wrong in it is in the answer's text.", body=calls.CALL, answer=CALLED),
-    Endpoint("GET", "/", ANY, pages.viewer, "The viewer.", answer=TEXT, media="text/html", open=True),
-    Endpoint("GET", "/viewer", ANY, pages.viewer, "The viewer.", answer=TEXT, media="text/html", open=True),
-    Endpoint("GET", "/agentmemory/viewer", ANY, pages.viewer, "The viewer.", answer=TEXT, media="text/html"),
-    Endpoint("GET", "/favicon.svg", ANY, pages.icon, "The viewer's icon.", answer=TEXT, media="image/svg+xml",
+    Endpoint("GET", "/", ANY, viewer.page, "The viewer.", answer=TEXT, media="text/html", open=True),
+    Endpoint("GET", "/agentmemory/viewer", ANY, viewer.page, "The viewer.", answer=TEXT, media="text/html"),
+    Endpoint("GET", "/favicon.svg", ANY, viewer.icon, "The viewer's icon.", answer=TEXT, media="image/svg+xml",
         open=True),
     Endpoint("GET", "/agentmemory/observations", READ, observing.get_observations,
         "A session's observations, the oldest first.", "S", faults={400: "The session is missing."},

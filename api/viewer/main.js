@@ -1,0 +1,159 @@
+// The page: the tabs, the pickers, which tab is shown, and what is shown again when the log grows.
+//
+// A tab is a module with a `title`, `show(route)`, which answers what is on the page, and `follows(event, route)`:
+// whether an event changes that. `figures` says that it changes without an event, too.
+
+import { seen } from "./activity.js";
+import { el, fill } from "./dom.js";
+import { askForKey, forgetKey, key } from "./key.js";
+import { follow } from "./live.js";
+import { failure } from "./parts.js";
+import { drawPickers } from "./pickers.js";
+import { learn, note } from "./names.js";
+import { current, go, href } from "./route.js";
+import * as search from "./search.js";
+
+const TABS = { search };
+const PAUSE_MS = 300;
+const FIGURES_MS = 5000;
+const content = document.getElementById("content");
+const live = document.getElementById("live");
+const keyButton = document.getElementById("key-button");
+let shown = 0;
+let following = new AbortController();
+let followedAs = "";
+let outdated = false;
+let refreshing = false;
+
+/** Shows the tab of the address. `quiet`: it is there already, and only what it says may have changed. */
+async function show(quiet = false) {
+  const route = current();
+  const tab = TABS[route.tab] ?? search;
+  const turn = ++shown;
+  if (!quiet) content.setAttribute("aria-busy", "true");
+  drawTabs(tab);
+  drawPickers();
+  let body;
+  try {
+    body = await tab.show(route);
+  } catch (error) {
+    if (quiet) return; // what is shown still holds; the state of the connection is in the header
+    body = failure(error, () => show());
+  }
+  if (turn !== shown) return;
+  const focused = document.activeElement?.id;
+  fill(content, el("h1", { class: "unseen" }, tab.title), body);
+  content.removeAttribute("aria-busy");
+  document.title = `${tab.title} · mnemolog`;
+  if (focused) document.getElementById(focused)?.focus({ preventScroll: quiet });
+}
+
+function drawTabs(shownTab) {
+  const links = Object.entries(TABS).map(([name, tab]) =>
+    el("a", { href: href(name), "aria-current": tab === shownTab && "page" }, tab.title),
+  );
+  fill(document.getElementById("tabs"), links);
+  document.querySelector("#tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+}
+
+/** Whether somebody is at work on the page, so that it must not change under them. */
+function inUse() {
+  const focused = document.activeElement;
+  return (
+    document.querySelector("dialog[open], main details[open], main .edit:focus-within") !== null ||
+    (content.contains(focused) && focused.matches("input, textarea, select"))
+  );
+}
+
+function heard(event) {
+  seen();
+  if (note(event)) drawPickers();
+  const route = current();
+  if ((TABS[route.tab] ?? search).follows(event, route)) refresh();
+}
+
+/** Shows the tab again, at most every PAUSE_MS, once for all that happened in between. */
+async function refresh() {
+  outdated = true;
+  if (refreshing) return;
+  refreshing = true;
+  while (outdated) {
+    await new Promise((resolve) => {
+      setTimeout(resolve, PAUSE_MS);
+    });
+    if (content.hasAttribute("aria-busy")) continue;
+    outdated = false;
+    if (inUse()) offer();
+    else await show(true);
+  }
+  refreshing = false;
+}
+
+/** Figures change without an event, too. */
+setInterval(() => {
+  if (TABS[current().tab]?.figures && !document.hidden && !inUse()) refresh();
+}, FIGURES_MS);
+
+/** Says that there is something new, where showing it would disturb. */
+function offer() {
+  if (document.getElementById("news")) return;
+  content.prepend(
+    el("button", { type: "button", id: "news", onclick: () => show(true) }, "Something was written meanwhile. Show it"),
+  );
+}
+
+function followAgain() {
+  following.abort();
+  followedAs = current().agent;
+  following = new AbortController();
+  follow(following.signal, heard, (state) => {
+    live.textContent = state;
+    live.classList.toggle("on", state === "live");
+  });
+}
+
+function drawKeyButton() {
+  keyButton.textContent = key() ? "Key: set" : "Key";
+}
+
+keyButton.addEventListener("click", async () => {
+  const given = await askForKey(
+    key() ? "A key is set. Another one takes its place." : "Without a key you see what an open server shows.",
+  );
+  if (document.getElementById("key").returnValue === "forget") forgetKey();
+  else if (!given) return;
+  location.reload(); // nothing that another key may see stays
+});
+
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address after the # says which tab is shown
+  content.focus();
+});
+addEventListener("hashchange", () => {
+  if (current().agent !== followedAs) followAgain(); // another agent may see other events
+  show();
+});
+
+/** A browser has six connections to a server, for all of its tabs: one that nobody looks at gives its stream back. */
+document.addEventListener("visibilitychange", () => {
+  following.abort();
+  if (document.hidden) return;
+  followAgain();
+  refresh();
+});
+
+async function start() {
+  try {
+    const latest = await learn();
+    if (!location.hash && latest !== null) go("search", "", { project: latest });
+  } catch (error) {
+    fill(content, failure(error, start));
+    live.textContent = "not live";
+    if (error.status === 401 || error.code === "unreachable") return;
+  }
+  drawKeyButton();
+  followAgain();
+  await show();
+}
+
+start();
