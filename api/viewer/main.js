@@ -7,13 +7,15 @@ import { seen } from "./activity.js";
 import { el, fill } from "./dom.js";
 import { askForKey, forgetKey, key } from "./key.js";
 import { follow } from "./live.js";
+import * as memories from "./memories.js";
 import { failure } from "./parts.js";
 import { drawPickers } from "./pickers.js";
 import { learn, note } from "./names.js";
 import { current, go, href } from "./route.js";
 import * as search from "./search.js";
+import * as sessions from "./sessions.js";
 
-const TABS = { search };
+const TABS = { search, memories, sessions };
 const PAUSE_MS = 300;
 const FIGURES_MS = 5000;
 const content = document.getElementById("content");

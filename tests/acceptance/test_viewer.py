@@ -1,5 +1,6 @@
 """The viewer in a real browser: what each tab shows and does, live, by keyboard, and with a key. Needs chromium."""
 
+import json
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -7,11 +8,11 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from tests.acceptance.running import Server, running
+from tests.acceptance.running import SECRET, Server, running
 from tests.support.chromium import CHROMIUM, Page, browser_page
 
 PLANTED = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
-TABS = ("search",)
+TABS = ("search", "memories", "sessions")
 UNLABELLED = """[...document.querySelectorAll('main input, main select, main textarea, header select, button, a')]
   .filter((one) => one.checkVisibility() && !(one.labels?.length || one.ariaLabel || one.textContent.trim()))
   .map((one) => one.outerHTML)"""
@@ -87,6 +88,10 @@ async def page(tmp_path: Path) -> AsyncGenerator[Page]:
     ("address", "texts"),
     [
         ("/search?project=shop&q=pool", ["The pool retries five times.", "Why it is here"]),
+        ("/memories?project=shop", ["The pool retries five times."]),
+        ("/memories/{memory}", ["Where it comes from", "not made of other documents"]),
+        ("/sessions?project=shop", ["Checkout times out", "2 turns"]),
+        ("/sessions/checkout-1?project=shop", ["npm test", "The pool does not reconnect."]),
     ],
 )
 async def test_a_tab_shows_what_was_written_and_runs_nothing_of_it(
@@ -104,7 +109,7 @@ async def test_a_tab_shows_what_was_written_and_runs_nothing_of_it(
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_every_control_has_a_name_and_every_text_enough_contrast(shown: Shown, page: Page, scheme: str):
     await page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-    for tab in (*(f"{name}?project=shop&q=pool" for name in TABS),):
+    for tab in (*(f"{name}?project=shop&q=pool" for name in TABS), f"memories/{shown.memory}"):
         await page.go(shown.url(f"/{tab}"))
         await page.until("document.querySelector('main h1') && !document.querySelector('main[aria-busy]')")
         await page.value("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
@@ -133,6 +138,62 @@ async def test_a_search_by_keyboard_says_why_each_result_is_there(shown: Shown, 
     assert await page.value("document.querySelector('.bar').ariaLabel.startsWith('Score ')")
 
 
+async def test_a_memory_is_edited_compared_with_its_former_version_and_forgotten_with_a_receipt(
+    shown: Shown, page: Page
+):
+    made = shown.post("/v1/memories", project="edits", content="The nightly export runs at two.").json()
+    await page.go(shown.url(f"/memories/{made['id']}?project=edits"))
+    await page.press_button("Edit")
+    await page.fill("textarea[name=content]", "The nightly export runs at three.")
+    await page.press_button("Save as a new version")
+    await page.until_shown("2 versions")
+    assert await page.value("[...document.querySelectorAll('del, ins')].map((one) => one.textContent)") == [
+        "two", "three",
+    ]  # fmt: skip
+    await page.press_button("Confirm: it proved right")
+    await page.until_shown("Noted.")
+    await page.press_button("Forget…")
+    await page.press_button("Forget it")
+    await page.until_shown("The document is gone.", "A search for its text found nothing of it.", "Done.")
+    await page.press_button("Close")
+    await page.until_shown("This memory is not there")
+    assert shown.post("/v1/recall", query="nightly export", project="edits").json()["results"] == []
+
+
+async def test_a_session_is_forgotten_with_the_servers_receipt(shown: Shown, page: Page):
+    shown.post("/v1/observations", project="gone", session_id="gone-1", content="A swan was seen at the weir.")
+    await page.go(shown.url("/sessions/gone-1?project=gone"))
+    await page.press_button("Forget this session…")
+    await page.press_button("Forget it")
+    await page.until_shown("A search made afterwards found nothing", "Entries of the log")
+    assert await page.value("document.querySelector('dialog[open]') !== null"), "the receipt stays until it is closed"
+
+
+async def test_a_private_memory_is_shown_to_whom_it_is_for(shown: Shown, page: Page):
+    shown.post("/v1/memories", project="shop", agent_id="ada", visibility="private", content="A secret of ada alone.")
+    await page.go(shown.url("/memories?project=shop"))
+    await page.until_shown("The pool retries")
+    assert "A secret of ada" not in await page.value("document.body.innerText")
+    await page.value("location.hash = '#/memories?project=shop&agent=ada'")
+    await page.until_shown("A secret of ada alone.")
+
+
+async def test_a_server_with_a_secret_asks_for_it_and_shows_nothing_before(server: Server, page: Page):
+    locked = Shown(server, "")
+    locked.post("/v1/memories", content="The pool retries five times.", project="locked")
+    await page.go(locked.url("/memories?project=locked"))
+    await page.until_shown("This server asks for a key.")
+    assert "The pool retries" not in await page.value("document.body.innerText")
+    await page.fill("#key-field", "mnk_wrong")
+    await page.press("#key button.primary")
+    await page.until_shown("The server does not take that key.")
+    await page.fill("#key-field", SECRET)
+    await page.press("#key button.primary")
+    await page.until_shown("The pool retries five times.")
+    assert SECRET not in await page.value("location.href + document.cookie + JSON.stringify(localStorage)")
+    assert await page.value("sessionStorage.length") == 1
+
+
 async def test_who_gives_no_key_is_told_how_to_get_one(server: Server, page: Page):
     await page.go(Shown(server, "").url("/memories?project=locked"))
     await page.until_shown("This server asks for a key.")
@@ -140,6 +201,35 @@ async def test_who_gives_no_key_is_told_how_to_get_one(server: Server, page: Pag
     await page.until_shown("That did not work", "mnemolog keys create")
     await page.until("document.getElementById('live').textContent === 'not live'")
     assert not await page.value("document.getElementById('key').open")
+
+
+async def test_what_cannot_be_shown_says_so_and_what_to_do(shown: Shown, page: Page):
+    await page.go(shown.url("/sessions/nobody-knows-it"))
+    await page.until_shown("This session is not there", "All sessions")
+    await page.value("location.hash = '#/memories?project=nothing-here'")
+    await page.until_shown("This project has no memories yet", "mnemolog remember")
+    await page.value("location.hash = '#/memories'")
+    await page.until_shown("Memories are listed by project")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("The export runs at two.", "The export runs at three, on Mondays."),
+        ("", "new"),
+        ("gone", ""),
+        ("line one\nline two", "line two\nline three"),
+        ("word " * 3000, "other " * 3000),
+    ],
+)
+async def test_a_diff_holds_both_texts(shown: Shown, page: Page, before: str, after: str):
+    await page.go(shown.url("/search?project=shop"))
+    await page.until_shown("Ask what the agents know")
+    steps = await page.value(
+        f"import('/viewer/diff.js').then(({{ diff }}) => diff({json.dumps(before)}, {json.dumps(after)}))"
+    )
+    assert "".join(text for kind, text in steps if kind != "new") == before
+    assert "".join(text for kind, text in steps if kind != "gone") == after
 
 
 @pytest.mark.parametrize("path", ["/", "/viewer", "/agentmemory/viewer"])

@@ -1,0 +1,189 @@
+// One memory: what it says, its versions and how they differ, what it was made of; and what can be done to it.
+
+import { found, read, write } from "./api.js";
+import { diff } from "./diff.js";
+import { documentLine } from "./documents.js";
+import { el } from "./dom.js";
+import { forget } from "./forget.js";
+import { action, confirmed, empty, facts, field, form, select, table, tag, time } from "./parts.js";
+import { go, href } from "./route.js";
+import { count, headed, listed, projectName, when } from "./text.js";
+
+const TYPES = ["episodic", "semantic", "procedural"].map((one) => [one, one]);
+const READERS = [
+  ["public", "everybody in the tenant"],
+  ["shared", "those named below"],
+  ["private", "its owner alone"],
+];
+
+export async function memory(id) {
+  const path = `/v1/memories/${encodeURIComponent(id)}`;
+  const known = await found(path);
+  if (known === null)
+    return empty(
+      "This memory is not there",
+      "It was forgotten, or is not for you to see: choose whom to read as, above.",
+      el("a", { href: href("memories") }, "All memories"),
+    );
+  const { items: versions } = await read(`${path}/history`);
+  const [heading, text] = headed(known.title, known.content, Infinity);
+  return el(
+    "div",
+    { class: "detail" },
+    el(
+      "p",
+      {},
+      el(
+        "a",
+        { href: href("memories", "", { project: known.project }) },
+        `‹ Memories of ${projectName(known.project)}`,
+      ),
+    ),
+    el(
+      "article",
+      { class: "card" },
+      el(
+        "div",
+        { class: "head" },
+        el("h2", { class: "text" }, heading),
+        known.visibility !== "public" && tag(known.visibility, "private"),
+        !known.is_latest && tag("superseded", "old"),
+      ),
+      text && el("p", { class: "text" }, text),
+      facts(
+        known.agent_id && `by ${known.agent_id}`,
+        time(known.recorded_at),
+        `version ${known.version}`,
+        known.confirmations > 0 && `confirmed ${count(known.confirmations, "time")}`,
+        known.tags.map((word) => tag(word)),
+      ),
+      known.superseded_by &&
+        el("p", {}, "A newer version: ", el("a", { href: href("memories", known.superseded_by) }, known.superseded_by)),
+      el(
+        "div",
+        { class: "buttons" },
+        action("Confirm: it proved right", () => confirm(id)),
+        action("Forget…", () => forgotten(known), "danger"),
+      ),
+    ),
+    known.is_latest && el("details", { class: "card" }, el("summary", {}, "Edit"), edit(known, path)),
+    known.is_latest && el("details", { class: "card" }, el("summary", {}, "Who may read it"), readers(known, path)),
+    versions.length > 1 &&
+      el("section", { class: "card" }, el("h2", {}, count(versions.length, "version")), versionList(versions)),
+    el("section", { class: "card" }, el("h2", {}, "Where it comes from"), await provenance(known)),
+  );
+}
+
+async function confirm(id) {
+  const answer = await write("POST", "/v1/confirm", { body: { ids: [id] } });
+  return answer.confirmed.length ? "Noted." : "It cannot be confirmed: it was superseded, or is not for you.";
+}
+
+function edit(known, path) {
+  const fields = [
+    field("Text", el("textarea", { name: "content", rows: 6, required: true }, known.content)),
+    field(
+      "Title",
+      el("input", { name: "title", value: known.title, maxlength: 512 }),
+      "An unchanged title follows a changed text.",
+    ),
+    field("Type", select({ name: "memory_type" }, TYPES, known.memory_type)),
+    field(
+      "Importance",
+      el("input", { name: "importance", type: "number", min: 0, max: 10, step: "any", value: known.importance }),
+    ),
+    field("Tags", el("input", { name: "tags", value: known.tags.join(", ") }), "separated by commas"),
+  ];
+  return form(fields, "Save as a new version", async (values) => {
+    const wanted = { ...values, importance: Number(values.importance), tags: listed(values.tags) };
+    const changes = Object.fromEntries(
+      Object.entries(wanted).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(known[name])),
+    );
+    if (!Object.keys(changes).length) return "Nothing is changed.";
+    go("memories", (await write("PATCH", path, { body: changes })).id);
+    return "Saved.";
+  });
+}
+
+function readers(known, path) {
+  const fields = [
+    field("Readers", select({ name: "visibility" }, READERS, known.visibility)),
+    field(
+      "Shared with",
+      el("input", { name: "shared_with", value: known.shared_with.join(", ") }),
+      "agents, separated by commas; for “those named below”",
+    ),
+  ];
+  return form(fields, "Change", async ({ visibility, shared_with: names }) => {
+    await write("PATCH", path, { body: { visibility, shared_with: listed(names) } });
+    return "Changed, for recall too.";
+  });
+}
+
+async function provenance(known) {
+  const sources = await Promise.all(known.derived_from.slice(0, 50).map(documentLine));
+  return el(
+    "div",
+    {},
+    table([
+      ["Id", known.id],
+      ["Project", projectName(known.project)],
+      ["Author", known.agent_id],
+      ["Owner", known.owner],
+      [
+        "Session",
+        known.session_id &&
+          el("a", { href: href("sessions", known.session_id, { project: known.project }) }, known.session_id),
+      ],
+      ["Said", when(known.occurred_at)],
+      ["Recorded", when(known.recorded_at)],
+      ["Through", known.source],
+      ["Confirmed", known.confirmed_at && `${count(known.confirmations, "time")}, last ${when(known.confirmed_at)}`],
+      ["Expires", known.forget_after && when(known.forget_after)],
+      ["Model", known.model],
+      ["Files", known.files.join(", ")],
+      ["Concepts", known.concepts.join(", ")],
+      ...Object.entries(known.metadata),
+    ]),
+    sources.length
+      ? el(
+          "div",
+          {},
+          el("h3", {}, `Made of ${count(known.derived_from.length, "document")}`),
+          el(
+            "ul",
+            { class: "plain" },
+            sources.map((one) => el("li", {}, one)),
+          ),
+        )
+      : el("p", { class: "quiet" }, "It was said as it is, not made of other documents."),
+  );
+}
+
+/** The newest first, each with what it changed. */
+function versionList(versions) {
+  const rows = versions.map((one, place) =>
+    el(
+      "li",
+      {},
+      facts(
+        el("strong", {}, `version ${one.version}`),
+        one.agent_id,
+        time(one.recorded_at),
+        one.superseded_at && `until ${when(one.superseded_at)}`,
+      ),
+      el("p", { class: "text" }, place ? changes(versions[place - 1].content, one.content) : one.content),
+    ),
+  );
+  return el("ol", { class: "versions", reversed: true }, rows.reverse());
+}
+
+const TAGS = { same: "span", gone: "del", new: "ins" };
+const changes = (before, after) => diff(before, after).map(([kind, text]) => el(TAGS[kind], {}, text));
+
+async function forgotten(known) {
+  const words = `“${known.title}” and the versions before it leave every store, with what was derived from them alone. This cannot be taken back.`;
+  if (!(await confirmed("Forget this memory?", words, "Forget it"))) return "";
+  await forget(known);
+  return "";
+}

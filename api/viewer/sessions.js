@@ -1,0 +1,202 @@
+// Sessions, and one of them turn by turn, with its summary.
+
+import { found, read } from "./api.js";
+import { el } from "./dom.js";
+import { forgetSession } from "./forget.js";
+import { action, confirmed, empty, facts, field, pages, select, table, tag, time } from "./parts.js";
+import { change, href } from "./route.js";
+import { count, projectName, shortened, when } from "./text.js";
+import { turn } from "./turn.js";
+
+export const title = "Sessions";
+const LIMIT = 50;
+const TURNS = 100;
+const STATUSES = ["active", "ended", "failed"];
+
+export async function show(route) {
+  if (route.id) return session(route);
+  const { params } = route;
+  const [words, status] = [(params.get("words") ?? "").toLowerCase(), params.get("status") ?? ""];
+  const wanted = (one) =>
+    (!status || one.status === status) &&
+    `${one.title} ${one.id} ${one.agent_id} ${one.first_prompt}`.toLowerCase().includes(words);
+  const list = await pages(
+    (cursor) => read("/v1/sessions", { project: route.project ?? undefined, limit: LIMIT, cursor }),
+    row,
+    words || status
+      ? empty("No session fits the filter", "Make it wider.")
+      : empty(
+          "There are no sessions yet",
+          'An observation opens one: `mnemolog observe "…" --project NAME --session ID`, or install the hooks with `mnemolog install claude-code`.',
+        ),
+    wanted,
+  );
+  return el("div", {}, filter(params, status), list);
+}
+
+function filter(params, status) {
+  return el(
+    "form",
+    { class: "filter", onsubmit: (event) => event.preventDefault() },
+    field(
+      "Filter",
+      el("input", {
+        type: "search",
+        id: "words",
+        value: params.get("words") ?? "",
+        placeholder: "title, id or agent",
+        onchange: (event) => change({ words: event.target.value || null }),
+      }),
+    ),
+    field(
+      "Status",
+      select(
+        { id: "status", onchange: (event) => change({ status: event.target.value || null }) },
+        [["", "all"], ...STATUSES.map((one) => [one, one])],
+        status,
+      ),
+    ),
+  );
+}
+
+function row(one) {
+  return el(
+    "article",
+    { class: "card" },
+    el(
+      "div",
+      { class: "head" },
+      el(
+        "h2",
+        {},
+        el(
+          "a",
+          { href: href("sessions", one.id, { project: one.project }) },
+          shortened(one.title || one.first_prompt || one.id, 120),
+        ),
+      ),
+      tag(one.status, one.status),
+    ),
+    facts(
+      one.agent_id,
+      time(one.updated_at),
+      projectName(one.project),
+      count(one.observation_count, "turn"),
+      one.summarised > 0 && "summarised",
+      one.id,
+    ),
+  );
+}
+
+async function session(route) {
+  const path = `/v1/sessions/${encodeURIComponent(route.id)}`;
+  const within = route.project === null ? {} : { project: route.project };
+  const known = await found(path, within);
+  if (known === null)
+    return empty(
+      "This session is not there",
+      "It is of another project, was forgotten, or is not for you to see.",
+      el("a", { href: href("sessions") }, "All sessions"),
+    );
+  const summary = known.summarised > 0 ? await found(`${path}/summary`, { project: known.project }) : null;
+  const turns = await pages(
+    (cursor) => read(`${path}/observations`, { project: known.project, limit: TURNS, cursor }),
+    (one) => turn(one, one.id === route.params.get("turn")),
+    empty("Nothing was observed in this session"),
+  );
+  return el(
+    "div",
+    { class: "detail" },
+    el("p", {}, el("a", { href: href("sessions") }, "‹ Sessions")),
+    el(
+      "article",
+      { class: "card" },
+      el(
+        "div",
+        { class: "head" },
+        el("h2", {}, known.title || known.first_prompt || known.id),
+        tag(known.status, known.status),
+      ),
+      facts(
+        known.agent_id && `by ${known.agent_id}`,
+        projectName(known.project),
+        `${when(known.started_at)} to ${known.ended_at ? when(known.ended_at) : "now"}`,
+        count(known.observation_count, "turn"),
+      ),
+      table([
+        ["Id", known.id],
+        ["Folder", known.cwd],
+        ["Agent type", known.agent_type],
+        ["In the log alone", known.retired_observations || ""],
+      ]),
+      el(
+        "div",
+        { class: "buttons" },
+        action("Forget this session…", () => forgotten(known), "danger"),
+      ),
+    ),
+    el(
+      "section",
+      { class: "card" },
+      el("h2", {}, "Summary"),
+      summary
+        ? told(summary)
+        : el(
+            "p",
+            { class: "quiet" },
+            known.status === "active" ? "It is made when the session ends." : "There is none.",
+          ),
+    ),
+    el("section", {}, el("h2", {}, "Turns"), turns),
+  );
+}
+
+function told(summary) {
+  const [outcome, decisions, open] = [summary.narrative, summary.decisions, summary.remaining];
+  return el(
+    "div",
+    {},
+    el("h3", {}, "Outcome"),
+    el("p", { class: "text" }, outcome || summary.title),
+    decisions.length > 0 && [
+      el("h3", {}, "Decisions"),
+      el(
+        "ul",
+        {},
+        decisions.map((one) => el("li", {}, one)),
+      ),
+    ],
+    open.length > 0 && [
+      el("h3", {}, "Still open"),
+      el(
+        "ul",
+        {},
+        open.map((one) => el("li", {}, one)),
+      ),
+    ],
+    summary.files.length > 0 && [
+      el("h3", {}, "Files"),
+      el(
+        "p",
+        { class: "facts" },
+        summary.files.map((one) => el("span", {}, tag(one))),
+      ),
+    ],
+    facts(
+      `of ${count(summary.observation_count, "turn")}`,
+      time(summary.recorded_at),
+      summary.model ? `written by ${summary.model}` : "by rule, in the words of the session",
+    ),
+  );
+}
+
+async function forgotten(known) {
+  const words = `All ${count(known.observation_count, "turn")} of it leave every store, with its summary and what was derived from them. This cannot be taken back.`;
+  if (await confirmed("Forget this session?", words, "Forget it")) await forgetSession(known);
+  return "";
+}
+
+export function follows(event, route) {
+  if (route.id) return event.session_id === route.id;
+  return event.session_id && (route.project === null || event.project === route.project);
+}

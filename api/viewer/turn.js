@@ -1,0 +1,53 @@
+// One observation: its headline, and all of it when somebody opens it.
+
+import { el } from "./dom.js";
+import { code, facts, table, tag, time } from "./parts.js";
+import { when } from "./text.js";
+
+/** A turn is its headline, and `more` beside it; what was said or printed is there when somebody opens it. */
+export function turn(one, opened = false, ...more) {
+  const full = el("div", { class: "full" });
+  const made = el(
+    "details",
+    {
+      class: "card turn",
+      open: opened,
+      id: one.id,
+      ontoggle: () => {
+        if (made.open && !full.childElementCount) full.append(...text(one));
+      },
+    },
+    el(
+      "summary",
+      {},
+      tag(one.kind, one.kind),
+      el("span", { class: "headline" }, one.headline || one.title),
+      time(one.occurred_at),
+      more,
+    ),
+    full,
+  );
+  if (opened) requestAnimationFrame(() => made.scrollIntoView({ block: "center" }));
+  return made;
+}
+
+function text(one) {
+  const said = one.content && el("p", { class: "text" }, one.content);
+  const data = Object.keys(one.data).length > 0 && [
+    el("h3", {}, "What the agent sent"),
+    Object.entries(one.data).map(([name, value]) => [
+      el("p", { class: "quiet" }, name),
+      code(typeof value === "string" ? value : JSON.stringify(value, null, 2)),
+    ]),
+  ];
+  const files = one.files.length > 0 && facts(one.files.map((name) => tag(name)));
+  const rest = table([
+    ["Id", one.id],
+    ["Agent", one.agent_id],
+    ["Recorded", when(one.recorded_at)],
+    ["Importance", one.importance],
+    ["Concepts", one.concepts.join(", ")],
+    ...Object.entries(one.metadata),
+  ]);
+  return [said, data, files, rest].flat(3).filter(Boolean);
+}
