@@ -3,9 +3,12 @@
 // A tab is a module with a `title`, `show(route)`, which answers what is on the page, and `follows(event, route)`:
 // whether an event changes that. `figures` says that it changes without an event, too.
 
+import * as actions from "./actions.js";
 import { seen } from "./activity.js";
+import * as dashboard from "./dashboard.js";
 import { el, fill } from "./dom.js";
 import { askForKey, forgetKey, key } from "./key.js";
+import * as lessons from "./lessons.js";
 import { follow } from "./live.js";
 import * as memories from "./memories.js";
 import { failure } from "./parts.js";
@@ -14,8 +17,9 @@ import { learn, note } from "./names.js";
 import { current, go, href } from "./route.js";
 import * as search from "./search.js";
 import * as sessions from "./sessions.js";
+import * as slots from "./slots.js";
 
-const TABS = { search, memories, sessions };
+const TABS = { search, memories, sessions, dashboard, lessons, slots, actions };
 const PAUSE_MS = 300;
 const FIGURES_MS = 5000;
 const content = document.getElementById("content");

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
+from projections.documents.lessons import DECAY_RATE, decayed
 from tests.acceptance.running import SECRET, Server, running
 from tests.support.chromium import CHROMIUM, Page, browser_page
+from tests.support.waiting import wait_until
 
 PLANTED = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
-TABS = ("search", "memories", "sessions")
+TABS = ("search", "memories", "sessions", "dashboard", "lessons", "slots", "actions")
 UNLABELLED = """[...document.querySelectorAll('main input, main select, main textarea, header select, button, a')]
   .filter((one) => one.checkVisibility() && !(one.labels?.length || one.ariaLabel || one.textContent.trim()))
   .map((one) => one.outerHTML)"""
@@ -92,6 +94,10 @@ async def page(tmp_path: Path) -> AsyncGenerator[Page]:
         ("/memories/{memory}", ["Where it comes from", "not made of other documents"]),
         ("/sessions?project=shop", ["Checkout times out", "2 turns"]),
         ("/sessions/checkout-1?project=shop", ["npm test", "The pool does not reconnect."]),
+        ("/dashboard", ["Reads and writes work", "Dead letters", "memory.recorded"]),
+        ("/lessons?project=shop", ["Restart Redis in tests.", "50 % sure"]),
+        ("/slots?project=shop", ["guidance", "project_context"]),
+        ("/actions?project=shop", ["Add a chaos test", "waits for", "can be done now"]),
     ],
 )
 async def test_a_tab_shows_what_was_written_and_runs_nothing_of_it(
@@ -169,6 +175,44 @@ async def test_a_session_is_forgotten_with_the_servers_receipt(shown: Shown, pag
     assert await page.value("document.querySelector('dialog[open]') !== null"), "the receipt stays until it is closed"
 
 
+async def test_a_write_is_shown_as_soon_as_it_is_applied(shown: Shown, page: Page):
+    await page.go(shown.url("/dashboard"))
+    await page.until("document.getElementById('live').textContent === 'live'")
+    shown.post("/v1/observations", project="shop", session_id="later-1", agent_id="bea", content="A heron landed.")
+    await page.until_shown("A heron landed.")
+    await page.value("location.hash = '#/memories?project=shop'")
+    await page.until_shown("The pool retries")
+    shown.post("/v1/memories", project="shop", content="Herons are counted on Mondays.")
+    await page.until_shown("Herons are counted on Mondays.")
+
+
+async def test_what_somebody_is_writing_is_not_replaced_by_what_comes_in(shown: Shown, page: Page):
+    await page.go(shown.url("/slots?project=shop"))
+    await page.until("document.getElementById('live').textContent === 'live'")
+    await page.until_shown("guidance")
+    await page.value("document.querySelector('main textarea').focus()")
+    await page.call("Input.insertText", text="half a sentence")
+    shown.post("/v1/slots", project="shop", label="self_notes", content="something else")
+    await page.until_shown("Something was written meanwhile. Show it")
+    assert "half a sentence" in await page.value("document.querySelector('main textarea').value")
+
+
+async def test_a_slot_a_lesson_and_an_action_are_changed(shown: Shown, page: Page):
+    lesson = shown.post("/v1/lessons", project="work", content="Sum first, round last.").json()["id"]
+    action = shown.post("/v1/actions", project="work", title="Sharpen the saw").json()["id"]
+    await page.go(shown.url(f"/lessons/{lesson}?project=work"))
+    await page.press_button("It proved right again")
+    await page.until_shown("55 % sure")
+    await page.value("location.hash = '#/actions?project=work'")
+    await page.fill(f"#{action} select", "done")
+    await page.until("[...document.querySelectorAll('.board section')][2].textContent.includes('Sharpen the saw')")
+    await page.value("location.hash = '#/slots?project=work'")
+    await page.fill("textarea[aria-label=guidance]", "Be brief.")
+    await page.press("form.edit button")
+    await page.until_shown("9 of 1,500 characters")
+    await wait_until(lambda: shown.get("/v1/slots/guidance", project="work").json()["content"] == "Be brief.")
+
+
 async def test_a_private_memory_is_shown_to_whom_it_is_for(shown: Shown, page: Page):
     shown.post("/v1/memories", project="shop", agent_id="ada", visibility="private", content="A secret of ada alone.")
     await page.go(shown.url("/memories?project=shop"))
@@ -210,6 +254,17 @@ async def test_what_cannot_be_shown_says_so_and_what_to_do(shown: Shown, page: P
     await page.until_shown("This project has no memories yet", "mnemolog remember")
     await page.value("location.hash = '#/memories'")
     await page.until_shown("Memories are listed by project")
+
+
+@pytest.mark.parametrize("weeks", [0, 0.5, 0.999, 1, 3, 12, 40])
+async def test_the_curve_of_a_lesson_fades_as_lessons_do(shown: Shown, page: Page, weeks: float):
+    await page.go(shown.url("/search?project=shop"))
+    await page.until_shown("Ask what the agents know")
+    week_ms = 7 * 86_400_000
+    told = await page.value(
+        f"import('/viewer/decay.js').then(({{ confidenceAt }}) => confidenceAt(0.8, 0, {weeks * week_ms}))"
+    )
+    assert told == pytest.approx(decayed(0.8, DECAY_RATE, weeks), abs=0.001)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,263 @@
+// Lessons: how sure each is and will be, and what can be done to it.
+
+import { found, read, write } from "./api.js";
+import { confidenceAt, curve, fadesAt, RETIRE_AT } from "./decay.js";
+import { documentLine } from "./documents.js";
+import { el, svg } from "./dom.js";
+import {
+  action,
+  chooseProject,
+  confirmed,
+  empty,
+  facts,
+  field,
+  form,
+  pages,
+  select,
+  table,
+  tag,
+  time,
+} from "./parts.js";
+import { again, change, href } from "./route.js";
+import { count, listed, percent, projectName, shortened, when } from "./text.js";
+
+export const title = "Lessons";
+const LIMIT = 50;
+const SEVERITIES = [
+  ["", "none: it is found, and does not speak up"],
+  ["critical", "critical"],
+  ["warning", "warning"],
+  ["info", "info"],
+];
+const [WIDTH, HEIGHT] = [240, 60];
+
+export async function show(route) {
+  if (route.id) return lesson(route.id);
+  if (route.project === null) return chooseProject("Lessons");
+  const retired = route.params.has("retired");
+  const list = await pages(
+    (cursor) => read("/v1/lessons", { project: route.project, retired, limit: LIMIT, cursor }),
+    row,
+    empty(
+      "This project has no lessons yet",
+      "An agent states one with the tool `lesson`; some are made of finished actions and by `POST /v1/reflect`.",
+    ),
+  );
+  return el(
+    "div",
+    {},
+    el(
+      "form",
+      { class: "filter" },
+      el(
+        "label",
+        { class: "check" },
+        el("input", {
+          type: "checkbox",
+          id: "retired",
+          checked: retired,
+          onchange: (event) => change({ retired: event.target.checked ? "1" : null }),
+        }),
+        "those that have faded, too",
+      ),
+    ),
+    list,
+  );
+}
+
+const sure = (one) => confidenceAt(one.confidence, Date.parse(one.reinforced_at), Date.now());
+
+function row(one) {
+  return el(
+    "article",
+    { class: "card lesson" },
+    el(
+      "div",
+      {},
+      el(
+        "div",
+        { class: "head" },
+        one.severity && tag(one.severity, one.severity),
+        el("h2", {}, el("a", { href: href("lessons", one.id) }, shortened(one.title || one.content, 120))),
+        one.retired_at && tag("retired", "old"),
+        !one.active && tag("off", "old"),
+      ),
+      one.context && el("p", { class: "snippet" }, shortened(one.context, 200)),
+      facts(
+        one.agent_id,
+        time(one.recorded_at),
+        one.origin,
+        one.reinforcements > 0 && `confirmed ${one.reinforcements} ×`,
+        one.trigger_tool && `before ${one.trigger_tool}`,
+        one.trigger_count > 0 && `shown ${one.trigger_count} ×`,
+      ),
+    ),
+    chart(one),
+  );
+}
+
+/** Confidence from the last time that it was said or confirmed until it has faded, and where it is now. */
+function chart(one) {
+  const since = Date.parse(one.reinforced_at);
+  const points = curve(one.confidence, since);
+  const end = points.at(-1)[0];
+  const x = (at) => Math.min(WIDTH, Math.max(0, ((at - since) / (end - since)) * WIDTH));
+  const y = (value) => HEIGHT - value * HEIGHT;
+  const now = Math.min(Date.now(), end);
+  return el(
+    "figure",
+    { class: "chart" },
+    svg(
+      "svg",
+      {
+        viewBox: `-4 -4 ${WIDTH + 8} ${HEIGHT + 8}`,
+        role: "img",
+        "aria-label": `${percent(sure(one))} sure now; ${percent(RETIRE_AT)} on ${when(fadesAt(one.confidence, since))} if nobody confirms it`,
+      },
+      svg("line", { class: "limit", x1: 0, x2: WIDTH, y1: y(RETIRE_AT), y2: y(RETIRE_AT) }),
+      svg("polyline", {
+        class: "curve",
+        points: points.map(([at, value]) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(" "),
+      }),
+      svg("circle", { class: "now", cx: x(now), cy: y(sure(one)), r: 4 }),
+    ),
+    el(
+      "figcaption",
+      {},
+      el("strong", {}, `${percent(sure(one))} sure`),
+      ` now, fades until ${new Date(fadesAt(one.confidence, since)).toLocaleDateString()}`,
+    ),
+  );
+}
+
+async function lesson(id) {
+  const path = `/v1/lessons/${encodeURIComponent(id)}`;
+  const known = await found(path);
+  if (known === null)
+    return empty(
+      "This lesson is not there",
+      "It was forgotten, or is not for you to see.",
+      el("a", { href: href("lessons") }, "All lessons"),
+    );
+  const sources = await Promise.all(known.derived_from.slice(0, 50).map(documentLine));
+  return el(
+    "div",
+    { class: "detail" },
+    el(
+      "p",
+      {},
+      el("a", { href: href("lessons", "", { project: known.project }) }, `‹ Lessons of ${projectName(known.project)}`),
+    ),
+    el(
+      "article",
+      { class: "card" },
+      el(
+        "div",
+        { class: "head" },
+        el("h2", {}, known.title || "Lesson"),
+        known.severity && tag(known.severity, known.severity),
+        known.retired_at && tag("retired", "old"),
+        !known.active && tag("off", "old"),
+      ),
+      el("p", { class: "text" }, known.content),
+      known.context && el("p", { class: "quiet" }, known.context),
+      facts(
+        known.agent_id && `by ${known.agent_id}`,
+        time(known.recorded_at),
+        `confirmed ${count(known.reinforcements, "time")}`,
+      ),
+      chart(known),
+      el(
+        "p",
+        { class: "quiet" },
+        `Recorded ${when(known.recorded_at)}; last said or confirmed ${when(known.reinforced_at)}, when it was ${percent(known.confidence)} sure. The curve begins there.`,
+      ),
+      !known.retired_at &&
+        el(
+          "div",
+          { class: "buttons" },
+          action("It proved right again", () => done(write("POST", `${path}/reinforce`), "Strengthened.")),
+          action(known.active ? "Switch it off" : "Switch it on", () =>
+            done(
+              write("PATCH", path, { body: { active: !known.active } }),
+              known.active ? "It is neither found nor shown any more." : "It is found and shown again.",
+            ),
+          ),
+          action("Forget…", () => forgotten(known, path), "danger"),
+        ),
+    ),
+    !known.retired_at && el("details", { class: "card" }, el("summary", {}, "Edit"), edit(known, path)),
+    el(
+      "section",
+      { class: "card" },
+      el("h2", {}, "When it speaks up, and where it comes from"),
+      table([
+        ["Tool", known.trigger_tool || "any"],
+        ["Pattern", known.trigger_pattern || "any"],
+        ["Shown", count(known.trigger_count, "time")],
+        ["Origin", known.origin],
+        ["Tags", known.tags.join(", ")],
+        ["Id", known.id],
+      ]),
+      sources.length > 0 &&
+        el(
+          "ul",
+          { class: "plain" },
+          sources.map((one) => el("li", {}, one)),
+        ),
+    ),
+  );
+}
+
+async function done(request, words) {
+  await request;
+  again();
+  return words;
+}
+
+function edit(known, path) {
+  const names = ["content", "context", "title", "severity", "trigger_tool", "trigger_pattern"];
+  const fields = [
+    field("Text", el("textarea", { name: "content", rows: 3, required: true }, known.content)),
+    field("Context", el("textarea", { name: "context", rows: 2 }, known.context)),
+    field("Title", el("input", { name: "title", maxlength: 512, value: known.title })),
+    field("Severity", select({ name: "severity" }, SEVERITIES, known.severity)),
+    field(
+      "Tool",
+      el("input", { name: "trigger_tool", value: known.trigger_tool }),
+      "the tool before which it is shown; empty: any",
+    ),
+    field(
+      "Pattern",
+      el("input", { name: "trigger_pattern", maxlength: 500, value: known.trigger_pattern }),
+      "RE2 syntax, looked for in what the tool is given",
+    ),
+    field("Tags", el("input", { name: "tags", value: known.tags.join(", ") }), "separated by commas"),
+  ];
+  return form(fields, "Save", async (values) => {
+    const changes = Object.fromEntries(
+      names.filter((name) => values[name] !== known[name]).map((name) => [name, values[name]]),
+    );
+    if (listed(values.tags).join() !== known.tags.join()) changes.tags = listed(values.tags);
+    return Object.keys(changes).length
+      ? done(write("PATCH", path, { body: changes }), "Saved.")
+      : "Nothing is changed.";
+  });
+}
+
+async function forgotten(known, path) {
+  if (
+    !(await confirmed(
+      "Forget this lesson?",
+      "It leaves every store, with every event that stated it. This cannot be taken back.",
+      "Forget it",
+    ))
+  )
+    return "";
+  await write("DELETE", path, { params: { reason: "asked for in the viewer" } });
+  location.hash = href("lessons", "", { project: known.project });
+  return "";
+}
+
+export const follows = (event, route) =>
+  event.type.startsWith("lesson.") && (Boolean(route.id) || event.project === route.project);

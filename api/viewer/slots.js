@@ -1,0 +1,106 @@
+// Slots: the small texts that are part of every agent's context.
+
+import { read, write } from "./api.js";
+import { el } from "./dom.js";
+import { action, chooseProject, confirmed, facts, field, form, tag, time } from "./parts.js";
+import { again } from "./route.js";
+import { count } from "./text.js";
+
+export const title = "Slots";
+
+export async function show(route) {
+  if (route.project === null) return chooseProject("Slots");
+  const { items } = await read("/v1/slots", { project: route.project });
+  return el(
+    "div",
+    { class: "detail" },
+    el(
+      "p",
+      { class: "quiet" },
+      "A pinned slot is in the context of every agent of the project, a global one in that of all projects.",
+    ),
+    el(
+      "div",
+      { class: "slots" },
+      items.map((one) => slot(one, route.project)),
+    ),
+    el("details", { class: "card" }, el("summary", {}, "New slot"), creation(route.project)),
+  );
+}
+
+function slot(one, project) {
+  const scope = one.scope === "global" ? { scope: "global" } : { project };
+  const size = el("small", {}, `${one.size} of ${count(one.size_limit, "character")}`);
+  const text = el(
+    "textarea",
+    {
+      name: "content",
+      rows: Math.min(12, one.content.split("\n").length + 1),
+      "aria-label": one.label,
+      maxlength: one.size_limit,
+      readonly: one.read_only,
+      oninput: () => {
+        size.textContent = `${text.value.length} of ${count(one.size_limit, "character")}`;
+      },
+    },
+    one.content,
+  );
+  return el(
+    "article",
+    { class: "card" },
+    el(
+      "div",
+      { class: "head" },
+      el("h2", {}, one.label),
+      tag(one.scope),
+      one.pinned && tag("pinned"),
+      one.read_only && tag("read only", "old"),
+    ),
+    one.description && el("p", { class: "quiet" }, one.description),
+    form([text, size], "Save", async ({ content }) => {
+      await write("POST", "/v1/slots", { body: { label: one.label, content, ...scope } });
+      return "Saved.";
+    }),
+    facts(
+      one.agent_id,
+      time(one.updated_at),
+      one.created_at && !one.read_only && action("Remove…", () => removed(one, scope), "danger"),
+    ),
+  );
+}
+
+async function removed(one, scope) {
+  if (
+    !(await confirmed(
+      `Remove ${one.label}?`,
+      "A default slot is empty again. What it said stays in the log until its project is forgotten.",
+      "Remove it",
+    ))
+  )
+    return "";
+  await write("DELETE", `/v1/slots/${one.label}`, { params: scope });
+  again();
+  return "";
+}
+
+function creation(project) {
+  const fields = [
+    field(
+      "Label",
+      el("input", { name: "label", required: true, pattern: "[a-z][a-z0-9_]{0,63}" }),
+      "a small letter, then small letters, digits, _",
+    ),
+    field("Text", el("textarea", { name: "content", rows: 3, required: true })),
+    el("label", { class: "check" }, el("input", { type: "checkbox", name: "global" }), "of all projects"),
+  ];
+  return form(fields, "Create", async ({ label, content, global }) => {
+    await write("POST", "/v1/slots", {
+      body: { label, content, overwrite: false, ...(global ? { scope: "global" } : { project }) },
+    });
+    again();
+    return "Created.";
+  });
+}
+
+export const follows = (event, route) =>
+  event.type.startsWith("slot.") && (event.project === route.project || event.project === "");
