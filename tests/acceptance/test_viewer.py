@@ -14,7 +14,9 @@ from tests.support.chromium import CHROMIUM, Page, browser_page
 from tests.support.waiting import wait_until
 
 PLANTED = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
-TABS = ("search", "memories", "sessions", "dashboard", "lessons", "slots", "actions")
+TABS = (
+    "search", "memories", "sessions", "dashboard", "lessons", "slots", "actions", "timeline", "graph", "pipeline",
+)  # fmt: skip
 UNLABELLED = """[...document.querySelectorAll('main input, main select, main textarea, header select, button, a')]
   .filter((one) => one.checkVisibility() && !(one.labels?.length || one.ariaLabel || one.textContent.trim()))
   .map((one) => one.outerHTML)"""
@@ -98,6 +100,9 @@ async def page(tmp_path: Path) -> AsyncGenerator[Page]:
         ("/lessons?project=shop", ["Restart Redis in tests.", "50 % sure"]),
         ("/slots?project=shop", ["guidance", "project_context"]),
         ("/actions?project=shop", ["Add a chaos test", "waits for", "can be done now"]),
+        ("/timeline?project=shop", ["npm test", "ada"]),
+        ("/graph?project=shop", ["nodes of", "The same as a list"]),
+        ("/pipeline", ["2 partitions", "None: every event was applied."]),
     ],
 )
 async def test_a_tab_shows_what_was_written_and_runs_nothing_of_it(
@@ -247,6 +252,27 @@ async def test_who_gives_no_key_is_told_how_to_get_one(server: Server, page: Pag
     assert not await page.value("document.getElementById('key').open")
 
 
+async def test_a_key_for_one_project_sees_that_alone(server: Server, page: Page):
+    locked = Shown(server, "")
+    for project in ("orchard", "quarry"):
+        locked.post("/v1/observations", project=project, session_id=f"{project}-1", content=f"Seen in the {project}.")
+    made = locked.post("/v1/admin/keys", name="viewer", roles=["read"], projects=["orchard"])
+    await page.go(locked.url("/sessions"))
+    await page.until_shown("This server asks for a key.")
+    await page.until(  # a new key is known within two seconds
+        "fetch('/readyz', { headers: { Authorization: 'Bearer ' + " + json.dumps(made.json()["key"]) + " } })"
+        ".then((answer) => answer.status === 200)"
+    )
+    await page.fill("#key-field", made.json()["key"])
+    await page.press("#key button.primary")
+    await page.until_shown("orchard-1")
+    await page.value("location.hash = '#/pipeline'")
+    await page.until_shown("This key may not see the pipeline")
+    await page.value("location.hash = '#/dashboard'")
+    await page.until_shown("a key with the role operator shows them")
+    assert "quarry" not in await page.value("document.body.innerText")
+
+
 async def test_what_cannot_be_shown_says_so_and_what_to_do(shown: Shown, page: Page):
     await page.go(shown.url("/sessions/nobody-knows-it"))
     await page.until_shown("This session is not there", "All sessions")
@@ -254,6 +280,39 @@ async def test_what_cannot_be_shown_says_so_and_what_to_do(shown: Shown, page: P
     await page.until_shown("This project has no memories yet", "mnemolog remember")
     await page.value("location.hash = '#/memories'")
     await page.until_shown("Memories are listed by project")
+
+
+async def test_the_graph_grows_where_it_is_asked_to_and_has_a_list_beside_it(shown: Shown, page: Page):
+    for text in ("The weir opens at dawn.", "Salmon pass in spring.", "Gauges report every hour."):
+        written = shown.post("/v1/memories", project="grow", content=text, files=["weir.py"]).json()
+        shown.get("/v1/memories", project="grow", after=written["position"])
+    await page.go(shown.url("/graph?project=grow&start=file:weir.py"))
+    await page.until_shown("nodes of")
+    await page.value("document.querySelector('canvas').focus()")
+    await page.key("n")
+    await page.press_button("Show its neighbours")
+    await page.press_button("The same as a list")
+    await page.until_shown("The weir opens", "Salmon pass", "Gauges report")
+    assert page.complaints == []
+
+
+MOVED = """(async () => {
+  const { Layout } = await import('/viewer/force.js');
+  const layout = new Layout(40, Array.from({ length: 39 }, (_, i) => [i + 1, i >> 1]));
+  for (let step = 0; step < 400; step += 1) layout.tick();
+  const apart = [];
+  for (let a = 0; a < 40; a += 1) for (let b = 0; b < a; b += 1)
+    apart.push(Math.hypot(layout.x[a] - layout.x[b], layout.y[a] - layout.y[b]));
+  return [Math.min(...apart), Math.max(...apart)];
+})()"""
+
+
+async def test_a_layout_keeps_nodes_apart_and_together(shown: Shown, page: Page):
+    await page.go(shown.url("/search?project=shop"))
+    await page.until_shown("Ask what the agents know")
+    nearest, farthest = await page.value(MOVED)
+    assert nearest > 15, "nodes have a radius of 5 to 14"
+    assert farthest < 2000
 
 
 @pytest.mark.parametrize("weeks", [0, 0.5, 0.999, 1, 3, 12, 40])

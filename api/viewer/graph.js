@@ -1,0 +1,148 @@
+// The graph of projects, sessions, memories, files and concepts: drawn on a canvas, grown where somebody presses.
+
+import { read } from "./api.js";
+import { canvas } from "./drawing.js";
+import { el, fill } from "./dom.js";
+import { action, empty, field, tag } from "./parts.js";
+import { change, href } from "./route.js";
+import { count, shortened } from "./text.js";
+
+export const title = "Graph";
+const LIMIT = 500;
+const LISTED = 100;
+const MOST = 2000;
+export const KINDS = {
+  memory: "--mix",
+  session: "--coverage",
+  file: "--neighbours",
+  concept: "--author",
+  project: "--time",
+};
+
+export async function show(route) {
+  const start = route.params.get("start") ?? "";
+  const drawing = await read("/v1/graph", {
+    project: route.project ?? undefined,
+    start: start || undefined,
+    depth: start ? 2 : undefined,
+    limit: LIMIT,
+  });
+  const known = new Graph();
+  known.add(drawing);
+  if (!known.nodes.length)
+    return empty(
+      "There is nothing to draw",
+      start
+        ? "No node has that name. Nodes are named file:PATH, concept:NAME, session:ID, project:NAME, or by a memory's id."
+        : "The graph begins with memories: an agent keeps one with the tool `remember`.",
+    );
+  const said = el("p", { class: "quiet", role: "status" });
+  const chosen = el("div", { class: "chosen-node", role: "status" });
+  const drawn = canvas(known, KINDS, (node) => describe(node));
+  const tell = () => {
+    said.textContent = `${count(known.nodes.length, "node")} of ${drawing.total_nodes}. Drag nodes or the ground, zoom with the wheel or + and −, choose a node with a press.`;
+  };
+
+  async function grow(node) {
+    if (known.nodes.length >= MOST) return `At most ${MOST} nodes are drawn.`;
+    const before = known.nodes.length;
+    known.add(await read("/v1/graph", { start: node.id, depth: 1, limit: Math.min(LIMIT, MOST - before) }));
+    drawn.changed();
+    tell();
+    list();
+    return known.nodes.length === before ? "All of its neighbours are here." : "";
+  }
+
+  function describe(node) {
+    const home = address(node);
+    fill(
+      chosen,
+      node && [
+        tag(node.type, node.type),
+        " ",
+        home ? el("a", { href: home }, shortened(node.label, 140)) : node.label,
+        " ",
+        action("Show its neighbours", () => grow(node)),
+        " ",
+        el("a", { href: href("graph", "", { start: node.id }) }, "begin here"),
+      ],
+    );
+  }
+
+  const items = el("ul", { class: "plain" });
+  const list = () =>
+    fill(
+      items,
+      known.nodes
+        .slice(0, LISTED)
+        .map((node) =>
+          el(
+            "li",
+            {},
+            tag(node.type),
+            " ",
+            address(node) ? el("a", { href: address(node) }, shortened(node.label, 140)) : node.label,
+          ),
+        ),
+    );
+  tell();
+  list();
+  return el(
+    "div",
+    {},
+    el(
+      "form",
+      { class: "filter", onsubmit: (event) => event.preventDefault() },
+      field(
+        "Begin at",
+        el("input", {
+          type: "search",
+          id: "start",
+          value: start,
+          placeholder: "file:src/pool.py",
+          onchange: (event) => change({ start: event.target.value || null }),
+        }),
+      ),
+      el(
+        "p",
+        { class: "legend" },
+        Object.keys(KINDS).map((kind) => el("span", {}, el("span", { class: `dot ${kind}` }), kind)),
+      ),
+    ),
+    chosen,
+    drawn.element,
+    said,
+    el("details", {}, el("summary", {}, "The same as a list"), items),
+  );
+}
+
+function address(node) {
+  if (!node) return null;
+  if (node.type === "memory") return href("memories", node.id);
+  if (node.type === "session") return href("sessions", node.id.slice("session:".length));
+  return null;
+}
+
+/** Nodes and the links between them, each once. */
+class Graph {
+  nodes = [];
+  links = [];
+  #places = new Map();
+  #linked = new Set();
+
+  add({ nodes, edges }) {
+    for (const node of nodes) {
+      if (this.#places.has(node.id)) continue;
+      this.#places.set(node.id, this.nodes.length);
+      this.nodes.push(node);
+    }
+    for (const { source, target } of edges) {
+      const pair = [this.#places.get(source), this.#places.get(target)];
+      if (pair.includes(undefined) || this.#linked.has(pair.join())) continue;
+      this.#linked.add(pair.join());
+      this.links.push(pair);
+    }
+  }
+}
+
+export const follows = () => false;

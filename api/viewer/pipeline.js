@@ -1,0 +1,228 @@
+// The way from the log to the documents: partitions and their workers, dead letters, rebuilds, the embedder.
+
+import { ifAllowed, post } from "./api.js";
+import { el } from "./dom.js";
+import { action, code, confirmed, empty, facts, pages, tag, time } from "./parts.js";
+import { again } from "./route.js";
+import { count, duration, number, percent, when } from "./text.js";
+
+export const title = "Pipeline";
+export const figures = true;
+const LIMIT = 50;
+const OVER = new Set(["switched", "rolled_back", "cancelled", "failed"]);
+
+export async function show(route) {
+  const [progress, rebuilds, letters, diagnosis] = await Promise.all([
+    ifAllowed("/v1/admin/projections"),
+    ifAllowed("/v1/admin/rebuilds"),
+    ifAllowed("/v1/admin/dead-letters", lettersOf(route)),
+    ifAllowed("/v1/diagnose", { categories: "embedding" }),
+  ]);
+  if (!progress && !letters)
+    return empty(
+      "This key may not see the pipeline",
+      "Partitions and rebuilds are for operators, dead letters for admins.",
+    );
+  const embedder = diagnosis?.checks.find((one) => one.name === "embedder");
+  return el(
+    "div",
+    { class: "detail" },
+    progress &&
+      el(
+        "section",
+        { class: "card" },
+        el("h2", {}, count(progress.partitions.length, "partition")),
+        el("div", { class: "wide" }, partitions(progress.partitions)),
+      ),
+    embedder && el("section", { class: "card" }, el("h2", {}, "Embedder"), el("p", {}, embedder.message)),
+    rebuilds && el("section", { class: "card" }, el("h2", {}, "Rebuilds"), rebuildList(rebuilds.rebuilds)),
+    letters && el("section", { class: "card" }, el("h2", {}, "Dead letters"), await letterList(route, letters)),
+  );
+}
+
+function partitions(all) {
+  const head = ["partition", "applied to", "lag", "to embed", "feed", "dead letters", "generation", "leased by"];
+  return el(
+    "table",
+    { class: "grid" },
+    el(
+      "thead",
+      {},
+      el(
+        "tr",
+        {},
+        head.map((words, place) => el("th", { scope: "col", class: place > 1 && place < 7 && "figure" }, words)),
+      ),
+    ),
+    el(
+      "tbody",
+      {},
+      all.map((one) =>
+        el(
+          "tr",
+          {},
+          el("th", { scope: "row" }, `p${String(one.partition).padStart(2, "0")}`),
+          el("td", {}, one.checkpoint || "nothing yet"),
+          [one.lag, one.to_embed, one.feed, one.dead_letters, one.generation].map((value) =>
+            el("td", { class: "figure" }, number(value)),
+          ),
+          el(
+            "td",
+            {},
+            one.worker ? el("span", { title: one.worker }, `…${one.worker.slice(-6)}`) : tag("nobody", "warning"),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+function rebuildList(all) {
+  const running = all.some((one) => !OVER.has(one.state));
+  return el(
+    "div",
+    {},
+    el(
+      "p",
+      { class: "quiet" },
+      "A rebuild makes all documents again from the log, beside those that are read, compares both and switches.",
+    ),
+    !running && el("div", { class: "buttons" }, action("Rebuild all documents…", begin)),
+    el(
+      "ul",
+      { class: "plain" },
+      all.map((one) =>
+        el(
+          "li",
+          { class: "rebuild" },
+          facts(
+            tag(one.state, one.state),
+            one.what,
+            one.model,
+            time(one.started_at),
+            one.rate > 0 && !OVER.has(one.state) && `${number(one.rate)} a second`,
+            one.estimate_s !== null && !OVER.has(one.state) && `${duration(one.estimate_s)} left`,
+          ),
+          !OVER.has(one.state) &&
+            el(
+              "label",
+              {},
+              el("progress", { max: one.total || 1, value: one.done }),
+              ` ${percent(one.total ? one.done / one.total : 0)}`,
+            ),
+          one.why && el("p", { class: "warning" }, one.why),
+          el(
+            "div",
+            { class: "buttons" },
+            ["running", "comparing", "ready"].includes(one.state) && action("Cancel", () => step(one, "cancel")),
+            one.state === "ready" && action("Switch", () => step(one, "switch"), "primary"),
+            one.state === "switched" &&
+              one.can_roll_back_until &&
+              action(`Go back (until ${when(one.can_roll_back_until)})`, () => step(one, "rollback")),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+async function begin() {
+  if (
+    !(await confirmed(
+      "Rebuild all documents?",
+      "Reads go on as before; the work takes time of the workers. It switches by itself when both agree, and can be taken back for a while.",
+      "Rebuild",
+    ))
+  )
+    return "";
+  const made = await post("/v1/admin/rebuilds", {});
+  again();
+  return `Begun: ${made.id}.`;
+}
+
+async function step(rebuild, name) {
+  await post(`/v1/admin/rebuilds/${rebuild.id}/${name}`);
+  again();
+  return "";
+}
+
+const lettersOf = (route) => ({ limit: LIMIT, state: route.params.get("letters") ?? "parked" });
+
+async function letterList(route, first) {
+  const counts =
+    first.counts &&
+    facts(Object.entries(first.counts).map(([name, amount]) => `${number(amount)} ${name.replaceAll("_", " ")}`));
+  const list = await pages(
+    async (cursor) => {
+      const page = cursor ? await ifAllowed("/v1/admin/dead-letters", { ...lettersOf(route), cursor }) : first;
+      return { items: page.dead_letters, next: page.next };
+    },
+    letter,
+    el("p", { class: "quiet" }, "None: every event was applied."),
+  );
+  return el("div", {}, counts, list);
+}
+
+function letter(one) {
+  return el(
+    "article",
+    { class: "card" },
+    el(
+      "div",
+      { class: "head" },
+      tag(one.code, "failed"),
+      el("h3", {}, one.type),
+      el("span", { class: "quiet" }, one.position),
+    ),
+    el("p", {}, one.message),
+    facts(
+      count(one.attempts, "attempt"),
+      time(one.parked_at),
+      one.redrive_requested && "to be tried again",
+      one.discarded && `discarded: ${one.discarded.reason}`,
+    ),
+    one.event && el("details", {}, el("summary", {}, "Event"), code(JSON.stringify(one.event, null, 2))),
+    el(
+      "div",
+      { class: "buttons" },
+      action("Try again", async () => {
+        await post("/v1/admin/dead-letters/redrive", { position: one.position });
+        return "A worker tries it.";
+      }),
+      !one.discarded && action("Discard…", () => discarded(one), "danger"),
+    ),
+  );
+}
+
+async function discarded(one) {
+  const reason = el("input", { name: "reason", required: true, maxlength: 512 });
+  const dialog = el(
+    "dialog",
+    { "aria-labelledby": "discard-title" },
+    el(
+      "form",
+      { method: "dialog" },
+      el("h2", { id: "discard-title" }, "Discard this event?"),
+      el("p", {}, "It will not be applied. The reason is kept with it."),
+      el("label", { class: "field" }, el("span", {}, "Reason"), reason),
+      el(
+        "div",
+        { class: "buttons" },
+        el("button", { class: "danger", value: "yes" }, "Discard"),
+        el("button", { value: "", formnovalidate: true }, "Cancel"),
+      ),
+    ),
+  );
+  document.body.append(dialog);
+  dialog.showModal();
+  await new Promise((resolve) => {
+    dialog.addEventListener("close", resolve, { once: true });
+  });
+  dialog.remove();
+  if (dialog.returnValue !== "yes") return "";
+  await post("/v1/admin/dead-letters/discard", { position: one.position, reason: reason.value });
+  again();
+  return "Discarded.";
+}
+
+export const follows = () => false;
