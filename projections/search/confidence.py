@@ -19,22 +19,28 @@ ANSWERED_FROM = 0.22
 none below."""
 
 
+CORRECTED = 0.5
+"""How far a corrected term is trusted: often nobody ever said what was asked, and something like it."""
+
+
 def idf_of(frequencies: Sequence[int], documents: int) -> Floats:
     """(terms,), Lucene's log(1 + (N - n + 0.5) / (n + 0.5)), of how many of all documents say each."""
     n = np.minimum(np.asarray(frequencies, np.float64), documents)
     return np.log(1 + (documents - n + 0.5) / (n + 0.5))
 
 
-def confidence(said: Floats, near: Floats, idf: Floats, static: NDArray[np.floating]) -> Floats:
+def confidence(
+    said: Floats, near: Floats, idf: Floats, static: NDArray[np.floating], trust: Floats | float = 1.0
+) -> Floats:
     """(n,) 0..1, of each document of a pool.
 
     `said` and `near` (n, terms) are above 0 where a document, or one near it, says the term; `static` (n,) are cosines,
-    nan for a document without a vector.
+    nan for a document without a vector. `trust` (terms,) is how far each term is what was asked.
     """
     total = idf.sum()
     if not len(said) or not total:
         return np.zeros(len(said))
-    share = np.minimum(near, 1.0) @ idf / total
-    anywhere = float((said > 0).any(axis=0) @ idf / total)
+    share = np.minimum(near, 1.0) @ (idf * trust) / total
+    anywhere = float((said > 0).any(axis=0) @ (idf * trust) / total)
     score = NEAR * share + STATIC * np.nan_to_num(static) + SAID * anywhere + CONSTANT
     return 1 / (1 + np.exp(-score))

@@ -1,6 +1,6 @@
 """One search of the index: filter, then the ranking that the question names. Runs in the index thread; never waits."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Literal
 
 import numpy as np
@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from projections.search.confidence import confidence, idf_of
+from projections.search.confidence import CORRECTED, confidence, idf_of
 from projections.search.cues import cues_of, echo_weight, tool_weight
 from projections.search.filters import BitMap, among, bitmap, ordinals
 from projections.search.importance import decayed_confidence
@@ -141,7 +141,7 @@ DIGITS = 6
 
 def fused(index: IndexReplica, question: Question, allowed: Filter, matching: BitMap) -> list[Hit]:
     """The best by relevance (0..1), sureness and importance; by recency too, when a half-life is given."""
-    query_terms = terms(question.text)
+    query_terms = asked = terms(question.text)
     found, pool = pool_of(index, question, query_terms, allowed, matching)
     understood = corrected(index, query_terms, _unsaid(query_terms, pool), allowed, matching)
     if understood != query_terms:
@@ -174,7 +174,7 @@ def fused(index: IndexReplica, question: Question, allowed: Filter, matching: Bi
     order = best_first(index, found, np.round(weighed, DIGITS), len(found) if fold else question.limit)
     best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
     shown = [place for one in best for place in (one.place, *one.repeats)]
-    sure = _sure(index, query_terms, pool, scores)
+    sure = _sure(index, query_terms, frozenset(asked), pool, scores)
     told = dict(zip(shown, hits(index, found, shown, weighed, parts, DIGITS, sure), strict=True))
     return [replace(told[one.place], repeats=[told[place] for place in one.repeats], terms=query_terms) for one in best]
 
@@ -186,13 +186,16 @@ def _unsaid(query_terms: Sequence[str], pool: Pool) -> list[str]:
     return [term for term, times in zip(distinct_terms, said, strict=True) if not times]
 
 
-def _sure(index: IndexReplica, query_terms: Sequence[str], pool: Pool, scores: Scores) -> Floats | None:
+def _sure(
+    index: IndexReplica, query_terms: Sequence[str], asked: Set[str], pool: Pool, scores: Scores
+) -> Floats | None:
     """How sure each of the pool is an answer; None without words or static vectors, for then that is not known."""
     distinct = list(dict.fromkeys(query_terms))
     if pool.static is None or np.isnan(pool.static).all() or scores.said.shape[1] != len(distinct):
         return None
     idf = idf_of(index.lexical.frequencies(distinct), len(index))
-    return confidence(scores.said, scores.near, idf, pool.static)
+    trust = np.array([1.0 if term in asked else CORRECTED for term in distinct])
+    return confidence(scores.said, scores.near, idf, pool.static, trust)
 
 
 def pool_of(

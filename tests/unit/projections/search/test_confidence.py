@@ -1,6 +1,6 @@
 import numpy as np
 
-from projections.search.confidence import ANSWERED_FROM, confidence, idf_of
+from projections.search.confidence import ANSWERED_FROM, CORRECTED, confidence, idf_of
 
 IDF = idf_of([3, 40, 0], 100)
 
@@ -27,6 +27,12 @@ def test_what_is_nearer_in_meaning_is_surer():
 
 def test_a_question_about_what_nobody_ever_said_has_no_answer():
     assert sure([[0, 1, 0]], [0.1])[0] < ANSWERED_FROM
+
+
+def test_a_corrected_word_is_trusted_half():
+    rows, static = np.ones((1, 3)), np.array([0.5])
+    sure = [float(confidence(rows, rows, IDF, static, np.array([1.0, 1.0, last]))[0]) for last in (1.0, CORRECTED, 0.0)]
+    assert sure[0] > sure[1] > sure[2]
 
 
 def test_how_often_a_word_is_said_does_not_count():
