@@ -452,7 +452,10 @@ async def test_a_prompt_does_not_wait_for_a_server_that_is_silent_or_refuses(age
         assert await submit(mute) == ""
     assert len(mute.spooled()) == 1
     stranger = asking(agent, **own, MNEMOLOG_SECRET="another")
-    assert json.loads(await submit(stranger)).keys() == {"systemMessage"}
+    told = [await submit(stranger)]
+    while not told[-1] and len(told) < 20:  # a server that is busy refuses later than a hook waits
+        told.append(await submit(stranger))
+    assert json.loads(told[-1]).keys() == {"systemMessage"}
     assert await submit(stranger) == ""
 
 
