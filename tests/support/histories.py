@@ -17,6 +17,7 @@ from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import (
     ChangeVisibility,
     CondenseMemories,
+    ConfirmMemory,
     DeleteSlot,
     EndIdleSession,
     ForgetSubject,
@@ -326,6 +327,13 @@ def show(history: History) -> None:
     history.said[-1] = history.said[-1]._replace(subject=memory)
 
 
+def confirm_memory(history: History) -> None:
+    command = ConfirmMemory(memory=history.any_of(MEMORY), **_claims(history))
+    memory = command.memory
+    history.say(command)
+    history.said[-1] = history.said[-1]._replace(subject=memory)
+
+
 def condense(history: History) -> None:
     current = [one.id for one in history.current()]
     originals = history.some(current, 3) if current and not history.choose(False, False, True) else []
@@ -502,7 +510,7 @@ def _stream_of(document: Document) -> str | None:
 Step = Callable[[History], None]
 
 SESSIONS: list[Step] = [observe, observe, compress, track, end_idle, summarise, retire, forget_session]
-MEMORY_STEPS: list[Step] = [remember, remember, revise, show, condense, condense]
+MEMORY_STEPS: list[Step] = [remember, remember, revise, show, confirm_memory, condense, condense]
 WORK: list[Step] = [learn, learn, confirm, slot, act, relate, commit]
 FORGETTING: list[Step] = [forget_one, forget_one, forget_some, History.repeat]
 RETIRING: list[Step] = [observe, observe, retire, compress, track, forget_retired, forget_session, *FORGETTING]
