@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Generator
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -22,7 +23,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.platform.processes import usable_cores
 from projections.embedding.bert_graph import write_graph
 from projections.embedding.distill import distill
 from projections.embedding.embedder import Embedder, ModelUnavailable
@@ -94,10 +94,11 @@ def write_model(scratch: Path, required_mean_cosine: float, on_progress: Callabl
     """The directory of the whole model, below `scratch`: int8, or float32 where that is not exact enough."""
     source = packaged_model()
     on_progress("the graph, from the packaged weights")
-    int8 = write_graph_of(source, scratch / "int8", DEFAULT_MODEL)
-    original = write_graph_of(source, scratch / "float32", FLOAT_MODEL)
-    on_progress("comparing int8 with float32")
-    cosines = agreement(OnnxEmbedder(int8), OnnxEmbedder(original, threads=usable_cores()))
+    with ThreadPoolExecutor(2) as threads:
+        writing = [threads.submit(write_graph_of, source, scratch, model) for model in (DEFAULT_MODEL, FLOAT_MODEL)]
+        int8, original = (written.result() for written in writing)
+        on_progress("comparing int8 with float32")
+        cosines = agreement(OnnxEmbedder(int8), OnnxEmbedder(original), threads)
     mean, lowest = float(cosines.mean()), float(cosines.min())
     directory = int8
     if mean < required_mean_cosine:
@@ -111,8 +112,9 @@ def write_model(scratch: Path, required_mean_cosine: float, on_progress: Callabl
     return directory
 
 
-def write_graph_of(source: Path, directory: Path, model: str) -> Path:
-    """The directory, made with the graph and the tokenizer of `source`, and a manifest that names them."""
+def write_graph_of(source: Path, parent: Path, model: str) -> Path:
+    """A new directory in `parent` with the graph and the tokenizer of `source`, and a manifest that names them."""
+    directory = parent / ("int8" if model == DEFAULT_MODEL else "float32")
     directory.mkdir()
     graph = MODEL_FILE if model == DEFAULT_MODEL else FLOAT_MODEL_FILE
     write_graph(source, directory / graph, int8=model == DEFAULT_MODEL)
@@ -135,10 +137,11 @@ def write_manifest(directory: Path, manifest: ModelManifest) -> None:
     (directory / MANIFEST_FILE).write_text(json.dumps(asdict(manifest), indent=2) + "\n")
 
 
-def agreement(one: Embedder, other: Embedder) -> NDArray[np.float32]:
-    """(n,) cosine between the two embedders' vectors of each text that is compared."""
+def agreement(one: Embedder, other: Embedder, threads: Executor) -> NDArray[np.float32]:
+    """(n,) cosine between the two embedders' vectors of each text that is compared; each embeds in its own thread."""
     texts = sample_texts()[COMPARED]
-    return (one.embed(texts) * other.embed(texts)).sum(axis=1)
+    ones, others = threads.submit(one.embed, texts), threads.submit(other.embed, texts)
+    return (ones.result() * others.result()).sum(axis=1)
 
 
 def main() -> int:

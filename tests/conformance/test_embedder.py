@@ -145,8 +145,7 @@ def quantised(exported: Path) -> OnnxEmbedder:
 
 @pytest.fixture(scope="session")
 def float32(tmp_path_factory: pytest.TempPathFactory) -> OnnxEmbedder:
-    directory = tmp_path_factory.mktemp("float32") / "model"
-    return OnnxEmbedder(write_graph_of(packaged_model(), directory, FLOAT_MODEL))
+    return OnnxEmbedder(write_graph_of(packaged_model(), tmp_path_factory.mktemp("model"), FLOAT_MODEL))
 
 
 @pytest.fixture(scope="session")
