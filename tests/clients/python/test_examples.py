@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -51,22 +50,6 @@ def calls(name: str, **arguments: Any) -> Reply:
 def handed_back(stub: Stub) -> list[str]:
     """What the tools answered, as the model was told."""
     return [one["content"] for one in stub.received[-1].body["messages"] if one["role"] == "tool"]
-
-
-PAGES = [ROOT / "clients" / "python" / "README.md", ROOT / "docs" / "clients.md", ROOT / "README.md"]
-BLOCKS = [
-    pytest.param(block, id=f"{page.relative_to(ROOT)} {number}")
-    for page in PAGES
-    for number, block in enumerate(re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL))
-]
-
-
-@pytest.mark.parametrize("block", BLOCKS)
-def test_python_in_the_pages_runs(server: Server, tmp_path: Path, block: str):
-    text = block.replace("http://127.0.0.1:3111", server.url).replace("/tmp/mnemolog-spool-ada", str(tmp_path))
-    command = [sys.executable, "-W", "error", "-c", text]
-    done = subprocess.run(command, env=environment(server), capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_every_example_is_run():
