@@ -19,7 +19,9 @@ ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz check chaos bench format clean
+.PHONY: run install test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz check chaos bench format clean
+
+install: $(BASE)
 
 run: $(BASE)
 	$(BIN)/mnemolog up --demo
