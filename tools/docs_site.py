@@ -1,0 +1,90 @@
+"""What MkDocs is told beside `mkdocs.yml`: pages that live outside `docs/`, files that pages link to, the decisions.
+
+Links are written for whoever reads the sources. Here each is led to where the site has the same thing.
+"""
+
+import os
+import re
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[1]
+OUTSIDE = {
+    "index.md": "README.md",
+    "benchmarks.md": "benchmarks/README.md",
+    "changelog.md": "CHANGELOG.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "security.md": "SECURITY.md",
+}
+"""Pages of the site, and the files they are made of."""
+LINK = re.compile(r"(?<=\]\()([^)\s:#]+)(?=[)#])")
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """Put the decisions where the navigation has a place for them."""
+    decisions = [f"decisions/{path.name}" for path in sorted((ROOT / "docs/decisions").glob("*.md"))]
+    entries: list[Any] = config.nav or []
+    config.nav = [
+        {**one, "Decisions": ["decisions/index.md", *decisions]} if "Decisions" in one else one for one in entries
+    ]
+
+
+def on_files(files: Files, config: MkDocsConfig) -> None:
+    """Add the pages from elsewhere, a list of the decisions, and the files that a page links to."""
+    for uri, source in OUTSIDE.items():
+        files.append(File.generated(config, uri, content=(ROOT / source).read_text()))
+    files.append(File.generated(config, "decisions/index.md", content=_decisions()))
+    for page in list(files.documentation_pages()):
+        for target in map(str, _targets(page)):
+            if _uri(target) is None and (ROOT / target).is_file():
+                uri = _copied(target)
+                if files.get_file_from_path(uri) is None:
+                    files.append(File.generated(config, uri, abs_src_path=str(ROOT / target)))
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """The page with its links led to where the site has what they lead to."""
+    here = PurePosixPath(page.file.src_uri).parent
+
+    def led(found: re.Match[str]) -> str:
+        target = _target(page.file, found[1])
+        return os.path.relpath(_uri(target) or _copied(target), here)
+
+    return LINK.sub(led, markdown)
+
+
+def _targets(page: File) -> list[str]:
+    return [_target(page, link) for link in LINK.findall(page.content_string)]
+
+
+def _target(page: File, link: str) -> str:
+    """The path in the source tree that a link of a page leads to."""
+    source = OUTSIDE.get(page.src_uri, f"docs/{page.src_uri}")
+    return os.path.normpath(f"{PurePosixPath(source).parent}/{link}")
+
+
+def _uri(target: str) -> str | None:
+    """The page of the site that a file of the source tree is, if it is one."""
+    if target == "docs/decisions":
+        return "decisions/index.md"
+    if target.startswith("docs/"):
+        return target.removeprefix("docs/")
+    return next((uri for uri, source in OUTSIDE.items() if source == target), None)
+
+
+def _copied(target: str) -> str:
+    """Where the site has a copy of a file that is no page; as text, which browsers show."""
+    return f"source/{target}.txt"
+
+
+def _decisions() -> str:
+    """A page with the titles of all decisions."""
+    pages = sorted((ROOT / "docs/decisions").glob("*.md"))
+    titles = [(path, path.read_text().partition("\n")[0].removeprefix("# ")) for path in pages]
+    return "# Decisions\n\nWhat was decided, and why; a later one may supersede it.\n\n" + "".join(
+        f"- [{title}]({path.name})\n" for path, title in titles
+    )
