@@ -1,8 +1,9 @@
-"""What MkDocs is told beside `mkdocs.yml`: pages that live outside `docs/`, files that pages link to, the decisions.
+"""What MkDocs is told beside `mkdocs.yml`: pages outside `docs/`, files that pages link to, the decisions, OpenAPI.
 
 Links are written for whoever reads the sources. Here each is led to where the site has the same thing.
 """
 
+import json
 import os
 import re
 from pathlib import Path, PurePosixPath
@@ -11,6 +12,12 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from starlette.responses import Response
+from starlette.routing import Route
+
+from api.http.openapi import document
+from api.http.openapi import page as openapi_page
+from api.native.catalog import ABOUT, endpoints
 
 ROOT = Path(__file__).parents[1]
 OUTSIDE = {
@@ -38,6 +45,8 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
     for uri, source in OUTSIDE.items():
         files.append(File.generated(config, uri, content=(ROOT / source).read_text()))
     files.append(File.generated(config, "decisions/index.md", content=_decisions()))
+    for uri, content in _openapi().items():
+        files.append(File.generated(config, uri, content=content))
     for page in list(files.documentation_pages()):
         for target in map(str, _targets(page)):
             if _uri(target) is None and (ROOT / target).is_file():
@@ -88,3 +97,26 @@ def _decisions() -> str:
     return "# Decisions\n\nWhat was decided, and why; a later one may supersede it.\n\n" + "".join(
         f"- [{title}]({path.name})\n" for path, title in titles
     )
+
+
+def _openapi() -> dict[str, str]:
+    """What the server answers as its OpenAPI document, as a file, as its own page, and as a list of routes."""
+    described = document(ABOUT, endpoints(Route("/mcp", Response())))
+    operations = [
+        f"| `{method.upper()} {path}` | {operation['summary']} |"
+        for path, methods in described["paths"].items()
+        for method, operation in methods.items()
+    ]
+    listed = """# OpenAPI
+
+[openapi.json](openapi.json) is what this release answers at `/openapi.json` (OpenAPI 3.1), made from what its routes
+declare; [openapi.html](openapi.html) is what it answers at `/docs`. [HTTP API](api.md) says it in words.
+
+| route | what it does |
+|---|---|
+"""
+    return {
+        "openapi.json": json.dumps(described),
+        "openapi.html": openapi_page(described),
+        "openapi.md": listed + "\n".join(operations),
+    }

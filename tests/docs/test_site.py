@@ -1,5 +1,6 @@
 """The documentation as a site: it is built without a warning, and its pages load nothing from elsewhere."""
 
+import json
 import os
 import re
 import subprocess
@@ -54,6 +55,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_site_has_every_page(site: Path):
     pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
     assert {path.relative_to(site) for path in site.rglob("*.html")} >= {Path("index.html"), *pages}
+
+
+def test_the_site_has_the_openapi_document_of_this_source_tree(site: Path):
+    paths = json.loads((site / "openapi.json").read_text())["paths"]
+    page = (site / "openapi.html").read_text()
+    assert "/v1/recall" in paths
+    assert [path for path in paths if path not in page] == []
 
 
 def test_pages_load_nothing_from_elsewhere(site: Path):
