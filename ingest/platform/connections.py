@@ -247,11 +247,12 @@ def server_of(client: Client, key: str) -> str:
     return client.server_of(key) if isinstance(client, ClusterClient) else ""
 
 
-async def info_of_nodes(client: Client, *sections: str) -> list[dict[str, Any]]:
+async def info_of_nodes(client: Client, *sections: str, of_any: bool = False) -> list[dict[str, Any]]:
     """These sections of INFO, of the server or, of a cluster, of every node that takes writes.
 
-    Raises ResponseError where the server does not say: managed services may forbid it.
+    With `of_any` a node that is away is left out. Raises ResponseError where the server does not say: managed services
+    may forbid it.
     """
     if isinstance(client, ClusterClient):
-        return await client.info_of_nodes(*sections)
+        return await client.info_of_nodes(*sections, of_any=of_any)
     return [await client.info(*sections)]

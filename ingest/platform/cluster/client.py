@@ -86,9 +86,9 @@ class ClusterClient(AsyncCoreCommands):
         address = self._router.topology.address_of(slot_of(key))
         return "" if address is None else str(address)
 
-    async def info_of_nodes(self, *sections: str) -> list[dict[str, Any]]:
-        """These sections of INFO, of each primary; raises the first error."""
-        answers = await self._router.run_everywhere(("INFO", *sections), {})
+    async def info_of_nodes(self, *sections: str, of_any: bool = False) -> list[dict[str, Any]]:
+        """These sections of INFO, of each primary, with `of_any` of those that answer; raises the first error."""
+        answers = await self._router.run_everywhere(("INFO", *sections), {}, of_any=of_any)
         for answer in answers:
             if isinstance(answer, (RedisError, OSError)):
                 raise answer

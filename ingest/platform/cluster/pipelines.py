@@ -176,7 +176,7 @@ class SlotTransaction(AsyncCoreCommands):
         place = self._place
         assert place is not None
         try:
-            return await answer
+            return await self._router.answer(place, answer)
         except REDIRECTED as error:
             await self._router.heed(error, place)
             if isinstance(error, MovedError):

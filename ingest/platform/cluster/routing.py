@@ -5,8 +5,9 @@ is sent once more only where the client repeats (see `connect`).
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+import builtins
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from redis.exceptions import (
     AskError,
@@ -19,7 +20,10 @@ from redis.exceptions import (
     TryAgainError,
 )
 
-from ingest.platform.cluster.topology import Address, ClusterChanged, NodePlace, Topology
+from ingest.platform.cluster.topology import Address, ClusterChanged, NodePlace, NodeSilent, Topology
+from ingest.platform.partial import patience_s
+
+T = TypeVar("T")
 
 REDIRECTED = (AskError, MovedError, TryAgainError, ClusterDownError, MasterDownError)
 """Answers of a node that did nothing, because the slot is elsewhere, on the move, or without a primary."""
@@ -50,7 +54,7 @@ class Router:
             await asyncio.sleep(pause)
             place = self.topology.place_of(slot)
             try:
-                return await place.client.execute_command(*args, **options)
+                return await self.answer(place, place.client.execute_command(*args, **options))
             except asyncio.CancelledError:
                 self.topology.doubt(place)
                 raise
@@ -83,9 +87,9 @@ class Router:
             await asyncio.sleep(pause)
             try:
                 await self.topology.ready()
-                groups = self._by_node(queued, todo)
-            except BROKEN as error:  # nobody answers, or a slot has no primary
+            except BROKEN as error:  # nobody answers
                 return _with(answers, todo, error)
+            groups = self._by_node(queued, todo, answers)
             ran = await asyncio.gather(*(self._run_group(place, queued, group) for place, group in groups))
             todo = list[int]()
             again = False
@@ -94,16 +98,19 @@ class Router:
             may_repeat = may_repeat and not again
         return _with(answers, todo, ClusterChanged("the cluster did not settle"))
 
-    async def run_everywhere(self, args: Sequence[Any], options: Mapping[str, Any]) -> list[Any]:
+    async def run_everywhere(
+        self, args: Sequence[Any], options: Mapping[str, Any], *, of_any: bool = False
+    ) -> list[Any]:
         """What every primary answers to a command without a key; raises the first error.
 
-        A script is loaded into those that answer: the others are asked for it when they are back, and say so.
+        With `of_any` those that are away say nothing, unless all are. So a script is loaded into those that answer: the
+        others are asked for it when they are back, and say so.
         """
         await self.topology.ready()
         answers, broken = await self._everywhere(args, options)
         if broken and self.repeat:
             answers, broken = await self._everywhere(args, options)
-        if args[0] == "SCRIPT LOAD" and broken < len(answers):
+        if (of_any or args[0] == "SCRIPT LOAD") and broken < len(answers):
             answers = [answer for answer in answers if not isinstance(answer, BROKEN)]
         for answer in answers:
             if isinstance(answer, BaseException):
@@ -113,13 +120,16 @@ class Router:
     async def _everywhere(self, args: Sequence[Any], options: Mapping[str, Any]) -> tuple[list[Any], int]:
         """What every primary answers, and with how many the connection broke; then the cluster was asked again."""
         places = self.topology.primaries()
-        answers = await asyncio.gather(
-            *(place.client.execute_command(*args, **options) for place in places), return_exceptions=True
-        )
+        answers = await asyncio.gather(*(self._one(place, args, options) for place in places), return_exceptions=True)
         broken = [place for place, answer in zip(places, answers, strict=True) if isinstance(answer, BROKEN)]
         if broken:
             await self.look_again(broken[0])
         return answers, len(broken)
+
+    async def _one(self, place: NodePlace, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        if self.topology.is_silent(place.address):
+            raise NodeSilent(f"{place.address} does not answer")
+        return await self.answer(place, place.client.execute_command(*args, **options))
 
     async def heed(self, error: Exception, place: NodePlace) -> None:
         """Learn from a redirection."""
@@ -148,8 +158,25 @@ class Router:
         except BROKEN:
             pass  # the error at hand says as much
 
-    def _by_node(self, queued: Sequence[QueuedCommand], todo: Sequence[int]) -> list[tuple[NodePlace, list[int]]]:
-        """The commands by node, each node's with what has no slot behind them, in order."""
+    async def answer(self, place: NodePlace, command: Awaitable[T]) -> T:
+        """What a node answers. Raises TimeoutError, and asks it nothing more, where it is waited for no longer."""
+        limit = patience_s()
+        if limit is None:
+            return await command
+        try:
+            async with asyncio.timeout(limit):
+                return await command
+        except builtins.TimeoutError:
+            self.topology.silence(place)
+            raise TimeoutError(f"{place.address} did not answer within {limit:g} s") from None
+
+    def _by_node(
+        self, queued: Sequence[QueuedCommand], todo: Sequence[int], answers: list[Any]
+    ) -> list[tuple[NodePlace, list[int]]]:
+        """The commands by node, each node's with what has no slot behind them, in order.
+
+        One whose slot has no primary, or a silent one, gets that for an answer.
+        """
         groups: dict[Address, tuple[NodePlace, list[int]]] = {}
         wanted = set(todo)
         for n, one in enumerate(queued):
@@ -157,8 +184,12 @@ class Router:
                 for _, group in groups.values():
                     group.append(n)
             elif n in wanted:
-                place = self.topology.place_of(one.slot)
-                groups.setdefault(place.address, (place, []))[1].append(n)
+                try:
+                    place = self.topology.place_of(one.slot)
+                except ClusterChanged as error:
+                    answers[n] = error
+                else:
+                    groups.setdefault(place.address, (place, []))[1].append(n)
         return list(groups.values())
 
     async def _run_group(
@@ -168,7 +199,7 @@ class Router:
             async with place.client.pipeline(transaction=False) as pipe:
                 for n in group:
                     pipe.execute_command(*queued[n].args, **queued[n].options)
-                return await pipe.execute(raise_on_error=False)
+                return await self.answer(place, pipe.execute(raise_on_error=False))
         except asyncio.CancelledError:
             self.topology.doubt(place)
             raise

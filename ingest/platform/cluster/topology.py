@@ -13,6 +13,8 @@ logger = logging.getLogger(__name__)
 
 ASK_WITHIN_S = 2.0
 """A node that does not say within this time what it knows of the cluster is passed over."""
+LISTEN_EVERY_S = 0.25
+"""For whether a silent node answers again, or another one has its slots."""
 
 NodeClient: TypeAlias = Any
 """redis-py's client of one node."""
@@ -20,6 +22,10 @@ NodeClient: TypeAlias = Any
 
 class ClusterChanged(ConnectionError):
     """The cluster could not be asked just now: a slot moves, has no primary yet, or too few nodes are up. Try again."""
+
+
+class NodeSilent(ClusterChanged):
+    """The node of a slot did not answer in time, and is asked nothing until it does: nothing was carried out."""
 
 
 class Address(NamedTuple):
@@ -55,6 +61,8 @@ class Topology:
         self._version = 0
         self._doubted: Address | None = None
         self._refreshing: asyncio.Task[None] | None = None
+        self._silent: dict[Address, asyncio.Task[None]] = {}
+        """Nodes that did not answer in time, with what listens for each."""
 
     @property
     def clients(self) -> list[NodeClient]:
@@ -81,10 +89,12 @@ class Topology:
         return self._slots[slot] if self._slots else None
 
     def place_of(self, slot: int) -> NodePlace:
-        """The primary of a slot, as far as is known; raises ClusterChanged when it has none."""
+        """The primary of a slot, as far as is known; raises ClusterChanged when it has none, or that is silent."""
         address = self.address_of(slot)
         if address is None:
             raise ClusterChanged(f"no primary has slot {slot}")
+        if address in self._silent:
+            raise NodeSilent(f"{address} does not answer")
         return NodePlace(address, self.client_at(address), self._version)
 
     def primaries(self) -> list[NodePlace]:
@@ -96,6 +106,16 @@ class Topology:
         """Believe a node that named another one as the primary of a slot."""
         told: Any = error
         self._slots[int(told.slot_id)] = Address(told.host or by.host, int(told.port))
+
+    def silence(self, place: NodePlace) -> None:
+        """Ask a node nothing until it answers again: whoever asks would wait as long as the one before."""
+        if place.address not in self._silent:
+            listening = asyncio.create_task(self._listen_for(place.address), name=f"cluster node {place.address}")
+            self._silent[place.address] = listening
+
+    def is_silent(self, address: Address) -> bool:
+        """Whether a node is asked nothing at the moment."""
+        return address in self._silent
 
     async def refresh(self, seen: int, without: Address | None = None) -> None:
         """Ask the cluster again, unless somebody did since version `seen`; all who ask meanwhile share the answer.
@@ -111,9 +131,11 @@ class Topology:
 
     async def aclose(self) -> None:
         """Close every connection."""
-        if self._refreshing is not None:
-            self._refreshing.cancel()
-            await asyncio.wait([self._refreshing])
+        ending = [*self._silent.values(), *([] if self._refreshing is None else [self._refreshing])]
+        for task in ending:
+            task.cancel()
+        if ending:
+            await asyncio.wait(ending)
         clients, self._clients = self.clients, {}
         for client in clients:
             await client.aclose()
@@ -127,6 +149,8 @@ class Topology:
         best: _View | None = None
         faults: list[str] = []
         for address in self._to_ask(without):
+            if best is not None and address in self._silent:
+                continue
             try:
                 async with asyncio.timeout(ASK_WITHIN_S):
                     view = _view(await self.client_at(address).execute_command("CLUSTER SLOTS"), address)
@@ -144,6 +168,22 @@ class Topology:
         self._slots, self._others = best.slots, best.others
         self._version, self._doubted = self._version + 1, None
         await self._close_unused(best.primaries)
+
+    async def _listen_for(self, address: Address) -> None:
+        """Return when a silent node answers, or has no slots any more."""
+        try:
+            while True:
+                await asyncio.sleep(LISTEN_EVERY_S)
+                try:
+                    async with asyncio.timeout(ASK_WITHIN_S):
+                        await self.refresh(self._version, without=address)
+                        if address in self._slots:
+                            await self.client_at(address).execute_command("PING")
+                    return
+                except (RedisError, OSError) as error:
+                    logger.debug("%s is still silent: %s", address, error)
+        finally:
+            del self._silent[address]
 
     def _to_ask(self, without: Address | None) -> list[Address]:
         """Every node that is known, in any order: what one got wrong, another may know."""

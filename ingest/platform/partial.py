@@ -1,0 +1,85 @@
+"""Reads that go on without what a node of a cluster has that is away.
+
+A read of many partitions names keys of every node. Within `partial_reads` no node is waited for for longer than
+PATIENCE_S, and one that did not answer is not waited for again until it does. What reads partitions may then leave out
+those it cannot read; outside, the read fails. A write never leaves anything out.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Collection, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+from redis.exceptions import ConnectionError, TimeoutError
+
+from ingest.errors import LogUnavailable
+
+T = TypeVar("T")
+
+PATIENCE_S = 0.5
+"""A node answers a read within milliseconds. Moving a slot key by key has held one up for seconds."""
+UNREACHABLE = (ConnectionError, TimeoutError, OSError, LogUnavailable)
+"""How the answers of a node that is away fail."""
+
+_left_out: ContextVar[set[int] | None] = ContextVar("left_out", default=None)
+
+
+@contextmanager
+def partial_reads() -> Generator[set[int]]:
+    """Within, reads may leave partitions out; those that were join the set that is yielded."""
+    left_out: set[int] = set()
+    token = _left_out.set(left_out)
+    try:
+        yield left_out
+    finally:
+        _left_out.reset(token)
+
+
+def patience_s() -> float | None:
+    """For how long a node is waited for; None for as long as the client waits."""
+    return None if _left_out.get() is None else PATIENCE_S
+
+
+def leave_out(unread: Collection[int], asked: Iterable[int], error: Exception) -> None:
+    """Go on without partitions that could not be read, of those that were asked.
+
+    Raises the error where none of those is left, and outside of `partial_reads`.
+    """
+    so_far = _left_out.get()
+    if so_far is None or so_far.issuperset({*asked} - {*unread}):
+        raise error
+    so_far.update(unread)
+
+
+@contextmanager
+def leaving_out(partition: int, asked: Iterable[int]) -> Generator[None]:
+    """Go on behind this block where the partition's node is away; see `leave_out`."""
+    try:
+        yield
+    except UNREACHABLE as error:
+        leave_out([partition], asked, error)
+
+
+async def readable(reads: Mapping[int, Awaitable[T]]) -> dict[int, T]:
+    """What reads of partitions return, made at the same time, of those that can be read; see `leave_out`."""
+    answers = await asyncio.gather(*reads.values(), return_exceptions=True)
+    found: dict[int, T] = {}
+    for partition, answer in zip(reads, answers, strict=True):
+        if isinstance(answer, UNREACHABLE):
+            leave_out([partition], reads, answer)
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            found[partition] = answer
+    return found
+
+
+def left_out() -> frozenset[int]:
+    """The partitions that reads have left out so far."""
+    return frozenset(_left_out.get() or ())
+
+
+def told(partitions: Collection[int]) -> str:
+    """What is missing, in words."""
+    return f"left out: partitions {', '.join(map(str, sorted(partitions)))}, on a node of the cluster that is away"

@@ -1,0 +1,58 @@
+"""Reads leave out what is on a node that is away, where they may."""
+
+import pytest
+from redis.exceptions import ConnectionError, ResponseError
+
+from ingest.platform.partial import leave_out, leaving_out, left_out, partial_reads, patience_s, readable, told
+
+AWAY = ConnectionError("connection refused")
+
+
+async def answered(value: int) -> int:
+    return value
+
+
+async def failing(error: Exception) -> int:
+    raise error
+
+
+def test_a_partition_that_cannot_be_read_fails_a_read_that_must_be_whole():
+    assert patience_s() is None
+    with pytest.raises(ConnectionError):
+        leave_out([1], range(3), AWAY)
+    with pytest.raises(ConnectionError), leaving_out(1, range(3)):
+        raise AWAY
+
+
+def test_within_partial_reads_it_is_left_out_and_named():
+    with partial_reads() as missing:
+        assert patience_s() is not None
+        with leaving_out(1, range(3)):
+            raise AWAY
+        assert left_out() == missing == {1}
+    assert left_out() == frozenset()
+    assert told(missing) == "left out: partitions 1, on a node of the cluster that is away"
+
+
+def test_a_read_of_which_nothing_is_left_fails():
+    with partial_reads():
+        with pytest.raises(ConnectionError):
+            leave_out([0, 1], range(2), AWAY)
+        leave_out([0], range(2), AWAY)
+        with pytest.raises(ConnectionError):
+            leave_out([1], range(2), AWAY)
+
+
+def test_another_fault_than_a_node_that_is_away_is_raised():
+    with partial_reads(), pytest.raises(ResponseError), leaving_out(1, range(3)):
+        raise ResponseError("WRONGTYPE")
+
+
+async def test_of_reads_at_the_same_time_those_that_can_be_read_are_returned():
+    with partial_reads() as missing:
+        assert await readable({0: answered(7), 1: failing(AWAY), 2: answered(9)}) == {0: 7, 2: 9}
+    assert missing == {1}
+    with pytest.raises(ConnectionError):
+        await readable({0: answered(7), 1: failing(AWAY)})
+    with partial_reads(), pytest.raises(ResponseError):
+        await readable({0: answered(7), 1: failing(ResponseError("WRONGTYPE"))})
