@@ -99,10 +99,10 @@ async def wire(settings: Settings, stack: AsyncExitStack, sibling: Sibling | Non
     await once_reachable(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
     replica = _replica(settings, settings.redis_url, embedders, stack)
     documents = DocumentReader(redis, settings.partitions, replica.partition_of)
-    watch = _watch(settings, redis, replica, stack)
-    queries = await _queries(settings, redis, log, watch, replica, documents, stack)
     jobs = await JobQueue.connect(jobs_url)
     stack.push_async_callback(jobs.aclose)
+    watch = _watch(settings, redis, replica, jobs, stack)
+    queries = await _queries(settings, redis, log, watch, replica, documents, stack)
     commands = CommandHandler(appends, settings.partitions, durability=settings.durability)
     commands.gate = watch
     current = Current(commands, documents, log, replica.wait_for)
@@ -138,7 +138,7 @@ def _witness(settings: Settings, stack: AsyncExitStack) -> Callable[[Rows], None
     return acknowledged.note
 
 
-def _watch(settings: Settings, redis: Client, replica: ReplicaService, stack: AsyncExitStack) -> Watch:
+def _watch(settings: Settings, redis: Client, replica: ReplicaService, jobs: JobQueue, stack: AsyncExitStack) -> Watch:
     """The watch over the vital signs, which looks from now on."""
     embedded = _embedded(settings)
     vitals = Vitals(
@@ -148,6 +148,7 @@ def _watch(settings: Settings, redis: Client, replica: ReplicaService, stack: As
         log_folder=embedded or (settings.data_dir if settings.disk_floor else None),
         snapshots=settings.snapshots,
         dimensions=lambda: replica.embedder.dimensions,
+        ping_jobs=jobs.ping if settings.jobs_redis_url else None,
     )
     ceilings = Ceilings.parse(
         settings.memory_ceiling, settings.lag_ceiling, settings.disk_floor, embedded=embedded is not None

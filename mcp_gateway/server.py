@@ -31,6 +31,7 @@ from ingest.commands.parse import parse_object
 from ingest.commands.sizing import check_values
 from ingest.errors import CommandRejected, InvalidSetting, MnemologError, RequestTooLarge
 from ingest.ids import new_event_id
+from ingest.platform.partial import partial_reads, told
 from ingest.platform.tasks import INLINE_BYTES, aside
 from mcp_gateway import lenient
 from mcp_gateway.profiles import Offer, ToolProfiles, UnknownProfile
@@ -44,6 +45,8 @@ DoorOf: TypeAlias = Callable[[Mapping[str, Any], str], ToolContext]
 """What a request reaches through: its ASGI scope, and the agent that its header names."""
 AGENT_HEADER = "X-Agent-Id"
 """Names the agent where the arguments do not, as on the native routes."""
+DEGRADED_META = "mnemolog/degraded"
+"""In the `_meta` of a result: what it was made without."""
 AGENT_HEADER_BYTES = AGENT_HEADER.lower().encode()
 MAX_BODY_BYTES = 8 << 20
 """One event of 1 MiB, every character of it escaped."""
@@ -228,8 +231,7 @@ async def call_tool(door: ToolContext, tool: Tool, arguments: dict[str, Any]) ->
     try:
         await door.admits(tool)
         if tool.arguments is None:
-            answer = await tool.call(door, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
-            return _result(answer)
+            return await _called(tool, door, lenient.read(arguments, tool.input_schema, tool.also, tool.instead))
         # Models write null for the arguments they leave out.
         stated = {name: value for name, value in arguments.items() if value is not None}
         if stated.get("agent_id", "") == "":
@@ -238,14 +240,22 @@ async def call_tool(door: ToolContext, tool: Tool, arguments: dict[str, Any]) ->
             if stated.get("event_id", "") == "":
                 stated["event_id"] = new_event_id()  # chosen here, so that a refusal can name it
             event_id = stated["event_id"]
-        answer = await tool.call(door, parse_object(stated, tool.arguments))
+        return await _called(tool, door, parse_object(stated, tool.arguments))
     except Exception as error:
         if not isinstance(error, MnemologError):
             # A fault of ours: the agent is told what it can do, the operator finds the rest here.
             logger.exception("the tool %s failed", tool.name)
-        told = tool.refused(tool, error) if tool.refused else ToolAnswer(refusal(tool, event_id, error), is_error=True)
-        return _result(told)
-    return _result(answer)
+        fault = ToolAnswer(refusal(tool, event_id, error), is_error=True)
+        return _result(tool.refused(tool, error) if tool.refused else fault)
+
+
+async def _called(tool: Tool, door: ToolContext, arguments: Any) -> types.CallToolResult:
+    """What a tool answers; `_meta` says what one that only reads was answered without."""
+    if not tool.reads_only:
+        return _result(await tool.call(door, arguments))
+    with partial_reads() as left_out:
+        result = _result(await tool.call(door, arguments))
+    return result.model_copy(update={"meta": {DEGRADED_META: [told(left_out)]}}) if left_out else result
 
 
 def _result(answer: ToolAnswer) -> types.CallToolResult:

@@ -105,6 +105,10 @@ class JobQueue:
         job = await self._pool.enqueue_job(name, *args, _job_id=job_id, _defer_by=delay)
         return job is not None
 
+    async def ping(self) -> None:
+        """Return when the server answers; raises RedisError or OSError when it does not."""
+        await self._pool.ping()  # pyright: ignore[reportUnknownMemberType]
+
     async def aclose(self) -> None:
         """Close the connections."""
         await self._pool.aclose(close_connection_pool=True)  # pyright: ignore[reportAttributeAccessIssue]

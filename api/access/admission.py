@@ -1,21 +1,25 @@
 """Whether a request may do what it asks for: the roles that needs, and how often. Below every route and tool."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Set
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from starlette.routing import Route, WebSocketRoute
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.principal import Principal, principal_of
 from api.access.rates import RateLimits
 from ingest.errors import AccessDenied, RoleMissing, TooManyRequests
+from ingest.platform.partial import partial_reads, told
 from ingest.roles import METRICS, OPERATOR, READ, Needs
 
 R = TypeVar("R", Route, WebSocketRoute)
 
 DENIED = "mnemolog.denied"
 """Where the gate has a list for the roles that a request's token turned out to miss."""
+DEGRADED_HEADER = b"mnemolog-degraded"
+"""Of an answer that was made without what is on a node of a cluster that is away."""
 POLICY_VIOLATION, TRY_LATER = 1008, 1013
 """How a WebSocket is closed that may not be, or not now."""
 
@@ -63,8 +67,10 @@ class Guarded:
             await self._socket(scope, receive, send)
             return
         method = scope["method"]
-        await admit(scope, self.needs["GET" if method == "HEAD" else method])
-        await self.app(scope, receive, send)
+        needs = self.needs["GET" if method == "HEAD" else method]
+        await admit(scope, needs)
+        with degrading(scope, needs, send) as named:
+            await self.app(scope, receive, named)
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -74,6 +80,27 @@ class Guarded:
             await close(receive, send, TRY_LATER if later else POLICY_VIOLATION, str(refused))
             return
         await self.app(scope, receive, send)
+
+
+@contextmanager
+def degrading(scope: Mapping[str, Any], needs: Needs, send: Send) -> Generator[Send]:
+    """Within, a request that only asks goes on without what is on nodes that are away; yields what sends its answer."""
+    if scope["method"] not in ("GET", "HEAD") and needs != READ:
+        yield send
+        return
+    with partial_reads() as left_out:
+        yield _naming(left_out, send)
+
+
+def _naming(left_out: Set[int], send: Send) -> Send:
+    """Sends, with an answer, which partitions it was made without."""
+
+    async def named(message: Message) -> None:
+        if left_out and message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], (DEGRADED_HEADER, told(left_out).encode())]
+        await send(message)
+
+    return named
 
 
 async def close(receive: Receive, send: Send, code: int, reason: str) -> None:

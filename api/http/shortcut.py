@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.access.admission import admit
+from api.access.admission import admit, degrading
 from api.http.endpoint import Endpoint, is_function, routes
 from ingest.roles import Needs
 
@@ -44,10 +44,11 @@ class Shortcut:
         scope["route"], scope["path_params"] = known.route, {}
         try:
             await admit(scope, known.needs)
-            if known.app is not None:
-                await known.app(scope, receive, send)
-            elif known.answer is not None:
-                await (await known.answer(Request(scope, receive)))(scope, receive, send)
+            with degrading(scope, known.needs, send) as named:
+                if known.app is not None:
+                    await known.app(scope, receive, named)
+                elif known.answer is not None:
+                    await (await known.answer(Request(scope, receive)))(scope, receive, named)
         except self._faults as error:  # behind the beginning of an answer the server refuses another one
             handler = next(self._handlers[kind] for kind in type(error).__mro__ if kind in self._handlers)
             await (await handler(Request(scope, receive), error))(scope, receive, send)

@@ -28,11 +28,12 @@ from ingest.errors import LogUnavailable
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
 from ingest.platform.connections import Client
+from ingest.platform.partial import UNREACHABLE, leaving_out
 from ingest.roles import ANY, METRICS
 from projections.health.pressure import CAUSES, memory_ceiling
 from projections.health.vitals import Signs
 from projections.health.watch import Watch
-from projections.maintenance.dead_letters import OUTCOMES, letter_counts, live_keys
+from projections.maintenance.dead_letters import OUTCOMES, Outcome, letter_counts, live_keys
 from projections.maintenance.repairs import load_report
 from projections.search.service import ReplicaService
 
@@ -181,9 +182,10 @@ async def metrics(request: Request) -> Response:
     for partition in services(request).replica.applied:
         measured.lag.labels(str(partition)).set(sample.lag.get(partition, 0))
     await measured.letters.measure(services(request).redis, services(request).queries.letters.partitions)
-    if (report := await load_report(services(request).redis)) is not None:
-        for fault, count in report.found.items():
-            measured.reconciled.labels(fault).set(count)
+    with suppress(*UNREACHABLE):  # of a cluster, the one node that has it
+        if (report := await load_report(services(request).redis)) is not None:
+            for fault, count in report.found.items():
+                measured.reconciled.labels(fault).set(count)
     text = measured.text() if measured.processes is None else measured.processes.of_all()
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
@@ -203,17 +205,15 @@ class LetterMetrics(Collector):
 
     def __init__(self) -> None:
         self._now: dict[int, int] = {}
-        self._ever = dict.fromkeys(OUTCOMES, 0)
+        self._ever: dict[int, Mapping[Outcome, int]] = {}
 
     async def measure(self, redis: Client, partitions: int) -> None:
-        """Read the numbers of every partition."""
-        ever = dict.fromkeys(OUTCOMES, 0)
+        """Read the numbers of every partition; of one that cannot be read, those of before stand."""
         for partition in range(partitions):
             keys = PartitionKeys(partition)
-            self._now[partition] = int(await redis.zcard((await live_keys(redis, keys)).dead))
-            for outcome, count in (await letter_counts(redis, keys)).items():
-                ever[outcome] += count
-        self._ever = ever
+            with leaving_out(partition, range(partitions)):
+                self._now[partition] = int(await redis.zcard((await live_keys(redis, keys)).dead))
+                self._ever[partition] = await letter_counts(redis, keys)
 
     def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
         """What was measured last."""
@@ -222,8 +222,8 @@ class LetterMetrics(Collector):
             now.add_metric([str(partition)], count)
         yield now
         ever = CounterMetricFamily("mnemolog_dead_letter_changes", "What became of parked events.", labels=["outcome"])
-        for outcome, count in self._ever.items():
-            ever.add_metric([outcome], count)
+        for outcome in OUTCOMES:
+            ever.add_metric([outcome], sum(counts.get(outcome, 0) for counts in self._ever.values()))
         yield ever
 
 

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from ingest.platform.sizes import mib
-from projections.health.pressure import NO_WORKER, not_applied, outdated, refused, waiting_for_vectors
+from projections.health.pressure import NO_WORKER, away, jobs_away, not_applied, outdated, refused, waiting_for_vectors
 from projections.health.vitals import PENDING_WARN_S, Sample
 
 CheckStatus = Literal["pass", "warn", "fail"]
@@ -125,6 +125,10 @@ def _log_troubles(findings: Measured, late_s: float) -> Iterator[tuple[str, Chec
     """What keeps events from being written or applied; `late_s` is how long the first of them waits."""
     if findings.vitals.log_file_ok is False:
         yield "log-file", "fail", "the log's server cannot write its append-only file"
+    if findings.vitals.away:
+        yield "cluster", "fail", away(findings.vitals)
+    if findings.vitals.jobs_trouble:
+        yield "jobs", "fail", jobs_away(findings.vitals)
     if findings.vitals.lost_writes:
         yield "lost-writes", "fail", findings.vitals.lost_writes
     if findings.pressure:

@@ -191,6 +191,17 @@ def outdated(sample: Sample) -> str:
     return f"index has followed a generation that is not the live one for {sample.outdated_s:.0f} s"
 
 
+def away(sample: Sample) -> str:
+    """Which partitions cannot be used."""
+    names = ", ".join(map(str, sample.away))
+    return f"a node of the cluster is away: partitions {names} take no writes, and reads leave them out"
+
+
+def jobs_away(sample: Sample) -> str:
+    """What does not work without the job queue's server."""
+    return f"the server of the job queue is away, so nothing is embedded, summarised or purged: {sample.jobs_trouble}"
+
+
 def not_applied(sample: Sample) -> str:
     """How many dead letters there are."""
     return f"{sample.dead_letters:,} events could not be applied"
@@ -252,6 +263,10 @@ def _stops(sample: Sample) -> Iterator[Condition]:
 def _limits(sample: Sample, pressure: Pressure | None) -> Iterator[Condition]:
     if pressure is not None:
         yield Condition("overloaded", refused(pressure.reason), "limits")
+    if sample.away:
+        yield Condition("store_partial", away(sample), "limits")
+    if sample.jobs_trouble:
+        yield Condition("jobs", jobs_away(sample), "limits")
     if sample.index_partly:
         yield Condition("index_partial", sample.index_trouble or "the index is reading some partitions again", "limits")
     if not sample.workers:

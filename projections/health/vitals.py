@@ -7,7 +7,7 @@ can say: a managed server that forbids INFO, a folder that is on another machine
 import asyncio
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -20,6 +20,7 @@ from ingest.log.keys import CONSUMER_GROUP, LEASE_TTL, REPLICAS, WORKERS, Genera
 from ingest.log.position import START, Position, Token
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client, info_of_nodes
+from ingest.platform.partial import PATIENCE_S, UNREACHABLE, leave_out, partial_reads
 from projections.embedding.queue import waiting_since_ms
 from projections.search.presence import STALE_MS
 from projections.search.snapshots import FeedPosition
@@ -43,7 +44,9 @@ class Signs(Struct, frozen=True, kw_only=True):
     `maxmemory`, 0 for none; on a cluster both are of the fullest node. `index_partly`: the index is not ready, for
     some partitions alone. `oldest_to_embed_s` is for how long the text that waits longest for its vector has
     waited. `outdated_s` says for how long it has followed a generation that is no longer the live one,
-    `lost_writes` which acknowledged events the log's server came back without.
+    `lost_writes` which acknowledged events the log's server came back without. `away` are the partitions on nodes of
+    a cluster that do not answer: no figure counts what they have. `jobs_trouble` is why the job queue's own server
+    cannot be reached; empty where it can, and where it is the log's.
     """
 
     oldest_pending_s: float = 0.0
@@ -66,6 +69,8 @@ class Signs(Struct, frozen=True, kw_only=True):
     index_trouble: str = ""
     outdated_s: float = 0.0
     lost_writes: str = ""
+    away: list[int] = []
+    jobs_trouble: str = ""
 
 
 class Sample(Signs, frozen=True, kw_only=True):
@@ -114,7 +119,7 @@ class IndexState(Protocol):
 
 class Vitals:
     """Takes samples. `log_folder` is where the log's server writes, if that is on this machine; `dimensions` says how
-    long vectors are."""
+    long vectors are, `ping_jobs` asks the job queue's server where it is another one."""
 
     def __init__(
         self,
@@ -125,36 +130,47 @@ class Vitals:
         log_folder: Path | None = None,
         snapshots: Path | None = None,
         dimensions: Callable[[], int] = lambda: 0,
+        ping_jobs: Callable[[], Awaitable[None]] | None = None,
         clock: Clock = system_clock,
     ) -> None:
         self._redis, self.partitions, self._index, self._clock = redis, partitions, index, clock
+        self._ping_jobs = ping_jobs
         self._log_folder, self._snapshots, self._dimensions = log_folder, snapshots, dimensions
         self._generations = [1] * partitions
         """The live generations as of the last sample: a guess that is right but for the moment after a switch."""
         self._outdated_since: dict[int, float] = {}
+        self._alive = 0, 0
+        """Workers and index replicas as of the last sample that knew."""
 
     async def sample(self) -> Sample:
         """How everything is now. Raises RedisError or OSError when the log's server does not answer.
 
         What belongs to the partitions is asked in one pipeline, beside the lag and INFO; one more asks for the age of
-        what waits, and the first is repeated after a switch of generations.
+        what waits, and the first is repeated after a switch of generations. On a cluster, nodes that do not answer are
+        not waited for, and what is on them is not known.
         """
+        with partial_reads() as away:
+            return await self._sample(away)
+
+    async def _sample(self, away: Set[int]) -> Sample:
         now_ms = to_ms(self._clock())
-        lag, (partitions, workers, replicas), (disk_free, snapshot_age_s, lost_writes) = await asyncio.gather(
+        lag, (partitions, workers, replicas), local, jobs_trouble = await asyncio.gather(
             entries_behind(self._redis, self.partitions),
             self._partitions_and_workers(now_ms),
             asyncio.to_thread(_local, self._log_folder, self._snapshots),
+            self._jobs_trouble(),
         )
+        disk_free, snapshot_age_s, lost_writes = local
         nodes = await self._nodes()  # behind the rest: what was applied meanwhile counts twice rather than not at all
         fullest = max(nodes, key=_fullness, default=_Node(None, 0, 0, None))
         return Sample(
             lag=lag,
             oldest_pending_s=await self._oldest_pending_s(lag, partitions, now_ms),
-            pending_bytes=sum(partitions[one].pending_bytes for one in lag),
-            dead_letters=sum(one.dead for one in partitions),
-            to_embed=sum(one.to_embed for one in partitions),
-            oldest_to_embed_s=max((one.seconds_to_embed(now_ms) for one in partitions), default=0.0),
-            feed_entries=sum(one.feed for one in partitions),
+            pending_bytes=sum(partitions[one].pending_bytes for one in lag if one in partitions),
+            dead_letters=sum(one.dead for one in partitions.values()),
+            to_embed=sum(one.to_embed for one in partitions.values()),
+            oldest_to_embed_s=max((one.seconds_to_embed(now_ms) for one in partitions.values()), default=0.0),
+            feed_entries=sum(one.feed for one in partitions.values()),
             workers=workers,
             replicas=replicas,
             dimensions=self._dimensions(),
@@ -169,9 +185,12 @@ class Vitals:
             index_trouble=self._index.trouble or "",
             outdated_s=self._outdated_s(),
             lost_writes=lost_writes,
+            away=sorted(away),
+            jobs_trouble=jobs_trouble,
         )
 
-    async def _partitions_and_workers(self, now_ms: int) -> tuple[list["_PartitionVitals"], int, int]:
+    async def _partitions_and_workers(self, now_ms: int) -> tuple[dict[int, "_PartitionVitals"], int, int]:
+        """What is known of the partitions that can be read, and how many workers and index replicas are alive."""
         while True:
             live = [PartitionKeys(one).of_generation(at) for one, at in enumerate(self._generations)]
             async with self._redis.pipeline(transaction=False) as pipe:
@@ -179,28 +198,50 @@ class Vitals:
                 pipe.zcount(REPLICAS, now_ms - STALE_MS, "+inf")
                 for keys in live:
                     _ask(pipe, keys)
-                workers, replicas, *answers = await pipe.execute()
-            generations = [int(raw or 1) for raw in answers[::QUESTIONS]]
+                workers, replicas, *answers = await pipe.execute(raise_on_error=False)
+            self._alive = _or(workers, self._alive[0]), _or(replicas, self._alive[1])
+            rows = {one: answers[one * QUESTIONS : (one + 1) * QUESTIONS] for one in range(self.partitions)}
+            readable = _readable(rows)
+            generations = [
+                int(row[0] or 1) if (row := readable.get(one)) else at for one, at in enumerate(self._generations)
+            ]
             if generations == self._generations:
-                rows = [answers[start + 1 : start + QUESTIONS] for start in range(0, len(answers), QUESTIONS)]
-                return [_PartitionVitals.of(*row) for row in rows], workers, replicas
+                return {one: _PartitionVitals.of(*row[1:]) for one, row in readable.items()}, *self._alive
             self._generations = generations
 
     async def _oldest_pending_s(
-        self, lag: Mapping[int, int], partitions: Sequence["_PartitionVitals"], now_ms: int
+        self, lag: Mapping[int, int], partitions: Mapping[int, "_PartitionVitals"], now_ms: int
     ) -> float:
         """Seconds since the first event was recorded that is not applied; 0 when there is none."""
-        if not lag:
+        late = [one for one in lag if one in partitions]
+        if not late:
             return 0.0
         async with self._redis.pipeline(transaction=False) as pipe:
-            for partition in lag:
+            for partition in late:
                 pipe.xrange(PartitionKeys(partition).log, min=f"({partitions[partition].checkpoint}", count=1)
-            found = [rows[0][0] for rows in await pipe.execute() if rows]
+            answers = await pipe.execute(raise_on_error=False)
+        found = [
+            rows[0][0]
+            for (rows,) in _readable({one: [rows] for one, rows in zip(late, answers, strict=True)}).values()
+            if rows
+        ]
         return max((max(0, now_ms - Position.parse(at).ms) / 1000 for at in found), default=0.0)
+
+    async def _jobs_trouble(self) -> str:
+        if self._ping_jobs is None:
+            return ""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await self._ping_jobs()
+        except TimeoutError:
+            return f"nothing within {PATIENCE_S:g} s"
+        except UNREACHABLE as error:
+            return str(error) or type(error).__name__
+        return ""
 
     async def _nodes(self) -> list["_Node"]:
         try:
-            return [_Node.of(info) for info in await info_of_nodes(self._redis, "memory", "persistence")]
+            return [_Node.of(info) for info in await info_of_nodes(self._redis, "memory", "persistence", of_any=True)]
         except ResponseError:
             return []
 
@@ -262,6 +303,30 @@ class _Node(NamedTuple):
         )
 
 
+def _readable(rows: Mapping[int, Sequence[Any]]) -> dict[int, Sequence[Any]]:
+    """Those of the partitions whose node answered; the others are left out. Raises what is another fault."""
+    faults = {one: fault for one, row in rows.items() if (fault := next(filter(_is_fault, row), None)) is not None}
+    for fault in faults.values():
+        if not isinstance(fault, UNREACHABLE):
+            raise fault
+    if faults:
+        leave_out(faults, rows, next(iter(faults.values())))
+    return {one: row for one, row in rows.items() if one not in faults}
+
+
+def _is_fault(answer: Any) -> bool:
+    return isinstance(answer, Exception)
+
+
+def _or(answer: int | Exception, known: int) -> int:
+    """The answer, or what was known before where the node that has it is away."""
+    if isinstance(answer, UNREACHABLE):
+        return known
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
 def _ask(pipe: Any, keys: GenerationKeys) -> None:
     """Queue the QUESTIONS about a partition."""
     partition = PartitionKeys(keys.partition)
@@ -313,8 +378,12 @@ async def entries_behind(redis: Client, partitions: int) -> dict[int, int]:
             pipe.xinfo_groups(key.log)
             pipe.xlen(key.log)
         answers = await pipe.execute(raise_on_error=False)
-    behind = [_entries_behind(groups, length) for groups, length in zip(answers[::2], answers[1::2], strict=True)]
-    return {partition: count for partition, count in enumerate(behind) if count}
+    rows = {one: answers[2 * one : 2 * one + 2] for one in range(partitions)}
+    unread = {one for one, row in rows.items() if any(isinstance(answer, UNREACHABLE) for answer in row)}
+    if unread:
+        leave_out(unread, rows, next(one for one in answers if isinstance(one, UNREACHABLE)))
+    behind = {one: _entries_behind(*row) for one, row in rows.items() if one not in unread}
+    return {one: count for one, count in behind.items() if count}
 
 
 async def wait_projected(redis: Client, token: Token, timeout_s: float) -> None:

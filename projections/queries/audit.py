@@ -1,6 +1,5 @@
 """Who wrote or deleted what, and when: the log read backwards, without what was said."""
 
-import asyncio
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -26,6 +25,7 @@ from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.position import Position, Token
+from ingest.platform.partial import readable
 from projections.documents import actions, commits, lessons, memories, observations, relations, slots
 from projections.documents.access import Reader
 from projections.documents.sessions import session_document_id
@@ -101,8 +101,8 @@ class Audit:
     async def _heads(self) -> Token:
         """Behind the newest entries: what is written between two pages is in neither."""
         everywhere = range(self._log.partitions)
-        heads = await asyncio.gather(*(self._log.head(partition) for partition in everywhere))
-        return Token({partition: Position(head.ms, head.seq + 1) for partition, head in enumerate(heads)})
+        heads = await readable({partition: self._log.head(partition) for partition in everywhere})
+        return Token({partition: Position(head.ms, head.seq + 1) for partition, head in heads.items()})
 
 
 class _Wanted(NamedTuple):
@@ -140,8 +140,9 @@ class _Backwards:
     async def step(self) -> tuple[int, Stored] | None:
         """The next older entry and its partition; None at the beginning of the log."""
         empty = [one for one, rows in self._read.items() if not rows and one not in self._ended]
-        pages = await asyncio.gather(*(self._log.read_back(one, self._at.get(one), STEP) for one in empty))
-        for partition, rows in zip(empty, pages, strict=True):
+        pages = await readable({one: self._log.read_back(one, self._at.get(one), STEP) for one in empty})
+        self._ended.update(set(empty) - pages.keys())
+        for partition, rows in pages.items():
             self._read[partition] = rows[::-1]  # the newest last, where it is taken from
             if len(rows) < STEP:
                 self._ended.add(partition)

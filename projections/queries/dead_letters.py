@@ -16,6 +16,7 @@ from ingest.log.event_log import EventLog, entry_at
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
+from ingest.platform.partial import leaving_out, readable
 from projections.documents.access import Reader
 from projections.maintenance.dead_letters import (
     LETTERS_PER_READ,
@@ -153,8 +154,10 @@ class DeadLetters:
 
     async def counts(self) -> dict[Outcome, int]:
         """How many letters were ever parked, and what became of them, in all partitions."""
-        everywhere = [await letter_counts(self._redis, PartitionKeys(one)) for one in range(self.partitions)]
-        return {outcome: sum(one[outcome] for one in everywhere) for outcome in OUTCOMES}
+        everywhere = await readable(
+            {one: letter_counts(self._redis, PartitionKeys(one)) for one in range(self.partitions)}
+        )
+        return {outcome: sum(counts[outcome] for counts in everywhere.values()) for outcome in OUTCOMES}
 
     async def _letters(self, wanted: Selection) -> AsyncIterator[tuple[LogPlace, Noted]]:
         """The letters of a state behind a cursor, partition after partition, read some at a time."""
@@ -165,12 +168,19 @@ class DeadLetters:
         last = self.partitions - 1 if wanted.partition is None else wanted.partition
         if last >= self.partitions:
             raise CommandRejected(f"there are partitions 0 to {self.partitions - 1}", "partition")
-        for partition in range(start.partition, last + 1):
+        wanted_partitions = range(start.partition, last + 1)
+        for partition in wanted_partitions:
             keys, after = PartitionKeys(partition), start.position if partition == start.partition else START
-            while page := await following(self._redis, keys, after, LETTERS_PER_READ):
+            page: Sequence[Noted] = ()
+            while True:
+                with leaving_out(partition, wanted_partitions):
+                    page = await following(self._redis, keys, after, LETTERS_PER_READ)
+                if not page:
+                    break
                 for about in page:
                     after = Position.parse(about.letter.position)
                     yield LogPlace(partition, after), about
+                page = ()
 
     async def _with_event(self, partition: int, about: Noted) -> Letter:
         position = Position.parse(about.letter.position)

@@ -2,14 +2,15 @@
 
 import base64
 import heapq
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from ingest.errors import CommandRejected
+from ingest.errors import CommandRejected, LogUnavailable
 from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.partitions import partition_of, project_route
 from ingest.platform.connections import Client, ask, keys_may_be_apart
+from ingest.platform.partial import UNREACHABLE, leave_out, left_out, told
 from ingest.platform.shared_connection import Command
 from projections.documents.document import Document, decode, row_type
 
@@ -36,7 +37,8 @@ class DocumentPage(NamedTuple):
 class DocumentReader:
     """Reads documents of every partition. One round trip in the common case; two just after a rebuild switched.
 
-    `hint` may say in which partition a document is; where it is wrong or silent, every partition is asked.
+    `hint` may say in which partition a document is; where it is wrong or silent, every partition is asked. Within
+    `partial_reads`, of several partitions those on a node that is away are as if they were empty.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class DocumentReader:
         self._generation_keys = [PartitionKeys(partition).generation for partition in range(partitions)]
 
     async def get(self, wanted: Sequence[tuple[int, DocumentId]]) -> list[Document | None]:
-        """The documents, in the order asked for; None for one that is not there."""
+        """The documents, in the order asked for; None for one that is not there, or left out."""
         texts: dict[int, list[DocumentId]] = {}
         rows: list[tuple[int, DocumentId]] = []
         for partition, name in wanted:
@@ -63,13 +65,19 @@ class DocumentReader:
         def more() -> list[Command]:
             return [("HGETALL", self._keys(partition).row(name)) for partition, name in rows]
 
-        stored, hashes = await self._ask(texts, more)
+        stored, hashes = await self._ask(texts, more, others=True)
         stored.update(zip(rows, map(_hash, hashes), strict=True))
-        return [decode(name, stored[partition, name]) for partition, name in wanted]
+        return [decode(name, stored.get((partition, name))) for partition, name in wanted]
 
     async def find(self, name: DocumentId) -> Located | None:
-        """The document with this id, wherever it is."""
-        return next(iter(await self.find_all([name])), None)
+        """The document with this id, wherever it is.
+
+        Raises LogUnavailable where it is not found and may be in a partition that could not be read.
+        """
+        found = next(iter(await self.find_all([name])), None)
+        if found is None and (unread := left_out()):
+            raise LogUnavailable(f"it cannot be told whether there is a document {name!r}; {told(unread)}")
+        return found
 
     async def find_all(self, names: Sequence[DocumentId]) -> list[Located]:
         """Those of the documents that exist, in the order asked for, wherever they are.
@@ -95,7 +103,7 @@ class DocumentReader:
             return [("HMGET", self._keys(partition).row(name), *fields) for partition, name in wanted]
 
         _, rows = await self._ask({partition: () for partition, _ in wanted}, more)
-        return [[(value or b"").decode() for value in row] for row in rows]
+        return [[(value or b"").decode() for value in row or [None] * len(fields)] for row in rows]
 
     async def members_of(self, listings: Sequence[str], partitions: Sequence[int]) -> list[DocumentId]:
         """The documents in several listings, of several partitions, in one round trip; at most MANY of each."""
@@ -228,11 +236,13 @@ class DocumentReader:
         more: Callable[[], Sequence[Command]],
         *,
         at_once: bool = False,
+        others: bool = False,
     ) -> tuple[dict[tuple[int, DocumentId], Any], list[Any]]:
         """What is stored of `texts`, and what the live generations answer to the commands that `more` makes.
 
         `texts` names every partition that is asked, with those of its documents that are wanted and are not rows: they
-        are read with one command, on a cluster one a partition, because each costs more than what it reads.
+        are read with one command, on a cluster one a partition, because each costs more than what it reads. With
+        `others` all of them may be left out, because the caller has asked more than these.
         """
         if not texts:
             return {}, []
@@ -240,11 +250,13 @@ class DocumentReader:
         while True:
             commands = [self._read(partitions, texts) for partitions in together]
             answers = await ask(self._redis, [*commands, *more()], at_once=at_once)
-            if error := next((one for one in answers if isinstance(one, Exception)), None):
-                raise error
+            if any(isinstance(one, Exception) for one in answers):
+                answers = _without(answers, together, range(self.partitions) if others else texts)
             live: dict[int, int] = {}
             stored: dict[tuple[int, DocumentId], Any] = {}
             for partitions, row in zip(together, answers, strict=False):
+                if not row:  # left out
+                    continue
                 live.update((partition, int(now or 1)) for partition, now in zip(partitions, row, strict=False))
                 names = ((partition, name) for partition in partitions for name in texts[partition])
                 stored.update(zip(names, row[len(partitions) :], strict=True))
@@ -265,6 +277,19 @@ class DocumentReader:
                 self._generation[partition] = now
                 self._live_keys[partition] = PartitionKeys(partition).of_generation(now)
         return held
+
+
+def _without(answers: Sequence[Any], together: Sequence[Sequence[int]], asked: Iterable[int]) -> list[Any]:
+    """The answers as of partitions without documents where a node is away; raises the first error where it is not."""
+    unread: set[int] = set()
+    for partitions, answer in zip(together, answers, strict=False):
+        if isinstance(answer, UNREACHABLE):
+            unread.update(partitions)
+    error = next(one for one in answers if isinstance(one, Exception))
+    if not unread or any(isinstance(one, Exception) and not isinstance(one, UNREACHABLE) for one in answers):
+        raise error
+    leave_out(unread, asked, error)
+    return [() if isinstance(one, UNREACHABLE) else one for one in answers]
 
 
 def _hash(answer: Any) -> dict[bytes, bytes]:

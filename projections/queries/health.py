@@ -5,7 +5,7 @@ written to last, and as many of the oldest open actions and sessions: a fault el
 not see is not named.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -17,6 +17,7 @@ from ingest.log.partitions import partition_of, project_route
 from ingest.log.position import START, Position
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
+from ingest.platform.partial import UNREACHABLE, leaving_out, left_out
 from projections.condensing.claims import MADE_TAGS
 from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action, cycles, open_actions, work_item
@@ -112,8 +113,11 @@ class Diagnose:
         found: list[Document] = []
         for project in projects:
             partition = partition_of(project_route(reader.tenant, project), self._documents.partitions)
-            page = await self._documents.page(listing(reader.tenant, project), [partition], limit=NEWEST - len(found))
-            found += [one.document for one in page.documents if may_read(one.document, reader)]
+            with leaving_out(partition, range(self._documents.partitions)):
+                page = await self._documents.page(
+                    listing(reader.tenant, project), [partition], limit=NEWEST - len(found)
+                )
+                found += [one.document for one in page.documents if may_read(one.document, reader)]
             if len(found) >= NEWEST:
                 break
         return found
@@ -129,14 +133,18 @@ class Diagnose:
         return [one.session_id for one in found if one.seen_ms < day_ago_ms]
 
     async def _gone(self, names: Sequence[str]) -> set[str]:
-        """Those of which nothing is known, not even that they were forgotten."""
+        """Those of which nothing is known, not even that they were forgotten; none while not all can be read."""
         found = {one.document.id for one in await self._documents.find_all([DocumentId(name) for name in names])}
-        return {*names} - found
+        return set() if left_out() else {*names} - found
 
     async def _backup_trouble(self) -> str:
         if self._backup_every is None:
             return ""
-        return backup_trouble(await load_status(self._redis), self._clock(), self._backup_every)
+        try:
+            status = await load_status(self._redis)
+        except UNREACHABLE as error:
+            return f"the note of the newest backup cannot be read: {error}"
+        return backup_trouble(status, self._clock(), self._backup_every)
 
 
 def _newest_of_each(index: IndexReplica, allowed: Filter, now_ms: int) -> tuple[list[Place], int]:
@@ -165,33 +173,36 @@ class ProjectionProgress:
         """For every partition: head of the log, checkpoint, what is searchable, how many entries wait, dead letters."""
         applied, behind = self._replica.applied, await self._replica.measure_lag()
         rows: list[dict[str, Any]] = []
-        for partition in range(self._log.partitions):
-            keys = PartitionKeys(partition)
-            head = await self._log.head(partition)
-            async with self._redis.pipeline(transaction=False) as pipe:
-                pipe.get(keys.generation)
-                pipe.get(keys.lease)
-                generation, lease = await pipe.execute()
-            live = keys.of_generation(int(generation or 1))
-            async with self._redis.pipeline(transaction=False) as pipe:
-                pipe.get(live.checkpoint)
-                pipe.zcard(live.embed_queue)
-                pipe.xlen(live.changes)
-                pipe.zcard(live.dead)
-                stored, waiting, feed, dead = await pipe.execute()
-            checkpoint = Position.parse(stored) if stored else START
-            rows.append(
-                {
-                    "partition": partition,
-                    "generation": live.generation,
-                    "head": str(head),
-                    "checkpoint": str(checkpoint),
-                    "searchable": str(applied.get(partition, START)),
-                    "lag": behind.get(partition, 0),
-                    "to_embed": waiting,
-                    "feed": feed,
-                    "dead_letters": dead,
-                    "worker": lease.decode() if lease else None,
-                }
-            )
+        everywhere = range(self._log.partitions)
+        for partition in everywhere:
+            with leaving_out(partition, everywhere):
+                rows.append(await self._of(partition, applied, behind))
         return rows
+
+    async def _of(self, partition: int, applied: Mapping[int, Position], behind: Mapping[int, int]) -> dict[str, Any]:
+        keys = PartitionKeys(partition)
+        head = await self._log.head(partition)
+        async with self._redis.pipeline(transaction=False) as pipe:
+            pipe.get(keys.generation)
+            pipe.get(keys.lease)
+            generation, lease = await pipe.execute()
+        live = keys.of_generation(int(generation or 1))
+        async with self._redis.pipeline(transaction=False) as pipe:
+            pipe.get(live.checkpoint)
+            pipe.zcard(live.embed_queue)
+            pipe.xlen(live.changes)
+            pipe.zcard(live.dead)
+            stored, waiting, feed, dead = await pipe.execute()
+        checkpoint = Position.parse(stored) if stored else START
+        return {
+            "partition": partition,
+            "generation": live.generation,
+            "head": str(head),
+            "checkpoint": str(checkpoint),
+            "searchable": str(applied.get(partition, START)),
+            "lag": behind.get(partition, 0),
+            "to_embed": waiting,
+            "feed": feed,
+            "dead_letters": dead,
+            "worker": lease.decode() if lease else None,
+        }

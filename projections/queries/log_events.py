@@ -12,6 +12,7 @@ from ingest.ids import MEMORY, DocumentId, document_id
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.partitions import project_route
 from ingest.log.position import START, Token
+from ingest.platform.partial import leaving_out
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.memories import Memory
@@ -128,7 +129,9 @@ class LogEvents:
         partitions: Sequence[int] = range(self._log.partitions) if partition is None else [self._checked(partition)]
         events: list[SeenEvent] = []
         for number in partitions:
-            more = await self._read_partition(number, at, limit - len(events), wanted, events)
+            more = False
+            with leaving_out(number, partitions):
+                more = await self._read_partition(number, at, limit - len(events), wanted, events)
             if more:
                 break
         return EventsPage(await self._shown(events, wanted.reader), str(at) or None)

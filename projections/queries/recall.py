@@ -23,6 +23,7 @@ from ingest.errors import CommandRejected, MnemologError
 from ingest.ids import DocumentId
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.partial import left_out, told
 from projections.condensing.accounts import headline, prose
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
@@ -208,6 +209,8 @@ class Recall:
         documents = await self._documents.get([(hit.partition, DocumentId(hit.id)) for hit in hits])
         if not self._replica.ready:
             degraded.append(self._replica.trouble or "the index is still loading: some documents may be missing")
+        if unread := left_out():
+            degraded.append(told(unread))
         known = {
             hit.id: document
             for hit, document in zip(hits, documents, strict=True)

@@ -138,6 +138,8 @@ MANY_PER_S = 500
 RATE_OVER_S = 0.5
 COMPARE_AGAIN_S = 2.0
 """After a comparison that failed."""
+FOLLOW_AGAIN_S = 1.0
+"""After the node of a partition did not answer."""
 
 
 class Superseded(Exception):
@@ -167,9 +169,24 @@ class Followers:
         self._wanted = asyncio.Event()
         self._reached: set[int] = set()
         self.stopped = False
+        self.away: dict[int, str] = {}
+        """The partitions whose server does not answer, and how it fails: what it has since is not known."""
 
     async def follow(self, partition: int) -> None:
-        """Follow a partition's feed, from one generation to the next."""
+        """Follow a partition's feed, from one generation to the next; also again, once its server is back."""
+        while not self.stopped:
+            try:
+                await self._follow(partition)
+            except (RedisError, OSError) as error:  # nothing is lost: it goes on where it stopped
+                if partition not in self.away:
+                    logger.warning("index: the server of partition %d does not answer: %s", partition, error)
+                self.away[partition] = str(error) or type(error).__name__
+                self._caught_up.discard(partition)
+                self._reached.discard(partition)
+                await self._changed()
+                await asyncio.sleep(FOLLOW_AGAIN_S)
+
+    async def _follow(self, partition: int) -> None:
         at = self._live.at
         generation = await live_generation(self._redis, partition)
         if generation != at[partition].generation:
@@ -208,8 +225,9 @@ class Followers:
                 await self._compare(partition, comparison)
             except Superseded:
                 continue
-            except (RedisError, OSError):
-                raise
+            except (RedisError, OSError) as error:
+                logger.debug("index: partition %d cannot be compared now: %s", partition, error)
+                await asyncio.sleep(COMPARE_AGAIN_S)
             except Exception as error:  # readers keep what there is
                 logger.exception("index: partition %d could not be compared with its documents", partition)
                 comparison.why = f"{error!r}; {comparison.why}"
@@ -231,8 +249,8 @@ class Followers:
             else:
                 await asyncio.sleep(LINK_AGAIN_S)
 
-    def _urgency(self, partition: int) -> tuple[bool, int]:
-        return self._live.comparisons[partition].complete, partition
+    def _urgency(self, partition: int) -> tuple[bool, bool, int]:
+        return partition in self.away, self._live.comparisons[partition].complete, partition
 
     async def _compare(self, partition: int, comparison: Comparison) -> None:
         generation = self._live.at[partition].generation
@@ -268,6 +286,7 @@ class Followers:
         if Position.parse(self._live.at[partition].feed) < goal:
             return False
         self._reached.add(partition)
+        self.away.pop(partition, None)
         if partition not in self._live.comparisons or self._live.comparisons[partition].complete:
             self._caught_up.add(partition)
         await self._changed()

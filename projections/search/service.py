@@ -26,6 +26,7 @@ from ingest.errors import ProjectionBehind
 from ingest.log.keys import PURGED
 from ingest.log.position import START, Position, Token
 from ingest.platform.connections import Client
+from ingest.platform.partial import partial_reads
 from ingest.platform.tasks import end
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import Embedders
@@ -84,6 +85,8 @@ class ReplicaService:
         self._caught_up: set[int] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._following: list[asyncio.Task[Any]] = []
+        self._away: Mapping[int, str] = {}
+        """Partitions whose server does not answer, and how it fails."""
         self._closing = False
         self._was_ready = False
         self._fault: str | None = None
@@ -103,13 +106,15 @@ class ReplicaService:
     @property
     def partly(self) -> bool:
         """Whether the index has been ready, and is not now for some of its partitions alone: the others are served."""
-        return self._was_ready and self._fault is None and not self.ready
+        return self._was_ready and self._fault is None and not self.ready and len(self._away) < self._partitions
 
     @property
     def trouble(self) -> str | None:
         """What keeps the index from being ready, beside its start."""
         if self._fault is not None or self._live is None:
             return self._fault
+        if self._away:
+            return _told(self._away, self._partitions)
         return _account({one: of for one, of in self._live.comparisons.items() if not of.complete})
 
     @property
@@ -241,8 +246,12 @@ class ReplicaService:
         return None if self._live is None else self._live.index.partition_of(name)
 
     async def measure_lag(self) -> dict[int, int]:
-        """Log entries that are not projected yet, by partition that is behind; also refreshes `lag`."""
-        self.lag = await entries_behind(self._redis, self._partitions)
+        """Log entries that are not projected yet, by partition that is behind; also refreshes `lag`.
+
+        Of a cluster, as far as its nodes answer.
+        """
+        with partial_reads():
+            self.lag = await entries_behind(self._redis, self._partitions)
         return self.lag
 
     async def in_index_thread(self, work: Callable[..., Result], *args: Any) -> Result:
@@ -310,6 +319,7 @@ class ReplicaService:
         feeds = Followers(
             self._redis, live, self._caught_up, self._change_index, self._change_in_background, self._notify
         )
+        self._away = feeds.away
         followers = [
             asyncio.create_task(feeds.follow(partition), name=f"feed-{partition}")
             for partition in range(self._partitions)
@@ -326,14 +336,18 @@ class ReplicaService:
         finally:
             feeds.stopped = True
             await end(*self._following)
-            self._following = []
+            self._following, self._away = [], {}
 
     async def _newer(self, live: Loaded) -> Loaded:
         """What a purge, or a change of the embedder, wants in the place of `live`, nearly caught up."""
         told, again_at = "", 0.0
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
-            embedder = await self.embedders.refresh()
+            try:
+                embedder = await self.embedders.refresh()
+            except (RedisError, OSError) as error:
+                logger.debug("the embedder is not known: %s", error)
+                continue
             same = (embedder.model, embedder.dimensions) == (live.index.model, live.index.vectors.dimensions)
             if same:  # had from elsewhere, perhaps
                 live.embedder = embedder
@@ -370,9 +384,19 @@ class ReplicaService:
         logger.info("index: started again from snapshot %s, of %s", fresh.snapshot, fresh.index.model)
 
     async def _notify(self) -> None:
-        self._was_ready = self._was_ready or self.ready
+        reached = len(self._caught_up | self._away.keys()) == self._partitions
+        self._was_ready = self._was_ready or (self._fault is None and reached and len(self._away) < self._partitions)
         async with self._changed:
             self._changed.notify_all()
+
+
+def _told(away: Mapping[int, str], partitions: int) -> str:
+    """Which partitions are not followed, and why the first is not."""
+    why = away[min(away)]
+    if len(away) == partitions:
+        return f"Redis is away: {why}"
+    names = ", ".join(map(str, sorted(away)))
+    return f"the node of partitions {names} is away, so what was written to them since is not searchable: {why}"
 
 
 def _account(comparisons: Mapping[int, Comparison]) -> str | None:

@@ -1,5 +1,7 @@
 """A node of a cluster without replicas is away: what starts meanwhile serves the partitions of the other nodes."""
 
+import os
+import signal
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -72,7 +74,7 @@ async def answered(client: httpx.AsyncClient, partition: int) -> httpx.Response:
         if partition_of(session_route("default", "atlas", name), PARTITIONS) == partition
     )
     return await client.post(
-        "/v1/observations", json={"session_id": session, "project": "atlas", "content": f"to {partition}"}
+        "/v1/observations", json={"session_id": session, "project": "atlas", "content": f"stored {partition}"}
     )
 
 
@@ -136,3 +138,42 @@ async def test_processes_that_start_while_the_node_of_the_servers_own_keys_is_aw
             return all([(await answered(client, one)).status_code == 202 for one in range(PARTITIONS)])
 
         await wait_until(all_taken, PATIENCE_S)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("fault", ["killed", "stopped"])
+async def test_reads_leave_out_what_is_on_a_node_that_is_away_and_say_so(stack: Stack, fault: str):
+    needed = [stack.node_of(key) for key in OF_THE_SERVER]
+    away = next(node for node in stack.cluster.nodes if node not in needed)
+    lost = stack.partitions_of(away)
+    named = f"left out: partitions {', '.join(map(str, sorted(lost)))}, on a node of the cluster that is away"
+    async with stack.server.client() as client:
+        written = [(await answered(client, one)).json()["position"] for one in range(PARTITIONS)]
+        everything = {"query": "stored", "after": ",".join(written), "limit": 50}
+        assert len((await client.post("/v1/recall", json=everything)).json()["results"]) == PARTITIONS
+        assert away.pid is not None
+        if fault == "killed":
+            away.kill()
+        else:
+            os.kill(away.pid, signal.SIGSTOP)
+        try:
+            for path in ("/metrics", "/v1/diagnose", "/v1/sessions", "/v1/events", "/v1/audit"):
+                answer = await client.get(path)
+                assert (answer.status_code, answer.headers.get("mnemolog-degraded")) == (200, named), path
+            found = await client.post("/v1/recall", json={"query": "stored", "limit": 50})
+            assert len(found.json()["results"]) == PARTITIONS - len(lost)
+            assert any(one.startswith("left out") for one in found.json()["degraded"])
+            ready = await client.get("/readyz")
+            assert ready.status_code == 200
+            assert "store_partial" in [one["code"] for one in ready.json()["degraded"]]
+        finally:
+            if fault == "killed":
+                away.launch()
+                away.wait()
+            else:
+                os.kill(away.pid, signal.SIGCONT)
+
+        async def whole() -> bool:
+            return len((await client.post("/v1/recall", json=everything)).json().get("results", ())) == PARTITIONS
+
+        await wait_until(whole, PATIENCE_S)

@@ -10,11 +10,12 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any, cast
 
 import pytest
-from redis.exceptions import RedisError, WatchError
+from redis.exceptions import ConnectionError, RedisError, WatchError
 from servers import Cluster, Process
 from waiting import wait_until
 
 from ingest.errors import DurabilityUnavailable, LogUnavailable
+from ingest.ids import DocumentId
 from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
@@ -22,9 +23,26 @@ from ingest.log.position import START
 from ingest.log.redis_log import RedisLog
 from ingest.platform.cluster import ClusterChanged, KeysApart
 from ingest.platform.cluster.slots import slot_of
+from ingest.platform.cluster.topology import NodeSilent
 from ingest.platform.connections import Client, connect, on_each_node, pool_size
+from ingest.platform.partial import partial_reads
+from projections.documents.access import Reader
+from projections.health.vitals import Vitals
+from projections.queries.audit import Audit
+from projections.queries.documents import DocumentReader
+from projections.search.snapshots import FeedPosition
 
 PARTITIONS = 16
+
+
+class Followed:
+    """An index that has everything."""
+
+    ready, partly, trouble = True, False, None
+
+    @property
+    def at(self) -> dict[int, FeedPosition]:
+        return {}
 
 
 @pytest.fixture(scope="module")
@@ -265,6 +283,40 @@ async def test_a_node_that_does_not_answer_takes_no_other_answers_with_it(cluste
         os.kill(silent.pid, signal.SIGCONT)
     await wait_until(lambda: _whole(cluster))
     assert await client.get(key(0)) is None
+
+
+async def test_a_read_that_may_leave_partitions_out_waits_for_a_silent_node_once(cluster: Cluster, patient: Client):
+    """The client's own patience is a minute, which the test does not have."""
+    silent = cluster.primary_of(0)
+    away = {n for n in range(PARTITIONS) if cluster.primary_of(n) is silent}
+    documents, log = DocumentReader(patient, PARTITIONS), RedisLog(patient, PARTITIONS)
+    vitals = Vitals(patient, PARTITIONS, Followed())
+    everywhere = [("sessions", n) for n in range(PARTITIONS)]
+    await documents.ranges(everywhere, limit=10)
+    assert silent.pid is not None
+    os.kill(silent.pid, signal.SIGSTOP)
+    try:
+        for _ in range(20):
+            with partial_reads() as left_out:
+                await documents.ranges(everywhere, limit=10)
+                await Audit(log).entries(Reader("default"))
+            assert left_out == away
+        assert (await vitals.sample()).away == sorted(away)
+        with pytest.raises(NodeSilent):
+            await patient.get(key(0))
+        with partial_reads(), pytest.raises(ConnectionError):
+            await documents.range("sessions", 0, b"-", b"+", 10)
+        with partial_reads(), pytest.raises(LogUnavailable, match="cannot be told"):
+            await documents.find(DocumentId("mem_unknown"))
+    finally:
+        os.kill(silent.pid, signal.SIGCONT)
+    await wait_until(lambda: _whole(cluster))
+
+    async def answers_again() -> bool:
+        return (await vitals.sample()).away == []
+
+    await wait_until(answers_again)
+    assert await patient.get(key(0)) is None
 
 
 async def test_writes_to_other_nodes_do_not_wait_for_one_that_does_not_answer(cluster: Cluster, patient: Client):

@@ -171,6 +171,16 @@ async def test_disk_and_snapshots_are_looked_at_where_they_are(client: Client, t
     assert 300 <= age < 900
 
 
+async def test_the_job_queues_own_server_is_asked_whether_it_is_there(client: Client):
+    async def refuse() -> None:
+        raise ConnectionRefusedError("connection refused")
+
+    assert (await Vitals(client, 2, cast(Any, Loaded()), ping_jobs=client.ping).sample()).jobs_trouble == ""
+    assert (
+        await Vitals(client, 2, cast(Any, Loaded()), ping_jobs=refuse).sample()
+    ).jobs_trouble == "connection refused"
+
+
 async def test_a_server_that_may_not_be_asked_leaves_its_part_unknown(client: Client, private: EmbeddedValkey):
     server = cast(Any, client)
     await server.acl_setuser("guest", enabled=True, nopass=True, keys="*", commands=["+@all", "-info"])

@@ -67,6 +67,19 @@ def test_refused_writes_and_missing_workers_limit_and_do_not_stop():
     assert found.impaired == found.conditions
 
 
+def test_a_node_of_a_cluster_that_is_away_limits_and_does_not_stop():
+    found = readiness(well(away=[3, 7]), None)
+    assert codes(found) == ["store_partial"]
+    assert found.stopped is None
+    assert "partitions 3, 7 take no writes" in found.conditions[0].message
+
+
+def test_a_job_server_that_is_away_limits_and_does_not_stop():
+    found = readiness(well(jobs_trouble="connection refused"), None)
+    assert codes(found) == ["jobs"]
+    assert found.stopped is None
+
+
 def test_an_index_that_is_not_ready_for_some_partitions_limits_and_does_not_stop():
     found = readiness(well(index_ready=False, index_partly=True, index_trouble="partition 3 is behind"), None)
     assert codes(found) == ["index_partial"]
