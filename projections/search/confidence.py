@@ -23,10 +23,15 @@ CORRECTED = 0.5
 """How far a corrected term is trusted: often nobody ever said what was asked, and something like it."""
 
 
+FEWEST = 1_000
+"""Documents that rarity is told from, at least: of three, one that says "checkout" and none that says "fail" made "fail"
+count twice as much, and "why did checkout fail?" found nothing on a new server."""
+
+
 def idf_of(frequencies: Sequence[int], documents: int) -> Floats:
     """(terms,), Lucene's log(1 + (N - n + 0.5) / (n + 0.5)), of how many of all documents say each."""
     n = np.minimum(np.asarray(frequencies, np.float64), documents)
-    return np.log(1 + (documents - n + 0.5) / (n + 0.5))
+    return np.log(1 + (max(documents, FEWEST) - n + 0.5) / (n + 0.5))
 
 
 def confidence(

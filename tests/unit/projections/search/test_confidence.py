@@ -50,3 +50,9 @@ def test_removed_documents_that_are_still_counted_make_no_word_negative():
 def test_no_candidates_and_no_words_are_no_error():
     assert confidence(np.zeros((0, 3)), np.zeros((0, 3)), IDF, np.zeros(0)).shape == (0,)
     assert confidence(np.zeros((2, 0)), np.zeros((2, 0)), np.zeros(0), np.zeros(2)).tolist() == [0, 0]
+
+
+def test_of_a_few_documents_a_word_that_none_says_does_not_outweigh_the_others():
+    """As with "why did checkout fail?" on a new server, where one of three documents says "checkout"."""
+    said, unsaid = idf_of([1, 0], 3)
+    assert unsaid < 1.25 * said
