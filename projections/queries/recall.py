@@ -24,6 +24,7 @@ from ingest.ids import DocumentId
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.partial import left_out, told
+from ingest.platform.tracing import Attributes, span
 from projections.condensing.accounts import headline, prose
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
@@ -187,6 +188,12 @@ class Recall:
 
     async def found(self, request: RecallRequest, reader: Reader) -> RecalledDocuments:
         """What a recall finds, as documents: for a dialect that shows them in its own way. Raises the same."""
+        with span("search_memory", _searching(request)) as recalling:
+            found = await self._found(request, reader)
+            recalling.set({"gen_ai.memory.record.count": len(found.hits)})
+        return found
+
+    async def _found(self, request: RecallRequest, reader: Reader) -> RecalledDocuments:
         if not request.query.strip():
             raise CommandRejected("query is blank", "query")
         if request.after and request.consistency != "eventual":
@@ -220,6 +227,12 @@ class Recall:
         if self._shown is not None:
             self._shown(one.hit for one in found)
         return RecalledDocuments(found, degraded, searched[0].confidence if searched else None)
+
+
+def _searching(request: RecallRequest) -> Attributes:
+    """What a trace says of a recall: no query."""
+    attributes = {"gen_ai.operation.name": "search_memory"}
+    return {**attributes, "gen_ai.memory.store.id": request.project} if request.project else attributes
 
 
 def folded(searched: Sequence[Hit], known: Mapping[str, Document]) -> list[Recalled]:
@@ -361,6 +374,14 @@ CACHED_QUERIES = 2_048
 """Query vectors kept: 3 MiB at 384 dimensions."""
 
 
+def _embedding(embedder: Embedder) -> Attributes:
+    return {
+        "gen_ai.operation.name": "embeddings",
+        "gen_ai.request.model": embedder.model,
+        "gen_ai.embeddings.dimension.count": embedder.dimensions,
+    }
+
+
 class QueryVectors:
     """Embeds queries, each once while it is cached."""
 
@@ -408,7 +429,8 @@ class QueryVectors:
             started = time.perf_counter()
             try:
                 loop = asyncio.get_running_loop()
-                rows = await loop.run_in_executor(self._thread, embedder.embed, [query])
+                with span(f"embeddings {embedder.model}", _embedding(embedder)):
+                    rows = await loop.run_in_executor(self._thread, embedder.embed, [query])
             except MnemologError as error:
                 self._tell(started, error)
                 logger.warning("the query was not embedded: %s", error)

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from ingest.platform.tracing import span
 from projections.search.confidence import CORRECTED, confidence, idf_of
 from projections.search.cues import cues_of, echo_weight, tool_weight
 from projections.search.filters import BitMap, among, bitmap, ordinals
@@ -149,6 +150,19 @@ def fused(index: IndexReplica, question: Question, allowed: Filter, matching: Bi
         found, pool = pool_of(index, question, query_terms, allowed, matching)
     if not len(found):
         return []
+    with span("rank", {"mnemolog.candidates": len(found)}):
+        return _ranked(index, question, query_terms, asked, found, pool)
+
+
+def _ranked(
+    index: IndexReplica,
+    question: Question,
+    query_terms: Sequence[str],
+    asked: Sequence[str],
+    found: NDArray[np.int64],
+    pool: Pool,
+) -> list[Hit]:
+    """The best of the pool; `query_terms` are those of `asked`, with what was corrected in them."""
     cues = cues_of(question.text)
     scores = score(query_terms, pool, mode=question.mode, cues=cues)
     weight, echo = tool_weight(cues, pool.terms), echo_weight(cues, scores.said, pool.terms)
@@ -233,8 +247,10 @@ def _pool(
 
     Bounded: two hundred and the tail, with two neighbours each.
     """
-    said = [] if question.mode == "vector" else by_words(index, query_terms, allowed, matching, CANDIDATES)
-    near = by_meaning(index, meaning, matching, CANDIDATES).documents
+    with span("search by words"):
+        said = [] if question.mode == "vector" else by_words(index, query_terms, allowed, matching, CANDIDATES)
+    with span("search by vectors"):
+        near = by_meaning(index, meaning, matching, CANDIDATES).documents
     candidates = np.unique(np.concatenate([np.array(said, np.int64), near]))
     pool = np.union1d(candidates, among(np.array(index.around(candidates, REACH), np.int64), matching))
     places: list[int] = pool.tolist()

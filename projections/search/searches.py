@@ -8,6 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextvars import Context, copy_context
 from typing import NamedTuple
 
 from projections.search.search import Filter, Hit, Question
@@ -20,6 +21,8 @@ class _Waiting(NamedTuple):
     question: Question
     allowed: Filter
     done: "asyncio.Future[list[Hit]]"
+    asker: Context
+    """What the search is a part of, in the thread, too."""
 
 
 class Searches:
@@ -33,7 +36,7 @@ class Searches:
     async def ask(self, question: Question, allowed: Filter) -> list[Hit]:
         """What `search` returns or raises in the thread."""
         loop = asyncio.get_running_loop()
-        one = _Waiting(question, allowed, loop.create_future())
+        one = _Waiting(question, allowed, loop.create_future(), copy_context())
         self._waiting.append(one)
         if not self._under_way:
             self._begin(loop)
@@ -47,13 +50,13 @@ class Searches:
         """In the thread; each is answered as soon as it is made."""
         for _ in range(MOST_AT_ONCE):
             try:
-                question, allowed, done = self._waiting.popleft()
+                question, allowed, done, asker = self._waiting.popleft()
             except IndexError:
                 break
             if done.cancelled():
                 continue
             try:
-                loop.call_soon_threadsafe(_answer, done, self._search(question, allowed))
+                loop.call_soon_threadsafe(_answer, done, asker.run(self._search, question, allowed))
             except Exception as error:
                 loop.call_soon_threadsafe(_fail, done, error)
         loop.call_soon_threadsafe(self._ended, loop)
