@@ -20,6 +20,7 @@ from ingest.log.keys import CONSUMER, CONSUMER_GROUP, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.clock import system_clock
 from ingest.platform.connections import Client, Transaction, past_memory_limit
+from ingest.platform.tracing import batch
 from projections.folds.fold import Changes
 from projections.maintenance.dead_letters import letter_of, places_between, queue_count, queue_letter
 from projections.store.protocol import project
@@ -61,6 +62,8 @@ class PartitionRunner:
         self._checkpoint = START
         self._discarded: set[Position] = set()
         self._attempts = Attempts(redis, self._keys)
+        self._contexts: dict[Position, str] = {}
+        """The traces that entries of the last read were written in."""
         self._applied_bytes = self._appended_bytes = 0
         """Of all events up to the checkpoint; and of all that were in the log before the last read."""
         self._stopping = False
@@ -155,7 +158,9 @@ class PartitionRunner:
         if not answer:
             return []
         entries: list[tuple[bytes, dict[bytes, bytes] | None]] = answer[0][1]
-        return [Stored(Position.parse(position), (fields or {}).get(b"e", b"")) for position, fields in entries]
+        read = [(Position.parse(position), fields or {}) for position, fields in entries]
+        self._contexts = {position: fields[b"t"].decode() for position, fields in read if b"t" in fields}
+        return [Stored(position, fields.get(b"e", b"")) for position, fields in read]
 
     async def _look(self, entries: Sequence[Stored]) -> tuple[bool, list[Position], int]:
         """Whether older entries were delivered to somebody who never applied them; which dead letters to try again; and
@@ -253,7 +258,6 @@ class PartitionRunner:
         fresh = [entry for entry in entries if entry.position > self._checkpoint and entry.payload]
         if self._discarded:
             fresh = [entry for entry in fresh if entry.position not in self._discarded]
-        changes = await project(self._store, [decode(entry.payload, entry.position) for entry in fresh])
         positions, applied_bytes = [entry.position for entry in entries], self._bytes_behind(entries)
 
         def also(pipe: Transaction) -> None:
@@ -262,9 +266,16 @@ class PartitionRunner:
             if attempted:
                 pipe.hdel(self._keys.attempts, *map(str, positions))
 
-        await self._store.save_and(changes, max(self._checkpoint, positions[-1]), also)
+        about = {"mnemolog.partition": self._partition, "mnemolog.events": len(fresh)}
+        with batch("project", self._contexts_of(fresh), about) as contexts:
+            changes = await project(self._store, [decode(entry.payload, entry.position) for entry in fresh])
+            await self._store.save_and(changes, max(self._checkpoint, positions[-1]), also, contexts)
         self._checkpoint, self._applied_bytes = max(self._checkpoint, positions[-1]), applied_bytes
         self._applied(self._partition, changes)
+
+    def _contexts_of(self, entries: Sequence[Stored]) -> list[str]:
+        """The traces that these were written in."""
+        return [one for entry in entries if (one := self._contexts.get(entry.position))] if self._contexts else []
 
     def _bytes_behind(self, entries: Sequence[Stored]) -> int:
         """The size of all events up to the checkpoint, once these are applied."""

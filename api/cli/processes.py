@@ -18,6 +18,7 @@ from rich.text import Text
 from api.cli.output import waiting
 from ingest.errors import InvalidSetting, LogUnavailable
 from ingest.platform.client_key import client_key
+from ingest.platform.exporting import exporting
 from ingest.platform.processes import load_without_collecting, wait_for_parent
 from ingest.platform.redis_url import place_of
 from ingest.platform.settings import DROP_INS, Settings, from_environment
@@ -117,7 +118,8 @@ def serve_api(settings: Settings, sibling: "Sibling | None" = None) -> None:
         listeners, ports = create_listeners(settings, sibling), set(ports_of(settings))
         if sibling is not None and not sibling.is_first:
             ports -= ports_of_one(settings)
-        serve(listeners, settings.host, sorted(ports), shared=sibling is not None)
+        with exporting(os.environ, "api"):
+            serve(listeners, settings.host, sorted(ports), shared=sibling is not None)
 
 
 def worker(
@@ -135,7 +137,8 @@ def worker(
         if check:
             raise typer.Exit(0 if asyncio.run(alive(settings)) else 1)
         wait_for_parent()
-        uvloop.run(run(settings))
+        with exporting(os.environ, "worker"):
+            uvloop.run(run(settings))
 
 
 def mcp(

@@ -23,10 +23,12 @@ from api.http.endpoint import Endpoint
 from api.http.http import Json
 from api.http.openapi import TEXT
 from api.monitoring.processes import ProcessFigures
+from api.monitoring.requests import REQUEST_ID, answered, request_id_of, request_span
 from api.services import services
 from ingest.errors import LogUnavailable
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
+from ingest.platform import tracing
 from ingest.platform.connections import Client
 from ingest.platform.partial import UNREACHABLE, leaving_out
 from ingest.roles import ANY, METRICS
@@ -90,7 +92,11 @@ class Metrics:
 
 
 class Measure:
-    """ASGI middleware: counts a door's requests and their time, by the route's pattern (never by the raw path)."""
+    """ASGI middleware: counts a door's requests and their time, by the route's pattern (never by the raw path), and has
+    a trace begin or go on with each.
+
+    A request of the native API has an id, its caller's or a new one: its answer and what is logged meanwhile name it.
+    """
 
     def __init__(self, app: ASGIApp, door: str) -> None:
         self._app, self._door = app, door
@@ -100,19 +106,25 @@ class Measure:
             await self._app(scope, receive, send)
             return
         started, status = time.perf_counter(), 500
+        request_id = request_id_of(scope["headers"]) if self._door == "native" else b""
+        tracing.request_id.set(request_id.decode())
 
         async def note(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                if request_id:
+                    message["headers"] = [*message.get("headers", ()), (REQUEST_ID, request_id)]
             await send(message)
 
-        try:
-            await self._app(scope, receive, note)
-        finally:
-            route = getattr(scope.get("route"), "path", "unmatched")
-            metrics: Metrics = scope["app"].state.metrics
-            metrics.count(self._door, scope["method"], route, status, time.perf_counter() - started)
+        with request_span(scope, self._door) as span:
+            try:
+                await self._app(scope, receive, note)
+            finally:
+                route = getattr(scope.get("route"), "path", "unmatched")
+                metrics: Metrics = scope["app"].state.metrics
+                metrics.count(self._door, scope["method"], route, status, time.perf_counter() - started)
+                answered(span, scope["method"], route, status)
 
 
 class Shortcoming(Struct, frozen=True):

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ingest.commands.decide import Caller, decide
 from ingest.commands.requests import AnyCommand, ForgetSubject, Observe
+from ingest.commands.traced import appending, writing, written
 from ingest.durability import Durability, reaches
 from ingest.errors import CommandRejected, DurabilityNotReached, LogFull, Overloaded, kept
 from ingest.events.envelope import Event, encode, route_of
@@ -19,6 +20,7 @@ from ingest.log.event_log import MAX_ENTRY_BYTES, Appended, Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.partitions import partition_of
 from ingest.log.position import Position, Token
+from ingest.platform import tracing
 from ingest.platform.clock import Clock, system_clock
 from ingest.platform.tasks import Slices, aside
 from ingest.secrets.clean import are_clean
@@ -114,7 +116,14 @@ class CommandHandler:
 
         DurabilityNotReached is a LogUnavailable, too: the event is in the log then, and not as durable as was asked.
         """
-        ready = await aside(self._ready, command, caller) if _is_big(command) else self._ready(command, caller)
+        with writing([command]) as span:
+            accepted = await self._handle(command, caller)
+            written(span, accepted.id)
+        return accepted
+
+    async def _handle(self, command: AnyCommand, caller: Caller) -> Accepted:
+        with tracing.span("decide"):
+            ready = await aside(self._ready, command, caller) if _is_big(command) else self._ready(command, caller)
         self._check([command])
         await self._check_durability([command], caller)
         if self.admission is not None and isinstance(command, Observe):
@@ -154,6 +163,10 @@ class CommandHandler:
 
         Raises Overloaded or LogUnavailable for the batch as a whole; repeating it with the same event ids is safe.
         """
+        with writing([one for one in commands if not isinstance(one, CommandRejected)]):
+            return await self._handle_batch(commands, caller)
+
+    async def _handle_batch(self, commands: Sequence[AnyCommand | CommandRejected], caller: Caller) -> BatchOutcome:
         self._check(commands)
         await self._check_durability(commands, caller)
         ready: list[_Ready] = []
@@ -163,27 +176,28 @@ class CommandHandler:
         try:
             slices = Slices()
             small = all_clean = False
-            for index, command in enumerate(commands):
-                await slices.between()
-                if index % CHECKED_TOGETHER == 0:
-                    together = commands[index : index + CHECKED_TOGETHER]
-                    valid = [one for one in together if not isinstance(one, CommandRejected)]
-                    small = not any(map(_is_big, valid))
-                    all_clean = small and are_clean(valid)
-                if isinstance(command, CommandRejected):
-                    rejected.append((index, command))
-                    continue
-                try:
-                    if small or not _is_big(command):
-                        made = self._ready(command, caller, is_clean=all_clean)
-                    else:
-                        made = await aside(self._ready, command, caller)
-                    if self.admission is not None and isinstance(command, Observe):
-                        await self.admission.enter(command, caller.tenant, made.subject)
-                        admitted[len(ready)] = command
-                    ready.append(made)
-                except CommandRejected as fault:
-                    rejected.append((index, kept(fault)))
+            with tracing.span("decide"):
+                for index, command in enumerate(commands):
+                    await slices.between()
+                    if index % CHECKED_TOGETHER == 0:
+                        together = commands[index : index + CHECKED_TOGETHER]
+                        valid = [one for one in together if not isinstance(one, CommandRejected)]
+                        small = not any(map(_is_big, valid))
+                        all_clean = small and are_clean(valid)
+                    if isinstance(command, CommandRejected):
+                        rejected.append((index, command))
+                        continue
+                    try:
+                        if small or not _is_big(command):
+                            made = self._ready(command, caller, is_clean=all_clean)
+                        else:
+                            made = await aside(self._ready, command, caller)
+                        if self.admission is not None and isinstance(command, Observe):
+                            await self.admission.enter(command, caller.tenant, made.subject)
+                            admitted[len(ready)] = command
+                        ready.append(made)
+                    except CommandRejected as fault:
+                        rejected.append((index, kept(fault)))
             appended = await self._append(ready, forgets=any(isinstance(one, ForgetSubject) for one in commands))
         finally:
             for place, command in admitted.items():
@@ -231,15 +245,18 @@ class CommandHandler:
             raise
 
     async def _append(self, ready: Sequence[_Ready], *, forgets: bool = False) -> list[Appended]:
-        entries = [(item.partition, item.entry) for item in ready]
-        try:
-            if forgets:
-                return await self._log.append(entries, past_limit=True)
-            with self._taken(entries):
-                return await self._log.append(entries)
-        except (Overloaded, LogFull) as fault:
-            self.refused[fault.cause] += len(ready)
-            raise
+        with appending(len(ready)):
+            entries = [(one.partition, one.entry) for one in ready]
+            if context := tracing.current():
+                entries = [(partition, entry._replace(context=context)) for partition, entry in entries]
+            try:
+                if forgets:
+                    return await self._log.append(entries, past_limit=True)
+                with self._taken(entries):
+                    return await self._log.append(entries)
+            except (Overloaded, LogFull) as fault:
+                self.refused[fault.cause] += len(ready)
+                raise
 
     def _taken(self, entries: Sequence[tuple[int, Entry]]) -> AbstractContextManager[None]:
         if self.gate is None:

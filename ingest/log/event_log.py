@@ -13,10 +13,14 @@ PAGE = 100
 
 
 class Entry(NamedTuple):
-    """One encoded event on its way to the log; `dedup_id` is what a repeat of it is recognised by."""
+    """One encoded event on its way to the log; `dedup_id` is what a repeat of it is recognised by.
+
+    `context` is the trace that it was written in ("" for none): beside the event, and no part of it.
+    """
 
     dedup_id: str
     payload: bytes
+    context: str = ""
 
 
 class Appended(NamedTuple):

@@ -95,9 +95,8 @@ def append_arguments(
 ) -> tuple[Sequence[str], list[str | bytes | int]]:
     """Keys and arguments of APPEND for one partition's batch."""
     args: list[str | bytes | int] = [window_ms, window_ids]
-    for dedup_id, payload in entries:
-        args.append(dedup_id)
-        args.append(payload)
+    for entry in entries:
+        args.extend(entry)
     return (keys.log, keys.dedup, keys.dedup_previous, keys.appended), args
 
 

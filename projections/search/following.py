@@ -21,6 +21,7 @@ from redis.exceptions import RedisError
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
+from ingest.platform.tracing import batch
 from projections.embedding.embedder import Embedder
 from projections.embedding.static import table_of
 from projections.search import snapshots
@@ -39,7 +40,7 @@ from projections.search.reading import (
 from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition
 from projections.search.vectors import MOST_UNLINKED, UNLINKED
-from projections.store.feed import Switched, Vectors
+from projections.store.feed import Switched, Vectors, contexts_of
 
 
 @dataclass
@@ -297,6 +298,18 @@ class Followers:
         return Position.parse(await end_of_feed(self._redis, feed))
 
     async def _apply(self, partition: int, read: Read) -> None:
+        about = {"mnemolog.partition": partition, "mnemolog.feed_entries": len(read.entries)}
+        contexts = contexts_of(read.entries) if partition in self._reached else []  # catching up is of no trace
+        with batch("index", contexts, about):
+            switched = await self._apply_entries(partition, read)
+        if switched is not None:
+            await self._go_on_in(partition, switched, read.then)
+            return
+        self._live.at[partition] = read.then
+        await self._changed()
+        await self._commit_sometimes()
+
+    async def _apply_entries(self, partition: int, read: Read) -> Switched | None:
         comparison = self._live.comparisons.get(partition)
         changed = None if comparison is None else comparison.changed
         steps, switched = await self._in_thread(apply_entries, self._live.index, partition, read.entries, changed)
@@ -304,12 +317,7 @@ class Followers:
             changed = None if comparison is None else comparison.changed
             in_thread = self._in_background if isinstance(steps[0][0], Vectors) else self._in_thread
             switched = await in_thread(apply_steps, self._live.index, partition, steps, changed)
-        if switched is not None:
-            await self._go_on_in(partition, switched, read.then)
-            return
-        self._live.at[partition] = read.then
-        await self._changed()
-        await self._commit_sometimes()
+        return switched
 
     async def _go_on_in(self, partition: int, switched: Switched, ended: FeedPosition) -> None:
         """Follow the feed of the generation that is live now from where it stood when it became that.

@@ -4,7 +4,7 @@ An entry is written with the documents it tells of, in one transaction. It ends 
 reader knows what it has applied even when nothing in the index changed. Vectors come later, in entries of their own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct, msgpack
@@ -58,9 +58,13 @@ _encoder = msgpack.Encoder()
 _decoder = msgpack.Decoder(list[FeedItem])
 
 
-def entry_fields(items: list[FeedItem], covers: Position | None) -> dict[str, bytes]:
-    """The fields of one feed entry; `covers` is None for vectors, which cover no position."""
-    return {"p": str(covers).encode() if covers else b"", "c": encode_items(items)}
+def entry_fields(items: list[FeedItem], covers: Position | None, contexts: Sequence[str] = ()) -> dict[str, bytes]:
+    """The fields of one feed entry; `covers` is None for vectors, which cover no position.
+
+    `contexts` are the traces that the entry is a part of: readers that know nothing of them pass over their field.
+    """
+    fields = {"p": str(covers).encode() if covers else b"", "c": encode_items(items)}
+    return {**fields, "t": " ".join(contexts).encode()} if contexts else fields
 
 
 def encode_items(items: Sequence[FeedItem]) -> bytes:
@@ -71,6 +75,11 @@ def encode_items(items: Sequence[FeedItem]) -> bytes:
 def read_entry(fields: dict[bytes, bytes]) -> tuple[list[FeedItem], Position | None]:
     """The items of one feed entry and the log position it covers."""
     return _decoder.decode(fields[b"c"]), Position.parse(fields[b"p"]) if fields[b"p"] else None
+
+
+def contexts_of(entries: Iterable[Mapping[bytes, bytes]]) -> list[str]:
+    """The traces that feed entries are a part of."""
+    return [one for fields in entries for one in fields.get(b"t", b"").decode().split()]
 
 
 def feed_items(changes: Changes) -> list[FeedItem]:

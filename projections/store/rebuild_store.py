@@ -70,7 +70,11 @@ class RebuildStore(RedisStore):
         return await self._similar.candidates(events)
 
     async def save_and(
-        self, changes: Changes, position: Position, also: Callable[[Transaction], Awaitable[None] | None]
+        self,
+        changes: Changes,
+        position: Position,
+        also: Callable[[Transaction], Awaitable[None] | None],
+        contexts: Sequence[str] = (),
     ) -> None:
         async with self._redis.pipeline(transaction=True) as pipe:
             await self._watch_ownership(pipe)

@@ -87,16 +87,23 @@ class RedisStore:
         await self.save_and(changes, position, lambda pipe: None)
 
     async def save_and(
-        self, changes: Changes, position: Position, also: Callable[[Transaction], Awaitable[None] | None]
+        self,
+        changes: Changes,
+        position: Position,
+        also: Callable[[Transaction], Awaitable[None] | None],
+        contexts: Sequence[str] = (),
     ) -> None:
-        """Save, with what `also` queues in the same transaction (acknowledgements, a dead letter)."""
+        """Save, with what `also` queues in the same transaction (acknowledgements, a dead letter).
+
+        `contexts` are the traces that who applies the feed goes on with.
+        """
         async with self._redis.pipeline(transaction=True) as pipe:
             await self._watch_ownership(pipe)
             pipe.multi()
             self._queue_documents(pipe, changes.documents)
             self._queue_listings(pipe, changes.documents)
             self._queue_embedding(pipe, changes, position)
-            pipe.xadd(self.keys.changes, entry_fields(feed_items(changes), position))
+            pipe.xadd(self.keys.changes, entry_fields(feed_items(changes), position, contexts))
             pipe.set(self.keys.checkpoint, str(position))
             if self._fence is not None:
                 self._queue_purge(pipe, changes)

@@ -326,6 +326,17 @@ class TestRedisLog(EventLogConformance):
         confirms = await _has_waitaof(redis)
         return Backend(await open_log(), open_log, _really_pass_ms, erase, outlives_its_process=True, confirms=confirms)
 
+    async def test_a_context_is_beside_the_event_and_only_where_there_is_one(self, backend: Backend, redis: Client):
+        """Readers of any release read the event alone, which is the same with and without."""
+        answers = await backend.log.append(
+            {0: [entry("a", b"x"), entry("b", b"y")._replace(context="00-1"), entry("c")]}
+        )
+        rows = await redis.xrange(PartitionKeys(0).log)
+        assert [fields for _, fields in rows] == [{b"e": b"x"}, {b"e": b"y", b"t": b"00-1"}, {b"e": b"c"}]
+        positions = [one.position for one in answers[0]]
+        assert await everything(backend.log) == list(map(Stored, positions, [b"x", b"y", b"c"]))
+        assert await redis.get(PartitionKeys(0).appended) == b"3"
+
     async def test_what_was_erased_since_is_confirmed_like_everything_else(self, backend: Backend):
         (appended,) = (await backend.log.append({0: [entry("a")]}))[0]
         await backend.erase(appended.position, b"stub")

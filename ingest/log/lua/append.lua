@@ -1,6 +1,7 @@
 -- Appends a batch to one partition, each dedup id at most once within the window.
 -- KEYS: log stream, dedup hash, previous dedup hash, count of bytes appended
--- ARGV: window in ms, ids remembered, then dedup id and payload of each entry (at most 2,000 entries)
+-- ARGV: window in ms, ids remembered, then dedup id, payload and trace context ('' for none) of each entry (at most
+-- 2,000 entries)
 -- Returns one string an entry: "<ms>-<seq>", or "=<ms>-<seq>" when the id was there already.
 --
 -- The window is two hashes. When the current one is full (half of the ids) or as old as the window it becomes the
@@ -11,7 +12,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local ids = {''}
-for i = 3, #ARGV, 2 do ids[#ids + 1] = ARGV[i] end
+for i = 3, #ARGV, 3 do ids[#ids + 1] = ARGV[i] end
 local in_current = redis.call('HMGET', current, unpack(ids))
 local started = tonumber(in_current[1] or now)
 if now - started >= window or redis.call('HLEN', current) > most / 2 then
@@ -28,9 +29,15 @@ for n = 2, #ids do
   if first then
     answers[n - 1] = '=' .. first
   else
-    local position = redis.call('XADD', log, '*', 'e', ARGV[2 * n])
+    local payload, context = ARGV[3 * n - 2], ARGV[3 * n - 1]
+    local position
+    if context == '' then
+      position = redis.call('XADD', log, '*', 'e', payload)
+    else
+      position = redis.call('XADD', log, '*', 'e', payload, 't', context)
+    end
     answers[n - 1] = position
-    size = size + #ARGV[2 * n]
+    size = size + #payload
     fresh[id] = position
     new[#new + 1] = id
     new[#new + 1] = position

@@ -1,0 +1,54 @@
+"""What a request is known by: its id, in answers and logs; and its span, by OpenTelemetry's conventions for HTTP."""
+
+import os
+import re
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+
+from starlette.types import Scope
+
+from ingest.platform import tracing
+from ingest.platform.tracing import Span
+
+REQUEST_ID = b"x-request-id"
+_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
+_METHODS = frozenset(("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"))
+_PROBES = frozenset(("/livez", "/readyz", "/metrics"))
+"""They are asked for every few seconds: no trace begins with them."""
+
+
+def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """The id that a request's headers give it, if it is one; else a new one."""
+    stated = next((value for name, value in headers if name == REQUEST_ID), b"")
+    return stated if _ID.fullmatch(stated) else os.urandom(8).hex().encode()
+
+
+def request_span(scope: Scope, door: str) -> AbstractContextManager[Span]:
+    """The span of a request to one of the APIs. Of its address there is no query: that may hold a key."""
+    if not tracing.is_on() or scope["path"] in _PROBES:
+        return tracing.NO_SPAN
+    method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
+    attributes = {
+        "http.request.method": method,
+        "url.scheme": scope.get("scheme", "http"),
+        "url.path": scope["path"],
+        "mnemolog.api": door,
+    }
+    return tracing.server(_verb(method), attributes, scope["headers"])
+
+
+def answered(span: Span, method: str, route: str, status: int) -> None:
+    """Say what became of a request; `route` is the pattern that it matched, `unmatched` for none."""
+    if not tracing.is_on():
+        return
+    verb = _verb(method)
+    matched = route != "unmatched"
+    about: dict[str, str | int] = {"http.response.status_code": status, **({"http.route": route} if matched else {})}
+    span.set(about, f"{verb} {route}" if matched else verb)
+    if status >= 500:
+        span.fail(str(status))
+
+
+def _verb(method: str) -> str:
+    """How the name of a span begins: there are few such names, whatever is sent."""
+    return method if method in _METHODS else "HTTP"

@@ -1,0 +1,106 @@
+"""Ids of requests, and what their spans say."""
+
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from api.monitoring.ops import Measure
+from api.monitoring.requests import request_id_of
+from ingest.platform import tracing
+from tests.support.otlp_receiver import context_of, traced
+
+
+class Counted:
+    """In the place of the metrics."""
+
+    def count(self, *told: Any) -> None: ...
+
+
+async def answer(request: Request) -> PlainTextResponse:
+    if request.query_params.get("fail"):
+        raise ValueError("likes tea")
+    return PlainTextResponse(tracing.request_id.get(), int(request.query_params.get("status", 200)))
+
+
+def client(door: str = "native") -> TestClient:
+    """A client of an application that is measured."""
+    app = Starlette(routes=[Route("/{any:path}", answer, methods=["GET", "POST"])])
+    app.state.metrics = Counted()
+    return TestClient(Measure(_with_app(app), door), raise_server_exceptions=False)
+
+
+def _with_app(app: Starlette) -> Any:
+    async def call(scope: Any, receive: Any, send: Any) -> None:
+        scope["app"] = app
+        await app(scope, receive, send)
+
+    return call
+
+
+@pytest.mark.parametrize("stated", ["r-1", "9f4c:/a.b_c+=@", "x" * 128])
+def test_a_request_keeps_the_id_of_its_caller(stated: str):
+    assert request_id_of([(b"host", b"x"), (b"x-request-id", stated.encode())]) == stated.encode()
+
+
+@pytest.mark.parametrize("stated", ["", "a b", "x" * 129, 'a"b', "ä"])
+def test_what_is_no_id_gets_a_new_one(stated: str):
+    given = request_id_of([(b"x-request-id", stated.encode())])
+    assert len(given) == 16
+    assert given != request_id_of([])
+
+
+def test_an_answer_of_the_native_api_names_the_request():
+    told = client().get("/x", headers={"X-Request-Id": "r-1"})
+    assert told.headers["X-Request-Id"] == told.text == "r-1"
+
+
+def test_an_answer_of_another_api_is_as_it_was():
+    told = client("memex").get("/x", headers={"X-Request-Id": "r-1"})
+    assert "X-Request-Id" not in told.headers
+    assert told.text == ""
+
+
+def test_a_request_is_told_by_its_pattern_and_never_by_its_query(monkeypatch: pytest.MonkeyPatch):
+    with traced(monkeypatch) as receiver:
+        client().post("/things/1?token=hunter2", headers={"traceparent": context_of(7)})
+    (span,) = receiver.spans
+    assert (span.name, span.kind, span.trace) == ("POST /{any:path}", "server", context_of(7)[3:35])
+    assert span.attributes == {
+        "http.request.method": "POST",
+        "http.response.status_code": 200,
+        "http.route": "/{any:path}",
+        "url.path": "/things/1",
+        "url.scheme": "http",
+        "mnemolog.api": "native",
+    }
+    assert b"hunter2" not in receiver.received
+
+
+def test_only_a_fault_of_the_server_is_a_failed_request(monkeypatch: pytest.MonkeyPatch):
+    with traced(monkeypatch) as receiver:
+        for query in ("status=404", "status=503", "fail=1"):
+            client().get(f"/x?{query}")
+    told = [(one.attributes["http.response.status_code"], one.attributes.get("error.type")) for one in receiver.spans]
+    assert told[:2] == [(404, None), (503, "503")]
+    assert told[2][0] == 500
+    assert b"likes tea" not in receiver.received
+
+
+def test_a_method_that_nobody_knows_does_not_name_a_span(monkeypatch: pytest.MonkeyPatch):
+    with traced(monkeypatch) as receiver:
+        client().request("BREW", "/x")
+    (span,) = receiver.spans
+    assert span.attributes["http.request.method"] == "_OTHER"
+    assert span.name.startswith("HTTP")
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics"])
+def test_probes_begin_no_trace(path: str, monkeypatch: pytest.MonkeyPatch):
+    with traced(monkeypatch) as receiver:
+        client().get(path)
+    assert receiver.spans == []

@@ -1,0 +1,26 @@
+"""Entries of the change feed, as they are written and read."""
+
+from ingest.log.position import Position
+from projections.store.feed import Remove, contexts_of, entry_fields, read_entry
+
+HERE = Position(7, 1)
+
+
+def stored(fields: dict[str, bytes]) -> dict[bytes, bytes]:
+    """The fields of an entry as the server gives them back."""
+    return {name.encode(): value for name, value in fields.items()}
+
+
+def test_an_entry_says_what_changed_and_what_it_covers():
+    assert read_entry(stored(entry_fields([Remove("mem_1")], HERE))) == ([Remove("mem_1")], HERE)
+    assert read_entry(stored(entry_fields([], None))) == ([], None)
+
+
+def test_the_traces_of_an_entry_are_beside_what_it_says():
+    plain, traced = entry_fields([Remove("a")], HERE), entry_fields([Remove("a")], HERE, ["00-1", "00-2"])
+    assert set(plain) == {"p", "c"}
+    assert traced == {**plain, "t": b"00-1 00-2"}
+    assert read_entry(stored(traced)) == read_entry(stored(plain))
+    assert contexts_of([stored(plain), stored(traced), stored(entry_fields([], HERE, ["00-3"]))]) == [
+        "00-1", "00-2", "00-3",
+    ]  # fmt: skip
