@@ -22,7 +22,9 @@ _STAMPS = (
     (re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3}) "), "%Y-%m-%d %H:%M:%S"),
     (re.compile(r"\d+:[A-Z] (\d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d)\.(\d{3}) "), "%d %b %Y %H:%M:%S"),
 )
-"""How our processes, and Valkey, begin a line."""
+"""How our processes, and Valkey, begin a line; in local time."""
+_JSON_STAMP = re.compile(r'\{"time": "(\d{4}-[0-9T:.+-]+)"')
+"""How our processes do with MNEMOLOG_LOG_FORMAT=json; in UTC."""
 _COLOURS = (("ERROR", "red"), ("CRITICAL", "red"), ("error:", "red"), ("WARNING", "yellow"))
 
 
@@ -113,6 +115,8 @@ def followed(files: Mapping[str, Path], ends: dict[str, int]) -> Iterator[Line]:
 
 def stamp(text: str) -> str:
     """When a line was written, to be sorted by; empty where it does not begin with that."""
+    if found := _JSON_STAMP.match(text):
+        return datetime.fromisoformat(found[1]).astimezone().replace(tzinfo=None).isoformat(timespec="milliseconds")
     for pattern, form in _STAMPS:
         if found := pattern.match(text):
             return f"{datetime.strptime(found[1], form).isoformat()}.{found[2]}"

@@ -22,7 +22,7 @@ from ingest.platform.exporting import exporting
 from ingest.platform.processes import load_without_collecting, wait_for_parent
 from ingest.platform.redis_url import place_of
 from ingest.platform.settings import DROP_INS, Settings, from_environment
-from ingest.secrets.redaction import RedactingFormatter, secrets_of
+from ingest.secrets.redaction import formatter_of
 
 if TYPE_CHECKING:
     from api.siblings import Sibling
@@ -196,7 +196,7 @@ def logged_settings(environ: Mapping[str, str]) -> Settings:
     """The settings of a process, which logs to stderr from now on."""
     settings = from_environment(environ)
     written = logging.StreamHandler(sys.stderr)
-    written.setFormatter(RedactingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s", secrets_of(settings)))
+    written.setFormatter(formatter_of(settings))
     logging.basicConfig(level=settings.log_level.upper(), handlers=[written])
     for chatty in ("httpx", "httpx2", "arq.worker", "mcp.server.streamable_http", "mcp.server.streamable_http_manager"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, logging.getLogger().level))

@@ -99,6 +99,7 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_IMPORT_FOLDERS": "folders that `replay/import-jsonl` may read, by comma; default ~/.claude/projects",
     "MNEMOLOG_SPOOL": "where hooks leave what they could not send; default XDG_STATE_HOME/mnemolog/spool/PORT",
     "MNEMOLOG_LOG_LEVEL": "debug, info, warning or error; default info",
+    "MNEMOLOG_LOG_FORMAT": "text, or json: one object a line; default text",
     "MNEMOLOG_URL": "server that the command line and the stdio bridge talk to; default http://127.0.0.1:3111",
 }
 """Every variable with its meaning; the documentation and compose.yaml are checked against it."""
@@ -314,6 +315,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     import_folders: Annotated[tuple[Path, ...], "MNEMOLOG_IMPORT_FOLDERS", _paths] = (Path("~/.claude/projects"),)
     spool: Annotated[Path | None, "MNEMOLOG_SPOOL", _folder] = None
     log_level: Annotated[str, "MNEMOLOG_LOG_LEVEL", _choice("debug", "info", "warning", "error")] = "info"
+    log_format: Annotated[str, "MNEMOLOG_LOG_FORMAT", _choice("text", "json")] = "text"
     url: Annotated[str, "MNEMOLOG_URL"] = "http://127.0.0.1:3111"
 
     @property

@@ -5,11 +5,14 @@ A formatter, so that it also covers tracebacks and what other packages log. It i
 here logs a secret on purpose.
 """
 
+import json
 import logging
 import re
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
+from ingest.platform import tracing
 from ingest.platform.settings import Settings
 from ingest.secrets.scrub import scrub_text
 
@@ -40,6 +43,15 @@ def secrets_of(settings: Settings) -> tuple[str, ...]:
     return tuple(sorted((one for one in found if one and len(one) >= SHORTEST), key=len, reverse=True))
 
 
+LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def formatter_of(settings: Settings) -> logging.Formatter:
+    """How a process writes its log."""
+    kind = JsonFormatter if settings.log_format == "json" else RedactingFormatter
+    return kind(LINE, secrets_of(settings))
+
+
 class RedactingFormatter(logging.Formatter):
     """Formats like any other, and redacts what comes of it."""
 
@@ -49,4 +61,26 @@ class RedactingFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record, traceback and all, without secrets."""
-        return scrub_text(redacted(super().format(record), self._secrets))
+        return self._without_secrets(super().format(record))
+
+    def _without_secrets(self, text: str) -> str:
+        return scrub_text(redacted(text, self._secrets))
+
+
+class JsonFormatter(RedactingFormatter):
+    """One JSON object a line, `time` first; with the request and the trace that it was logged in, where there are."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record, with a traceback in `exception`, without secrets."""
+        ids = tracing.ids()
+        exception = self.formatException(record.exc_info) if record.exc_info else ""
+        fields = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": self._without_secrets(record.getMessage()),
+            "exception": self._without_secrets(exception),
+            "request_id": tracing.request_id.get(),
+            **({} if ids is None else ids._asdict()),
+        }
+        return json.dumps({name: value for name, value in fields.items() if value or name == "message"})

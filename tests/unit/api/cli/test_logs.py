@@ -1,5 +1,6 @@
 """Which lines of the logs are shown, and in what order."""
 
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
@@ -15,6 +16,8 @@ VALKEYS = "20811:M 24 Nov 2026 06:52:13.059 * Ready to accept connections"
 def test_times_of_our_processes_and_of_valkey_compare():
     assert stamp(VALKEYS) == "2026-11-24T06:52:13.059"
     assert stamp(OURS) == "2026-11-24T06:52:15.185"
+    written = datetime(2026, 11, 24, 6, 52, 14, 7_000).astimezone(UTC).isoformat(timespec="milliseconds")
+    assert stamp(f'{{"time": "{written}", "level": "INFO"}}') == "2026-11-24T06:52:14.007"
     assert stamp("Traceback (most recent call last):") == ""
 
 

@@ -97,6 +97,7 @@ def test_every_variable_is_read():
         "MNEMOLOG_IMPORT_FOLDERS": "/srv/transcripts,/srv/more",
         "MNEMOLOG_SPOOL": "/srv/hooks",
         "MNEMOLOG_LOG_LEVEL": "debug",
+        "MNEMOLOG_LOG_FORMAT": "json",
         "MNEMOLOG_URL": "http://door:4000",
     }
     assert values.keys() == VARIABLES.keys()
@@ -132,6 +133,7 @@ def test_unset_variables_are_not_passed_to_a_child_process():
         ("MNEMOLOG_RETAIN_SESSIONS", "a week", "not a number"),
         ("MNEMOLOG_DEDUP_WINDOW", "0.5", "not a whole number"),
         ("MNEMOLOG_LOG_LEVEL", "loud", "not one of debug, info, warning, error"),
+        ("MNEMOLOG_LOG_FORMAT", "xml", "not one of text, json"),
     ],
 )
 def test_an_impossible_value_is_named_with_its_variable(name: str, value: str, message: str):

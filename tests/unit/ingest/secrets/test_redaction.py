@@ -1,13 +1,19 @@
 """Secrets out of logs."""
 
+import json
 import logging
 import sys
+from contextvars import copy_context
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from ingest.platform import tracing
 from ingest.platform.settings import Settings
-from ingest.secrets.redaction import HIDDEN, RedactingFormatter, redacted, secrets_of
+from ingest.secrets.redaction import HIDDEN, JsonFormatter, RedactingFormatter, formatter_of, redacted, secrets_of
+from tests.support.otlp_receiver import context_of, traced
 
 KEY = "mnk_0123456789AB_" + "s" * 49
 
@@ -67,3 +73,49 @@ def test_a_line_holds_no_secret_that_a_write_may_not_hold():
     token = "ghp_" + "aZ9" * 12
     record = logging.LogRecord("api", logging.ERROR, __file__, 1, "rejected: %s", (f"use {token}",), None)
     assert RedactingFormatter("%(message)s").format(record) == "rejected: use [REDACTED_SECRET]"
+
+
+def json_line(message: str, *args: object, error: bool = False) -> dict[str, str]:
+    """A record as JSON logs have it."""
+    record = logging.LogRecord("api.app", logging.ERROR, "f", 1, message, args, sys.exc_info() if error else None)
+    return json.loads(JsonFormatter("", ["of the server"]).format(record))
+
+
+def test_a_json_line_names_time_level_logger_and_message():
+    told = json_line("partition %d: %s", 3, 'she said "no"\n')
+    assert datetime.fromisoformat(told.pop("time")).utcoffset() == timedelta(0)
+    assert told == {"level": "ERROR", "logger": "api.app", "message": 'partition 3: she said "no"\n'}
+
+
+def test_a_json_line_holds_no_secret_in_message_or_traceback():
+    try:
+        raise ValueError("of the server")
+    except ValueError:
+        told = json_line("use %s and of the server", "ghp_" + "aZ9" * 12, error=True)
+    assert told["message"] == f"use [REDACTED_SECRET] and {HIDDEN}"
+    assert told["exception"].splitlines()[0] == "Traceback (most recent call last):"
+    assert told["exception"].splitlines()[-1] == f"ValueError: {HIDDEN}"
+
+
+def test_a_json_line_names_the_request_that_it_was_logged_in():
+    def logged_in_a_request() -> str:
+        tracing.request_id.set("r-1")
+        return json_line("up")["request_id"]
+
+    assert copy_context().run(logged_in_a_request) == "r-1"
+    assert "request_id" not in json_line("up")
+
+
+def test_the_settings_say_how_a_line_is_written():
+    settings = Settings(data_dir=Path("-"), cache_dir=Path("-"))
+    record = logging.LogRecord("api.app", logging.INFO, "f", 1, "up", (), None)
+    assert formatter_of(settings).format(record).endswith(" INFO api.app: up")
+    assert json.loads(formatter_of(replace(settings, log_format="json")).format(record))["message"] == "up"
+
+
+def test_a_json_line_names_the_trace_that_it_was_logged_in(monkeypatch: pytest.MonkeyPatch):
+    with traced(monkeypatch), tracing.server("GET", {}, [(b"traceparent", context_of(7).encode())]):
+        ids, told = tracing.ids(), json_line("up")
+    assert ids is not None
+    assert (told["trace_id"], told["span_id"]) == (context_of(7)[3:35], ids.span_id)
+    assert "trace_id" not in json_line("up")
