@@ -1,5 +1,6 @@
 """compose.yaml and the Dockerfile against the code they start. Nothing is built or run."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -17,6 +18,7 @@ COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (ROOT / "deploy/Dockerfile").read_text()
 OURS = ("api", "worker")
+MONITORING = ("prometheus", "grafana")
 IMAGE = re.compile(r"[a-z0-9]+(?:[._/-][a-z0-9]+)*:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 
 
@@ -31,8 +33,12 @@ def copied() -> set[str]:
     return {source for line in lines for source in line.split()[:-1] if not source.startswith("--")}
 
 
-def test_there_are_a_store_an_api_and_a_worker():
-    assert set(SERVICES) == {"valkey", *OURS}
+def test_there_are_a_store_an_api_and_a_worker_and_what_watches_them_if_asked_for():
+    assert set(SERVICES) == {"valkey", *OURS, *MONITORING}
+    assert {name: SERVICES[name].get("profiles") for name in SERVICES} == {
+        **dict.fromkeys(("valkey", *OURS)),
+        **{name: ["monitoring"] for name in MONITORING},
+    }
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -47,7 +53,8 @@ def test_our_image_carries_the_version_of_the_package():
 
 @pytest.mark.parametrize("name", OURS)
 def test_every_environment_name_is_a_setting(name: str):
-    assert set(SERVICES[name]["environment"]) <= {"REDIS_URL", *VARIABLES}
+    stated: set[str] = set(SERVICES[name]["environment"])
+    assert {one for one in stated if not one.startswith("OTEL_")} <= {"REDIS_URL", *VARIABLES}
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -91,7 +98,53 @@ def test_every_service_has_a_healthcheck_and_is_restarted(name: str):
 
 def test_every_named_volume_is_declared_and_used():
     used = {volume.partition(":")[0] for service in SERVICES.values() for volume in service["volumes"]}
-    assert used == set(COMPOSE["volumes"])
+    assert {one for one in used if not one.startswith(".")} == set(COMPOSE["volumes"])
+
+
+def places(name: str) -> dict[str, str]:
+    """Where a service has its volumes and files."""
+    return {volume.split(":")[0]: volume.split(":")[1] for volume in SERVICES[name]["volumes"]}
+
+
+def test_every_file_that_is_mounted_exists_and_cannot_be_written():
+    mounted = [volume for service in SERVICES.values() for volume in service["volumes"] if volume.startswith(".")]
+    assert mounted
+    for source, _, how in (volume.split(":") for volume in mounted):
+        assert (ROOT / source).is_file()
+        assert how == "ro"
+
+
+def test_prometheus_reads_the_files_and_the_key_where_its_configuration_says():
+    service, at = SERVICES["prometheus"], places("prometheus")
+    configured = yaml.safe_load((ROOT / "deploy/prometheus.yml").read_text())
+    assert f"--config.file={at['./deploy/prometheus.yml']}" in service["command"]
+    assert f"--storage.tsdb.path={at['metrics']}" in service["command"]
+    folder = Path(at["./deploy/prometheus.yml"]).parent
+    assert [str(folder / name) for name in configured["rule_files"]] == [at["./deploy/alerts.yml"]]
+    (job,) = configured["scrape_configs"]
+    assert [job["authorization"]["credentials_file"]] == [f"/run/secrets/{name}" for name in service["secrets"]]
+    assert set(service["secrets"]) == set(COMPOSE["secrets"])
+    (found,) = job["dns_sd_configs"]
+    assert set(found["names"]) <= set(SERVICES)
+    assert str(found["port"]) == SERVICES["api"]["environment"]["MNEMOLOG_PORT"]
+
+
+def test_grafana_has_the_dashboard_and_prometheus_and_no_account():
+    environment, dashboard = SERVICES["grafana"]["environment"], places("grafana")["./deploy/grafana-dashboard.json"]
+    (provider,) = yaml.safe_load((ROOT / "deploy/grafana/dashboards.yml").read_text())["providers"]
+    assert provider["options"]["path"] == str(Path(dashboard).parent)
+    assert environment["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"] == dashboard
+    (source,) = yaml.safe_load((ROOT / "deploy/grafana/datasource.yml").read_text())["datasources"]
+    assert (source["type"], source["url"], source["isDefault"]) == ("prometheus", "http://prometheus:9090", True)
+    variables = json.loads((ROOT / "deploy/grafana-dashboard.json").read_text())["templating"]["list"]
+    assert [(one["name"], one["query"]) for one in variables] == [("datasource", source["type"])]
+    assert environment["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
+    assert environment["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
+
+
+@pytest.mark.parametrize("name", MONITORING)
+def test_what_watches_is_reached_from_this_machine_alone(name: str):
+    assert all(port.startswith("127.0.0.1:") for port in SERVICES[name]["ports"])
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -101,7 +154,7 @@ def test_data_and_cache_are_on_volumes(name: str):
     assert mounted == {environment["MNEMOLOG_DATA_DIR"], environment["MNEMOLOG_CACHE_DIR"]}
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", [*OURS, *MONITORING])
 def test_a_service_waits_for_services_that_exist(name: str):
     wanted: dict[str, dict[str, str]] = SERVICES[name]["depends_on"]
     assert set(wanted) <= set(SERVICES) - {name}

@@ -14,7 +14,6 @@ import mcp.types as types
 import msgspec
 import pytest
 import typer
-import yaml
 from starlette.routing import Route
 
 from api.app import create_app
@@ -270,11 +269,6 @@ def test_the_dashboard_asks_for_metrics_that_exist():
     asked = {name.removesuffix("_bucket") for text in expressions for name in re.findall(r"mnemolog_\w+", text)}
     assert asked == metric_names()
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
-
-
-def test_the_scrape_example_asks_for_the_metrics_route():
-    scrape = yaml.safe_load((ROOT / "deploy/prometheus.yml").read_text())["scrape_configs"]
-    assert [job["metrics_path"] for job in scrape] == ["/metrics"]
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
