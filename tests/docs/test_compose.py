@@ -19,7 +19,7 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (ROOT / "deploy/Dockerfile").read_text()
 OURS = ("api", "worker")
 MONITORING = ("prometheus", "grafana")
-IMAGE = re.compile(r"[a-z0-9]+(?:[._/-][a-z0-9]+)*:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+IMAGE = re.compile(r"[a-z0-9]+(?:[._/-][a-z0-9]+)*:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(?:@sha256:[0-9a-f]{64})?")
 
 
 def commands() -> set[str]:
@@ -44,6 +44,14 @@ def test_there_are_a_store_an_api_and_a_worker_and_what_watches_them_if_asked_fo
 @pytest.mark.parametrize("name", SERVICES)
 def test_images_have_a_name_and_a_tag(name: str):
     assert IMAGE.fullmatch(SERVICES[name]["image"])
+
+
+def test_every_image_is_named_in_one_place():
+    images: dict[str, str] = COMPOSE["x-images"]
+    assert {service["image"] for service in SERVICES.values()} | {images["python"]} == set(images.values())
+    assert {SERVICES[name]["build"]["args"]["PYTHON_IMAGE"] for name in OURS} == {images["python"]}
+    assert re.findall(r"^ARG PYTHON_IMAGE=(.+)$", DOCKERFILE, re.MULTILINE) == [images["python"]]
+    assert re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) == ["${PYTHON_IMAGE}", "${PYTHON_IMAGE}"]
 
 
 def test_our_image_carries_the_version_of_the_package():
