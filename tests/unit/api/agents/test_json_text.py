@@ -97,7 +97,7 @@ def test_an_edit_that_a_comment_would_swallow_is_refused():
 
 @pytest.mark.parametrize(
     ("text", "where"),
-    [('{\n  "a": 1,\n}', "line 3, column 1"), ('{"a" 1}', "line 1, column 6"), ("// c\n{}", "line 1, column 1")],
+    [('{\n  "a": 1\n  "b": 2}', "line 3, column 3"), ('{"a" 1}', "line 1, column 6"), ("// c\n{}", "line 1, column 1")],
 )
 def test_what_is_no_json_is_refused_with_the_place(text: str, where: str):
     with pytest.raises(Unreadable, match=where):
