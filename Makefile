@@ -8,7 +8,7 @@ DEV := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
 # Folders with packages of npm that tests need, each with its stamp.
 NPM := npm install --no-package-lock --no-audit --no-fund --ignore-scripts --loglevel=error --fetch-retries=1
-NODE := $(addsuffix /node_modules/.installed,tests/node)
+NODE := $(addsuffix /node_modules/.installed,tests/node clients/typescript)
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt
 
 # Tests run in so many processes side by side. What starts its servers once goes on with a run of neighbours (worksteal).
@@ -26,6 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .PHONY: run install test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz check chaos bench docs format clean
 
 install: $(BASE)
+.PHONY: run test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz check chaos bench types format clean
 
 run: $(BASE)
 	$(BIN)/mnemolog up --demo
@@ -82,13 +83,19 @@ bench: $(DEV)
 # The documentation as a site, in build/site. Pages ask nothing of any other host.
 docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+# The types of the TypeScript client, of the OpenAPI document of this checkout.
+types: $(BASE) clients/typescript/node_modules/.installed
+	mkdir -p build
+	$(BIN)/python tools/openapi.py > build/openapi.json
+	cd clients/typescript && npm run --silent types < ../../build/openapi.json > ../../build/openapi.ts
+	mv build/openapi.ts clients/typescript/src/openapi.ts
 
 format: $(DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) build *.egg-info $(NODE:/.installed=)
+	rm -rf $(VENV) build *.egg-info $(NODE:/.installed=) clients/typescript/build clients/typescript/dist
 
 # What the running processes need. The package of the MiniLM weights asks for sentence-transformers, and so torch, which
 # reading the weights does not need: hence it alone is installed without what it asks for.

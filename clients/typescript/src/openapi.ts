@@ -1,0 +1,3402 @@
+// Made by `make types` from the server's OpenAPI document. Do not edit.
+
+export interface paths {
+    "/readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether reads and writes work, and what does not work well. */
+        get: operations["get_readyz"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/actions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A project's work items. */
+        get: operations["get_v1_actions"];
+        put?: never;
+        /** Write down a work item. */
+        post: operations["post_v1_actions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/actions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One of the actions. */
+        get: operations["get_v1_actions_id"];
+        put?: never;
+        post?: never;
+        /** Forget one of the actions, for good. */
+        delete: operations["delete_v1_actions_id"];
+        options?: never;
+        head?: never;
+        /** Change a work item. */
+        patch: operations["patch_v1_actions_id"];
+        trace?: never;
+    };
+    "/v1/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Count memories and lessons that proved right. */
+        post: operations["post_v1_confirm"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/context": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** What an agent should know before it starts. */
+        post: operations["post_v1_context"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The log itself. */
+        get: operations["get_v1_events"];
+        put?: never;
+        /** A batch of commands. */
+        post: operations["post_v1_events"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/forget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The receipts of what was asked to be forgotten, newest first. */
+        get: operations["get_v1_forget"];
+        put?: never;
+        /** Have a session, a user or a project forgotten. */
+        post: operations["post_v1_forget"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/forget/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What became of a request to forget. */
+        get: operations["get_v1_forget_id"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/frontier": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What can be done now. */
+        get: operations["get_v1_frontier"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/lessons": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A project's lessons, newest first. */
+        get: operations["get_v1_lessons"];
+        put?: never;
+        /** State something learned. */
+        post: operations["post_v1_lessons"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/lessons/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One of the lessons. */
+        get: operations["get_v1_lessons_id"];
+        put?: never;
+        post?: never;
+        /** Forget one of the lessons, for good. */
+        delete: operations["delete_v1_lessons_id"];
+        options?: never;
+        head?: never;
+        /** Edit a lesson. */
+        patch: operations["patch_v1_lessons_id"];
+        trace?: never;
+    };
+    "/v1/lessons/{id}/reinforce": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say that a lesson proved right again. */
+        post: operations["post_v1_lessons_id_reinforce"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/lessons/{id}/trigger": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Count that a lesson was shown to an agent. */
+        post: operations["post_v1_lessons_id_trigger"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/lessons/match": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The lessons to show before a tool is used. */
+        get: operations["get_v1_lessons_match"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/lessons/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Lessons about a query, best first. */
+        post: operations["post_v1_lessons_search"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/lessons/surest": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The surest lessons. */
+        get: operations["get_v1_lessons_surest"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/memories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A project's memories, newest first. */
+        get: operations["get_v1_memories"];
+        put?: never;
+        /** Keep something for a long time. */
+        post: operations["post_v1_memories"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/memories/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One of the memories. */
+        get: operations["get_v1_memories_id"];
+        put?: never;
+        post?: never;
+        /** Forget one of the memories, for good. */
+        delete: operations["delete_v1_memories_id"];
+        options?: never;
+        head?: never;
+        /** Change a memory: a new version, or who may read it. */
+        patch: operations["patch_v1_memories_id"];
+        trace?: never;
+    };
+    "/v1/memories/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Every version of a memory, oldest first. */
+        get: operations["get_v1_memories_id_history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/observations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Record what an agent saw or did. */
+        post: operations["post_v1_observations"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/observations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One of the observations. */
+        get: operations["get_v1_observations_id"];
+        put?: never;
+        post?: never;
+        /** Forget one of the observations, for good. */
+        delete: operations["delete_v1_observations_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/recall": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Find the right memories for a query. */
+        post: operations["post_v1_recall"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Sessions, the most recently active first. */
+        get: operations["get_v1_sessions"];
+        put?: never;
+        /** Say that a session started or ended. */
+        post: operations["post_v1_sessions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One session. */
+        get: operations["get_v1_sessions_id"];
+        put?: never;
+        post?: never;
+        /** Forget a session with all that is of it. */
+        delete: operations["delete_v1_sessions_id"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/commits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The commits made in a session. */
+        get: operations["get_v1_sessions_id_commits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/observations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A session's observations, in order. */
+        get: operations["get_v1_sessions_id_observations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/reflect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Bring the slots that follow the work up to date with a session. */
+        post: operations["post_v1_sessions_id_reflect"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The summary of a session. */
+        get: operations["get_v1_sessions_id_summary"];
+        put?: never;
+        /** Summarise a session now. */
+        post: operations["post_v1_sessions_id_summary"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/slots": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A project's slots. */
+        get: operations["get_v1_slots"];
+        put?: never;
+        /** Create a slot, replace its text, or add a line. */
+        post: operations["post_v1_slots"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/slots/{label}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A slot. */
+        get: operations["get_v1_slots_label"];
+        put?: never;
+        post?: never;
+        /** Remove a slot. */
+        delete: operations["delete_v1_slots_label"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/timeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A project's observations by the time they happened, newest first. */
+        get: operations["get_v1_timeline"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /**
+         * Accepted
+         * @description An acknowledged write: the document it concerns, its event id, its place in the log, and what that survives.
+         *
+         *         `duplicate` is true when the event id was known already; `position` is then the first one's.
+         */
+        Accepted: {
+            duplicate: boolean;
+            /** @enum {unknown} */
+            durability: "fsync" | "memory" | "replicated";
+            event_id: string;
+            id: string;
+            position: string;
+        };
+        /**
+         * Action
+         * @description A work item.
+         */
+        Action: {
+            agent_id: string;
+            assigned_to: string;
+            created_at: string;
+            crystallized_into: string;
+            description: string;
+            edges: components["schemas"]["ActionEdge"][];
+            id: string;
+            parent: string;
+            priority: number;
+            project: string;
+            result: string;
+            session_id: string;
+            status: string;
+            tags: string[];
+            title: string;
+            updated_at: string;
+        };
+        /**
+         * ActionEdge
+         * @description How a work item depends on another one.
+         */
+        ActionEdge: {
+            target: string;
+            /** @enum {unknown} */
+            type: "conflicts_with" | "gated_by" | "requires" | "spawned_by" | "unlocks";
+        };
+        /**
+         * BatchAnswer
+         * @description What became of a batch: counts, the faults by index, one token for all of it, and what it survives.
+         */
+        BatchAnswer: {
+            accepted: number;
+            duplicates: number;
+            /** @enum {unknown} */
+            durability: "fsync" | "memory" | "replicated";
+            position: string;
+            rejected: components["schemas"]["Rejection"][];
+        };
+        /**
+         * Block
+         * @description One part of a context: what it is, its text, its estimated tokens, the documents it was made of.
+         */
+        Block: {
+            /** @enum {unknown} */
+            kind: "actions" | "lessons" | "memories" | "profile" | "recall" | "session" | "slot";
+            sources: string[];
+            text: string;
+            title: string;
+            tokens: number;
+        };
+        /**
+         * Commit
+         * @description A version-control commit, and the sessions it was made in.
+         */
+        Commit: {
+            agent_id: string;
+            author: string;
+            authored_at: string;
+            branch: string;
+            commit: string;
+            files: string[];
+            id: string;
+            linked_at: string;
+            message: string;
+            project: string;
+            repo: string;
+            session_ids: string[];
+        };
+        /**
+         * Confirmed
+         * @description The memories and lessons that count for more now, those that are not there, and the position behind it all.
+         *
+         *         `position` is empty where nothing was confirmed.
+         */
+        Confirmed: {
+            confirmed: string[];
+            event_id: string;
+            position: string;
+            unknown: string[];
+        };
+        /**
+         * ConfirmRequest
+         * @description What of what recall or a context told proved right, or was relied on.
+         */
+        ConfirmRequest: {
+            /** @default  */
+            event_id?: string;
+            ids: string[];
+        };
+        /**
+         * Context
+         * @description A compiled context. `left_out` names what did not fit: blocks, and of which how many lines are told.
+         */
+        Context: {
+            blocks: components["schemas"]["Block"][];
+            context: string;
+            left_out: string[];
+            token_budget: number;
+            tokens: number;
+        };
+        /**
+         * ContextRequest
+         * @description For whom to compile, and how much room there is. `min_confidence` is recall's, of what `query` finds.
+         */
+        ContextRequest: {
+            /** @default  */
+            after?: string;
+            /** @default  */
+            agent_id?: string;
+            /** @default null */
+            min_confidence?: number | null;
+            project: string;
+            /** @default  */
+            query?: string;
+            /** @default  */
+            session_id?: string;
+            /** @default 2000 */
+            token_budget?: number;
+            /** @default  */
+            user_id?: string;
+        };
+        /**
+         * DeleteSlot
+         * @description Remove a slot.
+         */
+        DeleteSlot: {
+            /** @default  */
+            agent_id?: string;
+            /** @default  */
+            event_id?: string;
+            label: string;
+            /** @default {} */
+            metadata?: {
+                [key: string]: string;
+            };
+            /** @default null */
+            occurred_at?: string | null;
+            /** @default  */
+            project?: string;
+            /**
+             * @default project
+             * @enum {unknown}
+             */
+            scope?: "global" | "project";
+            /** @default  */
+            session_id?: string;
+            /** @default  */
+            trace?: string;
+            /** @enum {unknown} */
+            type: "slot_delete";
+            /** @default  */
+            user_id?: string;
+        };
+        /**
+         * Digest
+         * @description A session in short; no sentence is in it twice. `decisions` are in the order they were made, with their reasons
+         *         where those were given; `remaining` is what was left to do; files have the modified ones first.
+         */
+        Digest: {
+            concepts: string[];
+            decisions: string[];
+            files: string[];
+            narrative: string;
+            observation_count: number;
+            /** @default [] */
+            remaining?: string[];
+            title: string;
+        };
+        /**
+         * EventsPage
+         * @description A page of the log. `next` is what to pass as `after` to go on; at the head the next page is empty.
+         */
+        EventsPage: {
+            events: Record<string, unknown>[];
+            next: string | null;
+        };
+        /**
+         * ForgetRequest
+         * @description What to forget: a session (of a project, where several have it), a user, or a project (`""`: the nameless).
+         */
+        ForgetRequest: {
+            /** @enum {unknown} */
+            kind: "project" | "session" | "user";
+            /** @default null */
+            project?: string | null;
+            /** @default  */
+            reason?: string;
+            subject: string;
+        };
+        /**
+         * Forgotten
+         * @description What a forgetting covered: how many documents of each kind, the position that covers all of it, and what that
+         *         survives.
+         */
+        Forgotten: {
+            documents: {
+                [key: string]: number;
+            };
+            /**
+             * @default memory
+             * @enum {unknown}
+             */
+            durability?: "fsync" | "memory" | "replicated";
+            event_id: string;
+            position: string;
+        };
+        /**
+         * FoundLesson
+         * @description A lesson, and how well it answers a query.
+         */
+        FoundLesson: {
+            active: boolean;
+            agent_id: string;
+            confidence: number;
+            content: string;
+            context: string;
+            derived_from: string[];
+            id: string;
+            occurred_at: string;
+            origin: string;
+            position: string;
+            project: string;
+            recorded_at: string;
+            reinforced_at: string;
+            reinforcements: number;
+            retired_at: string | null;
+            score: number;
+            severity: string;
+            tags: string[];
+            title: string;
+            trigger_count: number;
+            trigger_pattern: string;
+            trigger_tool: string;
+            triggered_at: string | null;
+            updated_at: string;
+            user_id: string;
+        };
+        /**
+         * Frontier
+         * @description What can be done now, and how many work items are still to be done.
+         */
+        Frontier: {
+            items: components["schemas"]["ReadyAction"][];
+            open: number;
+        };
+        /**
+         * InSession
+         * @description Which of the sessions of that id.
+         */
+        InSession: {
+            /** @default null */
+            project?: string | null;
+        };
+        /**
+         * Items[Commit]
+         * @description All there is.
+         */
+        Items_Commit_: {
+            items: components["schemas"]["Commit"][];
+        };
+        /**
+         * Items[FoundLesson]
+         * @description All there is.
+         */
+        Items_FoundLesson_: {
+            items: components["schemas"]["FoundLesson"][];
+        };
+        /**
+         * Items[Lesson]
+         * @description All there is.
+         */
+        Items_Lesson_: {
+            items: components["schemas"]["Lesson"][];
+        };
+        /**
+         * Items[Memory]
+         * @description All there is.
+         */
+        Items_Memory_: {
+            items: components["schemas"]["Memory"][];
+        };
+        /**
+         * Items[Slot]
+         * @description All there is.
+         */
+        Items_Slot_: {
+            items: components["schemas"]["Slot"][];
+        };
+        /**
+         * Items[SureLesson]
+         * @description All there is.
+         */
+        Items_SureLesson_: {
+            items: components["schemas"]["SureLesson"][];
+        };
+        /**
+         * Lesson
+         * @description Something learned. `confidence` is as of `reinforced_at`.
+         */
+        Lesson: {
+            active: boolean;
+            agent_id: string;
+            confidence: number;
+            content: string;
+            context: string;
+            derived_from: string[];
+            id: string;
+            occurred_at: string;
+            origin: string;
+            position: string;
+            project: string;
+            recorded_at: string;
+            reinforced_at: string;
+            reinforcements: number;
+            retired_at: string | null;
+            severity: string;
+            tags: string[];
+            title: string;
+            trigger_count: number;
+            trigger_pattern: string;
+            trigger_tool: string;
+            triggered_at: string | null;
+            updated_at: string;
+            user_id: string;
+        };
+        /**
+         * LessonSearch
+         * @description Lessons about what; of a project and global ones, or of all.
+         */
+        LessonSearch: {
+            /** @default 10 */
+            limit?: number;
+            /** @default 0.1 */
+            min_confidence?: number;
+            /** @default null */
+            project?: string | null;
+            query: string;
+        };
+        /**
+         * LinkCommit
+         * @description Link a version-control commit to the project, and to the session that made it.
+         */
+        LinkCommit: {
+            /** @default  */
+            agent_id?: string;
+            /** @default  */
+            author?: string;
+            /** @default  */
+            authored_at?: string;
+            /** @default  */
+            branch?: string;
+            commit: string;
+            /** @default  */
+            event_id?: string;
+            /** @default [] */
+            files?: string[];
+            /** @default  */
+            message?: string;
+            /** @default {} */
+            metadata?: {
+                [key: string]: string;
+            };
+            /** @default null */
+            occurred_at?: string | null;
+            /** @default  */
+            project?: string;
+            /** @default  */
+            repo?: string;
+            /** @default  */
+            session_id?: string;
+            /** @default  */
+            trace?: string;
+            /** @enum {unknown} */
+            type: "commit";
+            /** @default  */
+            user_id?: string;
+        };
+        /** Memory */
+        Memory: {
+            agent_id: string;
+            concepts: string[];
+            condensed: string[];
+            confirmations: number;
+            confirmed_at: string | null;
+            content: string;
+            derived_from: string[];
+            event_id: string;
+            files: string[];
+            forget_after: string | null;
+            id: string;
+            importance: number;
+            is_latest: boolean;
+            keep_duplicates: boolean;
+            /** @enum {unknown} */
+            memory_type: "episodic" | "procedural" | "semantic";
+            metadata: {
+                [key: string]: string;
+            };
+            model: string;
+            occurred_at: string;
+            owner: string;
+            parent_id: string;
+            position: string;
+            project: string;
+            prompt_version: string;
+            /** @enum {unknown} */
+            purpose: "information" | "question" | "request";
+            recorded_at: string;
+            references: string[];
+            session_id: string;
+            shared_with: string[];
+            source: string;
+            superseded_at: string | null;
+            superseded_by: string;
+            tags: string[];
+            title: string;
+            updated_at: string;
+            user_id: string;
+            version: number;
+            /** @enum {unknown} */
+            visibility: "private" | "public" | "shared";
+        };
+        /**
+         * MemoryChanges
+         * @description What to change of a memory; null stays. `visibility` and `shared_with` alone make no new version.
+         */
+        MemoryChanges: {
+            /** @default  */
+            agent_id?: string;
+            /** @default null */
+            concepts?: string[] | null;
+            /** @default null */
+            content?: string | null;
+            /** @default  */
+            event_id?: string;
+            /** @default null */
+            files?: string[] | null;
+            /** @default null */
+            importance?: number | null;
+            /** @default null */
+            memory_type?: ("episodic" | "procedural" | "semantic") | null;
+            /** @default null */
+            purpose?: ("information" | "question" | "request") | null;
+            /** @default null */
+            references?: string[] | null;
+            /** @default null */
+            shared_with?: string[] | null;
+            /** @default null */
+            tags?: string[] | null;
+            /** @default null */
+            title?: string | null;
+            /** @default null */
+            visibility?: ("private" | "public" | "shared") | null;
+        };
+        /** Observation */
+        Observation: {
+            agent_id: string;
+            concepts: string[];
+            confidence: number;
+            content: string;
+            data: Record<string, unknown>;
+            event_id: string;
+            facts: string[];
+            files: string[];
+            headline: string;
+            id: string;
+            importance: number;
+            kind: string;
+            metadata: {
+                [key: string]: string;
+            };
+            model: string;
+            narrative: string;
+            occurred_at: string;
+            position: string;
+            project: string;
+            prompt_version: string;
+            recorded_at: string;
+            role: string;
+            session_id: string;
+            source: string;
+            subtitle: string;
+            title: string;
+            user_id: string;
+        };
+        /**
+         * Observe
+         * @description Record what an agent saw or did in a session.
+         */
+        Observe: {
+            /** @default  */
+            agent_id?: string;
+            /** @default  */
+            content?: string;
+            /** @default {} */
+            data?: Record<string, unknown>;
+            /** @default  */
+            event_id?: string;
+            /** @default  */
+            kind?: string;
+            /** @default {} */
+            metadata?: {
+                [key: string]: string;
+            };
+            /** @default null */
+            occurred_at?: string | null;
+            /** @default  */
+            project?: string;
+            /** @default  */
+            session_id?: string;
+            /** @default  */
+            trace?: string;
+            /** @enum {unknown} */
+            type: "observe";
+            /** @default  */
+            user_id?: string;
+        };
+        /**
+         * Page[Action]
+         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end.
+         */
+        Page_Action_: {
+            items: components["schemas"]["Action"][];
+            next: string | null;
+        };
+        /**
+         * Page[Lesson]
+         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end.
+         */
+        Page_Lesson_: {
+            items: components["schemas"]["Lesson"][];
+            next: string | null;
+        };
+        /**
+         * Page[Memory]
+         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end.
+         */
+        Page_Memory_: {
+            items: components["schemas"]["Memory"][];
+            next: string | null;
+        };
+        /**
+         * Page[Receipt]
+         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end.
+         */
+        Page_Receipt_: {
+            items: components["schemas"]["Receipt"][];
+            next: string | null;
+        };
+        /**
+         * Page[Session]
+         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end.
+         */
+        Page_Session_: {
+            items: components["schemas"]["Session"][];
+            next: string | null;
+        };
+        /**
+         * Probe
+         * @description A search for what was forgotten, made afterwards: `found` must be 0.
+         */
+        Probe: {
+            documents: number;
+            found: number;
+            queries: number;
+        };
+        /**
+         * ReadyAction
+         * @description A work item that nothing blocks; `leased` when somebody works on it.
+         */
+        ReadyAction: {
+            agent_id: string;
+            assigned_to: string;
+            created_at: string;
+            crystallized_into: string;
+            description: string;
+            edges: components["schemas"]["ActionEdge"][];
+            id: string;
+            leased: boolean;
+            parent: string;
+            priority: number;
+            project: string;
+            result: string;
+            score: number;
+            session_id: string;
+            status: string;
+            tags: string[];
+            title: string;
+            updated_at: string;
+        };
+        /**
+         * RecallAnswer
+         * @description What was recalled. `confidence` is the first result's, also where it was too little to answer; None where that is
+         *         not known. `lag`: log entries not searchable yet, by partition; `degraded`: what was left out.
+         */
+        RecallAnswer: {
+            /** @default null */
+            confidence?: number | null;
+            degraded: string[];
+            lag: {
+                [key: string]: number;
+            };
+            results: components["schemas"]["RecallResult"][];
+            took_ms: number;
+        };
+        /**
+         * RecallRequest
+         * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents.
+         *
+         *         `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a
+         *         memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula
+         *         exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent.
+         *
+         *         Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is
+         *         less sure is left out. Results whose confidence is not known always stay. With `fold` a result stands for those that
+         *         say nearly the same, unless the question counts.
+         */
+        RecallRequest: {
+            /** @default  */
+            after?: string;
+            /** @default  */
+            agent_id?: string;
+            /** @default null */
+            alpha?: number | null;
+            /** @default [] */
+            any_tags?: string[];
+            /** @default null */
+            as_of?: string | null;
+            /** @default [] */
+            concepts?: string[];
+            /**
+             * @default session
+             * @enum {unknown}
+             */
+            consistency?: "eventual" | "session";
+            /** @default false */
+            explain?: boolean;
+            /** @default [] */
+            files?: string[];
+            /** @default true */
+            fold?: boolean;
+            /** @default null */
+            from?: string | null;
+            /** @default null */
+            half_life_days?: number | null;
+            /** @default [] */
+            kinds?: ("lesson" | "memory" | "observation" | "summary")[];
+            /** @default 10 */
+            limit?: number;
+            /** @default null */
+            min_confidence?: number | null;
+            /**
+             * @default hybrid
+             * @enum {unknown}
+             */
+            mode?: "hybrid" | "lexical" | "vector";
+            /** @default null */
+            project?: string | null;
+            /** @default [] */
+            projects?: string[];
+            query: string;
+            /**
+             * @default fused
+             * @enum {unknown}
+             */
+            ranking?: "fused" | "rrf" | "similarity";
+            /** @default true */
+            recency_boost?: boolean;
+            /** @default  */
+            session_id?: string;
+            /** @default [] */
+            tags?: string[];
+            /** @default null */
+            to?: string | null;
+            /** @default [] */
+            types?: string[];
+            /** @default  */
+            user_id?: string;
+        };
+        /**
+         * RecallResult
+         * @description One recalled document. `score` is comparable within one answer only, `confidence` (0..1) among all.
+         *
+         *         `snippet` is the part of it that the query's words are in. `derived_from` are the documents it was made of,
+         *         `confirmed` how often it proved right, `repeats` those that say nearly the same.
+         */
+        RecallResult: {
+            agent_id: string | null;
+            /** @default null */
+            confidence?: number | null;
+            /** @default 0 */
+            confirmed?: number;
+            content: string;
+            /** @default [] */
+            derived_from?: string[];
+            /** @default null */
+            explain?: {
+                [key: string]: number;
+            } | null;
+            id: string;
+            /** @enum {unknown} */
+            kind: "lesson" | "memory" | "observation" | "summary";
+            metadata: {
+                [key: string]: string;
+            };
+            occurred_at: string;
+            project: string;
+            /** @default [] */
+            repeats?: string[];
+            score: number;
+            session_id: string | null;
+            snippet: string;
+            title: string;
+        };
+        /**
+         * Receipt
+         * @description One request to forget. `subject` is a digest where it is a user; `name` is emptied when it is done.
+         */
+        Receipt: {
+            /** @default  */
+            agent_id?: string;
+            /** @default 0 */
+            attempts?: number;
+            /** @default  */
+            error?: string;
+            /** @default null */
+            finished_at?: string | null;
+            id: string;
+            /** @enum {unknown} */
+            kind: "action" | "commit" | "lesson" | "memory" | "observation" | "project" | "relation" | "session" | "slot" | "user";
+            /** @default  */
+            name?: string;
+            /** @default false */
+            nameless?: boolean;
+            /** @default null */
+            probe?: components["schemas"]["Probe"] | null;
+            /** @default  */
+            project?: string;
+            /** @default  */
+            reason?: string;
+            /**
+             * @default {
+             *       "log_entries": 0,
+             *       "documents": {},
+             *       "embedding_cache": 0,
+             *       "change_feeds": 0,
+             *       "snapshot": "",
+             *       "older_snapshots": 0,
+             *       "replicas": 0,
+             *       "replicas_waiting": 0,
+             *       "append_only_file": "",
+             *       "archive_segments": 0
+             *     }
+             */
+            removed?: components["schemas"]["Removed"];
+            requested_at: string;
+            /** @default pending */
+            status?: string;
+            subject: string;
+            tenant: string;
+            /** @default  */
+            until?: string;
+        };
+        /**
+         * RecordLesson
+         * @description State something learned; saying it again makes it stronger. A trigger says before which tool calls it shows.
+         */
+        RecordLesson: {
+            /** @default  */
+            agent_id?: string;
+            /** @default 0.5 */
+            confidence?: number;
+            content: string;
+            /** @default  */
+            context?: string;
+            /** @default [] */
+            derived_from?: string[];
+            /** @default  */
+            event_id?: string;
+            /** @default {} */
+            metadata?: {
+                [key: string]: string;
+            };
+            /** @default null */
+            occurred_at?: string | null;
+            /** @default manual */
+            origin?: string;
+            /** @default  */
+            project?: string;
+            /** @default  */
+            session_id?: string;
+            /**
+             * @default
+             * @enum {unknown}
+             */
+            severity?: "" | "critical" | "info" | "warning";
+            /** @default [] */
+            tags?: string[];
+            /** @default  */
+            title?: string;
+            /** @default  */
+            trace?: string;
+            /** @default  */
+            trigger_pattern?: string;
+            /** @default  */
+            trigger_tool?: string;
+            /** @enum {unknown} */
+            type: "lesson";
+            /** @default  */
+            user_id?: string;
+        };
+        /**
+         * Rejection
+         * @description Why one item of a batch was rejected.
+         */
+        Rejection: {
+            code: string;
+            /** @default null */
+            field?: string | null;
+            index: number;
+            message: string;
+        };
+        /**
+         * Relate
+         * @description Relate two documents, or withdraw that (`remove`).
+         */
+        Relate: {
+            /** @default  */
+            agent_id?: string;
+            /** @default null */
+            confidence?: number | null;
+            /** @default [] */
+            derived_from?: string[];
+            /** @default  */
+            event_id?: string;
+            /** @default {} */
+            metadata?: {
+                [key: string]: string;
+            };
+            /** @default null */
+            occurred_at?: string | null;
+            /** @default  */
+            project?: string;
+            relation: string;
+            /** @default false */
+            remove?: boolean;
+            /** @default  */
+            session_id?: string;
+            source: string;
+            target: string;
+            /** @default  */
+            trace?: string;
+            /** @enum {unknown} */
+            type: "relation";
+            /** @default  */
+            user_id?: string;
+        };
+        /**
+         * Remember
+         * @description Keep something for a long time. With `keep_duplicates` it supersedes nothing, nor is it superseded.
+         */
+        Remember: {
+            /** @default  */
+            agent_id?: string;
+            /** @default [] */
+            concepts?: string[];
+            content: string;
+            /** @default [] */
+            derived_from?: string[];
+            /** @default  */
+            event_id?: string;
+            /** @default [] */
+            files?: string[];
+            /** @default 5 */
+            importance?: number;
+            /** @default false */
+            keep_duplicates?: boolean;
+            /**
+             * @default semantic
+             * @enum {unknown}
+             */
+            memory_type?: "episodic" | "procedural" | "semantic";
+            /** @default {} */
+            metadata?: {
+                [key: string]: string;
+            };
+            /** @default null */
+            occurred_at?: string | null;
+            /** @default  */
+            owner?: string;
+            /** @default  */
+            project?: string;
+            /**
+             * @default information
+             * @enum {unknown}
+             */
+            purpose?: "information" | "question" | "request";
+            /** @default [] */
+            references?: string[];
+            /** @default  */
+            session_id?: string;
+            /** @default [] */
+            shared_with?: string[];
+            /** @default [] */
+            tags?: string[];
+            /** @default  */
+            title?: string;
+            /** @default  */
+            trace?: string;
+            /** @default null */
+            ttl_days?: number | null;
+            /** @enum {unknown} */
+            type: "remember";
+            /** @default  */
+            user_id?: string;
+            /**
+             * @default public
+             * @enum {unknown}
+             */
+            visibility?: "private" | "public" | "shared";
+        };
+        /**
+         * Removed
+         * @description What went from each store. `documents` counts by kind; `replicas` are index replicas that have reloaded.
+         *
+         *         `append_only_file` says whether the server was asked to rewrite it, which is where it drops what was deleted.
+         *         `archive_segments` were rewritten: 0 also when an earlier run did that.
+         */
+        Removed: {
+            /** @default  */
+            append_only_file?: string;
+            /** @default 0 */
+            archive_segments?: number;
+            /** @default 0 */
+            change_feeds?: number;
+            /** @default {} */
+            documents?: {
+                [key: string]: number;
+            };
+            /** @default 0 */
+            embedding_cache?: number;
+            /** @default 0 */
+            log_entries?: number;
+            /** @default 0 */
+            older_snapshots?: number;
+            /** @default 0 */
+            replicas?: number;
+            /** @default 0 */
+            replicas_waiting?: number;
+            /** @default  */
+            snapshot?: string;
+        };
+        /**
+         * Session
+         * @description A session; `summarised` is how many of its observations its summary covers.
+         *
+         *         `retired_observations` of them are in the log alone, since `retired_at`; `retired` says that all of them are.
+         */
+        Session: {
+            agent_id: string;
+            agent_type: string;
+            cwd: string;
+            ended_at: string | null;
+            first_prompt: string;
+            id: string;
+            observation_count: number;
+            project: string;
+            retired: boolean;
+            retired_at: string | null;
+            retired_observations: number;
+            started_at: string;
+            /** @enum {unknown} */
+            status: "active" | "ended" | "failed";
+            summarised: number;
+            title: string;
+            updated_at: string;
+            user_id: string;
+        };
+        /**
+         * SessionReflectRequest
+         * @description Which of the sessions of that id, and how many of its newest observations are looked at.
+         */
+        SessionReflectRequest: {
+            /** @default 50 */
+            max_observations?: number;
+            /** @default null */
+            project?: string | null;
+        };
+        /**
+         * SetSlot
+         * @description Create a slot or replace its text; with `append`, add a line to it. What is null stays as it is.
+         */
+        SetSlot: {
+            /** @default  */
+            agent_id?: string;
+            /** @default false */
+            append?: boolean;
+            content: string;
+            /** @default null */
+            description?: string | null;
+            /** @default  */
+            event_id?: string;
+            label: string;
+            /** @default {} */
+            metadata?: {
+                [key: string]: string;
+            };
+            /** @default null */
+            occurred_at?: string | null;
+            /** @default null */
+            pinned?: boolean | null;
+            /** @default  */
+            project?: string;
+            /** @default null */
+            read_only?: boolean | null;
+            /**
+             * @default project
+             * @enum {unknown}
+             */
+            scope?: "global" | "project";
+            /** @default  */
+            session_id?: string;
+            /** @default null */
+            size_limit?: number | null;
+            /** @default  */
+            trace?: string;
+            /** @enum {unknown} */
+            type: "slot";
+            /** @default  */
+            user_id?: string;
+        };
+        /**
+         * Shortcoming
+         * @description One thing that is not as it should be; `code` is stable.
+         */
+        Shortcoming: {
+            code: string;
+            message: string;
+        };
+        /**
+         * Signs
+         * @description How everything is at one moment. Sizes are in bytes, counts are of all partitions together.
+         *
+         *         `oldest_pending_s` is how long the first event waits that is not projected, `pending_bytes` the size of all that
+         *         are not. `replicas` are API processes, `dimensions` those of the vectors that are made. `memory_limit` is
+         *         `maxmemory`, 0 for none; on a cluster both are of the fullest node. `index_partly`: the index is not ready, for
+         *         some partitions alone. `oldest_to_embed_s` is for how long the text that waits longest for its vector has
+         *         waited. `outdated_s` says for how long it has followed a generation that is no longer the live one,
+         *         `lost_writes` which acknowledged events the log's server came back without.
+         */
+        Signs: {
+            /** @default 0 */
+            dead_letters?: number;
+            /** @default 0 */
+            dimensions?: number;
+            /** @default null */
+            disk_free?: number | null;
+            /** @default 0 */
+            feed_entries?: number;
+            /** @default false */
+            index_partly?: boolean;
+            /** @default true */
+            index_ready?: boolean;
+            /** @default  */
+            index_trouble?: string;
+            /** @default null */
+            log_file_ok?: boolean | null;
+            /** @default  */
+            lost_writes?: string;
+            /** @default 0 */
+            machine_memory?: number;
+            /** @default 0 */
+            memory_limit?: number;
+            /** @default null */
+            memory_used?: number | null;
+            /** @default 0 */
+            oldest_pending_s?: number;
+            /** @default 0 */
+            oldest_to_embed_s?: number;
+            /** @default 0 */
+            outdated_s?: number;
+            /** @default 0 */
+            pending_bytes?: number;
+            /** @default 0 */
+            replicas?: number;
+            /** @default null */
+            snapshot_age_s?: number | null;
+            /** @default 0 */
+            to_embed?: number;
+            /** @default 0 */
+            workers?: number;
+        };
+        /**
+         * Slot
+         * @description A small named text. `size` and `size_limit` are characters; times are null for one nobody wrote to.
+         */
+        Slot: {
+            agent_id: string;
+            content: string;
+            created_at: string | null;
+            description: string;
+            id: string;
+            label: string;
+            pinned: boolean;
+            project: string;
+            read_only: boolean;
+            /** @enum {unknown} */
+            scope: "global" | "project";
+            size: number;
+            size_limit: number;
+            updated_at: string | null;
+        };
+        /**
+         * SlotsMade
+         * @description How many slots were changed, and of how many observations that was made.
+         */
+        SlotsMade: {
+            observations: number;
+            position: string;
+            slots_changed: number;
+        };
+        /**
+         * SomeRetired[Observation]
+         * @description Part of a listing that lacks what was retired: `note` says so, and where that is.
+         *
+         *         `retired_observations` are those of the session, since `retired_at`; a timeline does not count them.
+         */
+        SomeRetired_Observation_: {
+            items: components["schemas"]["Observation"][];
+            next: string | null;
+            note?: string;
+            retired_at?: string;
+            retired_observations?: number;
+        };
+        /** Summary */
+        Summary: {
+            agent_id: string;
+            concepts: string[];
+            decisions: string[];
+            files: string[];
+            id: string;
+            model: string;
+            narrative: string;
+            observation_count: number;
+            occurred_at: string;
+            position: string;
+            project: string;
+            prompt_version: string;
+            recorded_at: string;
+            remaining: string[];
+            session_id: string;
+            title: string;
+            user_id: string;
+        };
+        /**
+         * SummaryMade
+         * @description A session's summary and who made it; `fell_back` says why a model that was asked did not.
+         */
+        SummaryMade: {
+            fell_back: string;
+            model: string;
+            position: string;
+            summary: components["schemas"]["Digest"];
+        };
+        /**
+         * SureLesson
+         * @description A lesson, and what is left of its confidence.
+         */
+        SureLesson: {
+            active: boolean;
+            agent_id: string;
+            confidence: number;
+            confidence_now: number;
+            content: string;
+            context: string;
+            derived_from: string[];
+            id: string;
+            occurred_at: string;
+            origin: string;
+            position: string;
+            project: string;
+            recorded_at: string;
+            reinforced_at: string;
+            reinforcements: number;
+            retired_at: string | null;
+            severity: string;
+            tags: string[];
+            title: string;
+            trigger_count: number;
+            trigger_pattern: string;
+            trigger_tool: string;
+            triggered_at: string | null;
+            updated_at: string;
+            user_id: string;
+        };
+        /**
+         * TrackSession
+         * @description Say that a session started or ended. Never needed: an observation opens its session.
+         */
+        TrackSession: {
+            /** @default  */
+            agent_id?: string;
+            /** @default  */
+            agent_type?: string;
+            /** @default  */
+            cwd?: string;
+            /** @default  */
+            event_id?: string;
+            /** @default {} */
+            metadata?: {
+                [key: string]: string;
+            };
+            /** @default null */
+            occurred_at?: string | null;
+            /**
+             * @default completed
+             * @enum {unknown}
+             */
+            outcome?: "completed" | "failed";
+            /** @default  */
+            project?: string;
+            /** @default  */
+            reason?: string;
+            /** @default  */
+            session_id?: string;
+            /** @enum {unknown} */
+            status: "ended" | "started";
+            /** @default  */
+            title?: string;
+            /** @default  */
+            trace?: string;
+            /** @enum {unknown} */
+            type: "session";
+            /** @default  */
+            user_id?: string;
+        };
+        /**
+         * Usable
+         * @description Reads and writes work; `degraded` has what they do not do well.
+         */
+        Usable: {
+            degraded: components["schemas"]["Shortcoming"][];
+            documents?: number;
+            lag?: {
+                [key: string]: number;
+            };
+            /** @enum {unknown} */
+            status: "degraded" | "ready";
+            vitals?: components["schemas"]["Signs"];
+        };
+        /**
+         * WriteAction
+         * @description Write down a work item, or change the one that `action` names; what is null stays as it is.
+         */
+        WriteAction: {
+            /** @default  */
+            action?: string;
+            /** @default  */
+            agent_id?: string;
+            /** @default null */
+            assigned_to?: string | null;
+            /** @default null */
+            crystallized_into?: string | null;
+            /** @default null */
+            description?: string | null;
+            /** @default [] */
+            edges?: components["schemas"]["ActionEdge"][];
+            /** @default  */
+            event_id?: string;
+            /** @default {} */
+            metadata?: {
+                [key: string]: string;
+            };
+            /** @default null */
+            occurred_at?: string | null;
+            /** @default  */
+            parent?: string;
+            /** @default null */
+            priority?: number | null;
+            /** @default  */
+            project?: string;
+            /** @default [] */
+            requires?: string[];
+            /** @default null */
+            result?: string | null;
+            /** @default  */
+            session_id?: string;
+            /** @default null */
+            status?: string | null;
+            /** @default null */
+            tags?: string[] | null;
+            /** @default null */
+            title?: string | null;
+            /** @default  */
+            trace?: string;
+            /** @enum {unknown} */
+            type: "action";
+            /** @default  */
+            user_id?: string;
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    get_readyz: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Usable"];
+                };
+            };
+        };
+    };
+    get_v1_actions: {
+        parameters: {
+            query?: {
+                after?: string;
+                cursor?: string;
+                limit?: number;
+                open?: boolean;
+                project?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Action_"];
+                };
+            };
+        };
+    };
+    post_v1_actions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @default  */
+                    action?: string;
+                    /** @default  */
+                    agent_id?: string;
+                    /** @default null */
+                    assigned_to?: string | null;
+                    /** @default null */
+                    crystallized_into?: string | null;
+                    /** @default null */
+                    description?: string | null;
+                    /** @default [] */
+                    edges?: components["schemas"]["ActionEdge"][];
+                    /** @default  */
+                    event_id?: string;
+                    /** @default {} */
+                    metadata?: {
+                        [key: string]: string;
+                    };
+                    /** @default null */
+                    occurred_at?: string | null;
+                    /** @default  */
+                    parent?: string;
+                    /** @default null */
+                    priority?: number | null;
+                    /** @default  */
+                    project?: string;
+                    /** @default [] */
+                    requires?: string[];
+                    /** @default null */
+                    result?: string | null;
+                    /** @default  */
+                    session_id?: string;
+                    /** @default null */
+                    status?: string | null;
+                    /** @default null */
+                    tags?: string[] | null;
+                    /** @default null */
+                    title?: string | null;
+                    /** @default  */
+                    trace?: string;
+                    /** @enum {unknown} */
+                    type?: "action";
+                    /** @default  */
+                    user_id?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    get_v1_actions_id: {
+        parameters: {
+            query?: {
+                after?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Action"];
+                };
+            };
+        };
+    };
+    delete_v1_actions_id: {
+        parameters: {
+            query?: {
+                event_id?: string;
+                reason?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    patch_v1_actions_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @default  */
+                    action?: string;
+                    /** @default  */
+                    agent_id?: string;
+                    /** @default null */
+                    assigned_to?: string | null;
+                    /** @default null */
+                    crystallized_into?: string | null;
+                    /** @default null */
+                    description?: string | null;
+                    /** @default [] */
+                    edges?: components["schemas"]["ActionEdge"][];
+                    /** @default  */
+                    event_id?: string;
+                    /** @default {} */
+                    metadata?: {
+                        [key: string]: string;
+                    };
+                    /** @default null */
+                    occurred_at?: string | null;
+                    /** @default  */
+                    parent?: string;
+                    /** @default null */
+                    priority?: number | null;
+                    /** @default  */
+                    project?: string;
+                    /** @default [] */
+                    requires?: string[];
+                    /** @default null */
+                    result?: string | null;
+                    /** @default  */
+                    session_id?: string;
+                    /** @default null */
+                    status?: string | null;
+                    /** @default null */
+                    tags?: string[] | null;
+                    /** @default null */
+                    title?: string | null;
+                    /** @default  */
+                    trace?: string;
+                    /** @enum {unknown} */
+                    type?: "action";
+                    /** @default  */
+                    user_id?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    post_v1_confirm: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConfirmRequest"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Confirmed"];
+                };
+            };
+        };
+    };
+    post_v1_context: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ContextRequest"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Context"];
+                };
+            };
+        };
+    };
+    get_v1_events: {
+        parameters: {
+            query?: {
+                after?: string;
+                agent_id?: string;
+                limit?: number;
+                partition?: number;
+                project?: string;
+                session_id?: string;
+                type?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventsPage"];
+                };
+            };
+        };
+    };
+    post_v1_events: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": (components["schemas"]["Observe"] | components["schemas"]["Remember"] | components["schemas"]["RecordLesson"] | components["schemas"]["TrackSession"] | components["schemas"]["LinkCommit"] | components["schemas"]["SetSlot"] | components["schemas"]["DeleteSlot"] | components["schemas"]["WriteAction"] | components["schemas"]["Relate"])[];
+                "application/msgpack": (components["schemas"]["Observe"] | components["schemas"]["Remember"] | components["schemas"]["RecordLesson"] | components["schemas"]["TrackSession"] | components["schemas"]["LinkCommit"] | components["schemas"]["SetSlot"] | components["schemas"]["DeleteSlot"] | components["schemas"]["WriteAction"] | components["schemas"]["Relate"])[];
+                "application/x-ndjson": (components["schemas"]["Observe"] | components["schemas"]["Remember"] | components["schemas"]["RecordLesson"] | components["schemas"]["TrackSession"] | components["schemas"]["LinkCommit"] | components["schemas"]["SetSlot"] | components["schemas"]["DeleteSlot"] | components["schemas"]["WriteAction"] | components["schemas"]["Relate"])[];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchAnswer"];
+                };
+            };
+        };
+    };
+    get_v1_forget: {
+        parameters: {
+            query?: {
+                cursor?: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Receipt_"];
+                };
+            };
+        };
+    };
+    post_v1_forget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ForgetRequest"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Receipt"];
+                };
+            };
+        };
+    };
+    get_v1_forget_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Receipt"];
+                };
+            };
+        };
+    };
+    get_v1_frontier: {
+        parameters: {
+            query?: {
+                after?: string;
+                agent_id?: string;
+                limit?: number;
+                project?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Frontier"];
+                };
+            };
+        };
+    };
+    get_v1_lessons: {
+        parameters: {
+            query?: {
+                after?: string;
+                cursor?: string;
+                limit?: number;
+                project?: string;
+                retired?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Lesson_"];
+                };
+            };
+        };
+    };
+    post_v1_lessons: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @default  */
+                    agent_id?: string;
+                    /** @default 0.5 */
+                    confidence?: number;
+                    content: string;
+                    /** @default  */
+                    context?: string;
+                    /** @default [] */
+                    derived_from?: string[];
+                    /** @default  */
+                    event_id?: string;
+                    /** @default {} */
+                    metadata?: {
+                        [key: string]: string;
+                    };
+                    /** @default null */
+                    occurred_at?: string | null;
+                    /** @default manual */
+                    origin?: string;
+                    /** @default  */
+                    project?: string;
+                    /** @default  */
+                    session_id?: string;
+                    /**
+                     * @default
+                     * @enum {unknown}
+                     */
+                    severity?: "" | "critical" | "info" | "warning";
+                    /** @default [] */
+                    tags?: string[];
+                    /** @default  */
+                    title?: string;
+                    /** @default  */
+                    trace?: string;
+                    /** @default  */
+                    trigger_pattern?: string;
+                    /** @default  */
+                    trigger_tool?: string;
+                    /** @enum {unknown} */
+                    type?: "lesson";
+                    /** @default  */
+                    user_id?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    get_v1_lessons_id: {
+        parameters: {
+            query?: {
+                after?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Lesson"];
+                };
+            };
+        };
+    };
+    delete_v1_lessons_id: {
+        parameters: {
+            query?: {
+                event_id?: string;
+                reason?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    patch_v1_lessons_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @default null */
+                    active?: boolean | null;
+                    /** @default  */
+                    agent_id?: string;
+                    /** @default null */
+                    content?: string | null;
+                    /** @default null */
+                    context?: string | null;
+                    /** @default  */
+                    event_id?: string;
+                    /** @default  */
+                    lesson?: string;
+                    /** @default {} */
+                    metadata?: {
+                        [key: string]: string;
+                    };
+                    /** @default null */
+                    occurred_at?: string | null;
+                    /** @default  */
+                    project?: string;
+                    /** @default  */
+                    session_id?: string;
+                    /** @default null */
+                    severity?: ("" | "critical" | "info" | "warning") | null;
+                    /** @default null */
+                    tags?: string[] | null;
+                    /** @default null */
+                    title?: string | null;
+                    /** @default  */
+                    trace?: string;
+                    /** @default null */
+                    trigger_pattern?: string | null;
+                    /** @default null */
+                    trigger_tool?: string | null;
+                    /** @enum {unknown} */
+                    type?: "revise_lesson";
+                    /** @default  */
+                    user_id?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    post_v1_lessons_id_reinforce: {
+        parameters: {
+            query?: {
+                event_id?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    post_v1_lessons_id_trigger: {
+        parameters: {
+            query?: {
+                event_id?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    get_v1_lessons_match: {
+        parameters: {
+            query: {
+                after?: string;
+                limit?: number;
+                preview?: string;
+                project?: string;
+                tool_name: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Items_Lesson_"];
+                };
+            };
+        };
+    };
+    post_v1_lessons_search: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LessonSearch"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Items_FoundLesson_"];
+                };
+            };
+        };
+    };
+    get_v1_lessons_surest: {
+        parameters: {
+            query?: {
+                after?: string;
+                limit?: number;
+                min_confidence?: number;
+                origin?: string;
+                project?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Items_SureLesson_"];
+                };
+            };
+        };
+    };
+    get_v1_memories: {
+        parameters: {
+            query?: {
+                after?: string;
+                cursor?: string;
+                latest?: boolean;
+                limit?: number;
+                project?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Memory_"];
+                };
+            };
+        };
+    };
+    post_v1_memories: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @default  */
+                    agent_id?: string;
+                    /** @default [] */
+                    concepts?: string[];
+                    content: string;
+                    /** @default [] */
+                    derived_from?: string[];
+                    /** @default  */
+                    event_id?: string;
+                    /** @default [] */
+                    files?: string[];
+                    /** @default 5 */
+                    importance?: number;
+                    /** @default false */
+                    keep_duplicates?: boolean;
+                    /**
+                     * @default semantic
+                     * @enum {unknown}
+                     */
+                    memory_type?: "episodic" | "procedural" | "semantic";
+                    /** @default {} */
+                    metadata?: {
+                        [key: string]: string;
+                    };
+                    /** @default null */
+                    occurred_at?: string | null;
+                    /** @default  */
+                    owner?: string;
+                    /** @default  */
+                    project?: string;
+                    /**
+                     * @default information
+                     * @enum {unknown}
+                     */
+                    purpose?: "information" | "question" | "request";
+                    /** @default [] */
+                    references?: string[];
+                    /** @default  */
+                    session_id?: string;
+                    /** @default [] */
+                    shared_with?: string[];
+                    /** @default [] */
+                    tags?: string[];
+                    /** @default  */
+                    title?: string;
+                    /** @default  */
+                    trace?: string;
+                    /** @default null */
+                    ttl_days?: number | null;
+                    /** @enum {unknown} */
+                    type?: "remember";
+                    /** @default  */
+                    user_id?: string;
+                    /**
+                     * @default public
+                     * @enum {unknown}
+                     */
+                    visibility?: "private" | "public" | "shared";
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    get_v1_memories_id: {
+        parameters: {
+            query?: {
+                after?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Memory"];
+                };
+            };
+        };
+    };
+    delete_v1_memories_id: {
+        parameters: {
+            query?: {
+                event_id?: string;
+                reason?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    patch_v1_memories_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MemoryChanges"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    get_v1_memories_id_history: {
+        parameters: {
+            query?: {
+                after?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Items_Memory_"];
+                };
+            };
+        };
+    };
+    post_v1_observations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @default  */
+                    agent_id?: string;
+                    /** @default  */
+                    content?: string;
+                    /** @default {} */
+                    data?: Record<string, unknown>;
+                    /** @default  */
+                    event_id?: string;
+                    /** @default  */
+                    kind?: string;
+                    /** @default {} */
+                    metadata?: {
+                        [key: string]: string;
+                    };
+                    /** @default null */
+                    occurred_at?: string | null;
+                    /** @default  */
+                    project?: string;
+                    /** @default  */
+                    session_id?: string;
+                    /** @default  */
+                    trace?: string;
+                    /** @enum {unknown} */
+                    type?: "observe";
+                    /** @default  */
+                    user_id?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    get_v1_observations_id: {
+        parameters: {
+            query?: {
+                after?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Observation"];
+                };
+            };
+        };
+    };
+    delete_v1_observations_id: {
+        parameters: {
+            query?: {
+                event_id?: string;
+                reason?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    post_v1_recall: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RecallRequest"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecallAnswer"];
+                };
+            };
+        };
+    };
+    get_v1_sessions: {
+        parameters: {
+            query?: {
+                after?: string;
+                cursor?: string;
+                limit?: number;
+                project?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_Session_"];
+                };
+            };
+        };
+    };
+    post_v1_sessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @default  */
+                    agent_id?: string;
+                    /** @default  */
+                    agent_type?: string;
+                    /** @default  */
+                    cwd?: string;
+                    /** @default  */
+                    event_id?: string;
+                    /** @default {} */
+                    metadata?: {
+                        [key: string]: string;
+                    };
+                    /** @default null */
+                    occurred_at?: string | null;
+                    /**
+                     * @default completed
+                     * @enum {unknown}
+                     */
+                    outcome?: "completed" | "failed";
+                    /** @default  */
+                    project?: string;
+                    /** @default  */
+                    reason?: string;
+                    /** @default  */
+                    session_id?: string;
+                    /** @enum {unknown} */
+                    status: "ended" | "started";
+                    /** @default  */
+                    title?: string;
+                    /** @default  */
+                    trace?: string;
+                    /** @enum {unknown} */
+                    type?: "session";
+                    /** @default  */
+                    user_id?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    get_v1_sessions_id: {
+        parameters: {
+            query?: {
+                after?: string;
+                project?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+        };
+    };
+    delete_v1_sessions_id: {
+        parameters: {
+            query?: {
+                event_id?: string;
+                project?: string;
+                reason?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Forgotten"];
+                };
+            };
+        };
+    };
+    get_v1_sessions_id_commits: {
+        parameters: {
+            query?: {
+                after?: string;
+                project?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Items_Commit_"];
+                };
+            };
+        };
+    };
+    get_v1_sessions_id_observations: {
+        parameters: {
+            query?: {
+                after?: string;
+                cursor?: string;
+                limit?: number;
+                project?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SomeRetired_Observation_"];
+                };
+            };
+        };
+    };
+    post_v1_sessions_id_reflect: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["SessionReflectRequest"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SlotsMade"];
+                };
+            };
+        };
+    };
+    get_v1_sessions_id_summary: {
+        parameters: {
+            query?: {
+                after?: string;
+                project?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Summary"];
+                };
+            };
+        };
+    };
+    post_v1_sessions_id_summary: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["InSession"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SummaryMade"];
+                };
+            };
+        };
+    };
+    get_v1_slots: {
+        parameters: {
+            query?: {
+                after?: string;
+                project?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Items_Slot_"];
+                };
+            };
+        };
+    };
+    post_v1_slots: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @default  */
+                    agent_id?: string;
+                    /** @default false */
+                    append?: boolean;
+                    content: string;
+                    /** @default null */
+                    description?: string | null;
+                    /** @default  */
+                    event_id?: string;
+                    label: string;
+                    /** @default {} */
+                    metadata?: {
+                        [key: string]: string;
+                    };
+                    /** @default null */
+                    occurred_at?: string | null;
+                    /** @default true */
+                    overwrite?: boolean;
+                    /** @default null */
+                    pinned?: boolean | null;
+                    /** @default  */
+                    project?: string;
+                    /** @default null */
+                    read_only?: boolean | null;
+                    /**
+                     * @default project
+                     * @enum {unknown}
+                     */
+                    scope?: "global" | "project";
+                    /** @default  */
+                    session_id?: string;
+                    /** @default null */
+                    size_limit?: number | null;
+                    /** @default  */
+                    trace?: string;
+                    /** @enum {unknown} */
+                    type?: "slot";
+                    /** @default  */
+                    user_id?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    get_v1_slots_label: {
+        parameters: {
+            query?: {
+                after?: string;
+                project?: string;
+            };
+            header?: never;
+            path: {
+                label: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Slot"];
+                };
+            };
+        };
+    };
+    delete_v1_slots_label: {
+        parameters: {
+            query?: {
+                project?: string;
+                scope?: "global" | "project";
+            };
+            header?: never;
+            path: {
+                label: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    get_v1_timeline: {
+        parameters: {
+            query?: {
+                after?: string;
+                cursor?: string;
+                limit?: number;
+                project?: string;
+                until?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SomeRetired_Observation_"];
+                };
+            };
+        };
+    };
+}
