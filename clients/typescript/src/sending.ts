@@ -1,0 +1,136 @@
+/** Sending a call until it is answered: when to repeat, how long to wait, and what to wait for. */
+
+import type { Call, Listing, Page } from "./calls.ts";
+import { encoded, queryString, UnreadableAnswer } from "./calls.ts";
+import type { Reply } from "./errors.ts";
+import { errorOf, InvalidRequest, MnemologError, ServerFault, unanswered, Unavailable } from "./errors.ts";
+import type { Position } from "./position.ts";
+import type { Retry } from "./retry.ts";
+
+const POLL_EVERY_S = 0.2;
+/** What reading an answer throws that is not the server's: no JSON, another JSON, a position that is none. */
+const UNREADABLE = [SyntaxError, UnreadableAnswer, RangeError];
+
+export interface TransportOptions {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly position: Position;
+  readonly retry: Retry;
+  /** Of one attempt. */
+  readonly timeoutS: number;
+  readonly fetch: typeof fetch;
+}
+
+/** Carries calls out. Reads wait for the position, writes are included in it. */
+export class Transport {
+  readonly #options: TransportOptions;
+  readonly #underWay = new Set<AbortController>();
+  #closed = false;
+
+  constructor(options: TransportOptions) {
+    this.#options = options;
+  }
+
+  /** The answer; rejects with a MnemologError. An attempt ends at once when `signal` says so. */
+  async send<T>(call: Call<T>, retry: Retry = this.#options.retry, signal?: AbortSignal): Promise<T> {
+    const after = this.#options.position.toString();
+    const url = this.#options.url + call.path + queryString(call, after);
+    const request = this.#request(call, encoded(call, after));
+    let waitedS = 0;
+    let lost = false;
+    for (let failures = 1; ; failures += 1) {
+      const outcome = await this.#attempt(url, request, signal);
+      if (!(outcome instanceof MnemologError) && isAnswer(call, outcome.status)) return this.#read(call, outcome);
+      const error = outcome instanceof MnemologError ? outcome : errorOf(outcome);
+      error.afterLostAttempt = lost && !error.retryable;
+      const pauseS = error.retryAfterS ?? retry.pauseS(failures);
+      if (!error.retryable || failures >= retry.attempts || waitedS + pauseS > retry.patienceS) throw error;
+      lost ||= error.outcomeUnknown;
+      await pause(pauseS);
+      waitedS += pauseS;
+    }
+  }
+
+  /** The answer to a call that is made again, at most for `withinS`, until its answer is done. */
+  async poll<T>(call: Call<T>, isDone: (answer: T) => boolean, withinS: number): Promise<T> {
+    for (let waitedS = 0; ; waitedS += POLL_EVERY_S) {
+      const answer = await this.send(call);
+      if (isDone(answer)) return answer;
+      if (waitedS + POLL_EVERY_S > withinS) {
+        throw new Unavailable("not_done", `${call.path} was not done within ${withinS} s: ${JSON.stringify(answer)}`);
+      }
+      await pause(POLL_EVERY_S);
+    }
+  }
+
+  /** What is listed, page by page as it is asked for. */
+  async *walk<T>(listing: Listing<T>): AsyncGenerator<T, void, undefined> {
+    for (let call: Call<Page<T>> | undefined = listing.first; call !== undefined; ) {
+      const page: Page<T> = await this.send(call);
+      yield* page.items;
+      call = listing.step(call, page);
+    }
+  }
+
+  /** End what is under way, and send nothing more. */
+  close(): void {
+    this.#closed = true;
+    for (const one of this.#underWay) one.abort(new Error("the client was closed"));
+  }
+
+  #request(call: Call<unknown>, body: string | Uint8Array | undefined): RequestInit {
+    const type = call.lines === undefined ? "application/json" : "application/x-ndjson";
+    const named = body === undefined ? this.#options.headers : { ...this.#options.headers, "Content-Type": type };
+    try {
+      const sent = body === undefined ? {} : { body: body as BodyInit };
+      return { method: call.method, headers: new Headers(named), redirect: "manual", ...sent };
+    } catch (fault) {
+      const message = `the request cannot be sent: ${(fault as Error).message}`;
+      throw new InvalidRequest("unsendable", message, { cause: fault });
+    }
+  }
+
+  async #attempt(url: string, request: RequestInit, signal: AbortSignal | undefined): Promise<Reply | MnemologError> {
+    if (this.#closed) return new MnemologError("client_closed", "the client was closed");
+    const ending = new AbortController();
+    const end = (): void => ending.abort(signal?.reason);
+    const timer = setTimeout(
+      () => ending.abort(new Error(`no answer within ${this.#options.timeoutS} s`)),
+      this.#options.timeoutS * 1000,
+    );
+    this.#underWay.add(ending);
+    signal?.addEventListener("abort", end);
+    try {
+      const response = await this.#options.fetch.call(globalThis, url, { ...request, signal: ending.signal });
+      const text = await response.text();
+      return { url, status: response.status, text, retryAfter: response.headers.get("Retry-After") };
+    } catch (fault) {
+      return unanswered(this.#options.url, fault);
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      this.#underWay.delete(ending);
+    }
+  }
+
+  #read<T>(call: Call<T>, reply: Reply): T {
+    try {
+      const json: unknown = JSON.parse(reply.text);
+      const answer = call.read(json);
+      if (call.writes) this.#options.position.include(String((json as { position: unknown }).position));
+      return answer;
+    } catch (fault) {
+      if (!UNREADABLE.some((kind) => fault instanceof kind)) throw fault;
+      const message = `${reply.url} answered ${reply.status}, which cannot be read: ${(fault as Error).message}`;
+      throw new ServerFault("unreadable_answer", message, { status: reply.status, cause: fault });
+    }
+  }
+}
+
+function isAnswer(call: Call<unknown>, status: number): boolean {
+  return (status >= 200 && status < 300) || status === call.alsoAnswers;
+}
+
+function pause(seconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+}
