@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(
     path
-    for pattern in ("*.md", "docs/**/*.md", "benchmarks/*.md", "clients/**/*.md", "examples/*.md", "deploy/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "benchmarks/*.md", "clients/*/*.md", "examples/*.md", "deploy/*.md")
     for path in ROOT.glob(pattern)
 )
 FOLDERS = "ingest|workers|projections|api|mcp_gateway|tests|docs|examples|deploy|benchmarks|clients"

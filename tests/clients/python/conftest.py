@@ -1,12 +1,9 @@
-"""The Python client against a stub, and against real servers."""
+"""The Python client against a stub."""
 
 from collections.abc import Iterator
-from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
-from tests.acceptance.running import Server, Together, running, seed_cache
 from tests.clients.python.stub import Stub
 
 
@@ -15,31 +12,3 @@ def stub() -> Iterator[Stub]:
     """A server that answers what the test says."""
     with Stub() as started:
         yield started
-
-
-@pytest.fixture(scope="session")
-def together() -> Iterator[Together]:
-    """Starts servers that are stopped side by side at the end of the session."""
-    opened = Together()
-    yield opened
-    opened.stop()
-
-
-@pytest.fixture(scope="session")
-def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The session's own MNEMOLOG_CACHE_DIR, with the embedding model."""
-    folder = tmp_path_factory.mktemp("cache")
-    seed_cache(folder)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def server(cache_dir: Path, together: Together) -> Server:
-    """A real server; each test keeps to a project of its own, and may kill and restart what it consists of."""
-    return together(running(cache_dir, partitions=4))
-
-
-@pytest.fixture
-def project() -> str:
-    """A project that no other test knows."""
-    return f"project-{uuid4().hex[:12]}"
