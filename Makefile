@@ -23,10 +23,9 @@ ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run install test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz check chaos bench docs format clean
+.PHONY: run install test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz check chaos bench docs types format clean
 
 install: $(BASE)
-.PHONY: run test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz check chaos bench types format clean
 
 run: $(BASE)
 	$(BIN)/mnemolog up --demo
@@ -83,6 +82,7 @@ bench: $(DEV)
 # The documentation as a site, in build/site. Pages ask nothing of any other host.
 docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
 # The types of the TypeScript client, of the OpenAPI document of this checkout.
 types: $(BASE) clients/typescript/node_modules/.installed
 	mkdir -p build

@@ -24,8 +24,8 @@ CORRECTED = 0.5
 
 
 FEWEST = 1_000
-"""Documents that rarity is told from, at least: of three, one that says "checkout" and none that says "fail" made "fail"
-count twice as much, and "why did checkout fail?" found nothing on a new server."""
+"""Documents that rarity is told from, at least. Of three, one of which said "checkout" and none "fail", "fail" counted
+twice as much, and "why did checkout fail?" found nothing on a new server."""
 
 
 def idf_of(frequencies: Sequence[int], documents: int) -> Floats:
