@@ -16,13 +16,14 @@ import { failure } from "./parts.js";
 import { drawPickers } from "./pickers.js";
 import * as pipeline from "./pipeline.js";
 import { learn, note } from "./names.js";
+import * as replay from "./replay.js";
 import { current, go, href } from "./route.js";
 import * as search from "./search.js";
 import * as sessions from "./sessions.js";
 import * as slots from "./slots.js";
 import * as timeline from "./timeline.js";
 
-const TABS = { search, memories, sessions, dashboard, lessons, slots, actions, timeline, graph, pipeline };
+const TABS = { search, memories, sessions, dashboard, lessons, slots, actions, timeline, replay, graph, pipeline };
 const PAUSE_MS = 300;
 const FIGURES_MS = 5000;
 const content = document.getElementById("content");

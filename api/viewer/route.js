@@ -41,5 +41,11 @@ export function change(params) {
   go(tab, id, { ...Object.fromEntries(now), ...params });
 }
 
+/** The same without showing anything again: for what the page shows already. */
+export function stay(params) {
+  const { tab, id, params: now } = current();
+  history.replaceState(null, "", href(tab, id, { ...Object.fromEntries(now), ...params }));
+}
+
 /** Shows what the address names once more. */
 export const again = () => dispatchEvent(new HashChangeEvent("hashchange"));

@@ -132,6 +132,7 @@ async function session(route) {
       el(
         "div",
         { class: "buttons" },
+        el("a", { href: href("replay", known.id, { project: known.project }) }, "Replay it"),
         action("Forget this session…", () => forgotten(known), "danger"),
       ),
     ),

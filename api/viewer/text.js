@@ -11,6 +11,8 @@ const UNITS = [
 ];
 const AGO = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+const DATE = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
 /** "3 hours ago", of an ISO time. */
@@ -19,6 +21,12 @@ export function ago(iso, now = Date.now()) {
   if (Math.abs(seconds) < 5) return "just now";
   const [size, unit] = UNITS.findLast(([least]) => Math.abs(seconds) >= least) ?? UNITS[0];
   return AGO.format(Math.trunc(seconds / size), unit);
+}
+
+/** The time of day, and the date before it unless that is today's. */
+export function clock(iso) {
+  const [at, today] = [new Date(iso), new Date()];
+  return at.toDateString() === today.toDateString() ? CLOCK.format(at) : `${DATE.format(at)}, ${CLOCK.format(at)}`;
 }
 
 export const when = (iso) => TIME.format(new Date(iso));

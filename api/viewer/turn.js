@@ -1,10 +1,13 @@
 // One observation: its headline, and all of it when somebody opens it.
 
-import { el } from "./dom.js";
-import { code, facts, table, tag, time } from "./parts.js";
-import { when } from "./text.js";
+import { el, fill } from "./dom.js";
+import { code, empty, facts, failure, table, tag } from "./parts.js";
+import { clock, when } from "./text.js";
 
-/** A turn is its headline, and `more` beside it; what was said or printed is there when somebody opens it. */
+export const clockTime = (iso) => el("time", { datetime: iso, title: when(iso) }, clock(iso));
+
+/** A turn is its headline, and `more` beside it; what was said or printed is there when somebody opens it. Of one that is
+ * not here in full, `full` reads it then. */
 export function turn(one, opened = false, ...more) {
   const full = el("div", { class: "full" });
   const made = el(
@@ -13,22 +16,29 @@ export function turn(one, opened = false, ...more) {
       class: "card turn",
       open: opened,
       id: one.id,
-      ontoggle: () => {
-        if (made.open && !full.childElementCount) full.append(...text(one));
-      },
+      ontoggle: () => made.open && !full.childElementCount && say(one, full),
     },
     el(
       "summary",
       {},
       tag(one.kind, one.kind),
       el("span", { class: "headline" }, one.headline || one.title),
-      time(one.occurred_at),
+      clockTime(one.occurred_at),
       more,
     ),
     full,
   );
   if (opened) requestAnimationFrame(() => made.scrollIntoView({ block: "center" }));
   return made;
+}
+
+async function say(one, body) {
+  try {
+    const all = one.full ? await one.full() : one;
+    fill(body, all ? text(all) : empty("It was forgotten meanwhile"));
+  } catch (error) {
+    fill(body, failure(error));
+  }
 }
 
 function text(one) {

@@ -1,22 +1,20 @@
 """The viewer in a real browser: what each tab shows and does, live, by keyboard, and with a key. Needs chromium."""
 
 import json
-from collections.abc import AsyncGenerator, Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Iterator
 
 import httpx
 import pytest
 
 from projections.documents.lessons import DECAY_RATE, decayed
 from tests.acceptance.running import SECRET, Server, running
-from tests.support.chromium import CHROMIUM, Page, browser_page
+from tests.acceptance.viewing import TABS, Shown, needs_chromium, page, shown_tab
+from tests.support.chromium import Page
 from tests.support.waiting import wait_until
 
+__all__ = ["page"]
+
 PLANTED = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
-TABS = (
-    "search", "memories", "sessions", "dashboard", "lessons", "slots", "actions", "timeline", "graph", "pipeline",
-)  # fmt: skip
 UNLABELLED = """[...document.querySelectorAll('main input, main select, main textarea, header select, button, a')]
   .filter((one) => one.checkVisibility() && !(one.labels?.length || one.ariaLabel || one.textContent.trim()))
   .map((one) => one.outerHTML)"""
@@ -38,31 +36,7 @@ CONTRASTS = """(() => {
     .filter(([a, b]) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5)
     .map(([, , one]) => one.outerHTML);
 })()"""
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here")
-
-
-class Shown(NamedTuple):
-    """A server that has something to show, and the id of its memory."""
-
-    server: Server
-    memory: str
-
-    def url(self, address: str) -> str:
-        """The page at an address behind the #."""
-        return f"{self.server.url}/viewer#{address}"
-
-    def post(self, path: str, **body: object) -> httpx.Response:
-        """Write something, as who has the secret, and answer when it is taken."""
-        return self._ask("POST", path, json=body)
-
-    def get(self, path: str, **params: str) -> httpx.Response:
-        """Read something."""
-        return self._ask("GET", path, params=params)
-
-    def _ask(self, method: str, path: str, **what: Any) -> httpx.Response:
-        headers = {"Authorization": f"Bearer {self.server.secret}"} if self.server.secret else {}
-        url = f"{self.server.url}{path}"
-        return httpx.request(method, url, headers=headers, timeout=60, trust_env=False, **what).raise_for_status()
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
@@ -82,12 +56,6 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
         yield Shown(server, memory.json()["id"])
 
 
-@pytest.fixture
-async def page(tmp_path: Path) -> AsyncGenerator[Page]:
-    async with browser_page(tmp_path / "profile") as opened:
-        yield opened
-
-
 @pytest.mark.parametrize(
     ("address", "texts"),
     [
@@ -101,6 +69,8 @@ async def page(tmp_path: Path) -> AsyncGenerator[Page]:
         ("/slots?project=shop", ["guidance", "project_context"]),
         ("/actions?project=shop", ["Add a chaos test", "waits for", "can be done now"]),
         ("/timeline?project=shop", ["npm test", "ada"]),
+        ("/replay?project=shop", ["Event 4 of 4", "The pool does not reconnect.", "The pool retries five times."]),
+        ("/replay/checkout-1?project=shop", ["Event 1 of 2", "npm test"]),
         ("/graph?project=shop", ["nodes of", "The same as a list"]),
         ("/pipeline", ["2 partitions", "None: every event was applied."]),
     ],
@@ -112,7 +82,7 @@ async def test_a_tab_shows_what_was_written_and_runs_nothing_of_it(
     await page.until_shown(*texts)
     assert "owned" not in await page.value("document.title")
     assert await page.value("document.querySelectorAll('main script, main img').length") == 0
-    assert page.complaints == []
+    assert page.refused == []
     assert page.hosts <= {f"127.0.0.1:{shown.server.supervisor.settings.port}", ""}
     assert await page.value("document.cookie") == ""
 
@@ -121,8 +91,7 @@ async def test_a_tab_shows_what_was_written_and_runs_nothing_of_it(
 async def test_every_control_has_a_name_and_every_text_enough_contrast(shown: Shown, page: Page, scheme: str):
     await page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     for tab in (*(f"{name}?project=shop&q=pool" for name in TABS), f"memories/{shown.memory}"):
-        await page.go(shown.url(f"/{tab}"))
-        await page.until("document.querySelector('main h1') && !document.querySelector('main[aria-busy]')")
+        await shown_tab(page, shown, f"/{tab}")
         await page.value("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
         assert await page.value(UNLABELLED) == []
         assert await page.value(CONTRASTS) == []
@@ -131,8 +100,7 @@ async def test_every_control_has_a_name_and_every_text_enough_contrast(shown: Sh
 async def test_a_phone_scrolls_in_one_direction_only(shown: Shown, page: Page):
     await page.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True)
     for tab in TABS:
-        await page.go(shown.url(f"/{tab}?project=shop&q=pool"))
-        await page.until("document.querySelector('main h1') && !document.querySelector('main[aria-busy]')")
+        await shown_tab(page, shown, f"/{tab}?project=shop&q=pool")
         assert await page.value("document.documentElement.scrollWidth") <= 390, tab
 
 
@@ -293,7 +261,6 @@ async def test_the_graph_grows_where_it_is_asked_to_and_has_a_list_beside_it(sho
     await page.press_button("Show its neighbours")
     await page.press_button("The same as a list")
     await page.until_shown("The weir opens", "Salmon pass", "Gauges report")
-    assert page.complaints == []
 
 
 MOVED = """(async () => {

@@ -29,7 +29,8 @@ class PageFault(Exception):
 
 
 class Page:
-    """One tab of a browser. `complaints` are errors in its console and what it refused; `hosts` whom it asked."""
+    """One tab of a browser. `complaints` are errors in its console and what it refused, `refused` the requests that a
+    server refused, `requests` method and address of all that it asked for."""
 
     def __init__(self, socket: websockets.ClientConnection) -> None:
         self._socket = socket
@@ -37,7 +38,13 @@ class Page:
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._session = ""
         self.complaints: list[str] = []
-        self.hosts: set[str] = set()
+        self.refused: list[str] = []
+        self.requests: list[tuple[str, str]] = []
+
+    @property
+    def hosts(self) -> set[str]:
+        """Whom it asked, and "" for what it had itself."""
+        return {urlsplit(address).netloc for _, address in self.requests}
 
     async def open(self) -> None:
         """Make the tab."""
@@ -136,9 +143,11 @@ class Page:
             case "Runtime.consoleAPICalled" if params["type"] in ("error", "warning"):
                 self.complaints.append(str(params["args"]))
             case "Log.entryAdded" if params["entry"]["level"] in ("error", "warning"):
-                self.complaints.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
+                entry = params["entry"]
+                told = self.refused if "server responded with a status of" in entry["text"] else self.complaints
+                told.append(f"{entry['text']} {entry.get('url', '')}")
             case "Network.requestWillBeSent":
-                self.hosts.add(urlsplit(str(params["request"]["url"])).netloc)
+                self.requests.append((params["request"]["method"], params["request"]["url"]))
             case _:
                 pass
 

@@ -1,0 +1,72 @@
+// What a replay moves along: turns, memories and lessons in the order in which they were recorded. No I/O.
+
+/** More events than these are not loaded. */
+export const MOST = 20_000;
+const TEXT = 200;
+
+/** The events of a session or a project; each is kept as a line, and read in full where somebody opens it. */
+export class Moments {
+  events = [];
+  place = -1;
+
+  /** Takes some more; the event that is shown stays the one shown. */
+  add(some) {
+    const shown = this.current;
+    this.events.push(...some);
+    this.events.sort((a, b) => a.at - b.at || a.ms - b.ms || a.sequence - b.sequence);
+    if (shown) this.place = this.events.indexOf(shown);
+  }
+
+  get current() {
+    return this.events[this.place];
+  }
+
+  get last() {
+    return this.events.length - 1;
+  }
+
+  /** Goes to an event by its number; to the nearest there is. */
+  go(place) {
+    this.place = Math.min(this.last, Math.max(0, place));
+  }
+
+  /** Goes to the last event that was recorded until a time in milliseconds; to the first where there is none. */
+  seek(at) {
+    this.go(this.events.findLastIndex((one) => one.at <= at));
+  }
+
+  /** The events until the one shown, the newest first, at most so many. */
+  window(size) {
+    return this.events.slice(Math.max(0, this.place + 1 - size), this.place + 1).reverse();
+  }
+
+  /** For each of so many equal parts of all events, the kind in it that comes last in `kinds`; "" for none of them. */
+  marks(parts, kinds) {
+    const found = new Array(parts).fill("");
+    this.events.forEach(({ kind }, place) => {
+      const part = Math.floor((place * parts) / this.events.length);
+      if (kinds.indexOf(kind) > kinds.indexOf(found[part])) found[part] = kind;
+    });
+    return found;
+  }
+}
+
+/** An observation, a memory's version or a lesson as a line; `from` and `until` say when recall knew it. */
+export function event(kind, one) {
+  const [ms, sequence] = one.position.split("-").map(Number);
+  const ends = [one.superseded_at, one.forget_after, one.retired_at].filter(Boolean).map(Date.parse);
+  return {
+    kind,
+    id: one.id,
+    agent: one.agent_id,
+    version: one.version ?? 1,
+    text: (one.headline || one.content || one.title).slice(0, TEXT),
+    at: Date.parse(one.recorded_at),
+    until: Math.min(Infinity, ...ends),
+    ms,
+    sequence,
+  };
+}
+
+/** Those that were known at a time in milliseconds, as `as_of` of a recall sees them. */
+export const knownAt = (all, at) => all.filter((one) => one.at <= at && at < one.until);

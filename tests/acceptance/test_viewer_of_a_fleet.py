@@ -1,0 +1,147 @@
+"""The viewer over weeks of a fleet's work: 5,000 observations and more of several projects and agents, one session of
+3,000 turns among them. Every tab, what can be changed in it, how it follows, whom it lets in. Needs chromium."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.acceptance.running import running
+from tests.acceptance.viewing import Shown, needs_chromium, page, shown_tab
+from tests.support.chromium import Page
+from tests.support.fleet_work import LONG_SESSION, PROJECTS, commands, export
+from tests.support.waiting import wait_until
+
+__all__ = ["page"]
+
+SHOP = PROJECTS[0].name
+pytestmark = needs_chromium
+
+
+@pytest.fixture(scope="module")
+def said() -> list[dict[str, Any]]:
+    """What the fleet said, in the order of time."""
+    return commands(datetime.now(UTC) - timedelta(minutes=5))
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory, said: list[dict[str, Any]]) -> Iterator[Shown]:
+    """The server that has all of it; tests that change something keep to what they wrote themselves."""
+    with running(tmp_path_factory.mktemp("cache"), embedder="none", partitions=2, secret=None) as server:
+        body = b"".join(export(said))
+        answer = httpx.post(f"{server.url}/v1/admin/import", content=body, timeout=60, trust_env=False)
+        assert answer.json()["events"] == len(said)
+        yield Shown(server, "")
+
+
+@pytest.fixture
+async def settled(fleet: Shown) -> Shown:
+    """The same when everything is applied, and every session that ended is summarised."""
+
+    async def applied() -> bool:
+        return fleet.get("/readyz").json()["lag"] == {}
+
+    await wait_until(applied, 60)
+    return fleet
+
+
+def test_the_fleet_says_more_than_five_thousand_things(said: list[dict[str, Any]]):
+    observed = [one for one in said if one["type"] == "observe"]
+    assert len(observed) > 5_000
+    assert sum(one["session_id"] == LONG_SESSION for one in observed) == 3_000
+    assert {one["project"] for one in observed} == {one.name for one in PROJECTS}
+    assert len({one["agent_id"] for one in observed}) >= 5
+
+
+async def test_a_replay_of_thousands_of_turns_shows_a_window_of_them_at_any_moment(
+    settled: Shown, page: Page, said: list[dict[str, Any]]
+):
+    turns = [one for one in said if one.get("session_id") == LONG_SESSION and one["type"] == "observe"]
+    await shown_tab(page, settled, f"/replay/{LONG_SESSION}?project={SHOP}")
+    await page.until_shown("Event 1 of 3,0")
+    await page.until("document.getElementById('moment').max >= 3000")
+    await page.value("document.getElementById('moment').focus()")
+    await page.key("End")
+    await page.until("document.querySelector('.moment strong').textContent.startsWith('Event 3,0')")
+    assert await page.value("document.querySelectorAll('#events .turn').length") == 25
+    await page.fill("#moment", "1500")
+    await page.until_shown("Event 1,500 of 3,0")
+    for name, event in (("ArrowRight", "1,501"), ("ArrowLeft", "1,500")):
+        await page.key(name)
+        await page.until_shown(f"Event {event} of 3,0")
+    at = "new URLSearchParams(location.hash.split('?')[1]).get('at')"
+    await page.until(f"Date.parse({at}) >= {turns[1400]['occurred_at'].timestamp() * 1000}")
+    where = await page.value("location.hash")
+    await page.go("about:blank")
+    await page.go(f"{settled.server.url}/viewer{where}")
+    await page.until("document.getElementById('moment').max >= 3000")
+    await page.until_shown("Event 1,500 of 3,0")
+
+
+async def test_a_replay_plays_and_pauses_by_the_space_bar_and_stops_at_its_end(settled: Shown, page: Page):
+    await shown_tab(page, settled, f"/replay/{LONG_SESSION}?project={SHOP}")
+    await page.fill("#speed", "100")
+    await page.value("document.getElementById('moment').focus()")
+    await page.key(" ", 32)
+    await page.until_shown("Pause")
+    await page.until("Number(document.getElementById('moment').value) > 5")
+    await page.key(" ", 32)
+    await page.until_shown("Play")
+    await page.until("document.getElementById('moment').max >= 3000")
+    await page.fill("#moment", "999999")
+    await page.press_button("Back")
+    await page.press_button("Play")
+    await page.until("document.getElementById('moment').value === document.getElementById('moment').max")
+    await page.until_shown("Play")
+
+
+async def test_a_replay_knows_what_was_known_then_and_asks_recall_as_of_then(settled: Shown, page: Page):
+    project = "replayed"
+    answers: list[dict[str, Any]] = []
+    for text in ("The ferry leaves from pier four at nine.", "The ferry leaves from pier four at ten."):
+        settled.post("/v1/observations", project=project, session_id="pier-1", content=f"Somebody said: {text}")
+        answers.append(settled.post("/v1/memories", project=project, content=text).json())
+    settled.get("/v1/memories", project=project, after=answers[-1]["position"])
+    await shown_tab(page, settled, f"/replay?project={project}")
+    await page.until_shown("Event 4 of 4")
+    known = "[...document.querySelectorAll('.then section:last-child li')].map((one) => one.textContent).join()"
+    await page.until(f"({known}).startsWith('The ferry leaves from pier four at ten. version 2')")
+    assert "at nine" not in await page.value(known)
+    await page.press_button("Back")
+    await page.press_button("Back")
+    await page.until_shown("Event 2 of 4")
+    assert (await page.value(known)).startswith("The ferry leaves from pier four at nine.")
+    assert "at ten" not in await page.value(known)
+    await page.fill("#then-q", "when does the ferry leave")
+    await page.press_button("Ask")
+    told = "document.querySelector('.asked ol')?.textContent ?? ''"
+    await page.until(f"({told}).includes('at nine')")
+    assert "at ten" not in await page.value(told)
+    await page.until_shown("Found today and not then: 2.", "not today")
+    assert "q=when+does" in await page.value("location.hash")
+
+
+MOMENTS = """(async () => {
+  const { event, knownAt, Moments } = await import('/viewer/moments.js');
+  const made = (at, more) => event('task', { id: `e${at}`, agent_id: '', content: 'x', position: `${at}-0`,
+    recorded_at: new Date(at).toISOString(), ...more });
+  const moments = new Moments();
+  moments.add([made(50), made(60)]);
+  moments.go(7);
+  moments.add([made(40), made(55), made(10)]);
+  const told = [moments.place, moments.current.id];
+  moments.seek(54);
+  told.push(moments.current.id, moments.window(2).map((one) => one.id));
+  moments.seek(1);
+  told.push(moments.place);
+  const versions = [made(10, { superseded_at: new Date(20).toISOString() }), made(20), made(30)];
+  told.push([9, 10, 19, 20, 30].map((at) => knownAt(versions, at).length));
+  return told;
+})()"""
+
+
+async def test_a_replay_stays_where_it_is_while_earlier_events_are_loaded(fleet: Shown, page: Page):
+    await shown_tab(page, fleet, "/search")
+    assert await page.value(MOMENTS) == [4, "e60", "e50", ["e50", "e40"], 0, [0, 1, 1, 1, 2]]
