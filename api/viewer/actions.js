@@ -3,6 +3,7 @@
 import { found, read, write } from "./api.js";
 import { el } from "./dom.js";
 import { chooseProject, empty, facts, field, form, select, tag, time } from "./parts.js";
+import { may } from "./rights.js";
 import { again, href } from "./route.js";
 import { count, shortened } from "./text.js";
 
@@ -62,9 +63,9 @@ export async function show(route) {
     { class: "detail" },
     items.length
       ? board(columns, byId, ready, route.id)
-      : empty("This project has no actions", "An agent writes one down with `POST /v1/actions`, or you do below."),
+      : empty("This project has no actions", "An agent writes one down with `POST /v1/actions`."),
     next && el("p", { class: "quiet" }, `The newest ${LIMIT} are shown.`),
-    el("details", { class: "card" }, el("summary", {}, "New action"), creation(project, items)),
+    may("write") && el("details", { class: "card" }, el("summary", {}, "New action"), creation(project, items)),
   );
 }
 
@@ -85,7 +86,7 @@ function board(columns, byId, ready, chosen) {
 
 function card(one, byId, ready, chosen) {
   const state = select(
-    { "aria-label": `Status of ${one.title}`, onchange: () => changed(one, state, said) },
+    { "aria-label": `Status of ${one.title}`, disabled: !may("write"), onchange: () => changed(one, state, said) },
     SET.some(([value]) => value === one.status) ? SET : [[one.status, one.status], ...SET],
     one.status,
   );

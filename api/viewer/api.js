@@ -106,13 +106,3 @@ export async function found(path, params) {
     throw error;
   }
 }
-
-/** What a key may see, or null where it may not: for what only operators and admins are told. */
-export async function ifAllowed(path, params) {
-  try {
-    return await get(path, params);
-  } catch (error) {
-    if (error.status === 403) return null;
-    throw error;
-  }
-}

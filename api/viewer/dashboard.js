@@ -1,11 +1,12 @@
 // How the server is and what happens on it, as it happens; of the server as a whole only to keys that may know.
 
 import { lastMinute } from "./activity.js";
-import { get, ifAllowed } from "./api.js";
+import { get } from "./api.js";
 import { documentLine } from "./documents.js";
 import { el, svg } from "./dom.js";
 import { empty, facts, tag, time } from "./parts.js";
-import { bytes, count, duration, number, projectName } from "./text.js";
+import { may } from "./rights.js";
+import { count, mib, number, projectName } from "./text.js";
 
 export const title = "Dashboard";
 export const figures = true;
@@ -15,55 +16,69 @@ const MARKS = { pass: "ok", warn: "warning", fail: "failure" };
 
 export async function show(route) {
   const project = route.project ?? undefined;
-  const [ready, partitions, diagnosis, audit] = await Promise.all([
+  const [ready, diagnosis, { entries }] = await Promise.all([
     get("/readyz", {}, { accept: [503] }),
-    ifAllowed("/v1/admin/projections"),
-    ifAllowed("/v1/diagnose"),
-    ifAllowed("/v1/audit", { operation: "*", limit: RECENT, project }),
+    may("admin") && get("/v1/diagnose"),
+    get("/v1/audit", { operation: "*", limit: RECENT, project }),
   ]);
   return el(
     "div",
     { class: "detail" },
-    status(ready),
-    el(
-      "div",
-      { class: "tiles" },
-      writes(),
-      partitions && ofPartitions(partitions.partitions),
-      ready.vitals && ofServer(ready),
-    ),
-    !partitions &&
+    health(ready, diagnosis),
+    el("div", { class: "tiles" }, writes(), ready.vitals && figuresOf(ready).map(tile)),
+    !ready.vitals &&
       el(
         "p",
         { class: "quiet" },
         "Lag, backlog and memory are of the server as a whole: a key with the role operator shows them.",
       ),
-    diagnosis && checks(diagnosis),
     el(
       "section",
       { class: "card" },
       el("h2", {}, route.project === null ? "Recent activity" : `Recent activity in ${projectName(route.project)}`),
-      audit ? await recent(audit.entries) : empty("This key may not read"),
+      await recent(entries),
     ),
   );
 }
 
-function status(ready) {
-  const troubles = [...(ready.degraded ?? []), ...(ready.reason ? [{ message: ready.reason }] : [])];
+/** What `mnemolog health` finds, in its words. */
+function health(ready, diagnosis) {
+  const checks = diagnosis ? diagnosis.checks : [];
+  const passed = checks.filter((one) => one.status === "pass");
+  const found = [
+    ...(ready.reason ? [["failure", ready.reason]] : []),
+    ...(ready.degraded ?? []).map((one) => ["warning", `${one.code}: ${one.message}`]),
+    ...checks.filter((one) => one.status !== "pass").map((one) => [MARKS[one.status], checked(one)]),
+  ];
   return el(
     "section",
-    { class: `card status ${ready.status === "ready" ? "ok" : "warning"}` },
+    { class: `card status ${ready.status === "ready" ? "ok" : "warning"}`, id: "health" },
     el("h2", {}, ready.status === "ready" ? "Reads and writes work" : `The server is ${ready.status}`),
-    troubles.map((one) => el("p", {}, one.message)),
+    found.map(([kind, words]) => el("p", { class: kind }, words)),
+    passed.length > 0 &&
+      el(
+        "details",
+        {},
+        el("summary", {}, `${count(passed.length, "check")} passed`),
+        el(
+          "ul",
+          { class: "plain" },
+          passed.map((one) => el("li", {}, checked(one))),
+        ),
+      ),
   );
 }
 
-const tile = (name, value, words, kind = "") =>
+const checked = (one) => `${one.category}/${one.name}: ${one.message}`;
+
+const tile = ([name, value, words, kind = ""]) =>
   el(
     "div",
     { class: `tile ${kind}` },
     el("span", { class: "name" }, name),
+    " ",
     el("strong", {}, value),
+    " ",
     el("span", { class: "quiet" }, words),
   );
 
@@ -93,58 +108,33 @@ function writes() {
   );
 }
 
-function ofPartitions(partitions) {
-  const sum = (name) => partitions.reduce((total, one) => total + one[name], 0);
-  const orphans = partitions.filter((one) => !one.worker).length;
+/** The vital signs, in the words of `mnemolog health`; one that nobody knows is left out. */
+function figuresOf({ vitals, lag, documents }) {
+  const waiting = Object.values(lag).reduce((sum, behind) => sum + behind, 0);
   return [
-    tile(
-      "Lag",
-      number(sum("lag")),
-      orphans ? `${count(orphans, "partition")} without a worker` : "events not applied yet",
-      sum("lag") > 1000 || orphans ? "warning" : "",
-    ),
-    tile("To embed", number(sum("to_embed")), "texts that wait for the model's vector"),
-    tile(
-      "Dead letters",
-      number(sum("dead_letters")),
-      "events that could not be applied",
-      sum("dead_letters") ? "warning" : "",
-    ),
-  ];
-}
-
-function ofServer({ vitals, documents }) {
-  return [
-    tile("Documents", number(documents ?? 0), "in the search index"),
-    tile("Oldest waiting", duration(vitals.oldest_pending_s ?? 0), "age of the first event that is not applied"),
-    tile(
-      "Memory",
-      bytes(vitals.memory_used ?? 0),
-      vitals.memory_limit ? `of ${bytes(vitals.memory_limit)}` : "of the log's server; no limit is set",
-    ),
-    vitals.disk_free !== null && tile("Disk", bytes(vitals.disk_free), "free for the log"),
-    tile("Workers", number(vitals.workers ?? 0), "alive", vitals.workers ? "" : "warning"),
-  ];
-}
-
-function checks({ status: overall, checks: all, summary }) {
-  const bad = all.filter((one) => one.status !== "pass");
-  return el(
-    "section",
-    { class: "card" },
-    el("h2", {}, `Checks: ${overall}`),
-    bad.map((one) => el("p", { class: MARKS[one.status] }, `${one.name}: ${one.message}`)),
-    el(
-      "details",
-      {},
-      el("summary", {}, `${count(summary.pass, "check")} passed`),
-      el(
-        "ul",
-        { class: "plain" },
-        all.filter((one) => one.status === "pass").map((one) => el("li", {}, `${one.name}: ${one.message}`)),
-      ),
-    ),
-  );
+    ["documents", number(documents ?? 0), "in the search index"],
+    ["workers", number(vitals.workers), "", vitals.workers ? "" : "warning"],
+    [
+      "not projected",
+      `${number(waiting)} events,`,
+      `the oldest for ${vitals.oldest_pending_s.toFixed(1)} s`,
+      waiting > 1000 ? "warning" : "",
+    ],
+    ["dead letters", number(vitals.dead_letters), "", vitals.dead_letters ? "warning" : ""],
+    ["to embed", number(vitals.to_embed), ""],
+    ["change feeds", `${number(vitals.feed_entries)} entries`, ""],
+    vitals.memory_used !== null && [
+      "memory",
+      mib(vitals.memory_used),
+      `of ${vitals.memory_limit ? mib(vitals.memory_limit) : "any amount"}`,
+    ],
+    vitals.disk_free !== null && ["disk", mib(vitals.disk_free), "free"],
+    vitals.snapshot_age_s !== null && [
+      "newest snapshot",
+      `${number(Math.round(vitals.snapshot_age_s / 60))} minutes`,
+      "old",
+    ],
+  ].filter(Boolean);
 }
 
 /** The newest writes; the first few with what they say. */

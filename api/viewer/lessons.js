@@ -18,6 +18,7 @@ import {
   tag,
   time,
 } from "./parts.js";
+import { may } from "./rights.js";
 import { again, change, href } from "./route.js";
 import { count, listed, percent, projectName, shortened, when } from "./text.js";
 
@@ -140,6 +141,7 @@ async function lesson(id) {
       el("a", { href: href("lessons") }, "All lessons"),
     );
   const sources = await Promise.all(known.derived_from.slice(0, 50).map(documentLine));
+  const changeable = !known.retired_at && may("write");
   return el(
     "div",
     { class: "detail" },
@@ -172,7 +174,7 @@ async function lesson(id) {
         { class: "quiet" },
         `Recorded ${when(known.recorded_at)}; last said or confirmed ${when(known.reinforced_at)}, when it was ${percent(known.confidence)} sure. The curve begins there.`,
       ),
-      !known.retired_at &&
+      changeable &&
         el(
           "div",
           { class: "buttons" },
@@ -186,7 +188,7 @@ async function lesson(id) {
           action("Forget…", () => forgotten(known, path), "danger"),
         ),
     ),
-    !known.retired_at && el("details", { class: "card" }, el("summary", {}, "Edit"), edit(known, path)),
+    changeable && el("details", { class: "card" }, el("summary", {}, "Edit"), edit(known, path)),
     el(
       "section",
       { class: "card" },

@@ -12,11 +12,12 @@ import { askForKey, forgetKey, key } from "./key.js";
 import * as lessons from "./lessons.js";
 import { follow } from "./live.js";
 import * as memories from "./memories.js";
-import { failure } from "./parts.js";
+import { empty, failure } from "./parts.js";
 import { drawPickers } from "./pickers.js";
 import * as pipeline from "./pipeline.js";
 import { learn, note } from "./names.js";
 import * as replay from "./replay.js";
+import { learnRights, may, rights } from "./rights.js";
 import { current, go, href } from "./route.js";
 import * as search from "./search.js";
 import * as sessions from "./sessions.js";
@@ -45,7 +46,7 @@ async function show(quiet = false) {
   drawPickers();
   let body;
   try {
-    body = await tab.show(route);
+    body = may("read") ? await tab.show(route) : unreadable();
   } catch (error) {
     if (quiet) return; // what is shown still holds; the state of the connection is in the header
     body = failure(error, () => show());
@@ -57,6 +58,12 @@ async function show(quiet = false) {
   document.title = `${tab.title} · mnemolog`;
   if (focused) document.getElementById(focused)?.focus({ preventScroll: quiet });
 }
+
+const unreadable = () =>
+  empty(
+    "This key may not read",
+    `The pages show what a key with the role read may see. This one may: ${rights() || "nothing of that"}.`,
+  );
 
 function drawTabs(shownTab) {
   const links = Object.entries(TABS).map(([name, tab]) =>
@@ -123,7 +130,8 @@ function followAgain() {
 }
 
 function drawKeyButton() {
-  keyButton.textContent = key() ? "Key: set" : "Key";
+  keyButton.textContent = key() ? (may("write") ? "Key: set" : "Key: read only") : "Key";
+  keyButton.title = key() ? `This key may: ${rights()}` : "";
 }
 
 keyButton.addEventListener("click", async () => {
@@ -155,11 +163,13 @@ document.addEventListener("visibilitychange", () => {
 async function start() {
   try {
     const latest = await learn();
+    await learnRights();
     if (!location.hash && latest !== null) go("search", "", { project: latest });
   } catch (error) {
     fill(content, failure(error, start));
     live.textContent = "not live";
     if (error.status === 401 || error.code === "unreachable") return;
+    await learnRights();
   }
   drawKeyButton();
   followAgain();

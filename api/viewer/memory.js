@@ -6,6 +6,7 @@ import { documentLine } from "./documents.js";
 import { el } from "./dom.js";
 import { forget } from "./forget.js";
 import { action, confirmed, empty, facts, field, form, select, table, tag, time } from "./parts.js";
+import { may } from "./rights.js";
 import { go, href } from "./route.js";
 import { count, headed, listed, projectName, when } from "./text.js";
 
@@ -27,6 +28,7 @@ export async function memory(id) {
     );
   const { items: versions } = await read(`${path}/history`);
   const [heading, text] = headed(known.title, known.content, Infinity);
+  const changeable = known.is_latest && may("write");
   return el(
     "div",
     { class: "detail" },
@@ -59,15 +61,16 @@ export async function memory(id) {
       ),
       known.superseded_by &&
         el("p", {}, "A newer version: ", el("a", { href: href("memories", known.superseded_by) }, known.superseded_by)),
-      el(
-        "div",
-        { class: "buttons" },
-        action("Confirm: it proved right", () => confirm(id)),
-        action("Forget…", () => forgotten(known), "danger"),
-      ),
+      may("write") &&
+        el(
+          "div",
+          { class: "buttons" },
+          action("Confirm: it proved right", () => confirm(id)),
+          action("Forget…", () => forgotten(known), "danger"),
+        ),
     ),
-    known.is_latest && el("details", { class: "card" }, el("summary", {}, "Edit"), edit(known, path)),
-    known.is_latest && el("details", { class: "card" }, el("summary", {}, "Who may read it"), readers(known, path)),
+    changeable && el("details", { class: "card" }, el("summary", {}, "Edit"), edit(known, path)),
+    changeable && el("details", { class: "card" }, el("summary", {}, "Who may read it"), readers(known, path)),
     versions.length > 1 &&
       el("section", { class: "card" }, el("h2", {}, count(versions.length, "version")), versionList(versions)),
     el("section", { class: "card" }, el("h2", {}, "Where it comes from"), await provenance(known)),

@@ -1,29 +1,35 @@
 // The way from the log to the documents: partitions and their workers, dead letters, rebuilds, the embedder.
 
-import { ifAllowed, post } from "./api.js";
+import { found, get, post } from "./api.js";
 import { el } from "./dom.js";
-import { action, code, confirmed, empty, facts, pages, tag, time } from "./parts.js";
-import { again } from "./route.js";
+import { action, code, confirmed, empty, facts, field, pages, select, tag, time } from "./parts.js";
+import { may } from "./rights.js";
+import { again, change } from "./route.js";
 import { count, duration, number, percent, when } from "./text.js";
 
 export const title = "Pipeline";
 export const figures = true;
 const LIMIT = 50;
+const [LOOKS, LOOK_MS] = [20, 500];
+const STATES = [
+  ["parked", "those that wait"],
+  ["discarded", "those that were discarded"],
+];
 const OVER = new Set(["switched", "rolled_back", "cancelled", "failed"]);
 
 export async function show(route) {
-  const [progress, rebuilds, letters, diagnosis] = await Promise.all([
-    ifAllowed("/v1/admin/projections"),
-    ifAllowed("/v1/admin/rebuilds"),
-    ifAllowed("/v1/admin/dead-letters", lettersOf(route)),
-    ifAllowed("/v1/diagnose", { categories: "embedding" }),
-  ]);
-  if (!progress && !letters)
+  if (!may("operator") && !may("admin"))
     return empty(
       "This key may not see the pipeline",
-      "Partitions and rebuilds are for operators, dead letters for admins.",
+      "Partitions and rebuilds are for keys with the role operator, dead letters also for those with the role admin.",
     );
-  const embedder = diagnosis?.checks.find((one) => one.name === "embedder");
+  const [progress, rebuilds, diagnosis, letters] = await Promise.all([
+    may("operator") && get("/v1/admin/projections"),
+    may("operator") && get("/v1/admin/rebuilds"),
+    may("operator") && get("/v1/diagnose", { categories: "embedding" }),
+    get("/v1/admin/dead-letters", lettersOf(route)),
+  ]);
+  const embedder = diagnosis && diagnosis.checks.find((one) => one.name === "embedder");
   return el(
     "div",
     { class: "detail" },
@@ -36,7 +42,8 @@ export async function show(route) {
       ),
     embedder && el("section", { class: "card" }, el("h2", {}, "Embedder"), el("p", {}, embedder.message)),
     rebuilds && el("section", { class: "card" }, el("h2", {}, "Rebuilds"), rebuildList(rebuilds.rebuilds)),
-    letters && el("section", { class: "card" }, el("h2", {}, "Dead letters"), await letterList(route, letters)),
+    !progress && el("p", { class: "quiet" }, "Partitions and rebuilds are for keys with the role operator."),
+    el("section", { class: "card" }, el("h2", {}, "Dead letters"), await letterList(route, letters)),
   );
 }
 
@@ -146,7 +153,8 @@ async function step(rebuild, name) {
   return "";
 }
 
-const lettersOf = (route) => ({ limit: LIMIT, state: route.params.get("letters") ?? "parked" });
+const stateOf = (route) => route.params.get("letters") ?? "parked";
+const lettersOf = (route) => ({ limit: LIMIT, state: stateOf(route) });
 
 async function letterList(route, first) {
   const counts =
@@ -154,13 +162,14 @@ async function letterList(route, first) {
     facts(Object.entries(first.counts).map(([name, amount]) => `${number(amount)} ${name.replaceAll("_", " ")}`));
   const list = await pages(
     async (cursor) => {
-      const page = cursor ? await ifAllowed("/v1/admin/dead-letters", { ...lettersOf(route), cursor }) : first;
+      const page = cursor ? await get("/v1/admin/dead-letters", { ...lettersOf(route), cursor }) : first;
       return { items: page.dead_letters, next: page.next };
     },
     letter,
-    el("p", { class: "quiet" }, "None: every event was applied."),
+    el("p", { class: "quiet" }, stateOf(route) === "parked" ? "None: every event was applied." : "None is discarded."),
   );
-  return el("div", {}, counts, list);
+  const state = select({ id: "letters", onchange: () => change({ letters: state.value }) }, STATES, stateOf(route));
+  return el("div", {}, counts, el("div", { class: "filter" }, field("Which", state)), list);
 }
 
 function letter(one) {
@@ -185,13 +194,24 @@ function letter(one) {
     el(
       "div",
       { class: "buttons" },
-      action("Try again", async () => {
-        await post("/v1/admin/dead-letters/redrive", { position: one.position });
-        return "A worker tries it.";
-      }),
+      action("Try again", () => triedAgain(one)),
       !one.discarded && action("Discard…", () => discarded(one), "danger"),
     ),
   );
+}
+
+/** Has a worker try it, and says what came of that. */
+async function triedAgain({ position }) {
+  await post("/v1/admin/dead-letters/redrive", { position });
+  for (let look = 0; look < LOOKS; look += 1) {
+    await new Promise((resolve) => {
+      setTimeout(resolve, LOOK_MS);
+    });
+    const now = await found(`/v1/admin/dead-letters/${encodeURIComponent(position)}`);
+    if (now === null) return "It is applied.";
+    if (!now.redrive_requested) return `It failed once more, after ${count(now.attempts, "attempt")}: ${now.message}`;
+  }
+  return "A worker will try it.";
 }
 
 async function discarded(one) {

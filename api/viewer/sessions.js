@@ -4,6 +4,7 @@ import { found, read } from "./api.js";
 import { el } from "./dom.js";
 import { forgetSession } from "./forget.js";
 import { action, confirmed, empty, facts, field, pages, select, table, tag, time } from "./parts.js";
+import { may } from "./rights.js";
 import { change, href } from "./route.js";
 import { count, projectName, shortened, when } from "./text.js";
 import { turn } from "./turn.js";
@@ -133,7 +134,7 @@ async function session(route) {
         "div",
         { class: "buttons" },
         el("a", { href: href("replay", known.id, { project: known.project }) }, "Replay it"),
-        action("Forget this session…", () => forgotten(known), "danger"),
+        may("admin") && action("Forget this session…", () => forgotten(known), "danger"),
       ),
     ),
     el(

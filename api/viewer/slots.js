@@ -3,6 +3,7 @@
 import { read, write } from "./api.js";
 import { el } from "./dom.js";
 import { action, chooseProject, confirmed, facts, field, form, tag, time } from "./parts.js";
+import { may } from "./rights.js";
 import { again } from "./route.js";
 import { count } from "./text.js";
 
@@ -24,11 +25,12 @@ export async function show(route) {
       { class: "slots" },
       items.map((one) => slot(one, route.project)),
     ),
-    el("details", { class: "card" }, el("summary", {}, "New slot"), creation(route.project)),
+    may("write") && el("details", { class: "card" }, el("summary", {}, "New slot"), creation(route.project)),
   );
 }
 
 function slot(one, project) {
+  const changeable = !one.read_only && may("write");
   const scope = one.scope === "global" ? { scope: "global" } : { project };
   const size = el("small", {}, `${one.size} of ${count(one.size_limit, "character")}`);
   const text = el(
@@ -38,7 +40,7 @@ function slot(one, project) {
       rows: Math.min(12, one.content.split("\n").length + 1),
       "aria-label": one.label,
       maxlength: one.size_limit,
-      readonly: one.read_only,
+      readonly: !changeable,
       oninput: () => {
         size.textContent = `${text.value.length} of ${count(one.size_limit, "character")}`;
       },
@@ -57,14 +59,16 @@ function slot(one, project) {
       one.read_only && tag("read only", "old"),
     ),
     one.description && el("p", { class: "quiet" }, one.description),
-    form([text, size], "Save", async ({ content }) => {
-      await write("POST", "/v1/slots", { body: { label: one.label, content, ...scope } });
-      return "Saved.";
-    }),
+    changeable
+      ? form([text, size], "Save", async ({ content }) => {
+          await write("POST", "/v1/slots", { body: { label: one.label, content, ...scope } });
+          return "Saved.";
+        })
+      : [text, size],
     facts(
       one.agent_id,
       time(one.updated_at),
-      one.created_at && !one.read_only && action("Remove…", () => removed(one, scope), "danger"),
+      one.created_at && changeable && action("Remove…", () => removed(one, scope), "danger"),
     ),
   );
 }

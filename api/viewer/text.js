@@ -38,10 +38,7 @@ export function count(amount, one, many = `${one}s`) {
   return `${number(amount)} ${amount === 1 ? one : many}`;
 }
 
-export function bytes(size) {
-  const step = size < 1024 ? 0 : Math.min(4, Math.floor(Math.log2(size) / 10));
-  return `${number(size / 1024 ** step)} ${["B", "KiB", "MiB", "GiB", "TiB"][step]}`;
-}
+export const mib = (size) => `${number(Math.round(size / 2 ** 20))} MiB`;
 
 export function duration(seconds) {
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;

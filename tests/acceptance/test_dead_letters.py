@@ -1,27 +1,17 @@
 """Dead letters as an operator meets them: events of a later release, a worker that is upgraded, redrive and discard."""
 
 import json
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
-import msgspec
 import pytest
-from waiting import wait_until
 
-from ingest.log.keys import PartitionKeys
-from ingest.log.partitions import partition_of, session_route
-from ingest.platform.connections import connect
+from tests.acceptance.parking import LETTERS, PARTITIONS, dream, home, newer_worker, parked
 from tests.acceptance.running import Server, fault, running
-from tests.support.commands import ROOT, environment, run
-
-PARTITIONS = 2
-LETTERS = "/v1/admin/dead-letters"
+from tests.support.commands import run
 
 
 @pytest.fixture(scope="module")
@@ -31,63 +21,11 @@ def server(cache_dir: Path) -> Iterator[Server]:
         yield started
 
 
-def dream(of: str, project: str, session: str = "s1") -> bytes:
-    """An event of a type that only a later release knows."""
-    fields = {"event_id": f"dream-of-{of}", "type": "dream.dreamt", "version": 1, "tenant": "default"}
-    return msgspec.msgpack.encode({**fields, "project": project, "session_id": session, "data": {"of": of}})
-
-
-def home(project: str) -> int:
-    """The partition of the project's session."""
-    return partition_of(session_route("default", project, "s1"), PARTITIONS)
-
-
-async def parked(server: Server, client: httpx.AsyncClient, project: str, *payloads: bytes) -> list[str]:
-    """Put entries into the log and wait until they are dead letters; returns their positions."""
-    redis = connect(server.redis_url)
-    try:
-        raw = [await redis.xadd(PartitionKeys(home(project)).log, {"e": payload}) for payload in payloads]
-    finally:
-        await redis.aclose()
-    places = [f"{home(project)}:{one.decode()}" for one in raw]
-
-    async def all_there() -> bool:
-        shown = (await client.get(LETTERS)).json()["dead_letters"]
-        return set(places) <= {one["position"] for one in shown}
-
-    await wait_until(all_there)
-    return places
-
-
 def mnemolog(server: Server, *words: str) -> tuple[int, Any]:
     """Exit code and JSON of a command."""
     variables = {"MNEMOLOG_URL": server.url, "MNEMOLOG_SECRET": server.secret}
     done = run(variables, "dead-letters", *words, "--json")
     return done.returncode, json.loads(done.stdout)
-
-
-@contextmanager
-def newer_worker(server: Server) -> Generator[None]:
-    """A worker of a later release in the place of the server's own."""
-    server.supervisor.worker.stop()
-    settings = server.supervisor.settings
-    variables = {
-        "REDIS_URL": server.redis_url,
-        "MNEMOLOG_DATA_DIR": str(settings.data_dir),
-        "MNEMOLOG_CACHE_DIR": str(settings.cache_dir),
-        "MNEMOLOG_PARTITIONS": str(PARTITIONS),
-        "MNEMOLOG_EMBEDDER": "none",
-        "PYTHONPATH": str(ROOT),
-    }
-    process = subprocess.Popen(
-        [sys.executable, str(ROOT / "tests/support/newer_worker.py")], env=environment(**variables), cwd=ROOT
-    )
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait(30)
-        server.supervisor.worker.start()
 
 
 async def metrics(client: httpx.AsyncClient) -> Counter[str]:

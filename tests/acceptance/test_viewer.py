@@ -1,7 +1,8 @@
 """The viewer in a real browser: what each tab shows and does, live, by keyboard, and with a key. Needs chromium."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 import httpx
 import pytest
@@ -220,25 +221,83 @@ async def test_who_gives_no_key_is_told_how_to_get_one(server: Server, page: Pag
     assert not await page.value("document.getElementById('key').open")
 
 
+async def opened_with(page: Page, locked: Shown, address: str, *roles: str, projects: Sequence[str] = ()) -> None:
+    """Show an address with a new key of these roles, which the page asks for."""
+    key = locked.post("/v1/admin/keys", name="viewer", roles=roles, projects=projects).json()["key"]
+
+    def is_known() -> bool:
+        asked = httpx.get(f"{locked.server.url}/readyz", headers={"Authorization": f"Bearer {key}"}, trust_env=False)
+        return asked.status_code != 401
+
+    await wait_until(is_known)  # within two seconds
+    await page.go(locked.url(address))
+    await page.until_shown("This server asks for a key.")
+    await page.fill("#key-field", key)
+    await page.press("#key button.primary")
+
+
+BUTTONS = "[...document.querySelectorAll('main button, main select')].map((one) => one.textContent).join()"
+
+
 async def test_a_key_for_one_project_sees_that_alone(server: Server, page: Page):
     locked = Shown(server, "")
     for project in ("orchard", "quarry"):
         locked.post("/v1/observations", project=project, session_id=f"{project}-1", content=f"Seen in the {project}.")
-    made = locked.post("/v1/admin/keys", name="viewer", roles=["read"], projects=["orchard"])
-    await page.go(locked.url("/sessions"))
-    await page.until_shown("This server asks for a key.")
-    await page.until(  # a new key is known within two seconds
-        "fetch('/readyz', { headers: { Authorization: 'Bearer ' + " + json.dumps(made.json()["key"]) + " } })"
-        ".then((answer) => answer.status === 200)"
-    )
-    await page.fill("#key-field", made.json()["key"])
-    await page.press("#key button.primary")
+    await opened_with(page, locked, "/sessions", "read", projects=["orchard"])
     await page.until_shown("orchard-1")
-    await page.value("location.hash = '#/pipeline'")
-    await page.until_shown("This key may not see the pipeline")
     await page.value("location.hash = '#/dashboard'")
     await page.until_shown("a key with the role operator shows them")
     assert "quarry" not in await page.value("document.body.innerText")
+
+
+async def test_a_readers_key_is_offered_nothing_that_it_may_not_do(server: Server, page: Page):
+    locked = Shown(server, "")
+    locked.post("/v1/slots", project="reading", label="guidance", content="Read only.")
+    locked.post("/v1/actions", project="reading", title="Look at it")
+    locked.post("/v1/observations", project="reading", session_id="reading-1", content="It was looked at.")
+    lesson = locked.post("/v1/lessons", project="reading", content="Look twice.").json()["id"]
+    memory = locked.post("/v1/memories", project="reading", content="It is looked at on Mondays.").json()
+    locked.get("/v1/memories", project="reading", after=memory["position"])
+    await opened_with(page, locked, f"/memories/{memory['id']}?project=reading", "read")
+    for address, text in (
+        (f"memories/{memory['id']}", "It is looked at on Mondays."), (f"lessons/{lesson}", "Look twice."),
+        ("slots", "Read only."), ("actions", "Look at it"), ("sessions/reading-1", "It was looked at."),
+    ):  # fmt: skip
+        await page.value(f"location.hash = '#/{address}?project=reading'")
+        await page.until(f"document.querySelector('main').textContent.includes({json.dumps(text)})")
+        assert not re.search("Edit|Forget|Confirm|Save|Remove|New|again", await page.value(BUTTONS)), address
+        assert await page.value("document.querySelectorAll('main select:enabled').length") == 0
+    await page.value("location.hash = '#/pipeline'")
+    await page.until_shown("This key may not see the pipeline", "role operator")
+    assert await page.value("document.getElementById('key-button').textContent") == "Key: read only"
+
+
+async def test_a_writers_key_edits_and_forgets_documents_but_no_sessions(server: Server, page: Page):
+    locked = Shown(server, "")
+    memory = locked.post("/v1/memories", project="writing", content="The ink is blue.").json()
+    locked.post("/v1/observations", project="writing", session_id="writing-1", content="It was written.")
+    locked.get("/v1/memories", project="writing", after=memory["position"])
+    await opened_with(page, locked, f"/memories/{memory['id']}?project=writing", "read", "write")
+    await page.press_button("Edit")
+    await page.fill("textarea[name=content]", "The ink is black.")
+    await page.press_button("Save as a new version")
+    await page.until_shown("2 versions")
+    await page.value("location.hash = '#/sessions/writing-1?project=writing'")
+    await page.until_shown("It was written.")
+    assert "Forget" not in await page.value(BUTTONS)
+    await page.value("location.hash = '#/pipeline'")
+    await page.until_shown("This key may not see the pipeline")
+
+
+async def test_an_admins_key_sees_dead_letters_and_why_there_is_no_more(server: Server, page: Page):
+    await opened_with(page, Shown(server, ""), "/pipeline", "admin")
+    await page.until_shown("Partitions and rebuilds are for keys with the role operator.", "None: every event was")
+    assert "Rebuild" not in await page.value(BUTTONS)
+
+
+async def test_a_key_that_may_only_write_is_told_what_the_pages_need(server: Server, page: Page):
+    await opened_with(page, Shown(server, ""), "/memories?project=writing", "write")
+    await page.until_shown("This key may not read", "role read may see. This one may: write.")
 
 
 async def test_what_cannot_be_shown_says_so_and_what_to_do(shown: Shown, page: Page):

@@ -1,6 +1,7 @@
 """The viewer over weeks of a fleet's work: 5,000 observations and more of several projects and agents, one session of
 3,000 turns among them. Every tab, what can be changed in it, how it follows, whom it lets in. Needs chromium."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,9 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.acceptance.parking import PARTITIONS, dream, newer_worker, parked
 from tests.acceptance.running import running
 from tests.acceptance.viewing import Shown, needs_chromium, page, shown_tab
 from tests.support.chromium import Page
+from tests.support.commands import run
 from tests.support.fleet_work import LONG_SESSION, PROJECTS, commands, export
 from tests.support.waiting import wait_until
 
@@ -29,7 +32,7 @@ def said() -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory, said: list[dict[str, Any]]) -> Iterator[Shown]:
     """The server that has all of it; tests that change something keep to what they wrote themselves."""
-    with running(tmp_path_factory.mktemp("cache"), embedder="none", partitions=2, secret=None) as server:
+    with running(tmp_path_factory.mktemp("cache"), embedder="none", partitions=PARTITIONS, secret=None) as server:
         body = b"".join(export(said))
         answer = httpx.post(f"{server.url}/v1/admin/import", content=body, timeout=60, trust_env=False)
         assert answer.json()["events"] == len(said)
@@ -145,3 +148,48 @@ MOMENTS = """(async () => {
 async def test_a_replay_stays_where_it_is_while_earlier_events_are_loaded(fleet: Shown, page: Page):
     await shown_tab(page, fleet, "/search")
     assert await page.value(MOMENTS) == [4, "e60", "e50", ["e50", "e40"], 0, [0, 1, 1, 1, 2]]
+
+
+async def test_dead_letters_are_tried_again_and_discarded(settled: Shown, page: Page):
+    async with settled.server.client() as client:
+        await parked(settled.server, client, "dreams", dream("sheep", "dreams"), b"\xc1 no event")
+    await shown_tab(page, settled, "/pipeline")
+    await page.until_shown("unknown_event_type", "dream.dreamt", "1 attempt")
+    await page.press_button("Try again")
+    await page.until_shown("It failed once more, after 2 attempts")
+    with newer_worker(settled.server):
+        await page.press_button("Try again")
+        await page.until_shown("It is applied.")
+    await wait_until(lambda: settled.get("/readyz").json()["vitals"]["workers"] == 1)
+    await page.until("!document.querySelector('main').innerText.includes('dream.dreamt')")
+    await page.press_button("Discard…")
+    await page.fill("dialog input[name=reason]", "not ours")
+    await page.press("dialog button.danger")
+    await page.until_shown("None: every event was applied.")
+    await page.fill("#letters", "discarded")
+    await page.until_shown("discarded: not ours")
+    answer = settled.get("/v1/sessions/s1/observations", project="dreams").json()
+    assert [one["content"] for one in answer["items"]] == ["dreamt of sheep"]
+
+
+async def test_the_dashboard_says_what_mnemolog_health_says(settled: Shown, page: Page):
+    """The same findings and the same vital signs, in the same words."""
+    async with settled.server.client() as client:
+        await parked(settled.server, client, "dreams", dream("rain", "dreams"))
+    variables = {"MNEMOLOG_URL": settled.server.url}
+    told = run(variables, "health").stdout.splitlines()
+    await shown_tab(page, settled, "/dashboard")
+    found = [line for line in told if ": " in line]
+    assert any(line.startswith("dead_letters: 1 ") for line in found)
+    await page.until_shown(*found)
+    lines = await page.value("[...document.querySelectorAll('#health > p')].map((one) => one.textContent)")
+    assert lines == found, "and nothing else"
+    tiles: list[str] = await page.value("[...document.querySelectorAll('.tile')].map((one) => one.textContent.trim())")
+    for line in told[1 + len(found) :]:
+        name, value = re.split(r"\s{2,}", line.strip(), maxsplit=1)
+        assert any(tile.startswith(name) for tile in tiles), tiles
+        if name in ("workers", "dead letters", "to embed", "not projected"):
+            assert f"{name} {value}" in tiles
+    with newer_worker(settled.server):
+        settled.post("/v1/admin/dead-letters/redrive", type="dream.dreamt")
+        await wait_until(lambda: settled.get("/v1/admin/dead-letters").json()["dead_letters"] == [])

@@ -1,0 +1,30 @@
+// What the key may do, so that the page offers nothing else. The server decides, here as everywhere.
+
+import { send } from "./api.js";
+import { key } from "./key.js";
+
+/** For each role a request that needs it and changes nothing. */
+const ASKED = {
+  read: ["GET", "/v1/sessions", { params: { limit: 1 } }],
+  write: ["POST", "/v1/events", { body: [] }],
+  admin: ["GET", "/v1/admin/keys"],
+  operator: ["GET", "/v1/admin/projections"],
+};
+const refused = new Set();
+
+/** Asks the server, where there is a key; a server without keys lets in everybody for everything. */
+export async function learnRights() {
+  if (!key()) return;
+  await Promise.all(
+    Object.entries(ASKED).map(async ([role, [method, path, options]]) => {
+      const { status } = await send(method, path, { ...options, accept: [403], asks: false });
+      if (status === 403) refused.add(role);
+    }),
+  );
+}
+
+/** Whether the key has what a role is for. */
+export const may = (role) => !refused.has(role);
+
+/** The roles that it has, in words. */
+export const rights = () => Object.keys(ASKED).filter(may).join(", ");
