@@ -18,7 +18,8 @@ export function note({ project, agent_id: agent }) {
   return projects.size + agents.size > before;
 }
 
-/** Reads the names from the newest sessions and writes; answers the project that was worked in last, or null. */
+/** Reads the names from the newest sessions and writes; answers the project that was worked in last, or null. Raises
+ * Refused for a key that may not read. */
 export async function learn() {
   const [sessions, audit] = await Promise.all([
     get("/v1/sessions", { limit: LIMIT }),

@@ -38,7 +38,11 @@ export async function show(route) {
         "section",
         { class: "card" },
         el("h2", {}, count(progress.partitions.length, "partition")),
-        el("div", { class: "wide" }, partitions(progress.partitions)),
+        el(
+          "div",
+          { class: "wide", tabindex: 0, role: "region", "aria-label": "Partitions" },
+          partitions(progress.partitions),
+        ),
       ),
     embedder && el("section", { class: "card" }, el("h2", {}, "Embedder"), el("p", {}, embedder.message)),
     rebuilds && el("section", { class: "card" }, el("h2", {}, "Rebuilds"), rebuildList(rebuilds.rebuilds)),

@@ -13,13 +13,37 @@ from tests.acceptance.parking import PARTITIONS, dream, newer_worker, parked
 from tests.acceptance.running import running
 from tests.acceptance.viewing import Shown, needs_chromium, page, shown_tab
 from tests.support.chromium import Page
-from tests.support.commands import run
+from tests.support.commands import ROOT, run
 from tests.support.fleet_work import LONG_SESSION, PROJECTS, commands, export
 from tests.support.waiting import wait_until
 
 __all__ = ["page"]
 
 SHOP = PROJECTS[0].name
+AXE = ROOT / "tests/node/node_modules/axe-core/axe.min.js"
+SCREENSHOTS = ROOT / "build/screenshots"
+ADDRESSES = {
+    "search": f"/search?project={SHOP}&q=why+does+the+ledger+round+differently",
+    "memories": f"/memories?project={SHOP}",
+    "memory": "/memories/{memory}",
+    "sessions": "/sessions",
+    "session": f"/sessions/{SHOP}-004?project={SHOP}",
+    "dashboard": "/dashboard",
+    "lessons": f"/lessons?project={SHOP}",
+    "lesson": "/lessons/{lesson}",
+    "slots": f"/slots?project={SHOP}",
+    "actions": f"/actions?project={SHOP}",
+    "timeline": f"/timeline?project={SHOP}",
+    "replay": f"/replay/{LONG_SESSION}?project={SHOP}&q=why+does+the+ledger+fail",
+    "graph": f"/graph?project={SHOP}",
+    "pipeline": "/pipeline",
+    "choice": "/memories",
+    "nothing": "/memories?project=nowhere",
+}
+"""What is looked at: every tab, documents of their own, and places with nothing to show."""
+FINDINGS = """axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations
+  .filter((one) => ['serious', 'critical'].includes(one.impact))
+  .map((one) => `${one.id}: ${one.nodes.map((node) => node.html).slice(0, 3).join(' ')}`))"""
 pytestmark = needs_chromium
 
 
@@ -56,6 +80,95 @@ def test_the_fleet_says_more_than_five_thousand_things(said: list[dict[str, Any]
     assert sum(one["session_id"] == LONG_SESSION for one in observed) == 3_000
     assert {one["project"] for one in observed} == {one.name for one in PROJECTS}
     assert len({one["agent_id"] for one in observed}) >= 5
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)])
+async def test_axe_finds_nothing_serious_on_any_tab(settled: Shown, page: Page, scheme: str, width: int):
+    """And a screenshot of each is kept, for people."""
+    if not AXE.exists():
+        pytest.skip(f"{AXE.relative_to(ROOT)} is not installed")
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    phone = width < 500
+    await page.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=phone)
+    await page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    memory = settled.get("/v1/memories", project=SHOP, limit="1").json()["items"][0]["id"]
+    lesson = settled.get("/v1/lessons", project=SHOP, limit="1").json()["items"][0]["id"]
+    await shown_tab(page, settled, "/search")
+    await page.value(AXE.read_text())
+    found: dict[str, list[str]] = {}
+    for name, address in ADDRESSES.items():
+        await page.turn_to(address.format(memory=memory, lesson=lesson))
+        await page.until("!document.querySelector('main[aria-busy]')")
+        found[name] = await page.value(FINDINGS)
+        assert await page.value("document.documentElement.scrollWidth") <= width, name
+        (SCREENSHOTS / f"{name}-{scheme}-{width}.png").write_bytes(await page.screenshot())
+    assert {name: some for name, some in found.items() if some} == {}
+    assert page.refused == []
+
+
+async def test_lists_are_filtered_and_grow_by_pages(settled: Shown, page: Page):
+    rows = "document.querySelectorAll('main .rows > li').length"
+    await shown_tab(page, settled, f"/memories?project={SHOP}")
+    await page.until(f"{rows} > 0")
+    first = await page.value(rows)
+    await page.press_button("Show more")
+    await page.until(f"{rows} > {first}")
+    await page.fill("#words", "generated")
+    await page.until("location.hash.includes('words=generated')")
+    texts = "[...document.querySelectorAll('main .rows article')].map((one) => one.textContent)"
+    await page.until(f"{rows} > 0 && {texts}.every((text) => text.includes('is generated'))")
+    await page.fill("#words", "")
+    await page.fill("#type", "procedural")
+    await page.until(f"{rows} > 0 && {texts}.every((text) => text.includes('procedural'))")
+    await page.turn_to(f"/sessions?project={SHOP}")
+    await page.fill("#status", "failed")
+    await page.until(f"{rows} > 0 && {texts}.every((text) => text.includes('failed'))")
+    await page.turn_to(f"/timeline?project={SHOP}")
+    await page.fill("#by", "ada")
+    await page.until(
+        "[...document.querySelectorAll('.turn > summary > .quiet')].every((one) => one.textContent === 'ada')"
+    )
+
+
+async def test_a_question_is_asked_of_one_kind_and_as_of_a_time(settled: Shown, page: Page):
+    await shown_tab(page, settled, f"/search?project={SHOP}&q=load+tests+of+checkout&min=0")
+    kinds = "[...document.querySelectorAll('.results .tag:first-child')].map((one) => one.textContent)"
+    await page.until(f"{kinds}.length === 10")
+    for kind in ("observation", "lesson", "summary"):
+        await page.press(f"#kind-{kind}")
+    await page.until(f"{kinds}.length > 0 && {kinds}.every((one) => one === 'memory')")
+    await page.fill("#asof", "2001-01-01T00:00")
+    await page.until_shown("Nothing is known about this")
+
+
+async def test_the_pickers_name_every_project_and_agent(settled: Shown, page: Page, said: list[dict[str, Any]]):
+    await shown_tab(page, settled, "/sessions")
+    for picker, names in (("project", {one.name for one in PROJECTS}), ("agent", {one["agent_id"] for one in said})):
+        shown = await page.value(f"[...document.querySelectorAll('#{picker} option')].map((one) => one.textContent)")
+        assert names <= set(shown)
+    await page.value("document.getElementById('project').focus()")
+    await page.fill("#project", f"={PROJECTS[1].name}")
+    await page.until(f"location.hash.includes('project={PROJECTS[1].name}')")
+    await page.until("[...document.querySelectorAll('main .rows .facts')].every((one) => "
+                     f"one.textContent.includes('{PROJECTS[1].name}'))")  # fmt: skip
+
+
+async def test_a_memory_among_hundreds_is_edited_and_forgotten_while_its_list_follows(settled: Shown, page: Page):
+    await shown_tab(page, settled, f"/memories?project={SHOP}")
+    await page.until("document.getElementById('live').textContent === 'live'")
+    made = settled.post("/v1/memories", project=SHOP, content="The lighthouse keeper counts ships at dusk.").json()
+    await page.press_button("The lighthouse keeper counts ships at dusk.")
+    await page.press_button("Edit")
+    await page.fill("textarea[name=content]", "The lighthouse keeper counts ships at dawn.")
+    await page.press_button("Save as a new version")
+    await page.until_shown("2 versions")
+    await page.press_button("Forget…")
+    await page.press_button("Forget it")
+    await page.until_shown("The document is gone.", "A search for its text found nothing of it.", "Done.")
+    await page.press_button("Close")
+    await page.until_shown("This memory is not there")
+    async with settled.server.client() as client:
+        assert (await client.get(f"/v1/memories/{made['id']}")).status_code == 404
 
 
 async def test_a_replay_of_thousands_of_turns_shows_a_window_of_them_at_any_moment(

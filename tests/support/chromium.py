@@ -101,6 +101,13 @@ class Page:
         """Show an address."""
         await self.call("Page.navigate", url=address)
 
+    async def turn_to(self, address: str) -> None:
+        """Show another address behind the # on the page that is there; returns when the page knows of it."""
+        await self.value(
+            "new Promise((resolve) => { addEventListener('hashchange', resolve, { once: true }); "
+            f"location.hash = {json.dumps('#' + address)}; }}).then(() => true)"
+        )
+
     async def press(self, selector: str) -> None:
         """Press the first element that fits a selector, once it is there."""
         await self.until(f"document.querySelector({json.dumps(selector)})")
