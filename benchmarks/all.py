@@ -70,6 +70,7 @@ BENCHMARKS = {
     "agentwork": Benchmark("relevance", "", "--conversations 1 --now"),
     "beam": Benchmark("relevance", "", "--conversations 1 --now"),
     "freshness": Benchmark("freshness", "--rate 300 --seconds 30", "--rate 300 --seconds 6"),
+    "viewer": Benchmark("viewer", "", "--quick", ""),
 }
 DATA = ("locomo", "agentwork", "beam")
 

@@ -77,6 +77,11 @@ ROWS = (
     Row("BEAM recall@10, categories with a fact to find", "beam", "recall.overall.recall@10", "%", at_least=72.2),
     Row("a write is findable by its text, p50 at 300/s", "freshness", "p50_ms", "ms", at_most=100),
     Row("the same, p99", "freshness", "p99_ms", "ms"),
+    Row("viewer, first contentful paint, p50", "viewer", "first_paint_p50_ms", "ms", at_most=1_000),
+    Row("viewer, graph of 2,000 nodes while one is dragged, frame p50", "viewer", "drag_node_frame_p50_ms", "ms",
+        at_most=16.7),
+    Row("the same, p95", "viewer", "drag_node_frame_p95_ms", "ms"),
+    Row("viewer shows what was written, p95", "viewer", "live_p95_ms", "ms", at_most=1_000),
 )  # fmt: skip
 
 

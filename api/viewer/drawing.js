@@ -4,10 +4,12 @@ import { el } from "./dom.js";
 import { COLD, Layout } from "./force.js";
 import { shortened } from "./text.js";
 
-const RADIUS = 5;
+const [RADIUS, LARGEST] = [5, 14];
 const NAMED = 60;
 const WARM = 0.3;
 const STEP = 40;
+const TICKS_MS = 6;
+const LINKS_MOVING = 3000;
 
 /** The canvas of a graph; `kinds` name the colours of its types, `onChoose(node)` hears which node is chosen. */
 export function canvas(graph, kinds, onChoose) {
@@ -20,15 +22,29 @@ export function canvas(graph, kinds, onChoose) {
   const pen = element.getContext("2d");
   const view = { x: 0, y: 0, scale: 1, own: false };
   let layout = new Layout(graph.nodes.length, graph.links);
-  let most = linkedMost(layout);
-  let [chosen, grip, running] = [-1, null, false];
+  let most = linkedMost(layout, graph);
+  let kept = byColor(graph, kinds);
+  let color = colors(element);
+  let [chosen, grip, running, late] = [-1, null, false, false];
 
   /** Draws, and goes on as long as something moves and the canvas is there. */
   function frame() {
     running = element.isConnected && layout.heat > COLD;
-    if (layout.heat > COLD) layout.tick();
+    if (running) move();
     draw();
     if (running) requestAnimationFrame(frame);
+  }
+
+  /** As many steps of a hot layout as there is time for, one of a warm one, and every other time none where that takes
+   * long: a frame has to be drawn, too. */
+  function move() {
+    const began = performance.now();
+    if (late) late = false;
+    else {
+      do layout.tick();
+      while (layout.heat > WARM && performance.now() - began < TICKS_MS);
+      late = performance.now() - began > 2 * TICKS_MS;
+    }
   }
 
   function wake(heat = 0) {
@@ -43,7 +59,6 @@ export function canvas(graph, kinds, onChoose) {
     const [width, height] = [element.clientWidth, element.clientHeight];
     if (element.width !== width * ratio || element.height !== height * ratio)
       [element.width, element.height] = [width * ratio, height * ratio];
-    const color = (name) => getComputedStyle(element).getPropertyValue(name);
     if (!view.own) fit(width, height);
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, width, height);
@@ -55,31 +70,40 @@ export function canvas(graph, kinds, onChoose) {
       ratio * (width / 2 + view.x),
       ratio * (height / 2 + view.y),
     );
+    const seen = inView(width, height);
     pen.lineWidth = 1 / view.scale;
     pen.strokeStyle = color("--line");
     pen.beginPath();
-    for (const [a, b] of layout.links) {
+    // lines cost most of a frame: while something moves, every second or third of very many has to do
+    const every = grip || running ? Math.ceil(layout.sources.length / LINKS_MOVING) : 1;
+    for (let i = 0; i < layout.sources.length; i += every) {
+      const [a, b] = [layout.sources[i], layout.targets[i]];
+      if (!seen(a) && !seen(b)) continue;
       pen.moveTo(layout.x[a], layout.y[a]);
       pen.lineTo(layout.x[b], layout.y[b]);
     }
     pen.stroke();
-    for (const [kind, name] of [...Object.entries(kinds), ["", "--quiet"]]) {
+    for (const [name, some] of kept) {
       pen.fillStyle = color(name);
-      pen.beginPath();
-      graph.nodes.forEach((node, i) => {
-        if ((kinds[node.type] ? node.type : "") === kind) circle(i, size(i));
-      });
-      pen.fill();
+      for (const i of some) if (seen(i)) disc(i); // one path of all takes longer
     }
     names(color("--text"), color("--card"));
   }
 
-  function circle(i, radius) {
-    pen.moveTo(layout.x[i] + radius, layout.y[i]);
-    pen.arc(layout.x[i], layout.y[i], radius, 0, 2 * Math.PI);
+  /** Whether a node is on the canvas, or beside it. */
+  function inView(width, height) {
+    const [left, top] = [(-width / 2 - view.x) / view.scale - LARGEST, (-height / 2 - view.y) / view.scale - LARGEST];
+    const [right, bottom] = [left + width / view.scale + 2 * LARGEST, top + height / view.scale + 2 * LARGEST];
+    return (i) => layout.x[i] > left && layout.x[i] < right && layout.y[i] > top && layout.y[i] < bottom;
   }
 
-  const size = (i) => RADIUS + Math.min(9, Math.sqrt(layout.degree[i]));
+  function disc(i) {
+    pen.beginPath();
+    pen.arc(layout.x[i], layout.y[i], size(i), 0, 2 * Math.PI);
+    pen.fill();
+  }
+
+  const size = (i) => RADIUS + Math.min(LARGEST - RADIUS, Math.sqrt(layout.degree[i]));
 
   /** As long as nobody has moved or zoomed it, all of the graph is in view. */
   function fit(width, height) {
@@ -101,8 +125,7 @@ export function canvas(graph, kinds, onChoose) {
     pen.strokeStyle = ground;
     pen.lineWidth = 3 / view.scale;
     const taken = [];
-    for (const i of chosen < 0 ? most : [chosen, ...most]) {
-      const words = shortened(graph.nodes[i].label, 32);
+    for (const [i, words] of chosen < 0 ? most : [[chosen, named(graph, chosen)], ...most]) {
       const [x, y] = [layout.x[i] + size(i) + 3 / view.scale, layout.y[i] + 4 / view.scale];
       const [width, height] = [(words.length * 6.5) / view.scale, 14 / view.scale];
       if (taken.some(([left, top, wide]) => x < left + wide && left < x + width && Math.abs(y - top) < height))
@@ -115,7 +138,7 @@ export function canvas(graph, kinds, onChoose) {
     pen.strokeStyle = color;
     pen.lineWidth = 2 / view.scale;
     pen.beginPath();
-    circle(chosen, size(chosen) + 2);
+    pen.arc(layout.x[chosen], layout.y[chosen], size(chosen) + 2, 0, 2 * Math.PI);
     pen.stroke();
   }
 
@@ -167,6 +190,7 @@ export function canvas(graph, kinds, onChoose) {
     element.addEventListener(ending, () => {
       grip = null;
       layout.held = -1;
+      wake();
     });
   element.addEventListener(
     "wheel",
@@ -191,18 +215,49 @@ export function canvas(graph, kinds, onChoose) {
     wake();
   });
   new ResizeObserver(() => wake()).observe(element);
+  DARK.addEventListener("change", function recolored() {
+    if (!element.isConnected) DARK.removeEventListener("change", recolored);
+    color = colors(element);
+    wake();
+  });
 
   return {
     element,
     changed() {
       layout = new Layout(graph.nodes.length, graph.links, layout);
-      most = linkedMost(layout);
+      most = linkedMost(layout, graph);
+      kept = byColor(graph, kinds);
       wake(1);
     },
   };
 }
 
-/** The numbers of the nodes with the most links, those with more first. */
-function linkedMost({ degree }) {
-  return [...degree.keys()].sort((a, b) => degree[b] - degree[a]).slice(0, NAMED);
+const DARK = matchMedia("(prefers-color-scheme: dark)");
+const named = (graph, i) => shortened(graph.nodes[i].label, 32);
+
+/** The numbers and names of the nodes with the most links, those with more first. */
+const linkedMost = ({ degree }, graph) =>
+  [...degree.keys()]
+    .sort((a, b) => degree[b] - degree[a])
+    .slice(0, NAMED)
+    .map((i) => [i, named(graph, i)]);
+
+/** For each colour the numbers of the nodes that have it. */
+function byColor({ nodes }, kinds) {
+  const found = new Map();
+  nodes.forEach(({ type }, i) => {
+    const name = kinds[type] ?? "--quiet";
+    if (!found.has(name)) found.set(name, []);
+    found.get(name).push(i);
+  });
+  return found;
+}
+
+/** The colours by their names in the style sheet, each looked up once, when the element is on the page. */
+function colors(element) {
+  const known = new Map();
+  return (name) => {
+    if (!known.get(name)) known.set(name, getComputedStyle(element).getPropertyValue(name));
+    return known.get(name);
+  };
 }
