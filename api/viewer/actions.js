@@ -9,11 +9,12 @@ import { count, shortened } from "./text.js";
 
 export const title = "Actions";
 const LIMIT = 500;
+const NEVER = "Will not be done";
 const COLUMNS = [
   ["waiting", "To do"],
   ["active", "Under way"],
   ["done", "Done"],
-  ["dropped", "Will not be done"],
+  ["dropped", NEVER],
 ];
 const MEANINGS = {
   done: "done",
@@ -57,7 +58,7 @@ export async function show(route) {
   const columns = COLUMNS.map(([name, words]) => [
     words,
     items.filter((one) => meaning(one) === name).sort((a, b) => b.priority - a.priority),
-  ]);
+  ]).filter(([words, some]) => some.length || words !== NEVER);
   return el(
     "div",
     { class: "detail" },

@@ -4,7 +4,7 @@ import { lastMinute } from "./activity.js";
 import { get } from "./api.js";
 import { documentLine } from "./documents.js";
 import { el, svg } from "./dom.js";
-import { empty, facts, tag, time } from "./parts.js";
+import { empty, facts, list, section, tag, time } from "./parts.js";
 import { may } from "./rights.js";
 import { count, mib, number, projectName } from "./text.js";
 
@@ -32,10 +32,8 @@ export async function show(route) {
         { class: "quiet" },
         "Lag, backlog and memory are of the server as a whole: a key with the role operator shows them.",
       ),
-    el(
-      "section",
-      { class: "card" },
-      el("h2", {}, route.project === null ? "Recent activity" : `Recent activity in ${projectName(route.project)}`),
+    section(
+      route.project === null ? "Recent activity" : `Recent activity in ${projectName(route.project)}`,
       await recent(entries),
     ),
   );
@@ -56,16 +54,7 @@ function health(ready, diagnosis) {
     el("h2", {}, ready.status === "ready" ? "Reads and writes work" : `The server is ${ready.status}`),
     found.map(([kind, words]) => el("p", { class: kind }, words)),
     passed.length > 0 &&
-      el(
-        "details",
-        {},
-        el("summary", {}, `${count(passed.length, "check")} passed`),
-        el(
-          "ul",
-          { class: "plain" },
-          passed.map((one) => el("li", {}, checked(one))),
-        ),
-      ),
+      el("details", {}, el("summary", {}, `${count(passed.length, "check")} passed`), list(passed.map(checked))),
   );
 }
 

@@ -3,8 +3,8 @@
 import { read } from "./api.js";
 import { canvas } from "./drawing.js";
 import { el, fill } from "./dom.js";
-import { action, empty, field, tag } from "./parts.js";
-import { change, href } from "./route.js";
+import { action, empty, filters, tag, typed } from "./parts.js";
+import { href } from "./route.js";
 import { count, shortened } from "./text.js";
 
 export const title = "Graph";
@@ -90,19 +90,8 @@ export async function show(route) {
   return el(
     "div",
     {},
-    el(
-      "form",
-      { class: "filter", onsubmit: (event) => event.preventDefault() },
-      field(
-        "Begin at",
-        el("input", {
-          type: "search",
-          id: "start",
-          value: start,
-          placeholder: "file:src/pool.py",
-          onchange: (event) => change({ start: event.target.value || null }),
-        }),
-      ),
+    filters(
+      typed(route.params, "start", "Begin at", { placeholder: "file:src/pool.py" }),
       el(
         "p",
         { class: "legend" },

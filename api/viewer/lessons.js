@@ -6,20 +6,24 @@ import { documentLine } from "./documents.js";
 import { el, svg } from "./dom.js";
 import {
   action,
+  checked,
   chooseProject,
   confirmed,
   empty,
   facts,
   field,
+  filters,
   form,
+  list,
   pages,
+  section,
   select,
   table,
   tag,
   time,
 } from "./parts.js";
 import { may } from "./rights.js";
-import { again, change, href } from "./route.js";
+import { again, href } from "./route.js";
 import { count, listed, percent, projectName, shortened, when } from "./text.js";
 
 export const title = "Lessons";
@@ -36,7 +40,7 @@ export async function show(route) {
   if (route.id) return lesson(route.id);
   if (route.project === null) return chooseProject("Lessons");
   const retired = route.params.has("retired");
-  const list = await pages(
+  const rows = await pages(
     (cursor) => read("/v1/lessons", { project: route.project, retired, limit: LIMIT, cursor }),
     row,
     empty(
@@ -44,26 +48,7 @@ export async function show(route) {
       "An agent states one with the tool `lesson`; some are made of finished actions and by `POST /v1/reflect`.",
     ),
   );
-  return el(
-    "div",
-    {},
-    el(
-      "form",
-      { class: "filter" },
-      el(
-        "label",
-        { class: "check" },
-        el("input", {
-          type: "checkbox",
-          id: "retired",
-          checked: retired,
-          onchange: (event) => change({ retired: event.target.checked ? "1" : null }),
-        }),
-        "those that have faded, too",
-      ),
-    ),
-    list,
-  );
+  return el("div", {}, filters(checked(route.params, "retired", "those that have faded, too")), rows);
 }
 
 const sure = (one) => confidenceAt(one.confidence, Date.parse(one.reinforced_at), Date.now());
@@ -189,10 +174,8 @@ async function lesson(id) {
         ),
     ),
     changeable && el("details", { class: "card" }, el("summary", {}, "Edit"), edit(known, path)),
-    el(
-      "section",
-      { class: "card" },
-      el("h2", {}, "When it speaks up, and where it comes from"),
+    section(
+      "When it speaks up, and where it comes from",
       table([
         ["Tool", known.trigger_tool || "any"],
         ["Pattern", known.trigger_pattern || "any"],
@@ -201,12 +184,7 @@ async function lesson(id) {
         ["Tags", known.tags.join(", ")],
         ["Id", known.id],
       ]),
-      sources.length > 0 &&
-        el(
-          "ul",
-          { class: "plain" },
-          sources.map((one) => el("li", {}, one)),
-        ),
+      sources.length > 0 && list(sources),
     ),
   );
 }

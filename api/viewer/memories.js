@@ -3,9 +3,9 @@
 import { read } from "./api.js";
 import { el } from "./dom.js";
 import { memory } from "./memory.js";
-import { chooseProject, empty, facts, field, pages, select, tag, time } from "./parts.js";
-import { change, href } from "./route.js";
-import { headed, shortened } from "./text.js";
+import { byAgent, checked, chooseProject, chosen, empty, facts, filters, pages, tag, time, typed } from "./parts.js";
+import { href } from "./route.js";
+import { headed, says, shortened } from "./text.js";
 
 export const title = "Memories";
 const LIMIT = 50;
@@ -15,18 +15,15 @@ export async function show(route) {
   if (route.id) return memory(route.id);
   if (route.project === null) return chooseProject("Memories");
   const { params } = route;
-  const [words, type, every] = [
-    (params.get("words") ?? "").toLowerCase(),
-    params.get("type") ?? "",
-    params.has("every"),
-  ];
+  const [words, type, by] = ["words", "type", "by"].map((name) => params.get(name) ?? "");
   const wanted = (one) =>
     (!type || one.memory_type === type) &&
-    `${one.title} ${one.content} ${one.tags.join(" ")} ${one.agent_id}`.toLowerCase().includes(words);
-  const list = await pages(
-    (cursor) => read("/v1/memories", { project: route.project, latest: !every, limit: LIMIT, cursor }),
+    (!by || one.agent_id === by) &&
+    says(words, one.title, one.content, ...one.tags);
+  const rows = await pages(
+    (cursor) => read("/v1/memories", { project: route.project, latest: !params.has("every"), limit: LIMIT, cursor }),
     row,
-    words || type
+    words || type || by
       ? empty("No memory fits the filter", "Make it wider, or search: that finds by meaning, too.")
       : empty(
           "This project has no memories yet",
@@ -34,42 +31,16 @@ export async function show(route) {
         ),
     wanted,
   );
-  return el("div", {}, filter(params, type, every), list);
-}
-
-function filter(params, type, every) {
   return el(
-    "form",
-    { class: "filter", onsubmit: (event) => event.preventDefault() },
-    field(
-      "Filter",
-      el("input", {
-        type: "search",
-        id: "words",
-        value: params.get("words") ?? "",
-        placeholder: "words, tag or agent",
-        onchange: (event) => change({ words: event.target.value || null }),
-      }),
+    "div",
+    {},
+    filters(
+      typed(params, "words", "Filter", { placeholder: "words or a tag" }),
+      chosen(params, "type", "Type", [["", "all"], ...TYPES.map((one) => [one, one])]),
+      byAgent(params),
+      checked(params, "every", "superseded versions, too"),
     ),
-    field(
-      "Type",
-      select(
-        { id: "type", onchange: (event) => change({ type: event.target.value || null }) },
-        [["", "all"], ...TYPES.map((one) => [one, one])],
-        type,
-      ),
-    ),
-    el(
-      "label",
-      { class: "check" },
-      el("input", {
-        type: "checkbox",
-        id: "every",
-        checked: every,
-        onchange: (event) => change({ every: event.target.checked ? "1" : null }),
-      }),
-      "superseded versions, too",
-    ),
+    rows,
   );
 }
 

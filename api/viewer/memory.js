@@ -5,7 +5,7 @@ import { diff } from "./diff.js";
 import { documentLine } from "./documents.js";
 import { el } from "./dom.js";
 import { forget } from "./forget.js";
-import { action, confirmed, empty, facts, field, form, select, table, tag, time } from "./parts.js";
+import { action, confirmed, empty, facts, field, form, list, section, select, table, tag, time } from "./parts.js";
 import { may } from "./rights.js";
 import { go, href } from "./route.js";
 import { count, headed, listed, projectName, when } from "./text.js";
@@ -71,9 +71,8 @@ export async function memory(id) {
     ),
     changeable && el("details", { class: "card" }, el("summary", {}, "Edit"), edit(known, path)),
     changeable && el("details", { class: "card" }, el("summary", {}, "Who may read it"), readers(known, path)),
-    versions.length > 1 &&
-      el("section", { class: "card" }, el("h2", {}, count(versions.length, "version")), versionList(versions)),
-    el("section", { class: "card" }, el("h2", {}, "Where it comes from"), await provenance(known)),
+    versions.length > 1 && section(count(versions.length, "version"), versionList(versions)),
+    section("Where it comes from", await provenance(known)),
   );
 }
 
@@ -149,16 +148,7 @@ async function provenance(known) {
       ...Object.entries(known.metadata),
     ]),
     sources.length
-      ? el(
-          "div",
-          {},
-          el("h3", {}, `Made of ${count(known.derived_from.length, "document")}`),
-          el(
-            "ul",
-            { class: "plain" },
-            sources.map((one) => el("li", {}, one)),
-          ),
-        )
+      ? el("div", {}, el("h3", {}, `Made of ${count(known.derived_from.length, "document")}`), list(sources))
       : el("p", { class: "quiet" }, "It was said as it is, not made of other documents."),
   );
 }

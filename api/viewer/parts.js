@@ -1,8 +1,8 @@
 // What several tabs show: places with nothing to show, errors, lists with pages, tags, forms.
 
 import { fill, el } from "./dom.js";
-import { knownProjects } from "./names.js";
-import { current, href } from "./route.js";
+import { knownAgents, knownProjects } from "./names.js";
+import { change, current, href } from "./route.js";
 import { ago, projectName, when } from "./text.js";
 
 /** A place with nothing in it, and what to do about that. */
@@ -110,6 +110,52 @@ export function select(properties, options, chosen) {
     options.map(([value, words]) => el("option", { value, selected: value === chosen }, words)),
   );
 }
+
+/** What is above a list: fields that are parameters of the address. */
+export const filters = (...fields) =>
+  el("form", { class: "filter", onsubmit: (event) => event.preventDefault() }, fields);
+
+/** A filter that somebody types into. */
+export const typed = (params, name, label, properties = {}) =>
+  field(
+    label,
+    el("input", { type: "search", id: name, value: params.get(name) ?? "", onchange: kept(name), ...properties }),
+  );
+
+/** A filter with a choice; the first one is no filter. */
+export const chosen = (params, name, label, options) =>
+  field(label, select({ id: name, onchange: kept(name) }, options, params.get(name) ?? ""));
+
+/** The choice of one of the agents that the page knows of. */
+export function byAgent(params) {
+  const names = new Set([...knownAgents(), ...(params.has("by") ? [params.get("by")] : [])]);
+  return chosen(params, "by", "By agent", [["", "all"], ...[...names].sort().map((name) => [name, name])]);
+}
+
+/** A filter that is on or off. */
+export const checked = (params, name, label) =>
+  el(
+    "label",
+    { class: "check" },
+    el("input", { type: "checkbox", id: name, value: "1", checked: params.has(name), onchange: kept(name) }),
+    label,
+  );
+
+const kept = (name) => (event) => {
+  const { type, checked: on, value } = event.target;
+  change({ [name]: (type === "checkbox" && !on) || !value ? null : value });
+};
+
+/** A card with a heading. */
+export const section = (heading, ...children) => el("section", { class: "card" }, el("h2", {}, heading), children);
+
+/** A list, without marks unless its properties say otherwise. */
+export const list = (items, properties = { class: "plain" }) =>
+  el(
+    "ul",
+    properties,
+    items.map((one) => el("li", {}, one)),
+  );
 
 /** A button whose work is a request: it cannot be pressed twice, and says what went wrong beside it. */
 export function action(words, work, kind = "") {

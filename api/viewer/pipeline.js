@@ -2,9 +2,9 @@
 
 import { found, get, post } from "./api.js";
 import { el } from "./dom.js";
-import { action, code, confirmed, empty, facts, field, pages, select, tag, time } from "./parts.js";
+import { action, chosen, code, confirmed, empty, facts, filters, pages, section, tag, time } from "./parts.js";
 import { may } from "./rights.js";
-import { again, change } from "./route.js";
+import { again } from "./route.js";
 import { count, duration, number, percent, when } from "./text.js";
 
 export const title = "Pipeline";
@@ -12,7 +12,7 @@ export const figures = true;
 const LIMIT = 50;
 const [LOOKS, LOOK_MS] = [20, 500];
 const STATES = [
-  ["parked", "those that wait"],
+  ["", "those that wait"],
   ["discarded", "those that were discarded"],
 ];
 const OVER = new Set(["switched", "rolled_back", "cancelled", "failed"]);
@@ -34,20 +34,18 @@ export async function show(route) {
     "div",
     { class: "detail" },
     progress &&
-      el(
-        "section",
-        { class: "card" },
-        el("h2", {}, count(progress.partitions.length, "partition")),
+      section(
+        count(progress.partitions.length, "partition"),
         el(
           "div",
           { class: "wide", tabindex: 0, role: "region", "aria-label": "Partitions" },
           partitions(progress.partitions),
         ),
       ),
-    embedder && el("section", { class: "card" }, el("h2", {}, "Embedder"), el("p", {}, embedder.message)),
-    rebuilds && el("section", { class: "card" }, el("h2", {}, "Rebuilds"), rebuildList(rebuilds.rebuilds)),
+    embedder && section("Embedder", el("p", {}, embedder.message)),
+    rebuilds && section("Rebuilds", rebuildList(rebuilds.rebuilds)),
     !progress && el("p", { class: "quiet" }, "Partitions and rebuilds are for keys with the role operator."),
-    el("section", { class: "card" }, el("h2", {}, "Dead letters"), await letterList(route, letters)),
+    section("Dead letters", await letterList(route, letters)),
   );
 }
 
@@ -164,7 +162,7 @@ async function letterList(route, first) {
   const counts =
     first.counts &&
     facts(Object.entries(first.counts).map(([name, amount]) => `${number(amount)} ${name.replaceAll("_", " ")}`));
-  const list = await pages(
+  const rows = await pages(
     async (cursor) => {
       const page = cursor ? await get("/v1/admin/dead-letters", { ...lettersOf(route), cursor }) : first;
       return { items: page.dead_letters, next: page.next };
@@ -172,8 +170,7 @@ async function letterList(route, first) {
     letter,
     el("p", { class: "quiet" }, stateOf(route) === "parked" ? "None: every event was applied." : "None is discarded."),
   );
-  const state = select({ id: "letters", onchange: () => change({ letters: state.value }) }, STATES, stateOf(route));
-  return el("div", {}, counts, el("div", { class: "filter" }, field("Which", state)), list);
+  return el("div", {}, counts, filters(chosen(route.params, "letters", "Shown", STATES)), rows);
 }
 
 function letter(one) {

@@ -3,7 +3,7 @@
 import { found, post, read } from "./api.js";
 import { el, fill, svg } from "./dom.js";
 import { event, knownAt, Moments, MOST } from "./moments.js";
-import { chooseProject, empty, failure, field, select, tag } from "./parts.js";
+import { chooseProject, empty, failure, field, filters, list, select, tag } from "./parts.js";
 import { change, href, stay } from "./route.js";
 import { count, number, percent, projectName, shortened, when } from "./text.js";
 import { clockTime, turn } from "./turn.js";
@@ -37,12 +37,7 @@ export async function show(route) {
   if (!first.items.length) return empty("Nothing was observed here", "Choose another session or project.");
   const replay = player(project, session, first.items, route);
   replay.loadFrom(first.next);
-  return el(
-    "div",
-    { class: "detail replay" },
-    el("form", { class: "filter", onsubmit: (event) => event.preventDefault() }, chooser(project, session, sessions)),
-    replay.element,
-  );
+  return el("div", { class: "detail replay" }, filters(chooser(project, session, sessions)), replay.element);
 }
 
 const within = ({ project }) => (project === null ? {} : { project });
@@ -270,11 +265,7 @@ function asOf(project, onLoaded) {
         body,
         el("h2", {}, `${heading} `, el("span", { class: "quiet" }, `${number(then.length)} then`)),
         then.length
-          ? el(
-              "ul",
-              { class: "plain" },
-              then.slice(0, LISTED).map((one) => el("li", {}, line(one, HOMES[kind]))),
-            )
+          ? list(then.slice(0, LISTED).map((one) => line(one, HOMES[kind])))
           : el("p", { class: "quiet" }, "None yet."),
         then.length > LISTED && el("p", { class: "quiet" }, `and ${number(then.length - LISTED)} older`),
       );

@@ -3,10 +3,25 @@
 import { found, read } from "./api.js";
 import { el } from "./dom.js";
 import { forgetSession } from "./forget.js";
-import { action, confirmed, empty, facts, field, pages, select, table, tag, time } from "./parts.js";
+import {
+  action,
+  byAgent,
+  chosen,
+  confirmed,
+  empty,
+  facts,
+  filters,
+  list,
+  pages,
+  section,
+  table,
+  tag,
+  time,
+  typed,
+} from "./parts.js";
 import { may } from "./rights.js";
-import { change, href } from "./route.js";
-import { count, projectName, shortened, when } from "./text.js";
+import { href } from "./route.js";
+import { count, projectName, says, shortened, when } from "./text.js";
 import { turn } from "./turn.js";
 
 export const title = "Sessions";
@@ -17,14 +32,15 @@ const STATUSES = ["active", "ended", "failed"];
 export async function show(route) {
   if (route.id) return session(route);
   const { params } = route;
-  const [words, status] = [(params.get("words") ?? "").toLowerCase(), params.get("status") ?? ""];
+  const [words, status, by] = ["words", "status", "by"].map((name) => params.get(name) ?? "");
   const wanted = (one) =>
     (!status || one.status === status) &&
-    `${one.title} ${one.id} ${one.agent_id} ${one.first_prompt}`.toLowerCase().includes(words);
-  const list = await pages(
+    (!by || one.agent_id === by) &&
+    says(words, one.title, one.id, one.first_prompt);
+  const rows = await pages(
     (cursor) => read("/v1/sessions", { project: route.project ?? undefined, limit: LIMIT, cursor }),
     row,
-    words || status
+    words || status || by
       ? empty("No session fits the filter", "Make it wider.")
       : empty(
           "There are no sessions yet",
@@ -32,31 +48,15 @@ export async function show(route) {
         ),
     wanted,
   );
-  return el("div", {}, filter(params, status), list);
-}
-
-function filter(params, status) {
   return el(
-    "form",
-    { class: "filter", onsubmit: (event) => event.preventDefault() },
-    field(
-      "Filter",
-      el("input", {
-        type: "search",
-        id: "words",
-        value: params.get("words") ?? "",
-        placeholder: "title, id or agent",
-        onchange: (event) => change({ words: event.target.value || null }),
-      }),
+    "div",
+    {},
+    filters(
+      typed(params, "words", "Filter", { placeholder: "title or id" }),
+      chosen(params, "status", "Status", [["", "all"], ...STATUSES.map((one) => [one, one])]),
+      byAgent(params),
     ),
-    field(
-      "Status",
-      select(
-        { id: "status", onchange: (event) => change({ status: event.target.value || null }) },
-        [["", "all"], ...STATUSES.map((one) => [one, one])],
-        status,
-      ),
-    ),
+    rows,
   );
 }
 
@@ -137,10 +137,8 @@ async function session(route) {
         may("admin") && action("Forget this session…", () => forgotten(known), "danger"),
       ),
     ),
-    el(
-      "section",
-      { class: "card" },
-      el("h2", {}, "Summary"),
+    section(
+      "Summary",
       summary
         ? told(summary)
         : el(
@@ -160,30 +158,9 @@ function told(summary) {
     {},
     el("h3", {}, "Outcome"),
     el("p", { class: "text" }, outcome || summary.title),
-    decisions.length > 0 && [
-      el("h3", {}, "Decisions"),
-      el(
-        "ul",
-        {},
-        decisions.map((one) => el("li", {}, one)),
-      ),
-    ],
-    open.length > 0 && [
-      el("h3", {}, "Still open"),
-      el(
-        "ul",
-        {},
-        open.map((one) => el("li", {}, one)),
-      ),
-    ],
-    summary.files.length > 0 && [
-      el("h3", {}, "Files"),
-      el(
-        "p",
-        { class: "facts" },
-        summary.files.map((one) => el("span", {}, tag(one))),
-      ),
-    ],
+    decisions.length > 0 && [el("h3", {}, "Decisions"), list(decisions, {})],
+    open.length > 0 && [el("h3", {}, "Still open"), list(open, {})],
+    summary.files.length > 0 && [el("h3", {}, "Files"), facts(summary.files.map((one) => tag(one)))],
     facts(
       `of ${count(summary.observation_count, "turn")}`,
       time(summary.recorded_at),

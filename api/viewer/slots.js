@@ -37,7 +37,10 @@ function slot(one, project) {
     "textarea",
     {
       name: "content",
-      rows: Math.min(12, one.content.split("\n").length + 1),
+      rows: Math.min(
+        12,
+        1 + one.content.split("\n").reduce((rows, line) => rows + Math.ceil((line.length + 1) / 48), 0),
+      ),
       "aria-label": one.label,
       maxlength: one.size_limit,
       readonly: !changeable,

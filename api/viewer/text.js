@@ -66,6 +66,9 @@ export function headed(title, text, limit = 240) {
 /** A project as it is shown; the nameless one has no name. */
 export const projectName = (project) => (project === "" ? "(no project)" : project);
 
+/** Whether one of the texts has the words in it, whatever their case. */
+export const says = (words, ...texts) => texts.join("\n").toLowerCase().includes(words.toLowerCase());
+
 /** Words separated by commas, as a list. */
 export const listed = (text) =>
   text

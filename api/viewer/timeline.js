@@ -2,8 +2,7 @@
 
 import { read } from "./api.js";
 import { el } from "./dom.js";
-import { chooseProject, empty, field, pages } from "./parts.js";
-import { change } from "./route.js";
+import { byAgent, chooseProject, empty, filters, pages, typed } from "./parts.js";
 import { turn } from "./turn.js";
 
 export const title = "Timeline";
@@ -12,9 +11,10 @@ const DAY = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric"
 
 export async function show(route) {
   if (route.project === null) return chooseProject("Observations");
-  const [until, by] = [route.params.get("until") ?? "", route.params.get("by") ?? ""];
+  const { params } = route;
+  const [until, by] = ["until", "by"].map((name) => params.get(name) ?? "");
   let day = "";
-  const list = await pages(
+  const rows = await pages(
     (cursor) =>
       read("/v1/timeline", {
         project: route.project,
@@ -36,33 +36,7 @@ export async function show(route) {
     ),
     (one) => !by || one.agent_id === by,
   );
-  return el(
-    "div",
-    {},
-    el(
-      "form",
-      { class: "filter", onsubmit: (event) => event.preventDefault() },
-      field(
-        "Until",
-        el("input", {
-          type: "datetime-local",
-          id: "until",
-          value: until,
-          onchange: (event) => change({ until: event.target.value || null }),
-        }),
-      ),
-      field(
-        "By agent",
-        el("input", {
-          type: "search",
-          id: "by",
-          value: by,
-          onchange: (event) => change({ by: event.target.value || null }),
-        }),
-      ),
-    ),
-    list,
-  );
+  return el("div", {}, filters(typed(params, "until", "Until", { type: "datetime-local" }), byAgent(params)), rows);
 }
 
 export const follows = (event, route) =>
