@@ -4,7 +4,7 @@ import { found, post, read } from "./api.js";
 import { el, fill, svg } from "./dom.js";
 import { event, knownAt, Moments, MOST } from "./moments.js";
 import { chooseProject, empty, failure, field, filters, list, select, tag } from "./parts.js";
-import { change, href, stay } from "./route.js";
+import { href, stay } from "./route.js";
 import { count, number, percent, projectName, shortened, when } from "./text.js";
 import { clockTime, turn } from "./turn.js";
 
@@ -367,7 +367,7 @@ const answer = (one, note) => [
   " ",
   el(
     "span",
-    { class: "quiet" },
+    { class: "sure" },
     [one.agent_id, one.confidence !== undefined && one.confidence !== null && `${percent(one.confidence)} sure`]
       .filter(Boolean)
       .join(", "),
