@@ -65,7 +65,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, said: list[dict[str, Any]]) 
 
 @pytest.fixture
 async def settled(fleet: Shown) -> Shown:
-    """The same when everything is applied, and every session that ended is summarised."""
+    """The same when everything is applied."""
 
     async def applied() -> bool:
         return fleet.get("/readyz").json()["lag"] == {}
