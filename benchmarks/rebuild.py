@@ -279,7 +279,7 @@ async def _watch(urls: list[str], unready: Counter[str], stop: asyncio.Event) ->
     while not stop.is_set():
         for url in urls:
             status, told = await get(url, "/readyz")
-            named = [one["code"] for one in told.get("degraded", [])] if status == 200 else [told["code"]]
+            named = [one["code"] for one in told.get("degraded", [])] if status == 200 else [told["reason"]]
             unready.update(f"{status} {name}" for name in named)
         await asyncio.sleep(0.25)
 

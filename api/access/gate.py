@@ -6,7 +6,7 @@ it under a name of its own that it points here (DNS rebinding).
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
@@ -19,10 +19,16 @@ from api.access.oauth.resource import Resource, stepping_up
 from api.access.oauth.rules import TokenRefused, token_rules
 from api.access.principal import SCOPE_KEY, nobody
 from api.access.registry import Registry
-from api.http.errors import answer
-from api.http.http import Json
+from api.http.errors import ProblemAnswer, answer
 from api.http.listening import LOOPBACK
-from ingest.errors import InvalidSetting, IssuerUnavailable, LogUnavailable, RoleMissing
+from ingest.errors import (
+    InvalidSetting,
+    IssuerUnavailable,
+    LogUnavailable,
+    MalformedRequest,
+    MnemologError,
+    RoleMissing,
+)
 from ingest.platform.connections import connect, once_reachable
 from ingest.platform.settings import Settings
 
@@ -30,16 +36,12 @@ if TYPE_CHECKING:
     from api.access.oauth.verifier import AccessTokens
 
 _MESSAGE = "send `Authorization: Bearer <key>`: an API key (`mnemolog keys create`), or the server's MNEMOLOG_SECRET"
-UNAUTHORIZED = Json({"error": {"code": "unauthorized", "message": _MESSAGE}}, 401, {"WWW-Authenticate": "Bearer"})
-OTHER_ORIGIN = Json(
-    {
-        "error": {
-            "code": "forbidden",
-            "message": "this server takes no requests from web pages of other origins, nor under names it does not "
-            "know; MNEMOLOG_ORIGINS and MNEMOLOG_HOSTS say which are trusted",
-        }
-    },
+UNAUTHORIZED = ProblemAnswer(401, "unauthorized", _MESSAGE, {"WWW-Authenticate": "Bearer"})
+OTHER_ORIGIN = ProblemAnswer(
     403,
+    "forbidden",
+    "this server takes no requests from web pages of other origins, nor under names it does not know; MNEMOLOG_ORIGINS "
+    "and MNEMOLOG_HOSTS say which are trusted",
 )
 SINGLE = frozenset((b"host", b"origin", b"authorization", b"x-agent-id", b"x-durability"))
 """Headers that are refused when there are two: which one counts, whoever stands between would decide otherwise."""
@@ -48,7 +50,8 @@ SOCKET_PARAMETERS = ("token", "secret")
 
 
 class Gate:
-    """Asks who it is. `unauthorized` and `forbidden` are how a dialect says no; `origins` the pages that it trusts.
+    """Asks who it is. `unauthorized`, `forbidden` and `refusal` (of other errors) are how a dialect says no; `origins`
+    the pages that it trusts.
 
     `resource`: what a refusal tells clients that can ask for tokens; an API whose clients cannot has none.
     """
@@ -60,12 +63,13 @@ class Gate:
         unauthorized: ASGIApp = UNAUTHORIZED,
         forbidden: ASGIApp = OTHER_ORIGIN,
         *,
+        refusal: Callable[[MnemologError], ASGIApp] = answer,
         origins: re.Pattern[str] | None = None,
         open_paths: Collection[str] = (),
         any_host: bool = False,
         resource: Resource | None = None,
     ) -> None:
-        self._app, self._unauthorized, self._forbidden = app, unauthorized, forbidden
+        self._app, self._unauthorized, self._forbidden, self._refusal = app, unauthorized, forbidden, refusal
         self._open_paths, self._resource = open_paths, resource
         self._nobody = nobody(settings.tenant)
         hosts = None if any_host or "*" in settings.hosts else frozenset(settings.hosts) | LOOPBACK
@@ -83,7 +87,8 @@ class Gate:
         for name, value in scope["headers"]:
             if name in SINGLE:
                 if name in stated:
-                    await self._refuse(_repeated(name), scope, receive, send, f"more than one {name.decode()}")
+                    error = MalformedRequest(f"there is more than one {name.decode()} header: send one")
+                    await self._refuse(self._refusal(error), scope, receive, send, f"more than one {name.decode()}")
                     return
                 stated[name] = value
         host, origin, authorization = (stated.get(name, b"") for name in (b"host", b"origin", b"authorization"))
@@ -105,7 +110,7 @@ class Gate:
             if principal is None and tokens is not None:
                 principal = await tokens.identify(credential)
         except (LogUnavailable, IssuerUnavailable) as error:
-            await self._refuse(answer(error), scope, receive, send, str(error))
+            await self._refuse(self._refusal(error), scope, receive, send, str(error))
             return
         except TokenRefused as refused:
             principal, reason = None, str(refused)
@@ -144,16 +149,10 @@ def allowed(host: bytes, origin: bytes, pages: Pages) -> bool:
     return not page or urlsplit(page).netloc == name or any(one.fullmatch(page) for one in pages.origins)
 
 
-def unauthorized(resource: Resource, reason: str) -> Json:
+def unauthorized(resource: Resource, reason: str) -> ProblemAnswer:
     """401 for clients that can ask for a token; `reason` says why the one that was sent does not hold."""
-    message = reason or f"{_MESSAGE}, or an access token of {resource.issuer}"
-    error = {"error": {"code": "unauthorized", "message": message}}
-    return Json(error, 401, {"WWW-Authenticate": resource.challenge(reason)})
-
-
-def _repeated(name: bytes) -> Json:
-    message = f"there is more than one {name.decode()} header: send one"
-    return Json({"error": {"code": "malformed", "message": message}}, 400)
+    detail = reason or f"{_MESSAGE}, or an access token of {resource.issuer}"
+    return ProblemAnswer(401, "unauthorized", detail, {"WWW-Authenticate": resource.challenge(reason)})
 
 
 def _host_name(host: str) -> str | None:

@@ -31,7 +31,7 @@ _BUSY = frozenset({429, 503})
 
 
 class ClientError(Exception):
-    """A request was refused or failed: `code` and `message` as the server gave them."""
+    """A request was refused or failed: `code` and `message` are the `code` and `detail` that the server gave."""
 
     exit_code = 1
 
@@ -229,7 +229,7 @@ class ApiClient:
 
     def _fault(self, response: httpx.Response) -> ClientError:
         try:
-            fault = msgspec.json.decode(response.content, type=_Refusal).error
+            fault = msgspec.json.decode(response.content, type=_Problem)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return self._stranger(response)
         if _is_unknown(response.status_code, fault) and (version := self.version()) not in ("", release()):
@@ -240,7 +240,7 @@ class ApiClient:
             )
         return ClientError(
             fault.code,
-            self._what_to_set() if response.status_code == 401 else fault.message,
+            self._what_to_set() if response.status_code == 401 else fault.detail,
             field=fault.field,
             retry_after=_seconds(response.headers.get("Retry-After")),
             status=response.status_code,
@@ -262,19 +262,15 @@ class ApiClient:
         return ClientError("not_mnemolog", message, retry_after=retry_after, status=response.status_code)
 
 
-class _Fault(msgspec.Struct, frozen=True):
+class _Problem(msgspec.Struct, frozen=True):
     code: str
-    message: str
+    detail: str
     field: str | None = None
 
 
-class _Refusal(msgspec.Struct, frozen=True):
-    error: _Fault
-
-
-def _is_unknown(status: int, fault: _Fault) -> bool:
+def _is_unknown(status: int, fault: _Problem) -> bool:
     """Whether a server refuses a route, a method or a field that it has not."""
-    return (status, fault.message) == (404, "Not Found") or status == 405 or fault.message.startswith("unknown field ")
+    return (status, fault.detail) == (404, "Not Found") or status == 405 or fault.detail.startswith("unknown field ")
 
 
 def host_of(url: str) -> str:

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError, ServerUnreachable
 from api.cli.commands import AsJson, Url
+from api.cli.health import status_of
 from api.cli.output import FAILED, Output, plain
 from ingest.errors import InvalidSetting, MnemologError, ServerStartFailed
 from ingest.platform.client_key import client_key
@@ -241,7 +242,7 @@ def _release(client: ApiClient, url: str) -> Iterator[Finding]:
 
 def _conditions(url: str, status: int, state: Mapping[str, Any]) -> Iterator[Finding]:
     if status != 200:
-        yield Finding("server", "problem", f"{url} is {state['status']}: {state['reason']}", "mnemolog logs")
+        yield Finding("server", "problem", f"{url} is {status_of(state)}: {state['detail']}", "mnemolog logs")
         return
     yield Finding("server", "ok", f"{url} answers, {state['status']}")
     for one in state["degraded"]:

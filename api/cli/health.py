@@ -29,9 +29,10 @@ def health(url: Url = None, as_json: AsJson = False) -> None:
         checks = _checks(client, output) if ready else []
     troubles = [one for one in checks if one["status"] != "pass"]
     output.document({**state, "checks": checks})
-    output.line(Text(plain(state["status"]), style=f"bold {_COLOURS.get(state['status'], 'red')}"))
+    word = status_of(state)
+    output.line(Text(plain(word), style=f"bold {_COLOURS.get(word, 'red')}"))
     if not ready:
-        output.line(Text(plain(state["reason"])))
+        output.line(Text(plain(state["detail"])))
     for one in state.get("degraded", ()):
         output.line(Text(f"{one['code']}: {plain(one['message'])}"))
     for one in troubles:
@@ -40,6 +41,11 @@ def health(url: Url = None, as_json: AsJson = False) -> None:
         output.show(_vitals(state))
     if not ready:
         raise typer.Exit(FAILED)
+
+
+def status_of(state: Mapping[str, Any]) -> str:
+    """How a server is, in one word, of what `/readyz` answers: where it is not ready, that is the code of a problem."""
+    return state["code"] if "code" in state else state["status"]
 
 
 def _checks(client: ApiClient, output: Output) -> list[dict[str, Any]]:

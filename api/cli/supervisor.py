@@ -271,7 +271,7 @@ class Supervisor:
         if status == 401:
             return not self.settings.secret
         fault: dict[str, str] = body if status == 503 else {}
-        self.waits_for = fault["reason"] if fault.get("code") == "index" else ""
+        self.waits_for = fault["detail"] if fault.get("reason") == "index" else ""
         return status == 200 and all(one["code"] != "no_worker" for one in body["degraded"])
 
     def _ask_ready(self) -> tuple[int, Any]:

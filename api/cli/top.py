@@ -18,7 +18,7 @@ from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
 from api.cli.commands import AsJson, Url, connect, lag_totals, when
-from api.cli.health import figures
+from api.cli.health import figures, status_of
 from api.cli.listing import cell, table
 from api.cli.output import Output, answering, plain
 
@@ -169,12 +169,13 @@ def rates(before: Look, now: Look) -> list[Busy]:
 
 def _parts(url: str, before: Look, now: Look) -> list[RenderableType]:
     state, busy = now.state, rates(before, now)
-    status = Text(f"{url}  ").append(plain(state["status"]), style="green" if state["status"] == "ready" else "yellow")
+    word = status_of(state)
+    status = Text(f"{url}  ").append(plain(word), style="green" if word == "ready" else "yellow")
     if "documents" in state:
         status.append(f"  {state['documents']:,} documents", style="dim")
     parts: list[RenderableType] = [status]
     parts += [Text(f"{one['code']}: {plain(one['message'])}", style="yellow") for one in state.get("degraded", ())]
-    parts += [Text(plain(state["reason"]), style="red")] if "reason" in state else []
+    parts += [Text(plain(state["detail"]), style="red")] if "detail" in state else []
     if "vitals" in state:
         parts += [Text(), _vitals(state)]
     if now.served:

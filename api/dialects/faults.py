@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from api.http.endpoint import Endpoint
 from api.http.errors import retry_after, status_of
-from ingest.errors import MnemologError
+from api.http.http import Json
+from ingest.errors import LogUnavailable, MnemologError
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +33,14 @@ def usual(one: Endpoint, *, invalid: int = 422, away: int = 503) -> dict[int, st
     if "{" in one.path:
         found |= {404: "It is not there."}
     return found | {429: "Too much waits to be done, or the key asked too often; nothing was done."}
+
+
+def at_the_gate(error: MnemologError) -> Response:
+    """The answer of every dialect to what its gate refuses for another reason than a missing key or a strange page."""
+    fault = {"code": error.code, "message": str(error)}
+    if isinstance(error, LogUnavailable):
+        fault["retry"] = "the outcome is unknown; sending the same event_id again is safe"
+    return Json({"error": fault}, status_of(error), retry_after(error))
 
 
 def handlers(fault_answer: FaultAnswer) -> dict[Any, Any]:

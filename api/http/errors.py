@@ -1,8 +1,10 @@
-"""One table from error classes to HTTP answers: `{"error": {"code", "message", "field"?, ...}}`."""
+"""One table from error classes to HTTP answers, which are problem details (RFC 9457)."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
+from msgspec import UNSET, Struct, UnsetType
 from redis.exceptions import RedisError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -30,6 +32,7 @@ from ingest.errors import (
     WrongRebuildState,
 )
 from ingest.log.archive.manifest import ArchiveUnavailable
+from projections.health.vitals import Signs
 
 logger = logging.getLogger(__name__)
 
@@ -54,29 +57,68 @@ _STATUS: dict[type[MnemologError], int] = {
     ProjectionBehind: 503,
 }
 _HTTP_CODES = {401: "unauthorized", 404: "not_found", 405: "method_not_allowed"}
+PROBLEM_JSON = "application/problem+json"
+TYPE_PREFIX = "urn:mnemolog:error:"
+"""Of the `type` of a problem, before its code."""
 
 
-def answer(error: MnemologError) -> Json:
+class Problem(Struct, frozen=True, kw_only=True):
+    """Why a request failed (RFC 9457). `code` says it in one word and `type` as a URI; `detail` is for people.
+
+    `field` names what has to be corrected; the other members come with the codes that they are about.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    field: str | UnsetType = UNSET
+    size: int | UnsetType = UNSET
+    limit: int | UnsetType = UNSET
+    retry: str | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    rebuild: str | UnsetType = UNSET
+    lag: dict[int, int] | UnsetType = UNSET
+    vitals: Signs | UnsetType = UNSET
+
+
+class ProblemAnswer(Json):
+    """The answer to a request that failed; `members` are those of `Problem` that its code has."""
+
+    media_type = PROBLEM_JSON
+
+    def __init__(
+        self, status: int, code: str, detail: str, headers: Mapping[str, str] | None = None, **members: Any
+    ) -> None:
+        title = code.replace("_", " ").capitalize()
+        problem = Problem(type=TYPE_PREFIX + code, title=title, status=status, detail=detail, code=code, **members)
+        super().__init__(problem, status, headers)
+
+
+def answer(error: MnemologError) -> ProblemAnswer:
     """The HTTP answer to an error of ours."""
-    fault: dict[str, Any] = {"code": error.code, "message": str(error)}
+    return ProblemAnswer(status_of(error), error.code, str(error), retry_after(error), **_members(error))
+
+
+def _members(error: MnemologError) -> dict[str, Any]:
     match error:
         case CommandRejected(field=field) if field:
-            fault["field"] = field
+            return {"field": field}
         case SlotFull(size=size, limit=limit):
-            fault |= {"size": size, "limit": limit}
+            return {"size": size, "limit": limit}
         case Overloaded(cause=cause):
-            fault["reason"] = cause
+            return {"reason": cause}
         case LogFull(cause=cause):
-            fault |= {"reason": cause, "retry": "sending the same event_id again is safe"}
+            return {"reason": cause, "retry": "sending the same event_id again is safe"}
         case RebuildUnderWay(rebuild=rebuild):
-            fault["rebuild"] = rebuild
+            return {"rebuild": rebuild}
         case LogUnavailable():
-            fault["retry"] = "the outcome is unknown; sending the same event_id again is safe"
+            return {"retry": "the outcome is unknown; sending the same event_id again is safe"}
         case ProjectionBehind(lag=lag):
-            fault["lag"] = lag
+            return {"lag": lag}
         case _:
-            pass
-    return Json({"error": fault}, status_of(error), retry_after(error))
+            return {}
 
 
 def status_of(error: MnemologError) -> int:
@@ -106,25 +148,25 @@ async def on_error(request: Request, error: Exception) -> Response:
 async def on_http_error(request: Request, error: Exception) -> Response:
     """Starlette's handler for routing errors (no such route, wrong method)."""
     assert isinstance(error, HTTPException)
-    fault = {"code": _HTTP_CODES.get(error.status_code, "http_error"), "message": error.detail}
-    return Json({"error": fault}, error.status_code, dict(error.headers or {}))
+    code = _HTTP_CODES.get(error.status_code, "http_error")
+    return ProblemAnswer(error.status_code, code, error.detail, error.headers)
 
 
 async def on_disconnect(request: Request, error: Exception) -> Response:
     """The client hung up before its body was complete: nobody reads this, and nothing was stored."""
-    return Json({"error": {"code": "client_disconnected", "message": "the request was not complete"}}, 400)
+    return ProblemAnswer(400, "client_disconnected", "the request was not complete")
 
 
 async def on_bug(request: Request, error: Exception) -> Response:
     """Starlette's handler for everything unexpected; the traceback is in the log."""
     logger.exception("%s %s failed", request.method, request.url.path, exc_info=error)
-    return Json({"error": {"code": "internal", "message": "an unexpected fault; the server's log has it"}}, 500)
+    return ProblemAnswer(500, "internal", "an unexpected fault; the server's log has it")
 
 
 async def on_redis_error(request: Request, error: Exception) -> Response:
     """The server behind everything is away or refuses: say so, and when to come back."""
-    fault = {"code": LogUnavailable.code, "message": f"the log's server does not answer: {error}"}
-    return Json({"error": fault}, 503, retry_after(error))
+    detail = f"the log's server does not answer: {error}"
+    return ProblemAnswer(503, LogUnavailable.code, detail, retry_after(error))
 
 
 HANDLERS: dict[Any, Any] = {

@@ -34,7 +34,8 @@ The same as <a href="{openapi}">OpenAPI</a>.</p>{endpoints}</body></html>"""
 class About(NamedTuple):
     """What a door is called, its version, what it says of itself, and what holds for all of its endpoints.
 
-    `fault` is the shape of a refusal; `faults` says which statuses an endpoint can answer beside its own, and when.
+    `fault` is the shape of a refusal and `fault_media` its content type; `faults` says which statuses an endpoint can
+    answer beside its own, and when.
     """
 
     title: str
@@ -44,6 +45,7 @@ class About(NamedTuple):
     faults: Callable[[Endpoint], Mapping[int, str]]
     headers: Callable[[Endpoint], Mapping[str, RequestHeader]] = lambda one: {}
     """Request headers that count for an endpoint, beside those that it names itself."""
+    fault_media: str = JSON
     below: str = ""
     """Where `/openapi.json` and the pages are, on a port that the door shares."""
     pages: Sequence[str] = ("docs",)
@@ -169,9 +171,9 @@ def _operation(about: About, one: Endpoint, schemas: "_Schemas") -> dict[str, An
 
 
 def _refusal(status: int, when: str, about: About, one: Endpoint, schemas: "_Schemas") -> dict[str, Any]:
-    shape = one.answers.get(status, about.fault)
+    shape, media = (one.answers[status], JSON) if status in one.answers else (about.fault, about.fault_media)
     headers = {"headers": _COME_BACK} if status in (429, 503) else {}
-    return {"description": when, **headers, **schemas.content(shape, [JSON])}
+    return {"description": when, **headers, **schemas.content(shape, [media])}
 
 
 def _in_path(kind: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.access.principal import principal_of
 from api.http.endpoint import Endpoint
+from api.http.errors import ProblemAnswer
 from api.http.http import Json
 from api.http.openapi import TEXT
 from api.monitoring.processes import ProcessFigures
@@ -134,30 +135,17 @@ class Shortcoming(Struct, frozen=True):
     message: str
 
 
-class Looked(Struct, frozen=True, kw_only=True):
-    """What is known of the log and its projections, as far as it is; `lag` counts entries not applied, by partition.
+class Usable(Struct, frozen=True, kw_only=True):
+    """Reads and writes work; `degraded` has what they do not do well. `lag` counts entries not applied, by partition.
 
     Figures of the server are there for its operator, and for a key of the role `metrics`.
     """
 
-    lag: dict[int, int] | UnsetType = UNSET
-    vitals: Signs | UnsetType = UNSET
-
-
-class Usable(Looked, frozen=True, kw_only=True):
-    """Reads and writes work; `degraded` has what they do not do well."""
-
     status: Literal["ready", "degraded"]
     degraded: list[Shortcoming]
     documents: int | UnsetType = UNSET
-
-
-class Stopped(Looked, frozen=True, kw_only=True):
-    """Reads or writes do not work: why, and one word for it."""
-
-    status: Literal["starting", "unavailable"]
-    code: str
-    reason: str
+    lag: dict[int, int] | UnsetType = UNSET
+    vitals: Signs | UnsetType = UNSET
 
 
 async def livez(request: Request) -> Response:
@@ -179,8 +167,8 @@ async def readyz(request: Request) -> Response:
     lag = sample.lag if sample and may_see_figures else UNSET
     vitals = msgspec.convert(sample, Signs, from_attributes=True) if sample and may_see_figures else UNSET
     if (stopped := found.stopped) is not None:
-        status = "starting" if stopped.code == "index" else "unavailable"
-        return Json(Stopped(status=status, code=stopped.code, reason=stopped.message, lag=lag, vitals=vitals), 503)
+        code = "starting" if stopped.code == "index" else "unavailable"
+        return ProblemAnswer(503, code, stopped.message, reason=stopped.code, lag=lag, vitals=vitals)
     shortcomings = [Shortcoming(one.code, one.message) for one in found.conditions]
     status, documents = "degraded" if shortcomings else "ready", at_hand.replica.documents if may_see_figures else UNSET
     return Json(Usable(status=status, degraded=shortcomings, documents=documents, lag=lag, vitals=vitals))
@@ -206,7 +194,7 @@ ENDPOINTS = [
     Endpoint("GET", "/livez", ANY, livez, "Whether the process answers.", answer=TEXT, media="text/plain", open=True),
     Endpoint(
         "GET", "/readyz", ANY, readyz, "Whether reads and writes work, and what does not work well.",
-        answer=Usable, answers={503: Stopped}, faults={503: "Not yet, or not now; it says why."},
+        answer=Usable, faults={503: "Not yet, or not now; it says why."},
     ),
     Endpoint("GET", "/metrics", METRICS, metrics, "Figures for Prometheus.", answer=TEXT, media="text/plain"),
 ]  # fmt: skip

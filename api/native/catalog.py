@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from starlette.routing import Route
 
 from api.http.endpoint import Endpoint, RequestHeader
+from api.http.errors import PROBLEM_JSON, Problem
 from api.http.openapi import ANYTHING, About, documented
 from api.monitoring import ops
 from api.native import (
@@ -21,7 +22,6 @@ from api.native import (
     transfer,
     writes,
 )
-from api.native.common import Refusal
 from api.viewer import pages as viewer
 from ingest.durability import LEVELS
 from ingest.roles import ANY, WRITE, Needs
@@ -87,9 +87,10 @@ ABOUT = About(
     server_version() or "0.0.0",
     "Shared memory for fleets of AI agents. Writes answer 202 with a `position`; a read that is given it as `after` "
     "waits until that write can be seen. Listings answer `next`, which is the `cursor` of what follows.",
-    Refusal,
+    Problem,
     faults,
     headers,
+    PROBLEM_JSON,
 )
 
 

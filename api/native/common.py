@@ -1,8 +1,8 @@
-"""What native routes share: typed query strings that may say what to wait for, and the shapes of failures."""
+"""What native routes share: typed query strings that may say what to wait for."""
 
 from typing import Annotated, TypeVar
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct
 from starlette.requests import Request
 
 from api.http.http import query
@@ -39,26 +39,6 @@ class AnyProjectRequest(InProject, frozen=True, kw_only=True, forbid_unknown_fie
 
     cursor: str | None = None
     limit: PageLimit = 50
-
-
-class Fault(Struct, frozen=True, kw_only=True):
-    """What was wrong. `field` names what has to be corrected; the rest comes with the codes it is about."""
-
-    code: str
-    message: str
-    field: str | UnsetType = UNSET
-    size: int | UnsetType = UNSET
-    limit: int | UnsetType = UNSET
-    retry: str | UnsetType = UNSET
-    reason: str | UnsetType = UNSET
-    rebuild: str | UnsetType = UNSET
-    lag: dict[int, int] | UnsetType = UNSET
-
-
-class Refusal(Struct, frozen=True, kw_only=True):
-    """The answer to every request that failed."""
-
-    error: Fault
 
 
 class Queued(Struct, frozen=True, kw_only=True):

@@ -65,17 +65,17 @@ async function answered(address, request) {
 }
 
 async function refusal(response) {
-  let fault = {};
+  let problem = {};
   try {
-    fault = (await response.json()).error ?? {};
+    problem = await response.json();
   } catch {
     // a refusal of what stands before the API has no words of ours
   }
   return new Refused(
     response.status,
-    fault.code ?? "",
-    fault.message ?? `The server answered ${response.status}.`,
-    fault.field,
+    problem.code ?? "",
+    problem.detail ?? `The server answered ${response.status}.`,
+    problem.field,
   );
 }
 

@@ -44,14 +44,14 @@ function health(ready, diagnosis) {
   const checks = diagnosis ? diagnosis.checks : [];
   const passed = checks.filter((one) => one.status === "pass");
   const found = [
-    ...(ready.reason ? [["failure", ready.reason]] : []),
+    ...(ready.detail ? [["failure", ready.detail]] : []),
     ...(ready.degraded ?? []).map((one) => ["warning", `${one.code}: ${one.message}`]),
     ...checks.filter((one) => one.status !== "pass").map((one) => [MARKS[one.status], checked(one)]),
   ];
   return el(
     "section",
     { class: `card status ${ready.status === "ready" ? "ok" : "warning"}`, id: "health" },
-    el("h2", {}, ready.status === "ready" ? "Reads and writes work" : `The server is ${ready.status}`),
+    el("h2", {}, ready.status === "ready" ? "Reads and writes work" : `The server is ${ready.code ?? ready.status}`),
     found.map(([kind, words]) => el("p", { class: kind }, words)),
     passed.length > 0 &&
       el("details", {}, el("summary", {}, `${count(passed.length, "check")} passed`), list(passed.map(checked))),

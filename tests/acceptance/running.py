@@ -224,8 +224,11 @@ def seed_cache(cache_dir: Path) -> None:
 
 
 def fault(answer: httpx.Response) -> dict[str, Any]:
-    """The error of a refusal."""
-    return answer.json()["error"]
+    """The problem that a refusal tells of (RFC 9457)."""
+    assert answer.headers["content-type"] == "application/problem+json"
+    told = answer.json()
+    assert (told["type"], told["status"]) == (f"urn:mnemolog:error:{told['code']}", answer.status_code)
+    return told
 
 
 def ids(page: dict[str, Any]) -> list[str]:

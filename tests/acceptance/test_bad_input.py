@@ -254,8 +254,8 @@ BODIES = {
 async def test_a_bad_body_is_refused_with_what_is_wrong_and_where(unhurt: httpx.AsyncClient, bad: Bad):
     answer = await post(unhurt, bad.path, bad.body, method=bad.method)
     assert (answer.status_code, fault(answer)["code"]) == (bad.status, bad.code), answer.text[:300]
-    assert bad.says in fault(answer)["message"].lower()
-    assert len(fault(answer)["message"]) > 10
+    assert bad.says in fault(answer)["detail"].lower()
+    assert len(fault(answer)["detail"]) > 10
     assert len(answer.text) < 1000
     if bad.field is None:
         assert "field" not in fault(answer)
@@ -279,7 +279,7 @@ MSGPACK_BATCHES = {
 async def test_msgpack_that_cannot_be_read_is_refused(unhurt: httpx.AsyncClient, body: bytes):
     answer = await post(unhurt, "/v1/events", body, MSGPACK)
     assert (answer.status_code, fault(answer)["code"]) == (400, "malformed"), answer.text
-    assert "msgpack" in fault(answer)["message"] or "nested" in fault(answer)["message"]
+    assert "msgpack" in fault(answer)["detail"] or "nested" in fault(answer)["detail"]
 
 
 async def test_a_msgpack_item_that_is_not_utf_8_rejects_only_itself(unhurt: httpx.AsyncClient):
@@ -372,7 +372,7 @@ async def test_a_body_of_20_mib_is_too_large(unhurt: httpx.AsyncClient, path: st
     """With its length declared, and without."""
     answer = await post(unhurt, path, b"[" + b" " * (20 * MIB))
     assert (answer.status_code, fault(answer)["code"]) == (413, "too_large")
-    assert "16,777,216" in fault(answer)["message"]
+    assert "16,777,216" in fault(answer)["detail"]
 
     async def chunks() -> AsyncIterator[bytes]:
         for _ in range(20):
@@ -389,8 +389,8 @@ async def test_a_batch_of_more_than_10_000_items_is_too_large(unhurt: httpx.Asyn
     item = {"type": "observe", "project": project, "session_id": "s1", "content": "x"}
     answer = await unhurt.post("/v1/events", json=[item] * 10_001)
     assert (answer.status_code, fault(answer)["code"]) == (413, "too_large")
-    assert "10,001" in fault(answer)["message"]
-    assert "10,000" in fault(answer)["message"]
+    assert "10,001" in fault(answer)["detail"]
+    assert "10,000" in fault(answer)["detail"]
     page = await unhurt.get("/v1/timeline", params={"project": project})
     assert page.json()["items"] == []
 
@@ -465,7 +465,7 @@ async def test_a_durability_that_the_server_cannot_give_is_refused_and_nothing_i
     for path, body in (("/v1/memories", single), ("/v1/events", [one])):
         answer = await client.post(path, json=body, headers={"X-Durability": "replicated"})
         assert (answer.status_code, fault(answer)["code"]) == (422, "durability_unavailable"), answer.text
-        assert "has no replica" in fault(answer)["message"]
+        assert "has no replica" in fault(answer)["detail"]
     kept = await client.post("/v1/memories", json={"project": project, "content": "on one"})
     page = await client.get("/v1/memories", params={"project": project, "after": kept.json()["position"]})
     assert [found["content"] for found in page.json()["items"]] == ["on one"]

@@ -82,7 +82,7 @@ async def test_what_is_asked_wrongly_is_refused(server: Server):
             answer = await client.get(f"{LETTERS}/{place}")
             assert (answer.status_code, fault(answer)["field"]) == (422, "position")
         everything = await client.post(f"{LETTERS}/redrive", json={})
-        assert fault(everything)["message"] == "name a position, a code or a type"
+        assert fault(everything)["detail"] == "name a position, a code or a type"
         without_reason = await client.post(f"{LETTERS}/discard", json={"code": "x"})
         assert without_reason.status_code == 422
         assert (await client.get(LETTERS, params={"limit": 1000})).status_code == 422

@@ -115,7 +115,7 @@ async def test_an_embedder_that_the_settings_do_not_name_is_refused_and_not_look
     async with place.server.client() as operator:
         for what, spec in unnamed(place, tmp_path).items():
             answer = await operator.post("/v1/admin/rebuilds", json={"embedder": spec})
-            told[what] = (answer.status_code, fault(answer)["message"])
+            told[what] = (answer.status_code, fault(answer)["detail"])
         assert (await operator.get("/v1/admin/rebuilds")).json()["rebuilds"] == []
     assert len(set(told.values())) == 1, told
     assert next(iter(told.values()))[0] == 422

@@ -96,7 +96,7 @@ async def test_a_local_process_makes_no_key_and_locks_nobody_out(user: User):
         await refused()
         answer = await nobody.post("/v1/admin/keys", json={"name": "x", "roles": ["operator"]})
         assert fault(answer)["code"] == "forbidden"
-        assert "mnemolog keys create" in fault(answer)["message"]
+        assert "mnemolog keys create" in fault(answer)["detail"]
         assert (await nobody.get("/v1/memories")).status_code == 200, "somebody is locked out"
         first = await user.mnemolog("keys", "create", "first", "--role", "operator", "--json")
         assert first.returncode == 0, first.stderr

@@ -36,7 +36,7 @@ async def test_a_full_session_takes_no_more(small: Server, project: str):
             "session_full",
             "session_id",
         )
-        assert "3" in fault(answer)["message"]
+        assert "3" in fault(answer)["detail"]
         await write(client, "/v1/observations", project=project, session_id="s2", content="elsewhere")
         await write(client, "/v1/memories", **said, content="a memory of the same session")
         ended = await write(client, "/v1/sessions", **said, status="ended")

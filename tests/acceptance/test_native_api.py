@@ -831,7 +831,7 @@ async def test_everything_but_livez_asks_for_the_secret(server: Server, method: 
             answer = await http.request(method, path, headers=headers, content=b"[]" if method == "POST" else None)
             assert answer.status_code == 401, authorization
             assert fault(answer)["code"] == "unauthorized"
-            assert "MNEMOLOG_SECRET" in fault(answer)["message"]
+            assert "MNEMOLOG_SECRET" in fault(answer)["detail"]
             assert server.secret not in answer.text
             assert answer.headers["www-authenticate"] == "Bearer"
 

@@ -203,7 +203,7 @@ async def test_a_token_that_does_not_hold_is_refused_with_the_reason(
     async with tokens.client(tokens.issuer.token(**claims)) as client:
         for answer in (await client.post("/mcp"), await client.get("/v1/memories")):
             assert answer.status_code == 401
-            assert reason in answer.json()["error"]["message"]
+            assert reason in answer.json()["detail"]
             assert 'error="invalid_token", error_description="the token' in answer.headers["www-authenticate"]
 
 
@@ -246,8 +246,8 @@ async def test_while_the_issuer_is_away_known_keys_count_and_of_others_nobody_ca
         tokens.issuer.down = True
         await wait_until(given_up)
         refused = await other.get("/v1/memories")
-        assert refused.json()["error"]["code"] == "issuer_unavailable"
-        assert f"the keys of the issuer {tokens.issuer.url} cannot be read" in refused.json()["error"]["message"]
+        assert refused.json()["code"] == "issuer_unavailable"
+        assert f"the keys of the issuer {tokens.issuer.url} cannot be read" in refused.json()["detail"]
         assert refused.headers["retry-after"] == "10"
         assert (await client.get("/v1/memories")).status_code == 200
 
@@ -269,7 +269,7 @@ async def test_a_route_that_needs_another_scope_says_which(tokens: Tokens):
     async with tokens.client(tokens.issuer.token("mnemolog:read")) as client:
         refused = await client.post("/v1/memories", json={"project": "shop", "content": "x"})
         assert refused.status_code == 403
-        assert refused.json()["error"]["message"] == "this token has no write role"
+        assert refused.json()["detail"] == "this token has no write role"
         assert 'error="insufficient_scope"' in refused.headers["www-authenticate"]
         assert 'scope="mnemolog:read mnemolog:write"' in refused.headers["www-authenticate"]
         operators = await client.post("/v1/admin/purge")
@@ -298,7 +298,7 @@ async def test_api_keys_hold_beside_tokens(tokens: Tokens):
 
         await wait_until(known)
         refused = await client.post("/v1/memories", json={"content": "x"})
-        assert refused.json()["error"]["message"] == "this key has no write role"
+        assert refused.json()["detail"] == "this key has no write role"
         assert "www-authenticate" not in refused.headers
 
 

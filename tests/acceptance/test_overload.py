@@ -339,9 +339,9 @@ async def test_readiness_says_that_nobody_projects_first_as_a_limit_then_as_a_st
         if answer.status_code == 200:
             assert answer.json()["status"] == "degraded"
             return False
-        assert answer.json()["code"] == "stalled"
-        assert "no worker is alive, and events wait for" in answer.json()["reason"]
-        assert answer.json()["vitals"]["workers"] == 0
+        assert (fault(answer)["code"], fault(answer)["reason"]) == ("unavailable", "stalled")
+        assert "no worker is alive, and events wait for" in fault(answer)["detail"]
+        assert fault(answer)["vitals"]["workers"] == 0
         return True
 
     await wait_until(stopped, PATIENCE_S)

@@ -134,7 +134,7 @@ async def test_an_order_that_makes_no_sense_is_refused_at_once(rebuildable: Serv
     async with rebuildable.client() as client:
         answer = await client.post("/v1/admin/rebuilds", json=order)
         assert (answer.status_code, fault(answer)["code"]) == (422, "invalid")
-        assert why in fault(answer)["message"]
+        assert why in fault(answer)["detail"]
         assert all(one["state"] != "running" for one in (await client.get("/v1/admin/rebuilds")).json()["rebuilds"])
 
 

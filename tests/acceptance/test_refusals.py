@@ -98,7 +98,7 @@ async def test_a_log_that_refuses_writes_is_told_and_reads_go_on(
             assert time.monotonic() - started < QUICK_S
             for answer in answers:
                 assert_unavailable(answer, status, code)
-                assert says in fault(answer)["message"]
+                assert says in fault(answer)["detail"]
             await wait_until(lambda: found_by_recall(client, project, "written before the trouble"))
             assert (await client.get(f"/v1/memories/{before['id']}")).status_code == 200
             assert (await client.get("/v1/memories", params={"project": project})).status_code == 200
@@ -233,7 +233,7 @@ async def test_a_read_that_waits_for_a_worker_that_stands_still_is_told_how_far_
             assert (answer.status_code, fault(answer)["code"]) == (503, "projection_behind")
             assert fault(answer)["lag"] == {partition: 3}
             assert int(answer.headers["retry-after"]) >= 1
-            assert "3 events" in fault(answer)["message"]
+            assert "3 events" in fault(answer)["detail"]
             eventual = await client.post("/v1/recall", json={**asked, "consistency": "eventual"})
             assert eventual.status_code == 200
             assert [one["content"] for one in eventual.json()["results"]] == ["written before the trouble"]

@@ -94,7 +94,7 @@ async def test_a_bad_file_is_refused_and_a_bad_line_reported(tenants: tuple[Tena
     async with tenants[0].client() as client:
         refused = await client.post("/v1/admin/import", content=b'{"a":1}\n')
         assert refused.status_code == 422
-        assert "Unsupported export version" in fault(refused)["message"]
+        assert "Unsupported export version" in fault(refused)["detail"]
         answer = await imported(client, HEADER.replace(b"default", project.encode()) + b"{\n")
         assert (answer["rejected"][0]["line"], answer["complete"]) == (2, False)
         assert (await client.get("/v1/export", params={"tenant": "x"})).status_code == 422

@@ -149,7 +149,7 @@ async def _fill(redis: Any, limit: int) -> None:
 async def _forget_while_full(run: Run, client: httpx.AsyncClient, redis: Any, doomed: str) -> None:
     async def deleted() -> bool:
         answer = await client.delete(f"/v1/memories/{doomed}")
-        if answer.status_code == 503 and answer.json()["error"]["code"] == "projection_behind":
+        if answer.status_code == 503 and answer.json()["code"] == "projection_behind":
             return False  # much was written just before: that is told, and worked off
         _check(run, answer.status_code == 202, f"DELETE was answered {answer.status_code}: {answer.text[:200]}")
         position = answer.json().get("position", "")

@@ -19,6 +19,7 @@ from starlette.routing import Route
 from api.app import create_app
 from api.cli.main import application
 from api.dialects.profiles import PROFILES
+from api.http.errors import Problem
 from api.monitoring.ops import Metrics, VitalMetrics
 from api.native.catalog import MODULES
 from ingest import errors
@@ -144,8 +145,8 @@ def test_every_error_a_route_answers_is_in_the_api_page():
         errors.AlreadyThere, errors.SlotFull, errors.SessionFull,
         errors.RebuildUnderWay, errors.WrongRebuildState,
     }  # fmt: skip
-    table = section(page("api.md"), "## Errors")
-    assert {error.code for error in answered} <= named(table)
+    text = section(page("api.md"), "## Errors")
+    assert {error.code for error in answered} | set(Problem.__struct_fields__) <= named(text)
 
 
 def test_every_setting_is_in_the_operations_page_and_every_setting_there_exists():

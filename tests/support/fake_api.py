@@ -69,10 +69,10 @@ class FakeServer:
             case "/v1/events" if method == "GET":
                 asked = parse_qs(query)
                 if asked.get("partition", ["0"]) != ["0"]:
-                    return 422, {"error": {"code": "invalid", "message": "there is one", "field": "partition"}}
+                    return 422, {"code": "invalid", "detail": "there is one", "field": "partition"}
                 return 200, {"events": [] if "after" in asked else [EVENT], "next": "0:5-0"}
             case _:
-                missing = {"error": {"code": "not_found", "message": "no such route"}}
+                missing = {"code": "not_found", "detail": "no such route"}
                 return self.answers.get(f"{method} {path}", (404, missing))
 
 

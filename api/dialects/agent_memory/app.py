@@ -18,7 +18,7 @@ from api.dialects.agent_memory.answers import (
 )
 from api.dialects.agent_memory.common import unprocessable
 from api.dialects.detail import FAULT
-from api.dialects.faults import handlers, usual
+from api.dialects.faults import at_the_gate, handlers, usual
 from api.http.endpoint import Endpoint, routes
 from api.http.http import Json
 from api.http.openapi import About, documented
@@ -91,7 +91,13 @@ def create_app(settings: Settings, gateway: Gateway) -> Starlette:
         exception_handlers=handlers(fault_answer),
         middleware=[
             Middleware(Measure, "agent_memory"),
-            Middleware(Gate, settings, Json({"detail": "unauthorized"}, 401), Json({"detail": "forbidden"}, 403)),
+            Middleware(
+                Gate,
+                settings,
+                Json({"detail": "unauthorized"}, 401),
+                Json({"detail": "forbidden"}, 403),
+                refusal=at_the_gate,
+            ),
         ],
     )
 

@@ -24,7 +24,7 @@ from api.dialects.agentd import requests
 from api.dialects.agentd.records import PROJECT, MemoryView
 from api.dialects.agentd.requests import Asked, Create, Deleted, Details, Found, Health, Listing, Page, Search, Show
 from api.dialects.agentd.state import VERSION, AgentdState
-from api.dialects.faults import handlers, usual
+from api.dialects.faults import at_the_gate, handlers, usual
 from api.http.endpoint import Endpoint, routes
 from api.http.http import Json
 from api.http.openapi import TEXT, About, documented
@@ -291,6 +291,7 @@ def create_app(settings: Settings, gateway: Gateway) -> Starlette:
                 settings,
                 Json({"error": "unauthorized"}, 401),
                 Json({"error": "forbidden: this page may not use a server without a secret"}, 403),
+                refusal=at_the_gate,
                 origins=re.compile(".*" if "*" in origins else "|".join(map(re.escape, origins))),
             ),
         ],

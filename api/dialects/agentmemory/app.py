@@ -14,7 +14,7 @@ from api.dialects.agentmemory.endpoints import failure
 from api.dialects.agentmemory.health import Meter
 from api.dialects.agentmemory.routes import ENDPOINTS
 from api.dialects.agentmemory.searching import Followups
-from api.dialects.faults import handlers
+from api.dialects.faults import at_the_gate, handlers
 from api.http.endpoint import open_paths, routes
 from api.http.http import Json
 from api.monitoring.ops import Measure
@@ -44,6 +44,7 @@ def create_app(settings: Settings, gateway: Gateway) -> Starlette:
                 settings,
                 Json({"error": "unauthorized"}, 401),
                 Json({"error": "forbidden: this page may not use a server without a secret"}, 403),
+                refusal=at_the_gate,
                 origins=re.compile(ORIGINS),
                 open_paths=open_paths(ENDPOINTS),
             ),

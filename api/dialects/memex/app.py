@@ -20,7 +20,7 @@ from api.access.gate import Gate
 from api.access.principal import principal_of
 from api.dialects import detail
 from api.dialects.detail import FAULT, parse_query, path_value, read_all, read_body
-from api.dialects.faults import handlers, usual
+from api.dialects.faults import at_the_gate, handlers, usual
 from api.dialects.memex import memories
 from api.dialects.memex.records import Shown
 from api.dialects.memex.shapes import VERSION, Counted, Found, Health, Info, MemoryCreate, MemorySearch, OfAgent, OfPair
@@ -172,7 +172,7 @@ def create_app(settings: Settings, gateway: Gateway) -> Starlette:
         middleware=[
             Middleware(Measure, "memex"),
             Middleware(Instrument),
-            Middleware(Gate, settings, _UNAUTHORIZED, _FORBIDDEN),
+            Middleware(Gate, settings, _UNAUTHORIZED, _FORBIDDEN, refusal=at_the_gate),
             Middleware(Shortcut, ENDPOINTS, faults),
         ],
     )
@@ -186,7 +186,7 @@ def create_mcp_app(settings: Settings, gateway: Gateway) -> Starlette:
         middleware=[
             Middleware(Measure, "memex_mcp"),
             # any host: the gateway answers 421 to names that it does not know
-            Middleware(Gate, settings, _UNAUTHORIZED, _FORBIDDEN, any_host=True),
+            Middleware(Gate, settings, _UNAUTHORIZED, _FORBIDDEN, refusal=at_the_gate, any_host=True),
         ],
     )
 

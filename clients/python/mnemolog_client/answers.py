@@ -6,6 +6,7 @@ Words from a list that may grow (`kind`, `status`, ...) are strings: a newer ser
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 T = TypeVar("T")
@@ -422,16 +423,39 @@ class Shortcoming(Struct, frozen=True, kw_only=True):
 class Health(Struct, frozen=True, kw_only=True):
     """Whether reads and writes work: `status` is `ready`, `degraded`, `starting` or `unavailable`.
 
-    `degraded` is what they do not do well; of the last two, `code` and `reason` say why.
+    `degraded` is what they do not do well; of the last two, `reason` says why in one word and `detail` in a sentence.
     """
 
     status: str
     degraded: list[Shortcoming] = []
-    code: str = ""
     reason: str = ""
+    detail: str = ""
     documents: int | None = None
     lag: dict[str, int] = {}
     vitals: dict[str, Any] = {}
+
+
+class _NotReady(Struct, frozen=True):
+    code: str
+    detail: str
+    reason: str
+    lag: dict[str, int] = {}
+    vitals: dict[str, Any] = {}
+
+
+def health_of(content: bytes) -> Health:
+    """What `GET /readyz` answers, which is a problem where the server is not ready."""
+    try:
+        return msgspec.json.decode(content, type=Health)
+    except msgspec.ValidationError:  # the `status` of a problem is a number
+        not_ready = msgspec.json.decode(content, type=_NotReady)
+    return Health(
+        status=not_ready.code,
+        reason=not_ready.reason,
+        detail=not_ready.detail,
+        lag=not_ready.lag,
+        vitals=not_ready.vitals,
+    )
 
 
 class Page(Struct, Generic[T], frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ from msgspec import Struct
 
 
 class MnemologError(Exception):
-    """The base of all errors here. `code`, `message` and `field` are the server's; `status` is that of HTTP, or 0."""
+    """The base of all errors here. `code`, `field` and the message are the server's; `status` is that of HTTP, or 0."""
 
     retryable = False
     """Whether the same request may succeed later."""
@@ -134,16 +134,12 @@ class SpoolInUse(EmitterError):
         super().__init__("spool_in_use", f"another emitter uses {folder}; each needs a folder of its own")
 
 
-class _Fault(Struct, frozen=True):
+class _Problem(Struct, frozen=True):
     code: str
-    message: str
+    detail: str
     field: str | None = None
     reason: str = ""
     lag: dict[str, int] = {}
-
-
-class _Refusal(Struct, frozen=True):
-    error: _Fault
 
 
 _BY_STATUS: dict[int, type[MnemologError]] = {
@@ -163,15 +159,15 @@ def error_of(response: httpx.Response) -> MnemologError:
     """The error that an answer which is no success stands for."""
     status = response.status_code
     try:
-        fault = msgspec.json.decode(response.content, type=_Refusal).error
+        problem = msgspec.json.decode(response.content, type=_Problem)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        message = f"{response.url} answered {status} without an error of mnemolog's"
-        fault = _Fault("unreadable_answer", message)
+        detail = f"{response.url} answered {status} without an error of mnemolog's"
+        problem = _Problem("unreadable_answer", detail)
     kind = _BY_STATUS.get(status, InvalidRequest if 400 <= status < 500 else ServerFault)
-    if fault.code == "projection_behind":
+    if problem.code == "projection_behind":
         kind = ProjectionBehind
-    error = kind(fault.code, fault.message, field=fault.field, status=status)
-    error.reason, error.lag = fault.reason, fault.lag
+    error = kind(problem.code, problem.detail, field=problem.field, status=status)
+    error.reason, error.lag = problem.reason, problem.lag
     error.retry_after_s = _seconds(response.headers.get("Retry-After"))
     return error
 

@@ -4,7 +4,6 @@ A method named `list` stands last in its class: above it, `list` is Python's.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, TypeVar, Unpack
 
@@ -450,7 +449,7 @@ class Root(Noun[S]):
     @remote
     def health(self) -> Call[answers.Health]:
         """Whether the server's reads and writes work; an answer also where they do not."""
-        return replace(get("/readyz", answers.Health, waits=False), also_answers=frozenset({503}))
+        return Call(method="GET", path="/readyz", read=answers.health_of, also_answers=frozenset({503}))
 
 
 def batch_of(lines: Sequence[bytes]) -> Call[answers.BatchAccepted]:

@@ -54,7 +54,7 @@ def accepted(position: str = "0:1-0", **said: Any) -> Reply:
 def refused(status: int, code: str, retry_after: str = "", **said: Any) -> Reply:
     """An error as the server tells it."""
     headers = {"Retry-After": retry_after} if retry_after else {}
-    return Reply({"error": {"code": code, "message": f"because of {code}", **said}}, status, headers)
+    return Reply({"code": code, "detail": f"because of {code}", "status": status, **said}, status, headers)
 
 
 class Stub:

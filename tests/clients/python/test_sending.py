@@ -228,9 +228,10 @@ def test_a_receipt_is_waited_for(stub: Stub):
 
 
 def test_health_is_an_answer_also_where_it_is_bad(stub: Stub):
-    stub.answers.append(Reply({"status": "unavailable", "code": "log_unavailable", "reason": "away"}, 503))
+    stub.answers.append(Reply({"status": 503, "code": "unavailable", "reason": "log", "detail": "away"}, 503))
     with client_of(stub) as client:
-        assert client.health().reason == "away"
+        health = client.health()
+    assert (health.status, health.reason, health.detail) == ("unavailable", "log", "away")
 
 
 async def test_the_asyncio_client_does_the_same(stub: Stub):

@@ -43,7 +43,7 @@ def answers(*given: httpx.Response) -> tuple[Handler, list[httpx.Request]]:
 
 
 def busy(status: int, code: str, **headers: str) -> httpx.Response:
-    return httpx.Response(status, json={"error": {"code": code, "message": code}}, headers=headers)
+    return httpx.Response(status, json={"code": code, "detail": code}, headers=headers)
 
 
 def test_an_answer_is_decoded(naps: Naps):
@@ -100,7 +100,7 @@ def test_a_longer_retry_after_than_patience_is_not_waited_for(naps: Naps):
 
 
 def test_a_refusal_names_the_field_and_is_not_repeated(naps: Naps):
-    refusal = {"error": {"code": "invalid", "message": "query is blank", "field": "query", "extra": 1}}
+    refusal = {"code": "invalid", "detail": "query is blank", "field": "query", "extra": 1}
     handle, requests = answers(httpx.Response(422, json=refusal))
     with client(handle, naps) as at_hand, pytest.raises(ClientError, match="query is blank") as caught:
         at_hand.post("/v1/recall", {"query": " "})
@@ -146,7 +146,7 @@ def of_another_version(version: str) -> Handler:
     def handle(request: httpx.Request) -> httpx.Response:
         if request.url.path == "/openapi.json":
             return httpx.Response(200, json={"info": {"version": version}} if version else {})
-        return httpx.Response(404, json={"error": {"code": "not_found", "message": "Not Found"}})
+        return httpx.Response(404, json={"code": "not_found", "detail": "Not Found"})
 
     return handle
 
@@ -165,7 +165,7 @@ def test_a_server_of_another_version_says_which_where_it_has_no_such_route(naps:
 def test_a_method_or_field_that_another_version_has_not_says_so_too(naps: Naps, fault: tuple[int, str]):
     status, message = fault
     handle, _ = answers(
-        httpx.Response(status, json={"error": {"code": "x", "message": message}}),
+        httpx.Response(status, json={"code": "x", "detail": message}),
         httpx.Response(200, json={"info": {"version": "0.0.9"}}),
     )
     with client(handle, naps) as at_hand, pytest.raises(ClientError, match=r"is mnemolog 0\.0\.9"):

@@ -140,14 +140,14 @@ def test_what_the_server_finds_itself(environ: dict[str, str], fake_api: FakeSer
 
 def test_a_key_that_may_not_have_a_diagnosis_has_the_rest(environ: dict[str, str], fake_api: FakeServer):
     serving(fake_api)
-    fake_api.answers["GET /v1/diagnose"] = (403, {"error": {"code": "forbidden", "message": "for admins"}})
+    fake_api.answers["GET /v1/diagnose"] = (403, {"code": "forbidden", "detail": "for admins"})
     every = found(environ, fake_api.url)
     assert (every["server"].status, every["diagnosis"].status) == ("ok", "note")
 
 
 NOT_WELL: list[tuple[tuple[int, Any], str]] = [
-    ((401, {"error": {"code": "unauthorized", "message": "no"}}), "asks for a key"),
-    ((503, {"status": "unavailable", "code": "log", "reason": "the log is away"}), "the log is away"),
+    ((401, {"code": "unauthorized", "detail": "no"}), "asks for a key"),
+    ((503, {"code": "unavailable", "reason": "log", "detail": "the log is away"}), "the log is away"),
     ((404, {}), "is that a mnemolog server"),
 ]
 

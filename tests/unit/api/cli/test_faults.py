@@ -51,7 +51,7 @@ def test_no_address(command: str):
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one not in LENIENT])
 def test_a_wrong_key(command: str, fake: FakeServer):
-    fake.everything = (401, {"error": {"code": "unauthorized", "message": "no"}})
+    fake.everything = (401, {"code": "unauthorized", "detail": "no"})
     with listening(fake) as url:
         variables = {"MNEMOLOG_URL": url, "MNEMOLOG_SECRET": "mnk_x"}
         fails(command, variables, 1, "wrong, expired or revoked", "mnemolog keys store")
@@ -59,14 +59,14 @@ def test_a_wrong_key(command: str, fake: FakeServer):
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one not in LENIENT])
 def test_a_key_without_the_role_that_is_needed(command: str, fake: FakeServer):
-    fake.everything = (403, {"error": {"code": "forbidden", "message": "the key has not the role operator"}})
+    fake.everything = (403, {"code": "forbidden", "detail": "the key has not the role operator"})
     with listening(fake) as url:
         fails(command, {"MNEMOLOG_URL": url}, 1, "the key has not the role operator")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_server_that_has_not_what_is_asked(command: str, fake: FakeServer):
-    fake.everything = (404, {"error": {"code": "not_found", "message": "Not Found"}})
+    fake.everything = (404, {"code": "not_found", "detail": "Not Found"})
     fake.answers["GET /openapi.json"] = (200, {"info": {"version": "0.0.9"}})
     with listening(fake) as url:
         fails(command, {"MNEMOLOG_URL": url}, 1, "0.0.9")
@@ -89,14 +89,14 @@ def test_what_is_no_mnemolog(command: str, fake: FakeServer):
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one.split()[0] not in {"health", "top", "open"}])
 def test_a_server_whose_redis_is_away(command: str, fake: FakeServer):
-    fake.everything = (503, {"error": {"code": "log_unavailable", "message": "the log is away"}})
+    fake.everything = (503, {"code": "log_unavailable", "detail": "the log is away"})
     with listening(fake) as url:
         fails(command, {"MNEMOLOG_URL": url}, 1, "the log is away")
 
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one not in {*LENIENT, "export"}])
 def test_scripts_get_the_fault_as_json(command: str, fake: FakeServer):
-    fake.everything = (403, {"error": {"code": "forbidden", "message": "no"}})
+    fake.everything = (403, {"code": "forbidden", "detail": "no"})
     with listening(fake) as url:
         done = run({"MNEMOLOG_URL": url}, *command.split(), "--json")
     assert (done.returncode, done.stderr) == (1, "")

@@ -109,7 +109,8 @@ def test_an_agent_reads_in_its_own_name_with_the_secret(server: FakeServer, monk
 
 def test_a_refusal_is_one_line_on_stderr_or_json_on_stdout(server: FakeServer):
     fault = {"code": "invalid", "message": "an observation needs content or data", "field": "content"}
-    server.answers["POST /v1/observations"] = (422, {"error": fault})
+    problem = {"code": "invalid", "detail": "an observation needs content or data", "field": "content"}
+    server.answers["POST /v1/observations"] = (422, problem)
     told = run("observe", "")
     assert (told.exit_code, told.stdout) == (1, "")
     assert told.stderr == "error: an observation needs content or data (the text)\n"
@@ -190,7 +191,7 @@ def test_health_tells_what_is_not_well_and_the_vital_signs(server: FakeServer):
 
 
 def test_health_of_a_server_that_is_not_ready_is_asked_once_and_fails(server: FakeServer):
-    server.answers["GET /readyz"] = (503, {"status": "unavailable", "code": "log", "reason": "the log is away"})
+    server.answers["GET /readyz"] = (503, {"code": "unavailable", "reason": "log", "detail": "the log is away"})
     result = run("health")
     assert (result.exit_code, result.stdout.splitlines()) == (1, ["unavailable", "the log is away"])
     assert [request for request, _, _ in server.requests] == ["GET /readyz"]

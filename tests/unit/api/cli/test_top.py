@@ -38,7 +38,7 @@ def test_rates_are_of_what_happened_between_two_looks_the_busiest_first():
 def test_a_key_that_may_see_less_sees_that_and_is_told_what_is_missing(
     fake_api: FakeServer, monkeypatch: pytest.MonkeyPatch
 ):
-    refused = (403, {"error": {"code": "forbidden", "message": "for operators"}})
+    refused = (403, {"code": "forbidden", "detail": "for operators"})
     fake_api.answers |= {
         "GET /readyz": (200, {"status": "ready", "degraded": []}),
         "GET /metrics": refused,

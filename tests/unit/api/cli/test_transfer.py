@@ -88,7 +88,7 @@ def test_what_was_left_out_is_said(run: Run, server: FakeServer):
 
 
 def test_a_refused_export_says_why(run: Run, server: FakeServer, tmp_path: Path):
-    server.answer = httpx.Response(401, json={"error": {"code": "unauthorized", "message": "send the secret"}})
+    server.answer = httpx.Response(401, json={"code": "unauthorized", "detail": "send the secret"})
     result = run("export", "--output", str(tmp_path / "all.ndjson"))
     assert (result.exit_code, list(tmp_path.iterdir())) == (1, [])
     assert "asks for a key" in result.stderr

@@ -23,7 +23,7 @@ def opened(*arguments: str) -> tuple[str, str]:
 def test_the_viewer_is_opened_and_its_address_is_printed(
     fake_api: FakeServer, monkeypatch: pytest.MonkeyPatch, status: int
 ):
-    fake_api.answers["GET /readyz"] = (status, {"status": "x", "error": {"code": "unauthorized", "message": "no"}})
+    fake_api.answers["GET /readyz"] = (status, {"status": "x", "code": "unauthorized", "detail": "no"})
     pages: list[str] = []
 
     def browse(page: str) -> bool:
