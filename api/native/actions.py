@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from api.http.endpoint import Endpoint
 from api.http.http import Json, asked_for, query
-from api.native.common import After, ListRequest, read_request
+from api.native.common import After, BoundedRead, ListRequest, read_request
 from api.services import caller, reader, services
 from ingest.commands.command import Name
 from ingest.commands.handler import Accepted
@@ -23,6 +23,12 @@ from projections.queries.views import Items, Page, view
 
 class SlotsRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whose slots."""
+
+    project: Name = ""
+
+
+class ListSlotsRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whose slots, of those that were last written at some time."""
 
     project: Name = ""
 
@@ -42,9 +48,9 @@ class SlotWrite(SetSlot, frozen=True, kw_only=True, tag="slot"):
 
 async def list_slots(request: Request) -> Response:
     """A project's slots and the global ones, by label."""
-    wanted = await read_request(request, SlotsRequest)
+    wanted = await read_request(request, ListSlotsRequest)
     found = await services(request).queries.slots.of_project(reader(request), wanted.project)
-    return Json({"items": [view(slot) for slot in found]})
+    return Json({"items": [view(slot) for slot in found if wanted.times.of_document(slot)]})
 
 
 async def get_slot(request: Request) -> Response:
@@ -111,10 +117,10 @@ async def patch_action(request: Request) -> Response:
 async def list_actions(request: Request) -> Response:
     """A project's work items, newest first."""
     wanted = await read_request(request, ActionsRequest)
-    queries = services(request).queries
-    return Json(
-        await queries.actions.page(reader(request), wanted.project, wanted.cursor, wanted.limit, open_only=wanted.open)
+    page = services(request).queries.actions.page(
+        reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times, open_only=wanted.open
     )
+    return Json(await page)
 
 
 async def get_frontier(request: Request) -> Response:
@@ -128,7 +134,8 @@ async def get_frontier(request: Request) -> Response:
 
 
 ENDPOINTS = [
-    Endpoint("GET", "/v1/slots", READ, list_slots, "A project's slots.", query=SlotsRequest, answer=Items[SlotView]),
+    Endpoint("GET", "/v1/slots", READ, list_slots, "A project's slots.", query=ListSlotsRequest,
+        answer=Items[SlotView]),
     Endpoint("POST", "/v1/slots", WRITE, post_slot, "Create a slot, replace its text, or add a line.", status=202,
         body=SlotWrite, answer=Accepted,
         faults={404: "There is no slot of that label to add a line to.",

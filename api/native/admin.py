@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from api.http.endpoint import Endpoint
 from api.http.http import Json, asked_for, query
-from api.native.common import Queued
+from api.native.common import Bounds, Queued
 from api.services import caller, reader, services
 from ingest.errors import CommandRejected
 from ingest.roles import ADMIN, OPERATOR
@@ -56,7 +56,7 @@ async def post_snapshot(request: Request) -> Response:
 Partition = Annotated[int, Meta(ge=0)]
 
 
-class LettersRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LettersRequest(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A page of dead letters, or of those that were discarded."""
 
     state: State = "parked"
@@ -126,7 +126,12 @@ async def list_letters(request: Request) -> Response:
     """Events that could not be applied, in the order of partitions and positions."""
     wanted = query(request, LettersRequest)
     selection = Selection(
-        state=wanted.state, partition=wanted.partition, code=wanted.code, type=wanted.type, cursor=wanted.cursor
+        state=wanted.state,
+        partition=wanted.partition,
+        code=wanted.code,
+        type=wanted.type,
+        cursor=wanted.cursor,
+        times=wanted.times,
     )
     return Json(await services(request).queries.letters.page(selection, reader(request), wanted.limit))
 

@@ -1,5 +1,6 @@
 """What native routes share: typed query strings that may say what to wait for."""
 
+from datetime import datetime
 from typing import Annotated, TypeVar
 
 from msgspec import Meta, Struct
@@ -9,9 +10,11 @@ from api.http.http import query
 from api.services import services
 from ingest.commands.command import EventName, Name
 from ingest.log.position import Token
+from projections.queries.times import Interval, Times
 
 PageLimit = Annotated[int, Meta(ge=1, le=1000)]
-S = TypeVar("S", bound="After")
+Time = Annotated[datetime, Meta(tz=True)]
+S = TypeVar("S", bound="After | BoundedRead")
 
 
 class After(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -20,7 +23,27 @@ class After(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     after: str = ""
 
 
-class ListRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which of the listed happened from `since` and before `until`, and were recorded so."""
+
+    since: Time | None = None
+    until: Time | None = None
+    recorded_since: Time | None = None
+    recorded_until: Time | None = None
+
+    @property
+    def times(self) -> Times:
+        """The same as intervals."""
+        return Times(Interval.of(self.since, self.until), Interval.of(self.recorded_since, self.recorded_until))
+
+
+class BoundedRead(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The same, by a read that may wait for a position."""
+
+    after: str = ""
+
+
+class ListRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A page of one project's documents."""
 
     project: Name = ""
@@ -34,9 +57,10 @@ class InProject(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
     project: Name | None = None
 
 
-class AnyProjectRequest(InProject, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AnyProjectRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A page of documents of one project, or of all."""
 
+    project: Name | None = None
     cursor: str | None = None
     limit: PageLimit = 50
 

@@ -64,7 +64,8 @@ async def list_relations(request: Request) -> Response:
     """A project's relations, newest first."""
     wanted = await read_request(request, ListRequest)
     queries = services(request).queries
-    return Json(await queries.relations.page(reader(request), wanted.project, wanted.cursor, wanted.limit))
+    page = queries.relations.page(reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times)
+    return Json(await page)
 
 
 async def get_related(request: Request) -> Response:

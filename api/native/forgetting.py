@@ -9,14 +9,14 @@ from starlette.responses import Response
 
 from api.http.endpoint import Endpoint
 from api.http.http import Json, asked_for, query
-from api.native.common import PageLimit, Queued
+from api.native.common import Bounds, PageLimit, Queued
 from api.native.documents import PREFIXES
 from api.services import Services, caller, reader, services
 from ingest.commands.command import EventName, Name
 from ingest.commands.handler import Accepted
 from ingest.errors import CommandRejected, NotFound, OutOfReach
 from ingest.ids import new_event_id
-from ingest.platform.clock import system_clock
+from ingest.platform.clock import system_clock, to_ms
 from ingest.roles import ADMIN, OPERATOR, WRITE
 from ingest.secrets.clean import clean_agent
 from ingest.secrets.scrub import scrub_text
@@ -49,7 +49,7 @@ class SessionDeletion(Deletion, frozen=True, kw_only=True, forbid_unknown_fields
     project: Name | None = None
 
 
-class ReceiptsRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReceiptsRequest(Bounds, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A page of receipts, behind the one that `cursor` names."""
 
     cursor: str | None = None
@@ -117,7 +117,8 @@ async def post_forget(request: Request) -> Response:
 async def list_receipts(request: Request) -> Response:
     """The receipts of what was asked to be forgotten, newest first."""
     wanted, at_hand = query(request, ReceiptsRequest), services(request)
-    receipts = [one for one in await all_receipts(at_hand.redis) if _may_see(one, at_hand)][::-1]
+    readable = [one for one in await all_receipts(at_hand.redis) if _may_see(one, at_hand)][::-1]
+    receipts = [one for one in readable if wanted.times.has(*[to_ms(one.requested_at)] * 2)]
     ids = [one.id for one in receipts]
     if wanted.cursor is not None and wanted.cursor not in ids:
         raise CommandRejected(f"there is no receipt {wanted.cursor!r} to go on behind", "cursor")

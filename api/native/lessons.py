@@ -73,10 +73,10 @@ class LessonPatch(ReviseLesson, frozen=True, kw_only=True, tag="revise_lesson"):
 async def list_lessons(request: Request) -> Response:
     """A project's lessons, newest first."""
     wanted = await read_request(request, LessonsRequest)
-    queries = services(request).queries
-    return Json(
-        await queries.lessons.page(reader(request), wanted.project, wanted.cursor, wanted.limit, retired=wanted.retired)
+    page = services(request).queries.lessons.page(
+        reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times, retired=wanted.retired
     )
+    return Json(await page)
 
 
 async def get_match(request: Request) -> Response:

@@ -18,7 +18,7 @@ from api.http.endpoint import Endpoint, RequestHeader
 from api.http.following import followed
 from api.http.http import Json, query
 from api.http.openapi import TEXT
-from api.native.common import After, AnyProjectRequest, PageLimit, read_request
+from api.native.common import After, AnyProjectRequest, BoundedRead, PageLimit, read_request
 from api.services import reader, services
 from ingest.commands.command import Name
 from ingest.errors import Overloaded
@@ -30,7 +30,7 @@ from projections.queries.audit import AuditPage
 from projections.queries.log_events import EventsPage
 
 
-class EventsRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EventsRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A page of the log; `after` is where to go on, and is not waited for."""
 
     limit: PageLimit = 100
@@ -57,7 +57,9 @@ class DiagnoseRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 async def get_events(request: Request) -> Response:
     """The log itself, from behind a position."""
     wanted = query(request, EventsRequest)
-    chosen = WantedEvents(reader(request), wanted.type, wanted.session_id, wanted.project, wanted.agent_id)
+    chosen = WantedEvents(
+        reader(request), wanted.type, wanted.session_id, wanted.project, wanted.agent_id, wanted.times
+    )
     page = services(request).queries.log.page(chosen, wanted.after, wanted.limit, wanted.partition)
     return Json(await page)
 
@@ -66,7 +68,7 @@ async def get_audit(request: Request) -> Response:
     """Who wrote or deleted what, when; newest first."""
     wanted = await read_request(request, AuditRequest)
     page = services(request).queries.audit.entries(
-        reader(request), wanted.operation, wanted.agent_id, wanted.project, wanted.cursor, wanted.limit
+        reader(request), wanted.operation, wanted.agent_id, wanted.project, wanted.cursor, wanted.limit, wanted.times
     )
     return Json(await page)
 

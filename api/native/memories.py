@@ -80,10 +80,10 @@ async def post_confirm(request: Request) -> Response:
 async def list_memories(request: Request) -> Response:
     """A project's memories, newest first."""
     wanted = await read_request(request, MemoriesRequest)
-    queries = services(request).queries
-    return Json(
-        await queries.memories.page(reader(request), wanted.project, wanted.cursor, wanted.limit, latest=wanted.latest)
+    page = services(request).queries.memories.page(
+        reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times, latest=wanted.latest
     )
+    return Json(await page)
 
 
 async def get_history(request: Request) -> Response:

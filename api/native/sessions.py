@@ -1,6 +1,5 @@
 """Sessions: what was observed in them, what is condensed from them, and the commits that were made."""
 
-from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct
@@ -9,7 +8,7 @@ from starlette.responses import Response
 
 from api.http.endpoint import Endpoint
 from api.http.http import Json, asked_for
-from api.native.common import After, AnyProjectRequest, InProject, ListRequest, read_request
+from api.native.common import After, AnyProjectRequest, BoundedRead, InProject, ListRequest, read_request
 from api.services import caller, reader, services
 from ingest.commands.command import Name, Names
 from ingest.commands.handler import Accepted
@@ -36,10 +35,10 @@ class Around(Struct, frozen=True, kw_only=True):
     reason: str | None
 
 
-class TimelineRequest(ListRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A page of a project's observations, newest first, beginning at `until`."""
+class SessionCommitsRequest(BoundedRead, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The commits of some time made in a session."""
 
-    until: datetime | None = None
+    project: Name | None = None
 
 
 class AroundRequest(After, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,9 +65,9 @@ class EnrichRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 async def get_timeline(request: Request) -> Response:
     """A project's observations by the time they happened."""
-    wanted = await read_request(request, TimelineRequest)
+    wanted = await read_request(request, ListRequest)
     page = services(request).queries.observations.timeline(
-        reader(request), wanted.project, wanted.until, wanted.cursor, wanted.limit
+        reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times
     )
     return Json(await page)
 
@@ -103,7 +102,8 @@ async def list_sessions(request: Request) -> Response:
     """Sessions, the most recently active first."""
     wanted = await read_request(request, AnyProjectRequest)
     queries = services(request).queries
-    return Json(await queries.sessions.page(reader(request), wanted.project, wanted.cursor, wanted.limit))
+    page = queries.sessions.page(reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times)
+    return Json(await page)
 
 
 async def get_session(request: Request) -> Response:
@@ -118,7 +118,7 @@ async def list_session_observations(request: Request) -> Response:
     """A session's observations, in the order they were recorded."""
     wanted = await read_request(request, AnyProjectRequest)
     page = services(request).queries.sessions.observations(
-        reader(request), request.path_params["id"], wanted.project, wanted.cursor, wanted.limit
+        reader(request), request.path_params["id"], wanted.project, wanted.cursor, wanted.limit, wanted.times
     )
     return Json(await page)
 
@@ -198,7 +198,8 @@ async def list_summaries(request: Request) -> Response:
     """A project's session summaries, newest first."""
     wanted = await read_request(request, ListRequest)
     queries = services(request).queries
-    return Json(await queries.summaries.page(reader(request), wanted.project, wanted.cursor, wanted.limit))
+    page = queries.summaries.page(reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times)
+    return Json(await page)
 
 
 async def post_reflect_session(request: Request) -> Response:
@@ -253,19 +254,21 @@ async def list_commits(request: Request) -> Response:
     """Commits, the newest linked first."""
     wanted = await read_request(request, AnyProjectRequest)
     queries = services(request).queries
-    return Json(await queries.commits.page(reader(request), wanted.project, wanted.cursor, wanted.limit))
+    page = queries.commits.page(reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times)
+    return Json(await page)
 
 
 async def list_session_commits(request: Request) -> Response:
     """The commits made in a session."""
-    wanted = await read_request(request, InProject)
-    found = await services(request).queries.commits.of_session(reader(request), request.path_params["id"])
+    wanted = await read_request(request, SessionCommitsRequest)
+    commits = services(request).queries.commits
+    found = await commits.of_session(reader(request), request.path_params["id"], wanted.times)
     return Json({"items": [view(commit) for commit in found if wanted.project in (None, commit.project)]})
 
 
 ENDPOINTS = [
     Endpoint("GET", "/v1/timeline", READ, get_timeline,
-        "A project's observations by the time they happened, newest first.", query=TimelineRequest,
+        "A project's observations by the time they happened, newest first.", query=ListRequest,
         answer=SomeRetired[ObservationView]),
     Endpoint("GET", "/v1/around", READ, get_around, "The observations around a moment.", query=AroundRequest,
         answer=Around),
@@ -298,5 +301,5 @@ ENDPOINTS = [
     Endpoint("POST", "/v1/commits", WRITE, post_commit, "Link a version-control commit.", status=202, body=LinkCommit,
         answer=Accepted),
     Endpoint("GET", "/v1/sessions/{id:path}/commits", READ, list_session_commits, "The commits made in a session.",
-        query=InProject, answer=Items[CommitView]),
+        query=SessionCommitsRequest, answer=Items[CommitView]),
 ]  # fmt: skip

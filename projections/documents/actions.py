@@ -15,7 +15,7 @@ from ingest.events.action import ActionCreated, ActionEdge, ActionUpdated
 from ingest.events.envelope import Recorded
 from ingest.ids import ACTION, DocumentId, document_id
 from ingest.log.partitions import project_route
-from ingest.platform.clock import from_ms
+from ingest.platform.clock import from_ms, to_ms
 from projections.documents.rows import Row, by_position, in_user_listing, joined, of_tenant, split
 
 FINISHED = frozenset({"done", "completed", "complete", "finished"})
@@ -195,7 +195,8 @@ _OF_EDGE = "\x1e"
 class Action(Row, index=True):
     """One work item, as its events tell it; whether it is blocked depends on others (see `frontier`).
 
-    Times are milliseconds since the epoch; `tags` and `edges` are joined texts (see `tag_list`, `edge_list`).
+    Times are milliseconds since the epoch: `occurred_ms` is when it was created as its agent says, `created_ms` when
+    that was recorded. `tags` and `edges` are joined texts (see `tag_list`, `edge_list`).
     """
 
     PREFIX: ClassVar[str] = ACTION
@@ -216,6 +217,7 @@ class Action(Row, index=True):
     assigned_to: str = ""
     result: str = ""
     crystallized_into: str = ""
+    occurred_ms: int = 0
     created_ms: int = 0
     updated_ms: int = 0
     position: str = ""
@@ -300,6 +302,7 @@ def created(recorded: Recorded, data: ActionCreated) -> Action:
         agent_id=envelope.agent_id,
         user_id=envelope.user_id,
         assigned_to=data.assigned_to,
+        occurred_ms=to_ms(envelope.occurred_at),
         created_ms=recorded.recorded_ms,
         updated_ms=recorded.recorded_ms,
         position=str(recorded.position),

@@ -9,11 +9,13 @@ from ingest.events.envelope import Recorded
 from ingest.events.session import SessionCommitted
 from ingest.ids import COMMIT, DocumentId, content_id
 from ingest.log.partitions import project_route
+from ingest.platform.clock import to_ms
 from projections.documents.rows import by_position, by_time, in_user_listing, of_tenant
 
 
 class Commit(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One commit of one project. `linked_ms` is when it was first linked, in milliseconds since the epoch."""
+    """One commit of one project. `occurred_ms` is when it was first linked as its agent says, `linked_ms` when that was
+    recorded; milliseconds since the epoch."""
 
     LETTER: ClassVar[bytes] = b"c"
 
@@ -30,6 +32,7 @@ class Commit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     session_ids: list[str] = []
     agent_id: str = ""
     user_id: str = ""
+    occurred_ms: int = 0
     linked_ms: int
     position: str
 
@@ -70,6 +73,7 @@ def linked(commit: Commit | None, recorded: Recorded, data: SessionCommitted) ->
         commit=data.commit,
         agent_id=envelope.agent_id,
         user_id=envelope.user_id,
+        occurred_ms=to_ms(envelope.occurred_at),
         linked_ms=recorded.recorded_ms,
         position=str(recorded.position),
     )

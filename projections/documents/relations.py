@@ -17,6 +17,7 @@ from ingest.events.envelope import Recorded
 from ingest.events.relation import RelationLinked, RelationUnlinked
 from ingest.ids import RELATION, DocumentId, relation_id
 from ingest.log.partitions import project_route
+from ingest.platform.clock import to_ms
 from projections.documents.rows import Row, by_position, derived, in_user_listing, joined, split
 
 UNKNOWN_CONFIDENCE = 0.5
@@ -132,7 +133,8 @@ def _order(one: RelatedMemory) -> tuple[float, int, str, tuple[str, ...]]:
 
 
 class Relation(Row, index=True):
-    """One relation, from `source` to `target`. `created_ms` is when it was first said."""
+    """One relation, from `source` to `target`. `occurred_ms` is when it was first said, `created_ms` when that was
+    recorded."""
 
     PREFIX: ClassVar[str] = RELATION
 
@@ -146,6 +148,7 @@ class Relation(Row, index=True):
     derived_from: str = ""
     agent_id: str = ""
     user_id: str = ""
+    occurred_ms: int = 0
     created_ms: int = 0
     updated_ms: int = 0
     position: str = ""
@@ -195,6 +198,7 @@ def linked(relation: Relation | None, recorded: Recorded, data: RelationLinked) 
         relation=data.relation,
         agent_id=envelope.agent_id,
         user_id=envelope.user_id,
+        occurred_ms=to_ms(envelope.occurred_at),
         created_ms=recorded.recorded_ms,
         position=str(recorded.position),
     )

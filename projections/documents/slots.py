@@ -6,6 +6,7 @@ from ingest.events.envelope import Recorded
 from ingest.events.slot import SlotAppended, SlotDeleted, SlotScope, SlotSet
 from ingest.ids import SLOT, DocumentId, content_id
 from ingest.log.partitions import project_route
+from ingest.platform.clock import to_ms
 from projections.documents.rows import Row, by_position, in_user_listing
 
 SIZE_LIMIT = 2000
@@ -15,8 +16,9 @@ SIZE_LIMIT = 2000
 class Slot(Row, index=True):
     """One slot. A global one belongs to the nameless project. Times are milliseconds since the epoch.
 
-    `agent_id` is who wrote last. `size_limit` is checked before a write; lines added at the same
-    moment may exceed it by one of them, and none is dropped.
+    `agent_id` is who wrote last, `occurred_ms` when that was as the agent says, `updated_ms` when it was recorded.
+    `size_limit` is checked before a write; lines added at the same moment may exceed it by one of them, and none is
+    dropped.
     """
 
     PREFIX: ClassVar[str] = SLOT
@@ -35,6 +37,7 @@ class Slot(Row, index=True):
     user_id: str = ""
     created_ms: int = 0
     updated_ms: int = 0
+    occurred_ms: int = 0
     position: str = ""
 
     def listing_members(self) -> set[tuple[str, str]]:
@@ -70,6 +73,7 @@ def evolve(slot: Slot | None, recorded: Recorded, data: SlotSet | SlotAppended |
         "agent_id": envelope.agent_id or known.agent_id,
         "user_id": known.user_id or envelope.user_id,
         "updated_ms": recorded.recorded_ms,
+        "occurred_ms": to_ms(envelope.occurred_at),
     }
     if isinstance(data, SlotAppended):
         changes["content"] = appended(known.content, data.content)

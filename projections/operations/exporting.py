@@ -95,7 +95,7 @@ async def _shown(
     rows: Iterable[Stored], partition: int, documents: EventDocuments, wanted: WantedEvents
 ) -> tuple[list[bytes], int]:
     """The lines of those of the entries that the reader may see, and how many are no events at all."""
-    found = [(row, seen) for row in rows if wanted.matches((seen := SeenEvent.of(partition, row)).event)]
+    found = [(row, seen) for row in rows if wanted.matches((seen := SeenEvent.of(partition, row)).event, row.position)]
     events = [(row, seen) for row, seen in found if seen.event.get("tenant") is not None]
     no_events = len(found) - len(events)
     if not wanted.reader.operator:

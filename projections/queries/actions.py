@@ -10,6 +10,7 @@ from ingest.platform.clock import Clock, system_clock
 from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action, Ready, WorkItem, actions, frontier, open_actions, work_item
 from projections.queries.documents import DocumentReader
+from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, Record, page_view, view_of
 
 MAX_OPEN_ACTIONS = 5_000
@@ -37,6 +38,7 @@ class ActionView(Struct, frozen=True, kw_only=True):
     assigned_to: str
     result: str
     crystallized_into: str
+    occurred_at: datetime
     created_at: datetime
     updated_at: datetime
 
@@ -56,11 +58,20 @@ class Actions:
         self._documents, self._clock = documents, clock
 
     async def page(
-        self, reader: Reader, project: str, cursor: str | None, limit: int, *, open_only: bool = False
+        self,
+        reader: Reader,
+        project: str,
+        cursor: str | None,
+        limit: int,
+        times: Times = ANY_TIME,
+        *,
+        open_only: bool = False,
     ) -> Page[Record]:
         """A project's actions, newest first."""
         listing = (open_actions if open_only else actions)(reader.tenant, project)
-        return page_view(await self._documents.of_project(listing, reader.tenant, project, cursor, limit), reader)
+        within = times.in_log_order()
+        page = await self._documents.of_project(listing, reader.tenant, project, cursor, limit, within)
+        return page_view(page, reader)
 
     async def open_work(self, reader: Reader, project: str | None, agent_id: str = "") -> OpenWork:
         """The actions still to be done, of a project or of all, and those that `agent_id` can work on now.

@@ -30,6 +30,7 @@ from projections.documents import actions, commits, lessons, memories, observati
 from projections.documents.access import Reader
 from projections.documents.sessions import session_document_id
 from projections.documents.summaries import summary_id
+from projections.queries.times import ANY_TIME, Times
 
 EVERYTHING = "*"
 BULK = ObservationRecorded.TYPE
@@ -78,13 +79,14 @@ class Audit:
         project: str | None = None,
         cursor: str | None = None,
         limit: int = 50,
+        times: Times = ANY_TIME,
     ) -> AuditPage:
         """What was written in the tenant, newest first; in isolated scope, what the reader wrote itself.
 
         Observations only when `operation` names their type or is `*`. A page may have less than `limit` entries, even
         none, and yet a `next`, after MAX_SCANNED entries of the log. Raises CommandRejected for what is no cursor.
         """
-        wanted = _Wanted(reader, operation, agent_id, project)
+        wanted = _Wanted(reader, operation, agent_id, project, times)
         at = _parse(cursor, self._log.partitions) if cursor else await self._heads()
         backwards = _Backwards(self._log, at)
         found: list[AuditEntry] = []
@@ -93,8 +95,10 @@ class Audit:
             if row is None:
                 break
             partition, stored = row
+            if stored.position < times.recorded.start:
+                return AuditPage(found, None)
             event = as_json_object(stored.payload, stored.position)
-            if wanted.matches(event):
+            if wanted.matches(event, stored.position):
                 found.append(_entry(partition, stored, event))
         return AuditPage(found, None if backwards.finished else str(at))
 
@@ -110,8 +114,9 @@ class _Wanted(NamedTuple):
     operation: str
     agent_id: str
     project: str | None
+    times: Times
 
-    def matches(self, event: Mapping[str, Any]) -> bool:
+    def matches(self, event: Mapping[str, Any], position: Position) -> bool:
         """An unreadable event belongs to no tenant, so nobody is told of it."""
         operation = _operation(event)
         return (
@@ -121,6 +126,7 @@ class _Wanted(NamedTuple):
             and self.agent_id in ("", event["agent_id"])
             and self.project in (None, event["project"])
             and self.reader.only_agent in ("", event["agent_id"])
+            and self.times.of_event(event, position)
         )
 
 

@@ -32,6 +32,7 @@ from projections.maintenance.dead_letters import (
 )
 from projections.queries.documents import DocumentReader
 from projections.queries.log_events import SeenEvent, WantedEvents
+from projections.queries.times import ANY_TIME, Times
 
 MAX_SCANNED = 20_000
 """Letters one filtered request may pass over; it then answers what it has and where to go on."""
@@ -82,6 +83,7 @@ class Selection(Struct, frozen=True, kw_only=True):
     code: str = ""
     type: str = ""
     cursor: str | None = None
+    times: Times = ANY_TIME
 
     def takes(self, letter: DeadLetter) -> bool:
         """Whether a letter is one of those."""
@@ -148,7 +150,7 @@ class DeadLetters:
             scanned, last = scanned + 1, place
             if wanted.takes(about.letter):
                 one = await self._with_event(place.partition, about)
-                if _may_see(one, reader):
+                if _may_see(one, reader, wanted.times):
                     found.append(one)
         return SelectedLetters(found, None)
 
@@ -170,7 +172,9 @@ class DeadLetters:
             raise CommandRejected(f"there are partitions 0 to {self.partitions - 1}", "partition")
         wanted_partitions = range(start.partition, last + 1)
         for partition in wanted_partitions:
-            keys, after = PartitionKeys(partition), start.position if partition == start.partition else START
+            keys, after = PartitionKeys(partition), wanted.times.recorded.start
+            if partition == start.partition:
+                after = max(after, start.position)
             page: Sequence[Noted] = ()
             while True:
                 with leaving_out(partition, wanted_partitions):
@@ -193,10 +197,11 @@ class DeadLetters:
         return [_view(one, None if one.event is None else one.event.shown(reader, known)) for one in letters]
 
 
-def _may_see(one: Letter, reader: Reader) -> bool:
+def _may_see(one: Letter, reader: Reader, times: Times = ANY_TIME) -> bool:
     """An event that names no tenant, or is gone, may be anybody's, and is shown to operators; the stub of one, too."""
     event = {} if one.event is None else one.event.event
-    return WantedEvents(reader).matches({**event, "tenant": event.get("tenant") or None})
+    wanted = WantedEvents(reader, times=times)
+    return wanted.matches({**event, "tenant": event.get("tenant") or None}, one.place.position)
 
 
 def _view(one: Letter, event: dict[str, Any] | None) -> dict[str, Any]:

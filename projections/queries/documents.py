@@ -16,6 +16,9 @@ from projections.documents.document import Document, decode, row_type
 
 PAGE = 100
 """Members of a listing looked at in one round trip where all are."""
+MAX_SCANNED = 2_000
+"""Documents of a listing that one request for some of them looks at; it then answers what it has and where to go on."""
+SCANNED_AT_ONCE = 200
 MANY = 1_000
 """Members of one listing that are looked at where all are wanted and few are expected."""
 
@@ -32,6 +35,17 @@ class DocumentPage(NamedTuple):
 
     documents: list[Located]
     next: str | None
+
+
+class Within(NamedTuple):
+    """The part of a listing that is wanted: members between two bounds whose documents `keep` keeps; None keeps all."""
+
+    low: bytes = b"-"
+    high: bytes = b"+"
+    keep: Callable[[Document], bool] | None = None
+
+
+EVERYTHING = Within()
 
 
 class DocumentReader:
@@ -148,15 +162,46 @@ class DocumentReader:
         limit: int,
         cursor: str | None = None,
         newest_first: bool = True,
+        within: Within = EVERYTHING,
     ) -> DocumentPage:
         """A page of a listing that is spread over `partitions`, merged in the order of its members.
 
-        `cursor` is what the page before answered as `next`; members added meanwhile do not shift the pages.
+        `cursor` is what the page before answered as `next`; members added meanwhile do not shift the pages. Where not
+        all of a listing is wanted, a page may have less than `limit` documents, even none, and a `next`: after
+        MAX_SCANNED documents.
         """
         edge = _decode_cursor(cursor)
-        low, high = b"-", b"+"
+        if within.keep is None:
+            listed, more = await self._cut(listing, partitions, within, edge, limit, newest_first)
+            found = [Located(partition, document) for _, partition, document in listed if document is not None]
+            return DocumentPage(found, _encode_cursor(listed[-1][0]) if more else None)
+        kept: list[Located] = []
+        for _ in range(MAX_SCANNED // SCANNED_AT_ONCE):
+            listed, more = await self._cut(listing, partitions, within, edge, SCANNED_AT_ONCE, newest_first)
+            for number, (member, partition, document) in enumerate(listed, 1):
+                if document is not None and within.keep(document):
+                    kept.append(Located(partition, document))
+                    if len(kept) == limit:
+                        return DocumentPage(kept, _encode_cursor(member) if more or number < len(listed) else None)
+            if not more:
+                return DocumentPage(kept, None)
+            edge = listed[-1][0].encode()
+        assert edge is not None
+        return DocumentPage(kept, _encode_cursor(edge.decode()))
+
+    async def _cut(
+        self,
+        listing: str,
+        partitions: Sequence[int],
+        within: Within,
+        edge: bytes | None,
+        limit: int,
+        newest_first: bool,
+    ) -> tuple[list[tuple[str, int, Document | None]], bool]:
+        """The next members of a listing, their partitions and documents, behind `edge`; and whether there are more."""
+        low, high = within.low, within.high
         if edge is not None:
-            low, high = (b"-", b"(" + edge) if newest_first else (b"(" + edge, b"+")
+            low, high = (low, b"(" + edge) if newest_first else (b"(" + edge, high)
         places = [(listing, partition) for partition in partitions]
         rows = await self.ranges(places, low, high, limit=limit + 1, newest_first=newest_first)
         merged = heapq.merge(
@@ -164,14 +209,11 @@ class DocumentReader:
             reverse=newest_first,
         )
         taken = [row for row, _ in zip(merged, range(limit + 1), strict=False)]
-        wanted = [(partition, DocumentId(member.rpartition("|")[2])) for member, partition in taken[:limit]]
-        documents = await self.get(wanted)
-        located = [
-            Located(partition, document)
-            for (partition, _), document in zip(wanted, documents, strict=True)
-            if document is not None
-        ]
-        return DocumentPage(located, _encode_cursor(taken[limit - 1][0]) if len(taken) > limit else None)
+        documents = await self.get(
+            [(partition, DocumentId(member.rpartition("|")[2])) for member, partition in taken[:limit]]
+        )
+        listed = [(member, partition, one) for (member, partition), one in zip(taken[:limit], documents, strict=True)]
+        return listed, len(taken) > limit
 
     async def pages(self, listing: str, partitions: Sequence[int], limit: int = PAGE) -> AsyncGenerator[list[Document]]:
         """All documents of a listing, oldest first, a page at a time, as they stand when the page is read."""
@@ -190,21 +232,24 @@ class DocumentReader:
             if (cursor := page.next) is None:
                 return
 
-    async def newest(self, listing: str, cursor: str | None, limit: int) -> DocumentPage:
+    async def newest(self, listing: str, cursor: str | None, limit: int, within: Within = EVERYTHING) -> DocumentPage:
         """A page of a listing that is spread over all partitions, newest first."""
-        return await self.page(listing, range(self.partitions), cursor=cursor, limit=limit)
+        return await self.page(listing, range(self.partitions), cursor=cursor, limit=limit, within=within)
 
     async def of_project(
-        self, listing: str, tenant: str, project: str, cursor: str | None, limit: int, *, newest_first: bool = True
+        self,
+        listing: str,
+        tenant: str,
+        project: str,
+        cursor: str | None,
+        limit: int,
+        within: Within = EVERYTHING,
+        *,
+        newest_first: bool = True,
     ) -> DocumentPage:
         """A page of a listing that is in the project's partition."""
-        partition = partition_of(project_route(tenant, project), self.partitions)
-        return await self.page(listing, [partition], cursor=cursor, limit=limit, newest_first=newest_first)
-
-    @staticmethod
-    def cursor_at(member: str) -> str:
-        """The cursor that makes a page begin next to `member`, which need not exist."""
-        return _encode_cursor(member)
+        home = [partition_of(project_route(tenant, project), self.partitions)]
+        return await self.page(listing, home, cursor=cursor, limit=limit, newest_first=newest_first, within=within)
 
     async def ranges(
         self,

@@ -17,6 +17,7 @@ from projections.documents.lessons import Lesson, lessons, matches, recall_score
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Place, reach
 from projections.queries.recall import QueryVectors
+from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, Record, page_view, view_of
 from projections.search.importance import best_lessons
 from projections.search.ranking import terms
@@ -77,10 +78,18 @@ class Lessons:
         self._replica, self._documents, self._vectors = replica, documents, vectors
 
     async def page(
-        self, reader: Reader, project: str, cursor: str | None, limit: int, *, retired: bool = False
+        self,
+        reader: Reader,
+        project: str,
+        cursor: str | None,
+        limit: int,
+        times: Times = ANY_TIME,
+        *,
+        retired: bool = False,
     ) -> Page[Record]:
         """A project's lessons, newest first; retired ones only on request."""
-        page = await self._documents.of_project(lessons(reader.tenant, project), reader.tenant, project, cursor, limit)
+        listing, within = lessons(reader.tenant, project), times.in_log_order()
+        page = await self._documents.of_project(listing, reader.tenant, project, cursor, limit, within)
         return page_view(page, reader, lambda found: retired or (isinstance(found, Lesson) and not found.retired_ms))
 
     async def match(

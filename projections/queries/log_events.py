@@ -11,12 +11,13 @@ from ingest.events.memory import MemoryCondensed, MemoryRecorded, MemoryRevised,
 from ingest.ids import MEMORY, DocumentId, document_id
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.partitions import project_route
-from ingest.log.position import START, Token
+from ingest.log.position import START, Position, Token
 from ingest.platform.partial import leaving_out
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.memories import Memory
 from projections.queries.documents import DocumentReader
+from projections.queries.times import ANY_TIME, Times
 from projections.search.service import ReplicaService
 
 MAX_SCANNED = 20_000
@@ -42,8 +43,9 @@ class WantedEvents(NamedTuple):
     session_id: str = ""
     project: str | None = None
     agent_id: str = ""
+    times: Times = ANY_TIME
 
-    def matches(self, event: Mapping[str, Any]) -> bool:
+    def matches(self, event: Mapping[str, Any], position: Position) -> bool:
         """Whether an event is wanted, and of the reader's tenant and projects.
 
         An unreadable one belongs to no tenant; it may be anybody's, and is shown to operators.
@@ -55,6 +57,7 @@ class WantedEvents(NamedTuple):
             and self.project in (None, event.get("project", ""))
             and self.agent_id in ("", event.get("agent_id", ""))
             and self.reader.only_agent in ("", event.get("agent_id", ""))
+            and self.times.of_event(event, position)
         )
 
     def _within_reach(self, event: Mapping[str, Any]) -> bool:
@@ -159,7 +162,7 @@ class LogEvents:
                     break
                 at.include(partition, row.position)
                 event = SeenEvent.of(partition, row)
-                if wanted.matches(event.event):
+                if wanted.matches(event.event, row.position):
                     found.append((event, str(at)))
         shown = await self._shown([event for event, _ in found], wanted.reader)
         return [{**event, "after": after} for event, (_, after) in zip(shown, found, strict=True)]
@@ -175,14 +178,14 @@ class LogEvents:
         self, number: int, at: Token, room: int, wanted: WantedEvents, events: list[SeenEvent]
     ) -> bool:
         """Read on in one partition until `room` events are found (then true) or its head is reached."""
-        position, scanned = at.get(number, START), 0
+        position, scanned = max(at.get(number, START), wanted.times.recorded.start), 0
         while room > 0:
             rows = await self._log.read(number, position, min(1000, max(100, room)))
             for row in rows:
                 position, scanned = row.position, scanned + 1
                 at.include(number, position)
                 event = SeenEvent.of(number, row)
-                if wanted.matches(event.event):
+                if wanted.matches(event.event, row.position):
                     events.append(event)
                     room -= 1
                     if room == 0:

@@ -12,6 +12,7 @@ from projections.documents.document import Document, Tombstone
 from projections.documents.memories import Memory, memories
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup, Place, places, reach
+from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, Record, page_view, public_view
 from projections.search.matching import Window, window
 from projections.search.replica import IndexReplica
@@ -31,11 +32,18 @@ class Memories:
         self._documents, self._lookup = documents, lookup
 
     async def page(
-        self, reader: Reader, project: str, cursor: str | None, limit: int, *, latest: bool = False
+        self,
+        reader: Reader,
+        project: str,
+        cursor: str | None,
+        limit: int,
+        times: Times = ANY_TIME,
+        *,
+        latest: bool = False,
     ) -> Page[Record]:
         """A project's memories, newest first; superseded ones included unless `latest`."""
-        listing = memories(reader.tenant, project)
-        page = await self._documents.of_project(listing, reader.tenant, project, cursor, limit)
+        listing, within = memories(reader.tenant, project), times.in_log_order()
+        page = await self._documents.of_project(listing, reader.tenant, project, cursor, limit, within)
         return page_view(page, reader, lambda found: not latest or (isinstance(found, Memory) and found.is_latest))
 
     async def history(self, name: str, reader: Reader) -> list[Memory]:

@@ -1,7 +1,6 @@
 """Observations: the timeline of a project, what happened beside one, and those that events of the log recorded."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from ingest.ids import OBSERVATION, document_id
@@ -14,6 +13,7 @@ from projections.documents.observations import Observation, timeline
 from projections.queries import lookup
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import reach
+from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, Record, SomeRetired, page_view, public_view
 from projections.search.service import ReplicaService
 
@@ -34,12 +34,10 @@ class Observations:
         self._replica, self._documents, self._clock = replica, documents, clock
 
     async def timeline(
-        self, reader: Reader, project: str, until: datetime | None, cursor: str | None, limit: int
+        self, reader: Reader, project: str, cursor: str | None, limit: int, times: Times = ANY_TIME
     ) -> Page[Record]:
-        """A project's observations by the time they happened, newest first, beginning at `until`."""
-        if cursor is None and until is not None:
-            cursor = self._documents.cursor_at(f"{to_ms(until) + 1:014d}")
-        page = await self._documents.newest(timeline(reader.tenant, project), cursor, limit)
+        """A project's observations by the time they happened, newest first."""
+        page = await self._documents.newest(timeline(reader.tenant, project), cursor, limit, times.by_event_time())
         found, everywhere = page_view(page, reader), range(self._documents.partitions)
         if found.next is None and await self._documents.members(ledgers(reader.tenant), everywhere, 1):
             return SomeRetired(found.items, found.next, note=RETIRED)

@@ -11,6 +11,7 @@ from projections.documents.access import Reader, may_read
 from projections.documents.relations import Relation, edges, relations
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup
+from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, Record, view, view_of
 
 MAX_EDGES = 500
@@ -28,6 +29,7 @@ class RelationView(Struct, frozen=True, kw_only=True):
     relation: str
     confidence: float
     agent_id: str
+    occurred_at: datetime
     created_at: datetime
     updated_at: datetime
 
@@ -38,11 +40,12 @@ class Relations:
     def __init__(self, documents: DocumentReader, lookup: Lookup) -> None:
         self._documents, self._lookup = documents, lookup
 
-    async def page(self, reader: Reader, project: str, cursor: str | None, limit: int) -> Page[Record]:
+    async def page(
+        self, reader: Reader, project: str, cursor: str | None, limit: int, times: Times = ANY_TIME
+    ) -> Page[Record]:
         """A project's relations, newest first; those of documents the reader may not see are left out."""
-        page = await self._documents.of_project(
-            relations(reader.tenant, project), reader.tenant, project, cursor, limit
-        )
+        listing, within = relations(reader.tenant, project), times.in_log_order()
+        page = await self._documents.of_project(listing, reader.tenant, project, cursor, limit, within)
         found = [one.document for one in page.documents if isinstance(one.document, Relation)]
         return Page([view(one) for one in await self.readable(found, reader)], page.next)
 

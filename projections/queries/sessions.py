@@ -17,6 +17,7 @@ from projections.documents.sessions import Session, session_document_id, session
 from projections.documents.summaries import Summary, summaries, summary_id
 from projections.queries.documents import DocumentReader, Located
 from projections.queries.observations import RETIRED
+from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, Record, SomeRetired, page_view, public_view, view_of
 
 MAX_NAMED = 100
@@ -63,9 +64,12 @@ class Sessions:
     def __init__(self, documents: DocumentReader) -> None:
         self._documents = documents
 
-    async def page(self, reader: Reader, project: str | None, cursor: str | None, limit: int) -> Page[Record]:
+    async def page(
+        self, reader: Reader, project: str | None, cursor: str | None, limit: int, times: Times = ANY_TIME
+    ) -> Page[Record]:
         """A tenant's or a project's sessions, the most recently active first."""
-        return page_view(await self._documents.newest(sessions(reader.tenant, project), cursor, limit), reader)
+        listing = sessions(reader.tenant, project)
+        return page_view(await self._documents.newest(listing, cursor, limit, times.by_event_time()), reader)
 
     async def one(self, reader: Reader, session_id: str, project: str | None) -> Located:
         """One session; without a project, the one with that id (rejected when several projects have one)."""
@@ -91,6 +95,7 @@ class Sessions:
         project: str | None,
         cursor: str | None,
         limit: int,
+        times: Times = ANY_TIME,
         *,
         newest_first: bool = False,
     ) -> Page[Record]:
@@ -102,6 +107,7 @@ class Sessions:
             cursor=cursor,
             limit=limit,
             newest_first=newest_first,
+            within=times.in_log_order(),
         )
         found, session = page_view(page, reader), located.document
         if not isinstance(session, Session) or not session.retired:
@@ -165,9 +171,12 @@ class Summaries:
     def __init__(self, documents: DocumentReader) -> None:
         self._documents = documents
 
-    async def page(self, reader: Reader, project: str, cursor: str | None, limit: int) -> Page[Record]:
+    async def page(
+        self, reader: Reader, project: str, cursor: str | None, limit: int, times: Times = ANY_TIME
+    ) -> Page[Record]:
         """A project's session summaries, newest first."""
-        return page_view(await self._documents.newest(summaries(reader.tenant, project), cursor, limit), reader)
+        listing = summaries(reader.tenant, project)
+        return page_view(await self._documents.newest(listing, cursor, limit, times.in_log_order()), reader)
 
     async def of_session(self, reader: Reader, session: Located) -> Summary | None:
         """The summary of a session; None while there is none."""
@@ -194,6 +203,7 @@ class CommitView(Struct, frozen=True, kw_only=True):
     files: list[str]
     session_ids: list[str]
     agent_id: str
+    occurred_at: datetime
     linked_at: datetime
 
 
@@ -203,12 +213,16 @@ class Commits:
     def __init__(self, documents: DocumentReader) -> None:
         self._documents = documents
 
-    async def page(self, reader: Reader, project: str | None, cursor: str | None, limit: int) -> Page[Record]:
+    async def page(
+        self, reader: Reader, project: str | None, cursor: str | None, limit: int, times: Times = ANY_TIME
+    ) -> Page[Record]:
         """A tenant's or a project's commits, the newest linked first."""
-        return page_view(await self._documents.newest(commits(reader.tenant, project), cursor, limit), reader)
+        listing = commits(reader.tenant, project)
+        return page_view(await self._documents.newest(listing, cursor, limit, times.by_recording_time()), reader)
 
-    async def of_session(self, reader: Reader, session_id: str) -> list[Commit]:
+    async def of_session(self, reader: Reader, session_id: str, times: Times = ANY_TIME) -> list[Commit]:
         """The commits made in a session, the newest linked first."""
-        page = await self._documents.newest(session_commits(reader.tenant, session_id), None, MAX_OF_SESSION)
+        listing, within = session_commits(reader.tenant, session_id), times.by_recording_time()
+        page = await self._documents.newest(listing, None, MAX_OF_SESSION, within)
         found = [one.document for one in page.documents if may_read(one.document, reader)]
         return [one for one in found if isinstance(one, Commit)]

@@ -35,6 +35,7 @@ class SlotView(Struct, frozen=True, kw_only=True):
     read_only: bool
     agent_id: str
     created_at: datetime | None
+    occurred_at: datetime | None
     updated_at: datetime | None
 
 

@@ -141,6 +141,7 @@ def slot() -> Slot:
         agent_id="ada",
         user_id="u1",
         created_ms=1,
+        occurred_ms=4,
         updated_ms=2,
         position="17-9",
     )
@@ -166,6 +167,7 @@ def action() -> Action:
         result="shipped",
         crystallized_into="cry_1",
         created_ms=1,
+        occurred_ms=4,
         updated_ms=2,
         position="17-9",
     )
@@ -185,6 +187,7 @@ def relation() -> Relation:
         agent_id="ada",
         user_id="u1",
         created_ms=1,
+        occurred_ms=4,
         updated_ms=2,
         position="17-9",
     )

@@ -22,6 +22,7 @@ from api.dialects.profiles import PROFILES
 from api.http.errors import Problem
 from api.monitoring.ops import Metrics, VitalMetrics
 from api.native.catalog import MODULES
+from api.native.common import Bounds
 from ingest import errors
 from ingest.commands.command import Command
 from ingest.events.registry import EVENT_TYPES
@@ -133,6 +134,9 @@ def test_every_field_of_a_request_is_in_the_api_page(route: str, request_type: t
     known = set(re.findall(r"\w+", " ".join(name for one in sections for name in named(one))))
     if issubclass(request_type, Command):
         known |= named(section(text, "## Fields that every write takes"))
+    if issubclass(request_type, Bounds):
+        assert "[times](#times-of-a-listing)" in sections[0]
+        known |= named(section(text, "### Times of a listing"))
     fields = {field.encode_name for field in msgspec.structs.fields(request_type)}
     assert fields - IN_THE_PATH.get(route, set()) <= known
 

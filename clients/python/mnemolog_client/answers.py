@@ -257,6 +257,7 @@ class Slot(Struct, frozen=True, kw_only=True):
     agent_id: str
     created_at: datetime | None
     updated_at: datetime | None
+    occurred_at: datetime | None = None
 
 
 class ActionEdge(Struct, frozen=True, kw_only=True):
@@ -285,6 +286,7 @@ class Action(Struct, frozen=True, kw_only=True):
     crystallized_into: str
     created_at: datetime
     updated_at: datetime
+    occurred_at: datetime | None = None
 
 
 class ReadyAction(Action, frozen=True, kw_only=True):

@@ -1,0 +1,127 @@
+"""Listings of some time, page by page on a real server, against a filter over everything that there is."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import pytest
+from factories import NOW, TENANT, place, recorded
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ingest.events.envelope import Recorded
+from ingest.events.memory import MemoryRecorded
+from ingest.events.observation import ObservationRecorded
+from ingest.log.keys import PartitionKeys
+from ingest.log.scripts import acquire_lease
+from ingest.platform.clock import to_ms
+from ingest.platform.connections import Client
+from projections.documents.memories import Memory, memories
+from projections.documents.observations import Observation, timeline
+from projections.queries import documents as documents_module
+from projections.queries.documents import DocumentPage, DocumentReader
+from projections.queries.times import Interval, Times
+from projections.store.protocol import project
+from projections.store.redis_store import RedisStore
+
+SECONDS = st.integers(-8, 8)
+"""Few, so that times meet each other and the bounds; an event is recorded one second after the one before."""
+BOUND = st.none() | SECONDS.map(lambda seconds: NOW + timedelta(seconds=seconds))
+INTERVALS = st.builds(Interval.of, BOUND, BOUND)
+
+
+class Happening(NamedTuple):
+    """When an event happened, and when its first log recorded it, if it was imported."""
+
+    occurred: int
+    imported: int | None
+
+
+HAPPENINGS = st.lists(st.builds(Happening, SECONDS, st.none() | SECONDS), max_size=12)
+MEMORY = MemoryRecorded(content="tea", keep_duplicates=True)
+READ: dict[type, Callable[[DocumentReader, str, str | None, int, Times], Awaitable[DocumentPage]]] = {
+    Memory: lambda reader, name, cursor, limit, times: reader.of_project(
+        memories(TENANT, name), TENANT, name, cursor, limit, times.in_log_order()
+    ),
+    Observation: lambda reader, name, cursor, limit, times: reader.newest(
+        timeline(TENANT, name), cursor, limit, times.by_event_time()
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def little_at_a_time(monkeypatch: pytest.MonkeyPatch):
+    """A request that looks at few documents, so that pages end before they are full."""
+    monkeypatch.setattr(documents_module, "MAX_SCANNED", 4)
+    monkeypatch.setattr(documents_module, "SCANNED_AT_ONCE", 2)
+
+
+@pytest.mark.parametrize("kind", READ)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(happenings=HAPPENINGS, happened=INTERVALS, wanted=INTERVALS, limit=st.integers(1, 5))
+async def test_the_pages_of_a_listing_have_what_is_of_the_time_once_and_in_order(
+    redis: Client, kind: type, happenings: list[Happening], happened: Interval, wanted: Interval, limit: int
+):
+    name, times = uuid4().hex, Times(happened, wanted)
+    reader = DocumentReader(redis, 1)
+    found = await _saved(redis, kind, name, happenings)
+    listed = [one async for one in _walked(reader, kind, name, limit, times)]
+    expected = [one for one in found if _is_of(one, times)]
+    in_order = sorted(expected, key=_by_event_time if kind is Observation else _in_log_order, reverse=True)
+    assert [one.id for one in listed] == [one.id for one in in_order]
+
+
+async def _walked(reader: DocumentReader, kind: type, name: str, limit: int, times: Times) -> AsyncIterator[Any]:
+    cursor: str | None = None
+    while True:
+        page = await READ[kind](reader, name, cursor, limit, times)
+        assert len(page.documents) <= limit
+        for one in page.documents:
+            yield one.document
+        if (cursor := page.next) is None:
+            return
+
+
+async def _saved(redis: Client, kind: type, name: str, happenings: list[Happening]) -> list[Any]:
+    events = [_event(kind, name, number, one) for number, one in enumerate(happenings)]
+    keys = PartitionKeys(0)
+    store = RedisStore(redis, keys, 1, await acquire_lease(redis, keys, "test", 600_000))
+    changes = await project(store, events)
+    if events:
+        await store.save(changes, events[-1].position)
+    made = [after for _, after in changes.documents.values() if isinstance(after, kind)]
+    assert len(made) == len(events)
+    return made
+
+
+def _event(kind: type, name: str, number: int, one: Happening) -> Recorded:
+    data = MEMORY if kind is Memory else ObservationRecorded(content="tea")
+    recorded_at = None if one.imported is None else NOW + timedelta(seconds=one.imported)
+    return recorded(
+        data, place(number), event_id=f"e{number}", project=name, occurred_at=NOW + timedelta(seconds=one.occurred),
+        recorded_at=recorded_at,
+    )  # fmt: skip
+
+
+def _is_of(one: Any, times: Times) -> bool:
+    """As the API page says it: half-open, and nothing is recorded after it was imported."""
+    was_recorded = min(one.recorded_at, _position(one))
+    return _in(times.happened, one.occurred_at) and _in(times.recorded, was_recorded)
+
+
+def _in(interval: Interval, time: datetime) -> bool:
+    since, until = interval
+    return (since is None or to_ms(time) >= since) and (until is None or to_ms(time) < until)
+
+
+def _position(one: Any) -> datetime:
+    return NOW + timedelta(milliseconds=int(one.position.partition("-")[0]) - to_ms(NOW))
+
+
+def _in_log_order(one: Any) -> Any:
+    return _position(one)
+
+
+def _by_event_time(one: Any) -> Any:
+    return one.occurred_at, _position(one)
