@@ -9,7 +9,20 @@ from rich.text import Text
 
 from api.cli.client import ApiClient
 from api.cli.commands import AgentName, AsJson, EventName, Tags, Url, connect, names_in, text_of
-from api.cli.listing import Cursor, InProject, Limit, Reader, cell, changed, group, show_page, table
+from api.cli.listing import (
+    Cursor,
+    InProject,
+    Limit,
+    Reader,
+    Since,
+    Until,
+    cell,
+    changed,
+    group,
+    in_time,
+    show_page,
+    table,
+)
 from api.cli.output import Output, answering, plain
 from ingest.ids import new_event_id
 
@@ -31,6 +44,8 @@ def register(app: typer.Typer) -> None:
 def list_(
     project: InProject = "",
     still_open: Annotated[bool, typer.Option("--open", help="Only those that are still to be done.")] = False,
+    since: Since = "",
+    until: Until = "",
     limit: Limit = 50,
     cursor: Cursor = "",
     agent: Reader = "",
@@ -38,7 +53,8 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List a project's actions, newest first. Exits 1 when there is none."""
-    wanted = {"project": project, "limit": limit, "cursor": cursor, "open": "true" if still_open else None}
+    only_open = "true" if still_open else None
+    wanted = {"project": project, "limit": limit, "cursor": cursor, "open": only_open, **in_time(since, until)}
     output = Output(as_json)
     with answering(output), connect(url, agent) as client:
         _show(output, client, client.get("/v1/actions", wanted))

@@ -9,7 +9,20 @@ from rich.text import Text
 
 from api.cli.client import ApiClient
 from api.cli.commands import AgentName, AsJson, EventName, Url, connect, text_of, when
-from api.cli.listing import Cursor, InProject, Limit, Reader, cell, changed, group, show_page, table
+from api.cli.listing import (
+    Cursor,
+    InProject,
+    Limit,
+    Reader,
+    Since,
+    Until,
+    cell,
+    changed,
+    group,
+    in_time,
+    show_page,
+    table,
+)
 from api.cli.output import Output, answering, plain
 from ingest.ids import new_event_id
 
@@ -30,6 +43,8 @@ def register(app: typer.Typer) -> None:
 def list_(
     project: InProject = "",
     retired: Annotated[bool, typer.Option("--retired", help="Also those that have faded.")] = False,
+    since: Since = "",
+    until: Until = "",
     limit: Limit = 50,
     cursor: Cursor = "",
     agent: Reader = "",
@@ -37,7 +52,8 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List a project's lessons, newest first. Exits 1 when there is none."""
-    wanted = {"project": project, "limit": limit, "cursor": cursor, "retired": "true" if retired else None}
+    faded = "true" if retired else None
+    wanted = {"project": project, "limit": limit, "cursor": cursor, "retired": faded, **in_time(since, until)}
     output = Output(as_json)
     with answering(output), connect(url, agent) as client:
         _show(output, client, client.get("/v1/lessons", wanted))

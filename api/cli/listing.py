@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +22,10 @@ InProject = Annotated[
 Reader = Annotated[str, typer.Option("--agent", "-a", help="Read as this agent: its private memories, too.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1000, help="At most so many.")]
 Cursor = Annotated[str, typer.Option(help="Go on where the listing before ended.")]
+Since = Annotated[
+    str, typer.Option(metavar="TIME", help="Only what happened then or later; of this machine's zone, unless it says.")
+]
+Until = Annotated[str, typer.Option(metavar="TIME", help="Only what happened before that.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
@@ -30,6 +35,19 @@ class _ListsByDefault(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         named = args[:1] == ["--help"] or (args and not args[0].startswith("-"))
         return super().parse_args(ctx, args if named else ["list", *args])
+
+
+def in_time(since: str, until: str) -> dict[str, str]:
+    """What a listing is asked for the times of; raises BadParameter for what is no date or time."""
+    return {name: _moment(name, text) for name, text in (("since", since), ("until", until)) if text}
+
+
+def _moment(name: str, text: str) -> str:
+    try:
+        return datetime.fromisoformat(text).astimezone().isoformat()
+    except (ValueError, OverflowError):
+        told = f"{text!r} is no time such as 2026-01-31 or 2026-01-31T12:00"
+        raise typer.BadParameter(told, param_hint=f"--{name}") from None
 
 
 def group(name: str, about: str) -> typer.Typer:

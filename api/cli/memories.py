@@ -8,7 +8,20 @@ import typer
 from rich.text import Text
 
 from api.cli.commands import AgentName, AsJson, EventName, Tags, Url, connect, names_in, text_of, when
-from api.cli.listing import Cursor, InProject, Limit, Reader, cell, changed, group, show_page, table
+from api.cli.listing import (
+    Cursor,
+    InProject,
+    Limit,
+    Reader,
+    Since,
+    Until,
+    cell,
+    changed,
+    group,
+    in_time,
+    show_page,
+    table,
+)
 from api.cli.output import USAGE, Output, answering, plain
 from api.cli.show import history_table
 
@@ -27,6 +40,8 @@ def register(app: typer.Typer) -> None:
 def list_(
     project: InProject = "",
     every_version: Annotated[bool, typer.Option("--all", help="Also versions that newer ones replaced.")] = False,
+    since: Since = "",
+    until: Until = "",
     limit: Limit = 50,
     cursor: Cursor = "",
     agent: Reader = "",
@@ -35,7 +50,8 @@ def list_(
 ) -> None:
     """List a project's memories, newest first. Exits 1 when there is none."""
     output = Output(as_json)
-    wanted = {"project": project, "limit": limit, "cursor": cursor, "latest": None if every_version else "true"}
+    latest = None if every_version else "true"
+    wanted = {"project": project, "limit": limit, "cursor": cursor, "latest": latest, **in_time(since, until)}
     with answering(output), connect(url, agent) as client:
         page = client.get("/v1/memories", wanted)
         shown = table("when", "agent", "weight", "what")

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from api.cli.client import ApiClient, ClientError
 from api.cli.commands import AsJson, Url, connect, when
-from api.cli.listing import Cursor, Limit, Reader, cell, group, show_page, table
+from api.cli.listing import Cursor, Limit, Reader, Since, Until, cell, group, in_time, show_page, table
 from api.cli.output import Output, answering, plain
 from api.cli.show import headline_of, parts
 
@@ -29,6 +29,8 @@ def register(app: typer.Typer) -> None:
 
 def list_(
     project: OfProject = None,
+    since: Since = "",
+    until: Until = "",
     limit: Limit = 50,
     cursor: Cursor = "",
     agent: Reader = "",
@@ -37,8 +39,9 @@ def list_(
 ) -> None:
     """List sessions, the most recently active first. Exits 1 when there is none."""
     output = Output(as_json)
+    wanted = {"project": project, "limit": limit, "cursor": cursor, **in_time(since, until)}
     with answering(output), connect(url, agent) as client:
-        page = client.get("/v1/sessions", {"project": project, "limit": limit, "cursor": cursor})
+        page = client.get("/v1/sessions", wanted)
         shown = table("active", "status", "turns", "project", "agent", "what")
         show_page(output, client, page, map(_row, page["items"]), shown)
 

@@ -66,6 +66,9 @@ async def test_a_memory_is_listed_revised_confirmed_and_shown_with_its_versions(
     assert "Fridays" in cli("memories", "list", "-p", cli.project)
     assert "Tuesdays" not in cli("memories", "list", "-p", cli.project)
     assert "replaced" in cli("memories", "list", "--all", "-p", cli.project)
+    assert "Fridays" in cli("memories", "-p", cli.project, "--since", "2026-01-01", "--until", "2999-01-01")
+    assert "there is none here" in cli("memories", "-p", cli.project, "--until", "2026-01-01", code=1)
+    assert "is no time" in cli("memories", "--since", "yesterday", code=2)
     assert newer["id"] in cli("confirm", newer["id"])
     assert "say what is to change" in cli("memories", "revise", newer["id"], code=2)
 

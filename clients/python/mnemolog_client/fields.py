@@ -8,6 +8,15 @@ Visibility = Literal["public", "shared", "private"]
 EdgeType = Literal["requires", "unlocks", "spawned_by", "gated_by", "conflicts_with"]
 
 
+class InTime(TypedDict, total=False):
+    """Which of the listed: what happened from `since` and before `until`, and was recorded so. Times have a zone."""
+
+    since: datetime | None
+    until: datetime | None
+    recorded_since: datetime | None
+    recorded_until: datetime | None
+
+
 class OfSession(TypedDict, total=False):
     """What every write about a session takes; its id stands apart.
 

@@ -4,7 +4,6 @@ A method named `list` stands last in its class: above it, `list` is Python's.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Literal, TypeVar, Unpack
 
 import msgspec
@@ -35,6 +34,7 @@ from mnemolog_client.calls import (
 from mnemolog_client.fields import (
     ActionChanges,
     ContextOptions,
+    InTime,
     LessonChanges,
     MemoryChanges,
     OfAction,
@@ -83,10 +83,10 @@ class Memories(Noun[S]):
 
     @listing
     def list(
-        self, project: str = "", *, latest: bool | None = None, page_size: int | None = None
+        self, project: str = "", *, latest: bool | None = None, page_size: int | None = None, **times: Unpack[InTime]
     ) -> Listing[answers.Memory]:
         """A project's memories, newest first; with `latest`, current versions only."""
-        return pages("/v1/memories", answers.Memory, project=project, latest=latest, limit=page_size)
+        return pages("/v1/memories", answers.Memory, project=project, latest=latest, limit=page_size, **times)
 
 
 class Observations(Noun[S]):
@@ -111,10 +111,10 @@ class Observations(Noun[S]):
 
     @listing
     def list(
-        self, project: str = "", *, until: datetime | None = None, page_size: int | None = None
+        self, project: str = "", *, page_size: int | None = None, **times: Unpack[InTime]
     ) -> Listing[answers.Observation]:
-        """A project's observations by when they happened, newest first, beginning at `until`."""
-        return pages("/v1/timeline", answers.Observation, project=project, until=until, limit=page_size)
+        """A project's observations by when they happened, newest first."""
+        return pages("/v1/timeline", answers.Observation, project=project, limit=page_size, **times)
 
 
 class Lessons(Noun[S]):
@@ -193,10 +193,10 @@ class Lessons(Noun[S]):
 
     @listing
     def list(
-        self, project: str = "", *, retired: bool | None = None, page_size: int | None = None
+        self, project: str = "", *, retired: bool | None = None, page_size: int | None = None, **times: Unpack[InTime]
     ) -> Listing[answers.Lesson]:
         """A project's lessons, newest first; with `retired`, those that have faded, too."""
-        return pages("/v1/lessons", answers.Lesson, project=project, retired=retired, limit=page_size)
+        return pages("/v1/lessons", answers.Lesson, project=project, retired=retired, limit=page_size, **times)
 
 
 class Sessions(Noun[S]):
@@ -229,11 +229,16 @@ class Sessions(Noun[S]):
 
     @listing
     def observations(
-        self, session_id: str, *, project: str | None = None, page_size: int | None = None
+        self,
+        session_id: str,
+        *,
+        project: str | None = None,
+        page_size: int | None = None,
+        **times: Unpack[InTime],
     ) -> Listing[answers.Observation]:
         """What was observed in a session, in the order it was recorded."""
         path = f"/v1/sessions/{part(session_id)}/observations"
-        return pages(path, answers.Observation, project=project, limit=page_size)
+        return pages(path, answers.Observation, project=project, limit=page_size, **times)
 
     @remote
     def delete(
@@ -249,9 +254,11 @@ class Sessions(Noun[S]):
         return write_bare("DELETE", path, answers.Forgotten, project=project, reason=reason, event_id=event_id)
 
     @listing
-    def list(self, project: str | None = None, *, page_size: int | None = None) -> Listing[answers.Session]:
+    def list(
+        self, project: str | None = None, *, page_size: int | None = None, **times: Unpack[InTime]
+    ) -> Listing[answers.Session]:
         """Sessions of a project, or of all, the most recently active first."""
-        return pages("/v1/sessions", answers.Session, project=project, limit=page_size)
+        return pages("/v1/sessions", answers.Session, project=project, limit=page_size, **times)
 
 
 class Slots(Noun[S]):
@@ -319,10 +326,10 @@ class Actions(Noun[S]):
 
     @listing
     def list(
-        self, project: str = "", *, open: bool | None = None, page_size: int | None = None
+        self, project: str = "", *, open: bool | None = None, page_size: int | None = None, **times: Unpack[InTime]
     ) -> Listing[answers.Action]:
         """A project's work items, newest first; with `open`, those still to be done."""
-        return pages("/v1/actions", answers.Action, project=project, open=open, limit=page_size)
+        return pages("/v1/actions", answers.Action, project=project, open=open, limit=page_size, **times)
 
 
 class Receipts(Noun[S]):
@@ -339,9 +346,9 @@ class Receipts(Noun[S]):
         return Polled(_receipt(receipt), lambda one: one.status == "done", timeout_s)
 
     @listing
-    def list(self, *, page_size: int | None = None) -> Listing[answers.Receipt]:
+    def list(self, *, page_size: int | None = None, **times: Unpack[InTime]) -> Listing[answers.Receipt]:
         """All receipts, newest first."""
-        return pages("/v1/forget", answers.Receipt, waits=False, limit=page_size)
+        return pages("/v1/forget", answers.Receipt, waits=False, limit=page_size, **times)
 
 
 class Root(Noun[S]):
@@ -430,6 +437,7 @@ class Root(Noun[S]):
         agent_id: str | None = None,
         partition: int | None = None,
         page_size: int | None = None,
+        **times: Unpack[InTime],
     ) -> Listing[answers.Event]:
         """The log behind a position, up to its head, partition after partition.
 
@@ -444,6 +452,7 @@ class Root(Noun[S]):
             agent_id=agent_id,
             partition=partition,
             limit=page_size,
+            **times,
         )
 
     @remote

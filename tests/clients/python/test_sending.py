@@ -1,5 +1,6 @@
 """One call over a real connection: what is sent, what is repeated, and what is raised."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -206,6 +207,15 @@ def test_pages_are_asked_for_as_they_are_needed(stub: Stub):
         assert len(stub.received) == 1
         assert [one.id for one in receipts] == ["2", "3"]
     assert [one.query for one in stub.received] == [{"limit": "2"}, {"limit": "2", "cursor": "c1"}]
+
+
+def test_the_bounds_of_a_listing_go_with_every_page(stub: Stub):
+    since = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    stub.answers.extend([Reply({"items": [], "next": "c1"}), Reply({"items": [], "next": None})])
+    with client_of(stub) as client:
+        assert list(client.memories.list("shop", since=since, recorded_until=None)) == []
+    asked = {"project": "shop", "since": "2026-01-31T12:00:00+00:00"}
+    assert [one.query for one in stub.received] == [asked, {**asked, "cursor": "c1"}]
 
 
 def test_the_log_is_read_to_its_head_through_empty_pages(stub: Stub):
