@@ -182,12 +182,11 @@ function kindOf(status: number): Kind {
   return status >= 400 && status < 500 ? InvalidRequest : ServerFault;
 }
 
-/** What a problem (RFC 9457) says, or an `error` as the server told it before; undefined for anything else. */
+/** What a problem (RFC 9457) says; undefined for anything else. */
 function problem(text: string): { code: string; message: string; details: ErrorDetails } | undefined {
-  const body = parsed(text);
-  const told = isObject(body) && isObject(body["error"]) ? body["error"] : body;
+  const told = parsed(text);
   if (!isObject(told)) return undefined;
-  const { code, detail, message = detail, field, reason = "", lag = {} } = told;
+  const { code, detail: message, field, reason = "", lag = {} } = told;
   if (typeof code !== "string" || typeof message !== "string" || typeof reason !== "string") return undefined;
   const behind = isObject(lag) ? (lag as Record<string, number>) : {};
   return { code, message, details: { field: typeof field === "string" ? field : undefined, reason, lag: behind } };

@@ -575,6 +575,7 @@ export interface components {
             description: string;
             edges: components["schemas"]["ActionEdge"][];
             id: string;
+            occurred_at: string;
             parent: string;
             priority: number;
             project: string;
@@ -632,6 +633,7 @@ export interface components {
             id: string;
             linked_at: string;
             message: string;
+            occurred_at: string;
             project: string;
             repo: string;
             session_ids: string[];
@@ -1147,6 +1149,7 @@ export interface components {
             edges: components["schemas"]["ActionEdge"][];
             id: string;
             leased: boolean;
+            occurred_at: string;
             parent: string;
             priority: number;
             project: string;
@@ -1616,9 +1619,13 @@ export interface components {
          *         `maxmemory`, 0 for none; on a cluster both are of the fullest node. `index_partly`: the index is not ready, for
          *         some partitions alone. `oldest_to_embed_s` is for how long the text that waits longest for its vector has
          *         waited. `outdated_s` says for how long it has followed a generation that is no longer the live one,
-         *         `lost_writes` which acknowledged events the log's server came back without.
+         *         `lost_writes` which acknowledged events the log's server came back without. `away` are the partitions on nodes of
+         *         a cluster that do not answer: no figure counts what they have. `jobs_trouble` is why the job queue's own server
+         *         cannot be reached; empty where it can, and where it is the log's.
          */
         Signs: {
+            /** @default [] */
+            away?: number[];
             /** @default 0 */
             dead_letters?: number;
             /** @default 0 */
@@ -1633,6 +1640,8 @@ export interface components {
             index_ready?: boolean;
             /** @default  */
             index_trouble?: string;
+            /** @default  */
+            jobs_trouble?: string;
             /** @default null */
             log_file_ok?: boolean | null;
             /** @default  */
@@ -1671,6 +1680,7 @@ export interface components {
             description: string;
             id: string;
             label: string;
+            occurred_at: string | null;
             pinned: boolean;
             project: string;
             read_only: boolean;
@@ -1806,7 +1816,9 @@ export interface components {
         };
         /**
          * Usable
-         * @description Reads and writes work; `degraded` has what they do not do well.
+         * @description Reads and writes work; `degraded` has what they do not do well. `lag` counts entries not applied, by partition.
+         *
+         *         Figures of the server are there for its operator, and for a key of the role `metrics`.
          */
         Usable: {
             degraded: components["schemas"]["Shortcoming"][];
@@ -1905,6 +1917,10 @@ export interface operations {
                 limit?: number;
                 open?: boolean;
                 project?: string;
+                recorded_since?: string;
+                recorded_until?: string;
+                since?: string;
+                until?: string;
             };
             header?: never;
             path?: never;
@@ -2168,8 +2184,12 @@ export interface operations {
                 limit?: number;
                 partition?: number;
                 project?: string;
+                recorded_since?: string;
+                recorded_until?: string;
                 session_id?: string;
+                since?: string;
                 type?: string;
+                until?: string;
             };
             header?: never;
             path?: never;
@@ -2219,6 +2239,10 @@ export interface operations {
             query?: {
                 cursor?: string;
                 limit?: number;
+                recorded_since?: string;
+                recorded_until?: string;
+                since?: string;
+                until?: string;
             };
             header?: never;
             path?: never;
@@ -2315,7 +2339,11 @@ export interface operations {
                 cursor?: string;
                 limit?: number;
                 project?: string;
+                recorded_since?: string;
+                recorded_until?: string;
                 retired?: boolean;
+                since?: string;
+                until?: string;
             };
             header?: never;
             path?: never;
@@ -2647,6 +2675,10 @@ export interface operations {
                 latest?: boolean;
                 limit?: number;
                 project?: string;
+                recorded_since?: string;
+                recorded_until?: string;
+                since?: string;
+                until?: string;
             };
             header?: never;
             path?: never;
@@ -2978,6 +3010,10 @@ export interface operations {
                 cursor?: string;
                 limit?: number;
                 project?: string;
+                recorded_since?: string;
+                recorded_until?: string;
+                since?: string;
+                until?: string;
             };
             header?: never;
             path?: never;
@@ -3112,6 +3148,10 @@ export interface operations {
             query?: {
                 after?: string;
                 project?: string;
+                recorded_since?: string;
+                recorded_until?: string;
+                since?: string;
+                until?: string;
             };
             header?: never;
             path: {
@@ -3139,6 +3179,10 @@ export interface operations {
                 cursor?: string;
                 limit?: number;
                 project?: string;
+                recorded_since?: string;
+                recorded_until?: string;
+                since?: string;
+                until?: string;
             };
             header?: never;
             path: {
@@ -3241,6 +3285,10 @@ export interface operations {
             query?: {
                 after?: string;
                 project?: string;
+                recorded_since?: string;
+                recorded_until?: string;
+                since?: string;
+                until?: string;
             };
             header?: never;
             path?: never;
@@ -3380,6 +3428,9 @@ export interface operations {
                 cursor?: string;
                 limit?: number;
                 project?: string;
+                recorded_since?: string;
+                recorded_until?: string;
+                since?: string;
                 until?: string;
             };
             header?: never;

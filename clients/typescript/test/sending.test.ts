@@ -161,14 +161,6 @@ for (const [status, code, kind] of REFUSALS) {
   });
 }
 
-test("an error as servers told it before problems is read, too", async (context) => {
-  const stub = await stubOf(context);
-  const error = { code: "invalid", message: "no limit", field: "limit" };
-  stub.otherwise = { body: { error }, status: 422 };
-  const told = await rejected(clientOf(stub).recall("tea"), InvalidRequest);
-  assert.deepEqual([told.code, told.message, told.field], ["invalid", "no limit", "limit"]);
-});
-
 for (const body of ["<html>", "[]", "\xff", '{"error": 1}', "null"]) {
   test(`an answer that is none of ours is a fault of the server: ${body}`, async (context) => {
     const stub = await stubOf(context);
