@@ -50,6 +50,10 @@ class Digest(Struct, frozen=True):
     remaining: list[str] = []
 
 
+_BETWEEN = " \n\t.,;:!?\u2013\u2014"
+"""What may stand between a title and the rest of what was said."""
+
+
 def digest(observations: Sequence[Observation], title: str = "") -> Digest | None:
     """Returns the digest of a session; None for no observations.
 
@@ -118,9 +122,9 @@ def _headline(goal: Sequence[str]) -> str:
 def _without(told: Iterable[Sentence], headline: str) -> Iterator[Sentence]:
     """What is told besides the title, which is what a user said; what an agent said stays where it was said."""
     for one in told:
-        if one.part == "user" and one.text.startswith(headline):
-            rest = one.text[len(headline) :].lstrip()
-            if rest:
+        rest = one.text.removeprefix(headline)
+        if one.part == "user" and rest != one.text and not rest[:1].isalnum():
+            if rest := rest.lstrip(_BETWEEN):
                 yield one._replace(text=rest)
         elif one.part != "user" or one.text not in headline:
             yield one

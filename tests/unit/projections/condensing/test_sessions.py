@@ -98,6 +98,18 @@ def test_a_repeated_error_is_told_once():
     assert told.narrative == "Bash `make` failed: no rule to make target."
 
 
+def test_what_a_user_said_behind_the_title_is_told_from_its_own_beginning():
+    told = digest(WORK, title="Fix the flaky login test")
+    assert told is not None
+    assert told.narrative.startswith("User: It fails every third run.")
+
+
+def test_a_title_that_ends_within_a_word_of_what_a_user_said_takes_nothing_of_it():
+    told = digest(WORK, title="Fix the flaky log")
+    assert told is not None
+    assert told.narrative.startswith("User: Fix the flaky login test.")
+
+
 def test_a_given_title_wins_and_is_shortened():
     told = digest(WORK, title=" A title " + "that goes on " * 9)
     assert told is not None
