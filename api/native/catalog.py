@@ -17,6 +17,7 @@ from api.native import (
     lessons,
     log,
     memories,
+    names,
     rebuilds,
     sessions,
     transfer,
@@ -28,8 +29,8 @@ from ingest.roles import ANY, WRITE, Needs
 from mcp_gateway.tools.catalog import server_version
 
 MODULES = (
-    writes, memories, lessons, sessions, actions, documents, log, forgetting, transfer, rebuilds, admin, keys, ops,
-    viewer,
+    writes, memories, lessons, sessions, actions, documents, names, log, forgetting, transfer, rebuilds, admin, keys,
+    ops, viewer,
 )  # fmt: skip
 _STRANGER = "Or a web page of another origin asks, or the server is called by a name that it does not know."
 _AGENT = RequestHeader("Who reads, and who writes where the body has no `agent_id`.")

@@ -4,7 +4,7 @@ Functions of an index run in its thread.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from projections.search.service import ReplicaService
 
 Place: TypeAlias = tuple[int, DocumentId]
 """Where a document is: its partition and its id."""
+NameKind = Literal["project", "agent"]
 LOOKED_AT = 2_000
 """The newest documents: among them every word is found, and files whose path is longer than the one asked for."""
 SAID = 200
@@ -52,12 +53,15 @@ def newest(index: IndexReplica, documents: NDArray[np.int64], count: int) -> NDA
     return documents[best_first(index, documents, recorded, count)]
 
 
-def projects(index: IndexReplica, allowed: Filter, now_ms: int) -> list[str]:
-    """The projects of the documents that a filter allows, by name. Runs in the index thread."""
+def names(index: IndexReplica, allowed: Filter, now_ms: int, kind: NameKind) -> list[tuple[str, int]]:
+    """The projects or agents of the documents that a filter allows, by name, and how many documents each has. Runs in
+    the index thread."""
     matching = matches(index, allowed, now_ms)
-    return sorted(
-        name for name in index.facets.values("project") if matching.intersect(index.facets.of(facet("project", name)))
+    counted = (
+        (name, matching.intersection_cardinality(index.facets.of(facet(kind, name))))
+        for name in index.facets.values(kind)
     )
+    return sorted((name, count) for name, count in counted if count)
 
 
 def places(index: IndexReplica, documents: NDArray[np.int64] | Sequence[int]) -> list[Place]:
@@ -211,5 +215,9 @@ class Lookup:
 
     async def projects(self, reader: Reader) -> list[str]:
         """The projects in which the reader finds anything, by name; the nameless one is the empty name."""
-        allowed, now_ms = reach(reader), to_ms(self._clock())
-        return await self._replica.in_index_thread(projects, self._replica.index, allowed, now_ms)
+        return [name for name, _ in await self.names(reader, "project")]
+
+    async def names(self, reader: Reader, kind: NameKind, project: str | None = None) -> list[tuple[str, int]]:
+        """The same of projects or of agents, with how many documents the reader finds of each."""
+        allowed, now_ms = reach(reader, project), to_ms(self._clock())
+        return await self._replica.in_index_thread(names, self._replica.index, allowed, now_ms, kind)

@@ -134,6 +134,8 @@ CANNOT_SHOW: dict[str, str] = {
     "GET /v1/slots": "slots have no visibility",
     "GET /v1/slots/{label}": "slots have no visibility",
     "POST /v1/sessions/{id:path}/reflect": "counts; slots from observations",
+    "GET /v1/projects": "names and counts; see test_names",
+    "GET /v1/agents": "the same",
     "GET /v1/diagnose": "counts, and ids of what the reader may see",
     # operators: whoever has the secret; not limited to what an agent may see
     "GET /v1/admin/projections": "operator: counts",
