@@ -1,4 +1,4 @@
-// Projects and agents that the page knows of: from the newest sessions and writes, and from what was seen since.
+// Projects and agents that the page knows of: those in which anything is found, of the newest writes, and seen since.
 
 import { seen } from "./activity.js";
 import { get } from "./api.js";
@@ -18,14 +18,16 @@ export function note({ project, agent_id: agent }) {
   return projects.size + agents.size > before;
 }
 
-/** Reads the names from the newest sessions and writes; answers the project that was worked in last, or null. Raises
- * Refused for a key that may not read. */
+/** Reads the names; answers the project that was worked in last, or null. Raises Refused for a key that may not read.
+ * An agent whose memories are all its own is among the writes alone. */
 export async function learn() {
-  const [sessions, audit] = await Promise.all([
-    get("/v1/sessions", { limit: LIMIT }),
+  const [found, writers, sessions, audit] = await Promise.all([
+    get("/v1/projects", { limit: LIMIT }),
+    get("/v1/agents", { limit: LIMIT }),
+    get("/v1/sessions", { limit: 1 }),
     get("/v1/audit", { operation: "*", limit: LIMIT }),
   ]);
-  [...sessions.items, ...audit.entries].forEach(note);
+  [...found.items, ...writers.items, ...audit.entries].forEach(note);
   for (const { at } of audit.entries) seen(Date.parse(at));
   return sessions.items[0]?.project ?? audit.entries[0]?.project ?? null;
 }
