@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 from ingest.errors import LogRefused, LogUnavailable, Overloaded
 from ingest.log.confirming import Confirmations
 from ingest.log.event_log import Appended, Entry, EventLog
+from ingest.platform.partial import waiting_at_most
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ APPENDS_AT_ONCE = 3
 ENOUGH_FOR_ANOTHER = 16
 """Waiting events that are worth an append of their own beside one under way; fewer gather on."""
 GIVE_UP_AFTER_S = 3.0
-"""How long an append is repeated while the server is away (a restart takes one or two seconds)."""
+"""How long a write is tried for while its server is away (a restart takes one or two seconds)."""
 
 
 Rows: TypeAlias = Mapping[int, Sequence[Appended]]
@@ -38,6 +39,8 @@ _Append: TypeAlias = Callable[[Mapping[int, Sequence[Entry]]], Awaitable[dict[in
 class _Write(NamedTuple):
     entries: Sequence[tuple[int, Entry]]
     size: int
+    give_up_at: float
+    """In the loop's time: when it is refused, should its server not have answered."""
     done: "asyncio.Future[list[Appended]]"
 
 
@@ -97,7 +100,8 @@ class GroupCommit:
             self._queues = {name: queue for name, queue in self._queues.items() if queue.flushers}
             append = self._log.append_past_limit if past_limit else self._log.append
             self._queues[name] = _Queue(append, self._finished, self._appended)
-        write = _Write(entries, size, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        write = _Write(entries, size, loop.time() + GIVE_UP_AFTER_S, loop.create_future())
         self._events += len(entries)
         self._bytes += size
         self._queues[name].put(write)
@@ -137,16 +141,10 @@ class _Queue:
         while self._waiting:
             group = self._next_group()
             try:
-                answers = await self._append_group(group)
+                with waiting_at_most(GIVE_UP_AFTER_S):  # whatever the context of who wrote first
+                    await self._append_group(group)
             except Exception as error:  # every waiting caller gets it; nothing may be left waiting for ever
-                for write in group:
-                    if not write.done.done():
-                        write.done.set_exception(error)
-                        write.done.exception()  # a caller that went away must not turn it into a warning
-            else:
-                for write, answer in zip(group, answers, strict=True):
-                    if not write.done.done():
-                        write.done.set_result(answer)
+                self._refuse(group, error)
             finally:
                 for write in group:
                     self._finished(write)
@@ -160,28 +158,46 @@ class _Queue:
         self._gathered -= events
         return group
 
-    async def _append_group(self, group: list[_Write]) -> list[list[Appended]]:
-        batches: dict[int, list[Entry]] = {}
-        for write in group:
-            for partition, entry in write.entries:
-                batches.setdefault(partition, []).append(entry)
-        appended = await self._append_patiently(batches)
-        self._appended(appended)
-        answers = {partition: iter(rows) for partition, rows in appended.items()}
-        return [[next(answers[partition]) for partition, _ in write.entries] for write in group]
+    async def _append_group(self, group: Sequence[_Write]) -> None:
+        """Append until it is answered: the event ids make a repeat harmless, so a restart loses no caller.
 
-    async def _append_patiently(self, batches: dict[int, list[Entry]]) -> dict[int, list[Appended]]:
-        """Repeat while the server is away: the event ids make a repeat harmless, so a restart loses no caller."""
-        deadline = asyncio.get_running_loop().time() + GIVE_UP_AFTER_S
-        pause = 0.02
-        while True:
+        A write that has waited for long enough is refused, also one that waited behind others.
+        """
+        loop, pause = asyncio.get_running_loop(), 0.02
+        while group:
             try:
-                return await self._append(batches)
+                self._answer(group, await self._append(_batches(group)))
+                return
             except LogRefused:
                 raise
             except LogUnavailable as error:
-                if asyncio.get_running_loop().time() + pause > deadline:
-                    raise
-                logger.warning("append failed, trying again in %.2f s: %s", pause, error)
-            await asyncio.sleep(pause)
+                again_at = loop.time() + pause
+                self._refuse([write for write in group if write.give_up_at < again_at], error)
+                group = [write for write in group if write.give_up_at >= again_at]
+                if group:
+                    logger.warning("append failed, trying again in %.2f s: %s", pause, error)
+                    await asyncio.sleep(pause)
             pause = min(pause * 2, 0.5)
+
+    def _answer(self, group: Sequence[_Write], appended: Rows) -> None:
+        self._appended(appended)
+        rows = {partition: iter(of) for partition, of in appended.items()}
+        answers = [[next(rows[partition]) for partition, _ in write.entries] for write in group]
+        for write, answer in zip(group, answers, strict=True):
+            if not write.done.done():
+                write.done.set_result(answer)
+
+    @staticmethod
+    def _refuse(group: Sequence[_Write], error: Exception) -> None:
+        for write in group:
+            if not write.done.done():
+                write.done.set_exception(error)
+                write.done.exception()  # a caller that went away must not turn it into a warning
+
+
+def _batches(group: Sequence[_Write]) -> dict[int, list[Entry]]:
+    batches: dict[int, list[Entry]] = {}
+    for write in group:
+        for partition, entry in write.entries:
+            batches.setdefault(partition, []).append(entry)
+    return batches

@@ -23,6 +23,7 @@ UNREACHABLE = (ConnectionError, TimeoutError, OSError, LogUnavailable)
 """How the answers of a node that is away fail."""
 
 _left_out: ContextVar[set[int] | None] = ContextVar("left_out", default=None)
+_patience_s: ContextVar[float | None] = ContextVar("patience_s", default=None)
 
 
 @contextmanager
@@ -31,14 +32,25 @@ def partial_reads() -> Generator[set[int]]:
     left_out: set[int] = set()
     token = _left_out.set(left_out)
     try:
-        yield left_out
+        with waiting_at_most(PATIENCE_S):
+            yield left_out
     finally:
         _left_out.reset(token)
 
 
+@contextmanager
+def waiting_at_most(seconds: float) -> Generator[None]:
+    """Within, a node of a cluster is waited for no longer."""
+    token = _patience_s.set(seconds)
+    try:
+        yield
+    finally:
+        _patience_s.reset(token)
+
+
 def patience_s() -> float | None:
     """For how long a node is waited for; None for as long as the client waits."""
-    return None if _left_out.get() is None else PATIENCE_S
+    return _patience_s.get()
 
 
 def leave_out(unread: Collection[int], asked: Iterable[int], error: Exception) -> None:

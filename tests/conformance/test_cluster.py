@@ -16,6 +16,7 @@ from waiting import wait_until
 
 from ingest.errors import DurabilityUnavailable, LogUnavailable
 from ingest.ids import DocumentId
+from ingest.log import group_commit
 from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
@@ -348,6 +349,30 @@ async def test_writes_to_other_nodes_do_not_wait_for_one_that_does_not_answer(cl
     assert [one for one in told if isinstance(one, BaseException) and not isinstance(one, LogUnavailable)] == []
     for answer in await commit.append(everywhere):
         assert answer.duplicate
+
+
+async def test_a_write_to_a_node_that_does_not_answer_is_refused_however_patient_the_client(
+    cluster: Cluster, patient: Client, monkeypatch: pytest.MonkeyPatch
+):
+    """Otherwise it waits as long as the client does, here a minute, and what came behind it as long again."""
+    monkeypatch.setattr(group_commit, "GIVE_UP_AFTER_S", 0.2)
+    commit = GroupCommit(RedisLog(patient, PARTITIONS))
+    await commit.append([(0, Entry("before", b"payload"))])
+    silent = cluster.primary_of(0)
+    assert silent.pid is not None
+    os.kill(silent.pid, signal.SIGSTOP)
+    try:
+        for n in range(3):
+            with pytest.raises(LogUnavailable):
+                await commit.append([(0, Entry(f"meanwhile {n}", b"payload"))])
+    finally:
+        os.kill(silent.pid, signal.SIGCONT)
+    await wait_until(lambda: _whole(cluster))
+    monkeypatch.setattr(group_commit, "GIVE_UP_AFTER_S", 30.0)
+    for n in range(3):
+        await commit.append([(0, Entry(f"meanwhile {n}", b"payload"))])
+    stored = [one.payload for one in await RedisLog(patient, PARTITIONS).read(0, START, 100)]
+    assert len(stored) == 4
 
 
 async def test_any_node_may_be_named_and_none_need_be_up_but_one(cluster: Cluster):

@@ -242,6 +242,23 @@ async def test_a_log_that_stays_away_is_told_to_every_waiting_caller(
     assert len(await commit.append([write("a")])) == 1
 
 
+async def test_a_write_that_has_waited_for_long_enough_behind_others_is_refused_at_the_first_failure(
+    log: WatchedLog, commit: GroupCommit, monkeypatch: pytest.MonkeyPatch
+):
+    log.gate.clear()
+    monkeypatch.setattr(group_commit, "GIVE_UP_AFTER_S", 0.0)
+    (first,) = await started(commit, "first")
+    (waited,) = await started(commit, "waited")
+    monkeypatch.setattr(group_commit, "GIVE_UP_AFTER_S", 60.0)
+    (fresh,) = await started(commit, "fresh")
+    log.failures = [LogUnavailable("away"), LogUnavailable("away")]
+    log.gate.set()
+    answers = await asyncio.gather(first, waited, fresh, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [LogUnavailable, LogUnavailable, list]
+    assert await log.payloads() == [b"fresh"]
+    assert commit.waiting_events == 0
+
+
 async def test_another_error_is_raised_at_once_and_the_next_write_goes_on(log: WatchedLog, commit: GroupCommit):
     log.failures = [ValueError("a bug")]
     with pytest.raises(ValueError, match="a bug"):
