@@ -7,10 +7,14 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import pytest
+from embedding import embedding_queue
+from factories import remembered
 from redis.exceptions import ConnectionError, RedisError, WatchError
+from replica_pen import HashEmbedder
 from servers import Cluster, Process
 from waiting import wait_until
 
@@ -22,6 +26,7 @@ from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START
 from ingest.log.redis_log import RedisLog
+from ingest.log.scripts import acquire_lease
 from ingest.platform.cluster import ClusterChanged, KeysApart
 from ingest.platform.cluster.slots import slot_of
 from ingest.platform.cluster.topology import NodeSilent
@@ -32,6 +37,8 @@ from projections.health.vitals import Vitals
 from projections.queries.audit import Audit
 from projections.queries.documents import DocumentReader
 from projections.search.snapshots import FeedPosition
+from projections.store.protocol import project
+from projections.store.redis_store import RedisStore
 
 PARTITIONS = 16
 
@@ -373,6 +380,36 @@ async def test_a_write_to_a_node_that_does_not_answer_is_refused_however_patient
         await commit.append([(0, Entry(f"meanwhile {n}", b"payload"))])
     stored = [one.payload for one in await RedisLog(patient, PARTITIONS).read(0, START, 100)]
     assert len(stored) == 4
+
+
+async def test_texts_are_embedded_while_a_node_is_away_but_for_those_on_it(cluster: Cluster, client: Client):
+    """Their cached vectors are on any node, also those that were made before."""
+
+    async def waiting(partition: int) -> int:
+        return await client.zcard(PartitionKeys(partition).of_generation(1).embed_queue)
+
+    for partition in range(PARTITIONS):
+        keys = PartitionKeys(partition)
+        store = RedisStore(client, keys, 1, await acquire_lease(client, keys, "pen", 60_000))
+        event = remembered(1, f"text {partition}", event_id=f"m{partition}")
+        await store.save(await project(store, [event]), event.position)
+    silent = cluster.primary_of(0)
+    away = {n for n in range(PARTITIONS) if cluster.primary_of(n) is silent}
+    assert silent.pid is not None
+    with ThreadPoolExecutor(1) as executor:
+        queue = embedding_queue(client, HashEmbedder(), executor)
+        os.kill(silent.pid, signal.SIGSTOP)
+        try:
+            while await queue.work(range(PARTITIONS)):
+                pass
+            assert [await waiting(n) for n in range(PARTITIONS) if n not in away] == [0] * (PARTITIONS - len(away))
+        finally:
+            os.kill(silent.pid, signal.SIGCONT)
+        await wait_until(lambda: _whole(cluster))
+        assert {n for n in range(PARTITIONS) if await waiting(n)} == away
+        while await queue.work(range(PARTITIONS)):
+            pass
+        assert [await waiting(n) for n in sorted(away)] == [0] * len(away)
 
 
 async def test_any_node_may_be_named_and_none_need_be_up_but_one(cluster: Cluster):

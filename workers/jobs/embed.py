@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from ingest.log.keys import EMBEDDING_CACHE_TTL, PartitionKeys, embedding
 from ingest.log.scripts import finish_embedding
 from ingest.platform.connections import Client
 from ingest.platform.memory_limit import is_out_of_memory
+from ingest.platform.partial import UNREACHABLE
 from projections.documents.document import Document, Searched, decode, key_of, row_type, searchable_text
 from projections.embedding.chunks import chunk
 from projections.embedding.embedder import Embedder, cache_key, pack
@@ -103,7 +104,7 @@ class DocumentVectors:
         async with self._redis.pipeline(transaction=False) as pipe:
             for key in keys:
                 pipe.get(key)
-            vectors: list[bytes | None] = await pipe.execute()
+            vectors: list[bytes | None] = [_unless_away(one) for one in await pipe.execute(raise_on_error=False)]
         missing = [n for n, vector in enumerate(vectors) if vector is None]
         if missing:
             computed = await self._embed(embedder, [texts[n] for n in missing])
@@ -111,7 +112,8 @@ class DocumentVectors:
                 for n, row in zip(missing, computed, strict=True):
                     vectors[n] = packed = pack(np.asarray(row, dtype=np.float32))
                     pipe.set(keys[n], packed, ex=cached)
-                await pipe.execute()
+                for answer in await pipe.execute(raise_on_error=False):
+                    _unless_away(answer)
         return [vector for vector in vectors if vector is not None]
 
     async def _embed(self, embedder: Embedder, texts: Sequence[str]) -> list[NDArray[np.float32]]:
@@ -139,6 +141,15 @@ def parts_of(lengths: Sequence[int]) -> list[list[int]]:
     return parts
 
 
+def _unless_away(answer: Any) -> Any:
+    """An answer; None where the node of a cluster that has it is away. Raises any other error."""
+    if isinstance(answer, UNREACHABLE):
+        return None
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
 def _text(document: Document | None) -> str:
     return searchable_text(document) if isinstance(document, Searched) else ""
 
@@ -157,7 +168,8 @@ class EmbeddingQueue:
     async def work(self, partitions: Sequence[int]) -> int:
         """Embed one batch; returns how many documents it took, 0 when the queues are empty.
 
-        A crash leaves the documents queued; embedding twice ends in the same vectors.
+        A crash leaves the documents queued; embedding twice ends in the same vectors. On a cluster, those on a
+        node that is away wait for it, and vectors cached there are made again.
         """
         queued = await self._next(partitions)
         if not queued:
@@ -180,13 +192,18 @@ class EmbeddingQueue:
         async with self._redis.pipeline(transaction=False) as pipe:
             for partition in partitions:
                 pipe.get(PartitionKeys(partition).generation)
-            generations = [int(raw or 1) for raw in await pipe.execute()]
-        places = list(zip(partitions, generations, strict=True))
+            generations = await pipe.execute(raise_on_error=False)
+        places = [
+            (partition, int(_unless_away(raw) or 1))
+            for partition, raw in zip(partitions, generations, strict=True)
+            if not isinstance(raw, UNREACHABLE)
+        ]
         async with self._redis.pipeline(transaction=False) as pipe:
             for partition, generation in places:
                 queue = PartitionKeys(partition).of_generation(generation).embed_queue
                 pipe.zrange(queue, 0, BATCH - 1, withscores=True)
-            heads: list[list[tuple[bytes, float]]] = await pipe.execute()
+            answers = await pipe.execute(raise_on_error=False)
+        heads: list[list[tuple[bytes, float]]] = [_unless_away(one) or [] for one in answers]
         found = [
             _Queued(Place(partition, generation, DocumentId(name.decode())), score)
             for (partition, generation), head in zip(places, heads, strict=True)
