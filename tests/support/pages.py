@@ -10,6 +10,7 @@ A block is run because of its language, or says by a comment on the line before 
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -92,7 +93,7 @@ class Shell:
         return text
 
     def run(self, block: Block) -> str:
-        """What a block prints; it must succeed."""
+        """What a block prints; it must succeed, and what it started ends with it."""
         if block.language == "python":
             command = [sys.executable, "-W", "error", "-c", self.text(block)]
         else:
@@ -100,12 +101,18 @@ class Shell:
             state.touch()
             script = f"set -euo pipefail; set -a; . {state}\n{self.text(block)}\nexport -p > {state}"
             command = ["bash", "-c", script]
-        done = subprocess.run(
+        running = subprocess.Popen(
             command, cwd=self._folder, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT_S, check=False,
+            stderr=subprocess.STDOUT, text=True, start_new_session=True,
         )  # fmt: skip
-        assert done.returncode == 0, f"{block} ended with {done.returncode}:\n{done.stdout}"
-        return done.stdout
+        try:
+            printed, _ = running.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)  # a server among it would go on with the server of these tests
+            running.communicate()
+            raise
+        assert running.returncode == 0, f"{block} ended with {running.returncode}:\n{printed}"
+        return printed
 
     def start(self, block: Block) -> subprocess.Popen[bytes]:
         """A block that goes on running; what it prints is in the file `output` of the folder."""
