@@ -68,7 +68,7 @@ async def post_slot(request: Request) -> Response:
 
 
 async def delete_slot(request: Request) -> Response:
-    """Remove a slot."""
+    """Remove a slot; one that is there from the start is empty again."""
     wanted = query(request, SlotDelete)
     command = DeleteSlot(label=request.path_params["label"], project=wanted.project, scope=wanted.scope)
     return Json(await services(request).operations.slots.delete(command, caller(request)), 202)

@@ -44,7 +44,7 @@ class Projections(Struct, frozen=True):
 
 
 async def get_projections(request: Request) -> Response:
-    """How far every partition is."""
+    """How far every partition is: what is recorded, applied and searchable, and who applies it."""
     return Json({"partitions": await services(request).queries.progress()})
 
 
@@ -137,7 +137,7 @@ async def list_letters(request: Request) -> Response:
 
 
 async def get_letter(request: Request) -> Response:
-    """One of them, with its event and its error."""
+    """An event that could not be applied, as far as the reader may see it, with its error."""
     letters = services(request).queries.letters
     place = LogPlace.parse(request.path_params["position"], letters.partitions)
     return Json(await letters.show(place, reader(request)))

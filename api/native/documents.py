@@ -61,7 +61,7 @@ async def post_relation(request: Request) -> Response:
 
 
 async def list_relations(request: Request) -> Response:
-    """A project's relations, newest first."""
+    """A project's relations, but for those of documents that the reader may not see."""
     wanted = await read_request(request, ListRequest)
     queries = services(request).queries
     page = queries.relations.page(reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times)
@@ -115,7 +115,7 @@ SHAPES: dict[str, Any] = {
 
 
 async def get_document(request: Request) -> Response:
-    """One document by id; a relation of what the reader may not see is not there."""
+    """One document by id; 404 for the id of another collection, and for what the reader may not see."""
     await read_request(request, After)
     name = request.path_params["id"]
     if name.partition("_")[0] != PREFIXES[request.url.path.split("/")[2]]:

@@ -115,7 +115,7 @@ async def post_forget(request: Request) -> Response:
 
 
 async def list_receipts(request: Request) -> Response:
-    """The receipts of what was asked to be forgotten, newest first."""
+    """The receipts of what was asked to be forgotten: what was removed, and what a search found afterwards."""
     wanted, at_hand = query(request, ReceiptsRequest), services(request)
     readable = [one for one in await all_receipts(at_hand.redis) if _may_see(one, at_hand)][::-1]
     receipts = [one for one in readable if wanted.times.has(*[to_ms(one.requested_at)] * 2)]

@@ -74,13 +74,13 @@ async def post_key(request: Request) -> Response:
 
 
 async def list_keys(request: Request) -> Response:
-    """The keys that the admin may see, the oldest first."""
+    """The keys that the caller may manage, without their secrets."""
     admin, now_ms = _admin(request), to_ms(system_clock())
     return Json({"keys": [one.shown(now_ms) for one in await _registry(request).all() if _may_manage(admin, one)]})
 
 
 async def get_key(request: Request) -> Response:
-    """A key, without its secret."""
+    """What a key is for, and whether it holds; its secret is stored nowhere."""
     return Json((await _key(request)).shown(to_ms(system_clock())))
 
 
@@ -92,7 +92,7 @@ async def rotate_key(request: Request) -> Response:
 
 
 async def revoke_key(request: Request) -> Response:
-    """Let nobody in with a key any more."""
+    """Let nobody in with a key any more, for good."""
     key = await _key(request)
     return Json((await _registry(request).revoke(key.id)).shown(to_ms(system_clock())))
 

@@ -134,7 +134,7 @@ async def post_reinforce(request: Request) -> Response:
 
 
 async def post_trigger(request: Request) -> Response:
-    """Count that a lesson was shown to an agent."""
+    """Count that a lesson was shown to an agent, and note when."""
     trigger = services(request).operations.work.trigger
     event_id = query(request, Repeatable).event_id
     return Json(await trigger(request.path_params["id"], reader(request), caller(request), event_id), 202)

@@ -103,7 +103,7 @@ class LiveStreams:
         self._open = 0
 
     async def serve(self, request: Request) -> Response:
-        """Open a stream; raises Overloaded past MAX_READERS."""
+        """Events as they are projected, from now on or from behind a place; 429 while too many streams are open."""
         asked = query(request, LiveRequest)
         if self._open >= MAX_READERS:
             raise Overloaded(f"{self._open} live streams are open", retry_after_s=5)

@@ -87,7 +87,7 @@ async def list_memories(request: Request) -> Response:
 
 
 async def get_history(request: Request) -> Response:
-    """Every version of a memory, oldest first."""
+    """Every version of a memory that the reader may see, whichever of them the id names."""
     await read_request(request, After)
     versions = await services(request).queries.memories.history(request.path_params["id"], reader(request))
     return Json({"items": [view(version) for version in versions]})

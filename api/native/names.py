@@ -47,14 +47,14 @@ class AgentCount(Struct, frozen=True):
 
 
 async def list_projects(request: Request) -> Response:
-    """The projects of what the reader may find, by name."""
+    """The projects of what the reader may find, and how much that is."""
     wanted = await read_request(request, NamesRequest)
     found, follows = _page(await services(request).queries.lookup.names(reader(request), "project"), wanted)
     return Json(Page([ProjectCount(*one) for one in found], follows))
 
 
 async def list_agents(request: Request) -> Response:
-    """The agents who wrote what the reader may find, by name."""
+    """The agents who wrote what the reader may find, and how much that is."""
     wanted = await read_request(request, AgentsRequest)
     names = await services(request).queries.lookup.names(reader(request), "agent", wanted.project)
     found, follows = _page(names, wanted)

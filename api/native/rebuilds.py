@@ -137,13 +137,13 @@ async def post_projections_rebuild(request: Request) -> Response:
 
 
 async def get_rebuilds(request: Request) -> Response:
-    """The newest rebuilds, newest first."""
+    """The newest rebuilds, those under way among them: how far they are, and what their canaries say."""
     rebuilds = _all(request)
     return Json(RebuildsView([view(one, rebuilds) for one in await rebuilds.all()]))
 
 
 async def get_rebuild(request: Request) -> Response:
-    """One rebuild."""
+    """One rebuild: how far it is, how fast, and what its canaries say."""
     rebuilds = _all(request)
     return Json(view(await rebuilds.get(request.path_params["id"]), rebuilds))
 
@@ -161,7 +161,7 @@ async def post_rollback(request: Request) -> Response:
 
 
 async def post_cancel(request: Request) -> Response:
-    """Leave a rebuild that has not begun to switch."""
+    """Leave a rebuild that has not begun to switch; what it made is deleted."""
     now = _all(request).now
     return await _step(request, lambda one: steps.cancelled(one, now))
 

@@ -64,7 +64,7 @@ class EnrichRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 async def get_timeline(request: Request) -> Response:
-    """A project's observations by the time they happened."""
+    """A project's observations, of all its sessions, by when they happened as their agents say."""
     wanted = await read_request(request, ListRequest)
     page = services(request).queries.observations.timeline(
         reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times
@@ -99,7 +99,7 @@ async def post_enrich(request: Request) -> Response:
 
 
 async def list_sessions(request: Request) -> Response:
-    """Sessions, the most recently active first."""
+    """Sessions of one project or of all. Each observation makes its session the most recently active."""
     wanted = await read_request(request, AnyProjectRequest)
     queries = services(request).queries
     page = queries.sessions.page(reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times)
@@ -107,7 +107,7 @@ async def list_sessions(request: Request) -> Response:
 
 
 async def get_session(request: Request) -> Response:
-    """One session."""
+    """One session, and how much was observed in it. Without a project, 422 where several have one of that id."""
     wanted = await read_request(request, InProject)
     queries = services(request).queries
     found = await queries.sessions.one(reader(request), request.path_params["id"], wanted.project)
@@ -176,7 +176,7 @@ class SlotsMade(Struct, frozen=True):
 
 
 async def post_summary(request: Request) -> Response:
-    """Summarise a session now."""
+    """Summarise a session now; one that ends is summarised by itself."""
     wanted = await _optional(request, InSession)
     session = await _session(request, wanted.project)
     made = await services(request).operations.condensing.summarise(session, caller(request), reader(request))
@@ -184,7 +184,7 @@ async def post_summary(request: Request) -> Response:
 
 
 async def get_summary(request: Request) -> Response:
-    """The summary of a session."""
+    """The summary of a session; 404 while there is none."""
     wanted = await read_request(request, InProject)
     queries, who = services(request).queries, reader(request)
     located = await queries.sessions.one(who, request.path_params["id"], wanted.project)
@@ -195,7 +195,7 @@ async def get_summary(request: Request) -> Response:
 
 
 async def list_summaries(request: Request) -> Response:
-    """A project's session summaries, newest first."""
+    """A project's session summaries: of each session the newest."""
     wanted = await read_request(request, ListRequest)
     queries = services(request).queries
     page = queries.summaries.page(reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times)
@@ -251,7 +251,7 @@ async def post_commit(request: Request) -> Response:
 
 
 async def list_commits(request: Request) -> Response:
-    """Commits, the newest linked first."""
+    """Commits of one project or of all, and the sessions in which they were made."""
     wanted = await read_request(request, AnyProjectRequest)
     queries = services(request).queries
     page = queries.commits.page(reader(request), wanted.project, wanted.cursor, wanted.limit, wanted.times)

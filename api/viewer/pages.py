@@ -36,7 +36,7 @@ def _answer(name: str) -> Response:
 
 
 async def page(request: Request) -> Response:
-    """The page."""
+    """The viewer's page. It needs nothing but this API, tells nothing itself, and asks for no key."""
     return _answer("page.html")
 
 
@@ -46,7 +46,7 @@ async def icon(request: Request) -> Response:
 
 
 async def file(request: Request) -> Response:
-    """One of the files that the page loads."""
+    """A script, style or picture that the page loads; asks for no key."""
     name = request.path_params["name"]
     if name not in FILES:
         raise NotFound(f"the viewer has no file {name!r}")
