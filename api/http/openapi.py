@@ -31,6 +31,24 @@ pre {{ background: #8881; padding: .6rem; overflow-x: auto; }} small {{ color: #
 The same as <a href="{openapi}">OpenAPI</a>.</p>{endpoints}</body></html>"""
 
 
+class Parameter(NamedTuple):
+    """What a parameter of a path or a query string says, and one that somebody might send."""
+
+    says: str
+    example: Any = None
+
+
+class Details(NamedTuple):
+    """What else an endpoint is described by; None says nothing."""
+
+    tag: str
+    description: str
+    parameters: Mapping[str, Parameter]
+    sent: Any = None
+    """An example of a body."""
+    answered: Any = None
+
+
 class About(NamedTuple):
     """What a door is called, its version, what it says of itself, and what holds for all of its endpoints.
 
@@ -45,6 +63,9 @@ class About(NamedTuple):
     faults: Callable[[Endpoint], Mapping[int, str]]
     headers: Callable[[Endpoint], Mapping[str, RequestHeader]] = lambda one: {}
     """Request headers that count for an endpoint, beside those that it names itself."""
+    details: Callable[[Endpoint], Details] = lambda one: Details("", "", {})
+    tags: Mapping[str, str] = {}
+    """What endpoints are grouped by, and what each group is about."""
     fault_media: str = JSON
     below: str = ""
     """Where `/openapi.json` and the pages are, on a port that the door shares."""
@@ -73,9 +94,11 @@ def document(about: About, endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     for one in endpoints:
         path = _PARAMETER.sub(r"{\1}", one.path)
         paths.setdefault(path, {})[one.method.lower()] = _operation(about, one, schemas)
+    tags = [{"name": name, "description": says} for name, says in about.tags.items()]
     return {
         "openapi": "3.1.0",
         "info": {"title": about.title, "version": about.version, "description": about.description},
+        **({"tags": tags} if tags else {}),
         "paths": paths,
         "security": [{"bearer": []}, {}],
         "components": {"schemas": schemas.components, "securitySchemes": {"bearer": _BEARER}},
@@ -110,9 +133,11 @@ def documented(about: About, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
     """The endpoints, and those that describe them: /openapi.json and the pages."""
 
     async def openapi(request: Request) -> Response:
+        """This document, which is made of the same declarations as the routes."""
         return Json(described)
 
     async def docs(request: Request) -> Response:
+        """The same document as a page that loads nothing else."""
         return HTMLResponse(shown, headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"})
 
     path = f"{about.below}/openapi.json"
@@ -140,6 +165,7 @@ def _schema_list(schemas: Mapping[str, Any]) -> list[str]:
 
 
 def _operation(about: About, one: Endpoint, schemas: "_Schemas") -> dict[str, Any]:
+    details = about.details(one)
     in_path = [
         {"name": name, "in": "path", "required": True, "schema": _in_path(kind)}
         for name, kind in _PARAMETER.findall(one.path)
@@ -152,22 +178,36 @@ def _operation(about: About, one: Endpoint, schemas: "_Schemas") -> dict[str, An
     plain = _PARAMETER.sub(r"\1", one.path)
     operation: dict[str, Any] = {
         "summary": one.summary,
+        **({"description": details.description} if details.description else {}),
+        **({"tags": [details.tag]} if details.tag else {}),
         "operationId": _NO_WORD.sub("_", f"{one.method} {plain}").strip("_").lower(),
         "responses": {
-            str(one.status): {"description": "Done."} | schemas.content(one.answer, [one.media]),
+            str(one.status): {"description": "Done."}
+            | schemas.content(one.answer, [one.media], example=details.answered),
             **{str(status): _refusal(status, faults[status], about, one, schemas) for status in sorted(faults)},
         },
     }
     for status, shape in one.answers.items():
         if status not in faults:
             operation["responses"][str(status)] = {"description": "Done."} | schemas.content(shape, [one.media])
-    if parameters := in_path + _query(one.query, schemas) + in_headers:
+    asked = [_described(one, details.parameters) for one in in_path + _query(one.query, schemas)]
+    if parameters := asked + in_headers:
         operation["parameters"] = parameters
     if one.body is not None:
-        operation["requestBody"] = {"required": not one.optional, **schemas.content(one.body, one.taken, sent=True)}
+        content = schemas.content(one.body, one.taken, sent=True, example=details.sent)
+        operation["requestBody"] = {"required": not one.optional, **content}
     # OpenAPI 3.1: the names are the roles that are needed, all of them
     operation["security"] = [] if one.open else [{"bearer": sorted(one.needs)}]
     return operation
+
+
+def _described(parameter: dict[str, Any], known: Mapping[str, Parameter]) -> dict[str, Any]:
+    """The parameter with what it says, and an example where it has to be sent."""
+    about = known.get(parameter["name"])
+    if about is None:
+        return parameter
+    example = {} if about.example is None else {"example": about.example}
+    return {**parameter, "description": about.says, **example}
 
 
 def _refusal(status: int, when: str, about: About, one: Endpoint, schemas: "_Schemas") -> dict[str, Any]:
@@ -219,12 +259,17 @@ class _Schemas:
         components |= cast("dict[str, Any]", definitions.get("$defs", {}))
         self.components: dict[str, Any] = components
 
-    def content(self, shape: Shape | None, media: Sequence[str], *, sent: bool = False) -> dict[str, Any]:
-        """The content of a body or an answer; nothing without a shape."""
+    def content(
+        self, shape: Shape | None, media: Sequence[str], *, sent: bool = False, example: Any = None
+    ) -> dict[str, Any]:
+        """The content of a body or an answer, the first of whose types has the example; nothing without a shape."""
         if shape is None:
             return {}
         schema = self._sent(shape) if sent else self._schema(shape)
-        return {"content": {one: {"schema": schema} for one in media}}
+        content: dict[str, dict[str, Any]] = {one: {"schema": schema} for one in media}
+        if example is not None:
+            content[media[0]]["example"] = example
+        return {"content": content}
 
     def whole(self, shape: Shape) -> Mapping[str, Any]:
         """The schema of a shape itself, where that is one of the components."""

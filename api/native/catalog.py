@@ -23,6 +23,7 @@ from api.native import (
     transfer,
     writes,
 )
+from api.native.described import TAGS, details
 from api.viewer import pages as viewer
 from ingest.durability import LEVELS
 from ingest.roles import ANY, WRITE, Needs
@@ -36,6 +37,7 @@ _STRANGER = "Or a web page of another origin asks, or the server is called by a 
 _AGENT = RequestHeader("Who reads, and who writes where the body has no `agent_id`.")
 _DURABILITY = RequestHeader("What a write must survive before it is acknowledged.", {"enum": list(LEVELS)})
 _MESSAGE = {
+    "description": "A message of the Model Context Protocol; answers what the JSON-RPC method of that answers.",
     "type": "object",
     "properties": {
         "jsonrpc": {"const": "2.0"},
@@ -91,6 +93,8 @@ ABOUT = About(
     Problem,
     faults,
     headers,
+    details,
+    TAGS,
     PROBLEM_JSON,
 )
 

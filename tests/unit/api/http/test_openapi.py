@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema_rs
 import pytest
@@ -24,6 +24,8 @@ from api.dialects.memex import app as memex
 from api.http.endpoint import Endpoint, routes
 from api.http.openapi import document
 from api.native import catalog
+from api.native.described import PARAMETERS, TAGS
+from api.native.examples import ANSWERED, SENT
 from ingest.platform.settings import Settings
 from ingest.roles import ANY
 from projections.documents.actions import Action
@@ -160,6 +162,64 @@ def test_names_of_operations_are_unique_within_a_door():
             if "operationId" in operation
         ]
         assert len(names) == len(set(names))
+
+
+NATIVE = DOCUMENTS["native"]
+OF_THE_NATIVE_API = [
+    (f"{method.upper()} {path}", operation)
+    for path, found in NATIVE["paths"].items()
+    for method, operation in found.items()
+]
+NO_PROBLEMS = {"202", "400", "403", "406", "413", "415", "421"}
+"""What the MCP endpoint answers as its protocol says."""
+
+
+@pytest.mark.parametrize(("name", "operation"), OF_THE_NATIVE_API, ids=[name for name, _ in OF_THE_NATIVE_API])
+def test_a_native_operation_says_what_it_does_and_what_it_is_asked_with(name: str, operation: dict[str, Any]):
+    """The summary in a line, the description in more; every parameter says something, and a needed one shows how."""
+    assert operation["summary"]
+    assert operation["description"] not in ("", operation["summary"])
+    assert operation["operationId"]
+    assert set(operation["tags"]) <= {tag["name"] for tag in NATIVE["tags"]}
+    for parameter in operation.get("parameters", []):
+        assert parameter["description"], parameter["name"]
+        assert "example" in parameter or not parameter.get("required"), parameter["name"]
+
+
+@pytest.mark.parametrize(("name", "operation"), OF_THE_NATIVE_API, ids=[name for name, _ in OF_THE_NATIVE_API])
+def test_a_native_operation_shows_a_body_and_an_answer_that_are_as_their_schemas_say(
+    name: str, operation: dict[str, Any]
+):
+    answers = [one for status, one in operation["responses"].items() if status < "300"]
+    for shown in [operation.get("requestBody", {}), *answers]:
+        content = list(shown.get("content", {}).values())
+        for one in content[:1]:  # the other types are of the same values
+            schema = {**one["schema"], "components": NATIVE["components"]}
+            jsonschema_rs.validator_for(schema, validate_formats=True).validate(one["example"])
+
+
+@pytest.mark.parametrize(("name", "operation"), OF_THE_NATIVE_API, ids=[name for name, _ in OF_THE_NATIVE_API])
+def test_a_native_operation_refuses_with_a_problem(name: str, operation: dict[str, Any]):
+    for status, answer in operation["responses"].items():
+        if status >= "400" and not (name == "POST /mcp" and status in NO_PROBLEMS):
+            schema = {"$ref": "#/components/schemas/Problem"}
+            assert answer["content"] == {"application/problem+json": {"schema": schema}}, status
+
+
+def test_every_example_and_every_parameter_that_is_described_is_one_of_the_native_api():
+    endpoints = [one for module in catalog.MODULES for one in module.ENDPOINTS]
+    shapes = [inner for one in endpoints for inner in (get_args(one.answer) or (one.answer,))]
+    assert {getattr(shape, "__name__", "") for shape in shapes} >= ANSWERED.keys()
+    assert {getattr(one.body, "__name__", "") for one in endpoints} >= SENT.keys()
+    asked = {
+        name
+        for path, operations in NATIVE["paths"].items()
+        for operation in operations.values()
+        for parameter in operation.get("parameters", [])
+        for name in (parameter["name"], f"{path} {parameter['name']}")
+    }
+    assert asked >= PARAMETERS.keys()
+    assert {tag for _, operation in OF_THE_NATIVE_API for tag in operation["tags"]} == TAGS.keys()
 
 
 @pytest.mark.parametrize(
