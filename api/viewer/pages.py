@@ -58,5 +58,5 @@ OPEN_PATHS = frozenset(f"/viewer/{name}" for name in FILES)
 ENDPOINTS = [
     Endpoint("GET", "/viewer", ANY, page, "The viewer.", answer=TEXT, media="text/html", open=True),
     Endpoint("GET", "/viewer/{name}", ANY, file, "A file that the viewer's page loads.", "S", answer=TEXT,
-        media="text/plain", open=True, faults={404: "The viewer has no such file."}),
+        media="*/*", open=True, faults={404: "The viewer has no such file."}),
 ]  # fmt: skip

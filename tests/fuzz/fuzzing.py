@@ -232,10 +232,11 @@ def _ask(
     session.trust_env = False
 
     def ask(case: AnyCase) -> None:
-        _name(case, names, place)
+        renamed = _name(case, names, place)
         spoil = rng.random() < SPOILT
         report.examples[operation.label] += 1
-        lenient = spoil or door.name not in STRICT or operation.path in LENIENT
+        # a name that was heard may have taken the place of what did not fit
+        lenient = spoil or (renamed and _does_not_fit(case)) or door.name not in STRICT or operation.path in LENIENT
         try:
             sent = _spoilt(case, headers, rng) if spoil else _request(case, headers)
             params: Mapping[str, Any] = sent.get("params") or {}
@@ -283,8 +284,14 @@ def _failed(report: Report, operation: Operation, kind: str, what: str, case: An
         )
 
 
-def _name(case: AnyCase, names: Names, place: str) -> None:
-    """Put what an earlier answer named in the place of some of what was made up."""
+def _does_not_fit(case: AnyCase) -> bool:
+    """Whether a request was made to be refused."""
+    return case.meta is not None and case.meta.generation.mode is GenerationMode.NEGATIVE
+
+
+def _name(case: AnyCase, names: Names, place: str) -> bool:
+    """Put what an earlier answer named in the place of some of what was made up; whether there was any."""
+    before = repr((case.path_parameters, case.query, case.body))
     for container in (case.path_parameters, case.query, case.body):
         if not isinstance(container, dict):
             continue
@@ -295,6 +302,7 @@ def _name(case: AnyCase, names: Names, place: str) -> None:
             for name in fields:
                 if (heard := names.said(name, place)) is not None:
                     fields[name] = str(heard)
+    return repr((case.path_parameters, case.query, case.body)) != before
 
 
 def named(fields: dict[str, Any], names: Names, place: str) -> None:
