@@ -8,7 +8,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether reads and writes work, and what does not work well. */
+        /**
+         * Whether reads and writes work, and what does not work well.
+         * @description 200 when reads and writes work, with what they do not do well in `degraded`; else 503 that says what is missing. Looks now: an answer is never older than the question.
+         */
         get: operations["get_readyz"];
         put?: never;
         post?: never;
@@ -25,10 +28,20 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A project's work items. */
+        /**
+         * A project's work items.
+         * @description A project's work items, newest first.
+         *
+         *     A page of actions; with `open`, those still to be done.
+         */
         get: operations["get_v1_actions"];
         put?: never;
-        /** Write down a work item. */
+        /**
+         * Write down a work item.
+         * @description Write down a work item; or change the one that the body names.
+         *
+         *     Write down a work item, or change the one that `action` names; what is null stays as it is.
+         */
         post: operations["post_v1_actions"];
         delete?: never;
         options?: never;
@@ -43,15 +56,26 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One of the actions. */
+        /**
+         * One of the actions.
+         * @description One document by id; 404 for the id of another collection, and for what the reader may not see.
+         */
         get: operations["get_v1_actions_id"];
         put?: never;
         post?: never;
-        /** Forget one of the actions, for good. */
+        /**
+         * Forget one of the actions, for good.
+         * @description Forget one document: its content leaves the documents, the index and the log; 404 when it is not there.
+         *
+         *     Why something is forgotten; the event id makes a retry harmless.
+         */
         delete: operations["delete_v1_actions_id"];
         options?: never;
         head?: never;
-        /** Change a work item. */
+        /**
+         * Change a work item.
+         * @description Write down a work item, or change the one that `action` names; what is null stays as it is.
+         */
         patch: operations["patch_v1_actions_id"];
         trace?: never;
     };
@@ -64,7 +88,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Count memories and lessons that proved right. */
+        /**
+         * Count memories and lessons that proved right.
+         * @description What of what recall or a context told proved right, or was relied on.
+         */
         post: operations["post_v1_confirm"];
         delete?: never;
         options?: never;
@@ -81,7 +108,12 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** What an agent should know before it starts. */
+        /**
+         * What an agent should know before it starts.
+         * @description Compile what an agent should know, within a token budget.
+         *
+         *     For whom to compile, and how much room there is. `min_confidence` is recall's, of what `query` finds.
+         */
         post: operations["post_v1_context"];
         delete?: never;
         options?: never;
@@ -96,10 +128,18 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The log itself. */
+        /**
+         * The log itself.
+         * @description The log itself, from behind a position.
+         *
+         *     A page of the log; `after` is where to go on, and is not waited for.
+         */
         get: operations["get_v1_events"];
         put?: never;
-        /** A batch of commands. */
+        /**
+         * A batch of commands.
+         * @description A batch of commands: JSON array, NDJSON or msgpack array; up to 10,000 items or 16 MiB.
+         */
         post: operations["post_v1_events"];
         delete?: never;
         options?: never;
@@ -114,10 +154,20 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The receipts of what was asked to be forgotten, newest first. */
+        /**
+         * The receipts of what was asked to be forgotten, newest first.
+         * @description The receipts of what was asked to be forgotten: what was removed, and what a search found afterwards.
+         *
+         *     A page of receipts, behind the one that `cursor` names.
+         */
         get: operations["get_v1_forget"];
         put?: never;
-        /** Have a session, a user or a project forgotten. */
+        /**
+         * Have a session, a user or a project forgotten.
+         * @description Ask for a session, a user or a project to be forgotten; 202 with the receipt, which says what became of it. The receipt is durable before this answers: the request is carried out whatever crashes.
+         *
+         *     What to forget: a session (of a project, where several have it), a user, or a project (`""`: the nameless).
+         */
         post: operations["post_v1_forget"];
         delete?: never;
         options?: never;
@@ -132,7 +182,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What became of a request to forget. */
+        /**
+         * What became of a request to forget.
+         * @description What became of a request to forget: what was removed from each store, and what a search for it found.
+         */
         get: operations["get_v1_forget_id"];
         put?: never;
         post?: never;
@@ -149,7 +202,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What can be done now. */
+        /**
+         * What can be done now.
+         * @description The work items that can be done now, most urgent first.
+         *
+         *     What can be done now: in one project, or in all; not what is leased to other agents than `agent_id`.
+         */
         get: operations["get_v1_frontier"];
         put?: never;
         post?: never;
@@ -166,10 +224,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A project's lessons, newest first. */
+        /**
+         * A project's lessons, newest first.
+         * @description A page of lessons; with `retired`, those that have faded, too.
+         */
         get: operations["get_v1_lessons"];
         put?: never;
-        /** State something learned. */
+        /**
+         * State something learned.
+         * @description State something learned; saying it again makes it stronger. A trigger says before which tool calls it shows.
+         */
         post: operations["post_v1_lessons"];
         delete?: never;
         options?: never;
@@ -184,15 +248,26 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One of the lessons. */
+        /**
+         * One of the lessons.
+         * @description One document by id; 404 for the id of another collection, and for what the reader may not see.
+         */
         get: operations["get_v1_lessons_id"];
         put?: never;
         post?: never;
-        /** Forget one of the lessons, for good. */
+        /**
+         * Forget one of the lessons, for good.
+         * @description Forget one document: its content leaves the documents, the index and the log; 404 when it is not there.
+         *
+         *     Why something is forgotten; the event id makes a retry harmless.
+         */
         delete: operations["delete_v1_lessons_id"];
         options?: never;
         head?: never;
-        /** Edit a lesson. */
+        /**
+         * Edit a lesson.
+         * @description What to change of a lesson; null stays.
+         */
         patch: operations["patch_v1_lessons_id"];
         trace?: never;
     };
@@ -205,7 +280,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Say that a lesson proved right again. */
+        /**
+         * Say that a lesson proved right again.
+         * @description Strengthen a lesson that proved right again.
+         */
         post: operations["post_v1_lessons_id_reinforce"];
         delete?: never;
         options?: never;
@@ -222,7 +300,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Count that a lesson was shown to an agent. */
+        /**
+         * Count that a lesson was shown to an agent.
+         * @description Count that a lesson was shown to an agent, and note when.
+         */
         post: operations["post_v1_lessons_id_trigger"];
         delete?: never;
         options?: never;
@@ -237,7 +318,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The lessons to show before a tool is used. */
+        /**
+         * The lessons to show before a tool is used.
+         * @description The lessons to show before a tool is used, the most severe first.
+         *
+         *     Which tool is about to be used, and the beginning of what for.
+         */
         get: operations["get_v1_lessons_match"];
         put?: never;
         post?: never;
@@ -256,7 +342,12 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Lessons about a query, best first. */
+        /**
+         * Lessons about a query, best first.
+         * @description Lessons about a query, by relevance, confidence and recency.
+         *
+         *     Lessons about what; of a project and global ones, or of all.
+         */
         post: operations["post_v1_lessons_search"];
         delete?: never;
         options?: never;
@@ -271,7 +362,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The surest lessons. */
+        /**
+         * The surest lessons.
+         * @description The surest lessons, with how sure they are now.
+         *
+         *     The surest lessons: of a project, or of all; `origin` is who drew them.
+         */
         get: operations["get_v1_lessons_surest"];
         put?: never;
         post?: never;
@@ -288,10 +384,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A project's memories, newest first. */
+        /**
+         * A project's memories, newest first.
+         * @description A page of memories; with `latest`, current versions only.
+         */
         get: operations["get_v1_memories"];
         put?: never;
-        /** Keep something for a long time. */
+        /**
+         * Keep something for a long time.
+         * @description Keep something for a long time. With `keep_duplicates` it supersedes nothing, nor is it superseded.
+         */
         post: operations["post_v1_memories"];
         delete?: never;
         options?: never;
@@ -306,15 +408,26 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One of the memories. */
+        /**
+         * One of the memories.
+         * @description One document by id; 404 for the id of another collection, and for what the reader may not see.
+         */
         get: operations["get_v1_memories_id"];
         put?: never;
         post?: never;
-        /** Forget one of the memories, for good. */
+        /**
+         * Forget one of the memories, for good.
+         * @description Forget one document: its content leaves the documents, the index and the log; 404 when it is not there.
+         *
+         *     Why something is forgotten; the event id makes a retry harmless.
+         */
         delete: operations["delete_v1_memories_id"];
         options?: never;
         head?: never;
-        /** Change a memory: a new version, or who may read it. */
+        /**
+         * Change a memory: a new version, or who may read it.
+         * @description What to change of a memory; null stays. `visibility` and `shared_with` alone make no new version.
+         */
         patch: operations["patch_v1_memories_id"];
         trace?: never;
     };
@@ -325,7 +438,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Every version of a memory, oldest first. */
+        /**
+         * Every version of a memory, oldest first.
+         * @description Every version of a memory that the reader may see, whichever of them the id names.
+         */
         get: operations["get_v1_memories_id_history"];
         put?: never;
         post?: never;
@@ -344,7 +460,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Record what an agent saw or did. */
+        /**
+         * Record what an agent saw or did.
+         * @description Record what an agent saw or did in a session.
+         */
         post: operations["post_v1_observations"];
         delete?: never;
         options?: never;
@@ -359,11 +478,19 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One of the observations. */
+        /**
+         * One of the observations.
+         * @description One document by id; 404 for the id of another collection, and for what the reader may not see.
+         */
         get: operations["get_v1_observations_id"];
         put?: never;
         post?: never;
-        /** Forget one of the observations, for good. */
+        /**
+         * Forget one of the observations, for good.
+         * @description Forget one document: its content leaves the documents, the index and the log; 404 when it is not there.
+         *
+         *     Why something is forgotten; the event id makes a retry harmless.
+         */
         delete: operations["delete_v1_observations_id"];
         options?: never;
         head?: never;
@@ -379,7 +506,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Find the right memories for a query. */
+        /**
+         * Find the right memories for a query.
+         * @description What to recall. Everything but `query` narrows or weighs; nothing given searches all the tenant's documents. `projects` are several of which any will do, `any_tags` tags of which one will; `tags` are all needed. `types` is a memory's type or purpose, an observation's kind, a lesson's severity. `ranking` `similarity` is memex's formula exactly, `rrf` agent-memory's, where `recency_boost` lifts what is recent. Without `min_confidence` nothing is answered where the best result is no answer (`ANSWERED_FROM`); with it, what is less sure is left out. Results whose confidence is not known always stay. With `fold` a result stands for those that say nearly the same, unless the question counts.
+         */
         post: operations["post_v1_recall"];
         delete?: never;
         options?: never;
@@ -394,10 +524,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Sessions, the most recently active first. */
+        /**
+         * Sessions, the most recently active first.
+         * @description Sessions of one project or of all. Each observation makes its session the most recently active.
+         */
         get: operations["get_v1_sessions"];
         put?: never;
-        /** Say that a session started or ended. */
+        /**
+         * Say that a session started or ended.
+         * @description Say that a session started or ended. Never needed: an observation opens its session.
+         */
         post: operations["post_v1_sessions"];
         delete?: never;
         options?: never;
@@ -412,11 +548,19 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One session. */
+        /**
+         * One session.
+         * @description One session, and how much was observed in it. Without a project, 422 where several have one of that id.
+         */
         get: operations["get_v1_sessions_id"];
         put?: never;
         post?: never;
-        /** Forget a session with all that is of it. */
+        /**
+         * Forget a session with all that is of it.
+         * @description Forget a session with its observations and its summary; answers how many documents went.
+         *
+         *     Which of the sessions of that id to forget, and why.
+         */
         delete: operations["delete_v1_sessions_id"];
         options?: never;
         head?: never;
@@ -430,7 +574,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The commits made in a session. */
+        /**
+         * The commits made in a session.
+         * @description The commits of some time made in a session.
+         */
         get: operations["get_v1_sessions_id_commits"];
         put?: never;
         post?: never;
@@ -447,7 +594,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A session's observations, in order. */
+        /**
+         * A session's observations, in order.
+         * @description A session's observations, in the order they were recorded.
+         */
         get: operations["get_v1_sessions_id_observations"];
         put?: never;
         post?: never;
@@ -466,7 +616,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Bring the slots that follow the work up to date with a session. */
+        /**
+         * Bring the slots that follow the work up to date with a session.
+         * @description Which of the sessions of that id, and how many of its newest observations are looked at.
+         */
         post: operations["post_v1_sessions_id_reflect"];
         delete?: never;
         options?: never;
@@ -481,10 +634,18 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The summary of a session. */
+        /**
+         * The summary of a session.
+         * @description The summary of a session; 404 while there is none.
+         */
         get: operations["get_v1_sessions_id_summary"];
         put?: never;
-        /** Summarise a session now. */
+        /**
+         * Summarise a session now.
+         * @description Summarise a session now; one that ends is summarised by itself.
+         *
+         *     Which of the sessions of that id.
+         */
         post: operations["post_v1_sessions_id_summary"];
         delete?: never;
         options?: never;
@@ -499,10 +660,18 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A project's slots. */
+        /**
+         * A project's slots.
+         * @description A project's slots and the global ones, by label.
+         *
+         *     Whose slots, of those that were last written at some time.
+         */
         get: operations["get_v1_slots"];
         put?: never;
-        /** Create a slot, replace its text, or add a line. */
+        /**
+         * Create a slot, replace its text, or add a line.
+         * @description A slot to write; `overwrite` false refuses to replace one that is there.
+         */
         post: operations["post_v1_slots"];
         delete?: never;
         options?: never;
@@ -517,11 +686,21 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A slot. */
+        /**
+         * A slot.
+         * @description The slot of a project, else the global one of that label.
+         *
+         *     Whose slots.
+         */
         get: operations["get_v1_slots_label"];
         put?: never;
         post?: never;
-        /** Remove a slot. */
+        /**
+         * Remove a slot.
+         * @description Remove a slot; one that is there from the start is empty again.
+         *
+         *     Which slot to remove.
+         */
         delete: operations["delete_v1_slots_label"];
         options?: never;
         head?: never;
@@ -535,7 +714,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A project's observations by the time they happened, newest first. */
+        /**
+         * A project's observations by the time they happened, newest first.
+         * @description A project's observations, of all its sessions, by when they happened as their agents say.
+         */
         get: operations["get_v1_timeline"];
         put?: never;
         post?: never;
@@ -1904,6 +2086,36 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "status": "ready",
+                     *       "degraded": [],
+                     *       "documents": 4,
+                     *       "lag": {},
+                     *       "vitals": {
+                     *         "oldest_pending_s": 0,
+                     *         "dead_letters": 0,
+                     *         "pending_bytes": 0,
+                     *         "to_embed": 0,
+                     *         "oldest_to_embed_s": 0,
+                     *         "feed_entries": 0,
+                     *         "workers": 1,
+                     *         "replicas": 1,
+                     *         "dimensions": 0,
+                     *         "memory_used": 91234567,
+                     *         "memory_limit": 0,
+                     *         "machine_memory": 8589934592,
+                     *         "log_file_ok": true,
+                     *         "disk_free": null,
+                     *         "snapshot_age_s": 340.5,
+                     *         "index_ready": true,
+                     *         "index_partly": false,
+                     *         "index_trouble": "",
+                     *         "outdated_s": 0,
+                     *         "lost_writes": ""
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["Usable"];
                 };
             };
@@ -1912,14 +2124,26 @@ export interface operations {
     get_v1_actions: {
         parameters: {
             query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
+                /** @description The `next` of the page before. */
                 cursor?: string;
+                /** @description At most so many. */
                 limit?: number;
+                /** @description Only those that are still to be done. */
                 open?: boolean;
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
                 project?: string;
+                /** @description Only what was recorded then or later. */
                 recorded_since?: string;
+                /** @description Only what was recorded before that. */
                 recorded_until?: string;
+                /** @description Only what happened then or later. */
                 since?: string;
+                /** @description Only what happened before that. */
                 until?: string;
             };
             header?: never;
@@ -1934,6 +2158,32 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "act_a78d002ba85080345705",
+                     *           "project": "shop",
+                     *           "title": "Give refunds a key",
+                     *           "description": "",
+                     *           "status": "pending",
+                     *           "priority": 8,
+                     *           "tags": [],
+                     *           "edges": [],
+                     *           "parent": "",
+                     *           "session_id": "",
+                     *           "agent_id": "ada",
+                     *           "assigned_to": "",
+                     *           "result": "",
+                     *           "crystallized_into": "",
+                     *           "occurred_at": "2026-01-31T12:00:00Z",
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "updated_at": "2026-01-31T12:00:00Z"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["Page_Action_"];
                 };
             };
@@ -1948,6 +2198,16 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "project": "shop",
+                 *       "title": "Give refunds a key",
+                 *       "priority": 8,
+                 *       "requires": [
+                 *         "act_c4ae9e1c12399a718678"
+                 *       ]
+                 *     }
+                 */
                 "application/json": {
                     /** @default  */
                     action?: string;
@@ -2003,6 +2263,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "mem_9f01e400307031dcf3e6",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Accepted"];
                 };
             };
@@ -2011,10 +2280,15 @@ export interface operations {
     get_v1_actions_id: {
         parameters: {
             query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example act_a78d002ba85080345705
+                 */
                 id: string;
             };
             cookie?: never;
@@ -2027,6 +2301,27 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "act_a78d002ba85080345705",
+                     *       "project": "shop",
+                     *       "title": "Give refunds a key",
+                     *       "description": "",
+                     *       "status": "pending",
+                     *       "priority": 8,
+                     *       "tags": [],
+                     *       "edges": [],
+                     *       "parent": "",
+                     *       "session_id": "",
+                     *       "agent_id": "ada",
+                     *       "assigned_to": "",
+                     *       "result": "",
+                     *       "crystallized_into": "",
+                     *       "occurred_at": "2026-01-31T12:00:00Z",
+                     *       "created_at": "2026-01-31T12:00:00Z",
+                     *       "updated_at": "2026-01-31T12:00:00Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Action"];
                 };
             };
@@ -2035,11 +2330,17 @@ export interface operations {
     delete_v1_actions_id: {
         parameters: {
             query?: {
+                /** @description A name of your own for the write: sending it again changes nothing. */
                 event_id?: string;
+                /** @description Why it is forgotten. */
                 reason?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example act_a78d002ba85080345705
+                 */
                 id: string;
             };
             cookie?: never;
@@ -2052,6 +2353,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "mem_9f01e400307031dcf3e6",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Accepted"];
                 };
             };
@@ -2062,12 +2372,26 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example act_a78d002ba85080345705
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "project": "shop",
+                 *       "title": "Give refunds a key",
+                 *       "priority": 8,
+                 *       "requires": [
+                 *         "act_c4ae9e1c12399a718678"
+                 *       ]
+                 *     }
+                 */
                 "application/json": {
                     /** @default  */
                     action?: string;
@@ -2123,6 +2447,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "mem_9f01e400307031dcf3e6",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Accepted"];
                 };
             };
@@ -2137,6 +2470,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "ids": [
+                 *         "mem_9f01e400307031dcf3e6"
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["ConfirmRequest"];
             };
         };
@@ -2147,6 +2487,16 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "confirmed": [
+                     *         "mem_9f01e400307031dcf3e6"
+                     *       ],
+                     *       "unknown": [],
+                     *       "position": "0:1769860800000-0"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Confirmed"];
                 };
             };
@@ -2161,6 +2511,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "project": "shop",
+                 *       "query": "the checkout",
+                 *       "token_budget": 2000
+                 *     }
+                 */
                 "application/json": components["schemas"]["ContextRequest"];
             };
         };
@@ -2171,6 +2528,25 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "context": "## Memories\n- We deploy on Tuesdays, never on Fridays.",
+                     *       "blocks": [
+                     *         {
+                     *           "kind": "memories",
+                     *           "title": "Memories",
+                     *           "text": "## Memories\n- We deploy on Tuesdays, never on Fridays.",
+                     *           "tokens": 18,
+                     *           "sources": [
+                     *             "mem_9f01e400307031dcf3e6"
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "tokens": 36,
+                     *       "token_budget": 400,
+                     *       "left_out": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["Context"];
                 };
             };
@@ -2179,16 +2555,30 @@ export interface operations {
     get_v1_events: {
         parameters: {
             query?: {
+                /** @description Read on behind this position; it is not waited for. */
                 after?: string;
+                /** @description Only what this agent wrote. */
                 agent_id?: string;
+                /** @description At most so many. */
                 limit?: number;
+                /** @description Only of this partition of the log. */
                 partition?: number;
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
                 project?: string;
+                /** @description Only what was recorded then or later. */
                 recorded_since?: string;
+                /** @description Only what was recorded before that. */
                 recorded_until?: string;
+                /** @description Only of this session. */
                 session_id?: string;
+                /** @description Only what happened then or later. */
                 since?: string;
+                /** @description Only events of this type. */
                 type?: string;
+                /** @description Only what happened before that. */
                 until?: string;
             };
             header?: never;
@@ -2203,6 +2593,36 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "events": [
+                     *         {
+                     *           "position": "0:1769860800000-0",
+                     *           "recorded_at": "2026-01-31T12:00:00Z",
+                     *           "project": "shop",
+                     *           "agent_id": "ada",
+                     *           "session_id": "",
+                     *           "user_id": "",
+                     *           "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *           "type": "memory.recorded",
+                     *           "version": 2,
+                     *           "tenant": "default",
+                     *           "occurred_at": "2026-01-31T12:00:00Z",
+                     *           "data": {
+                     *             "content": "We deploy on Tuesdays, never on Fridays.",
+                     *             "tags": [
+                     *               "deploy"
+                     *             ],
+                     *             "concepts": [
+                     *               "deploy"
+                     *             ],
+                     *             "importance": 5
+                     *           }
+                     *         }
+                     *       ],
+                     *       "next": "0:1769860800000-0"
+                     *     }
+                     */
                     "application/json": components["schemas"]["EventsPage"];
                 };
             };
@@ -2217,6 +2637,34 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example [
+                 *       {
+                 *         "type": "observe",
+                 *         "project": "shop",
+                 *         "session_id": "s1",
+                 *         "agent_id": "ada",
+                 *         "event_id": "my-1",
+                 *         "content": "Checkout times out when Redis restarts.",
+                 *         "data": {
+                 *           "tool_name": "Bash",
+                 *           "tool_input": {
+                 *             "command": "make test"
+                 *           },
+                 *           "tool_output": "1 failed"
+                 *         }
+                 *       },
+                 *       {
+                 *         "type": "remember",
+                 *         "project": "shop",
+                 *         "content": "We deploy on Tuesdays, never on Fridays.",
+                 *         "tags": [
+                 *           "deploy"
+                 *         ],
+                 *         "importance": 7
+                 *       }
+                 *     ]
+                 */
                 "application/json": (components["schemas"]["Observe"] | components["schemas"]["Remember"] | components["schemas"]["RecordLesson"] | components["schemas"]["TrackSession"] | components["schemas"]["LinkCommit"] | components["schemas"]["SetSlot"] | components["schemas"]["DeleteSlot"] | components["schemas"]["WriteAction"] | components["schemas"]["Relate"])[];
                 "application/msgpack": (components["schemas"]["Observe"] | components["schemas"]["Remember"] | components["schemas"]["RecordLesson"] | components["schemas"]["TrackSession"] | components["schemas"]["LinkCommit"] | components["schemas"]["SetSlot"] | components["schemas"]["DeleteSlot"] | components["schemas"]["WriteAction"] | components["schemas"]["Relate"])[];
                 "application/x-ndjson": (components["schemas"]["Observe"] | components["schemas"]["Remember"] | components["schemas"]["RecordLesson"] | components["schemas"]["TrackSession"] | components["schemas"]["LinkCommit"] | components["schemas"]["SetSlot"] | components["schemas"]["DeleteSlot"] | components["schemas"]["WriteAction"] | components["schemas"]["Relate"])[];
@@ -2229,6 +2677,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "accepted": 1,
+                     *       "duplicates": 0,
+                     *       "rejected": [
+                     *         {
+                     *           "index": 1,
+                     *           "code": "invalid",
+                     *           "message": "unknown field `contents`",
+                     *           "field": "contents"
+                     *         }
+                     *       ],
+                     *       "position": "0:1769860800000-0",
+                     *       "durability": "fsync"
+                     *     }
+                     */
                     "application/json": components["schemas"]["BatchAnswer"];
                 };
             };
@@ -2237,11 +2701,17 @@ export interface operations {
     get_v1_forget: {
         parameters: {
             query?: {
+                /** @description The id of a receipt: what is older follows. */
                 cursor?: string;
+                /** @description At most so many. */
                 limit?: number;
+                /** @description Only what was recorded then or later. */
                 recorded_since?: string;
+                /** @description Only what was recorded before that. */
                 recorded_until?: string;
+                /** @description Only what happened then or later. */
                 since?: string;
+                /** @description Only what happened before that. */
                 until?: string;
             };
             header?: never;
@@ -2256,6 +2726,51 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *           "tenant": "default",
+                     *           "kind": "session",
+                     *           "subject": "s1",
+                     *           "name": "",
+                     *           "nameless": false,
+                     *           "project": "shop",
+                     *           "reason": "",
+                     *           "agent_id": "ada",
+                     *           "status": "done",
+                     *           "requested_at": "2026-01-31T12:00:00Z",
+                     *           "finished_at": "2026-01-31T12:00:00Z",
+                     *           "attempts": 1,
+                     *           "until": "0:1769860800000-0,1:1769860800000-0",
+                     *           "error": "",
+                     *           "removed": {
+                     *             "log_entries": 4,
+                     *             "documents": {
+                     *               "observation": 1,
+                     *               "commit": 1,
+                     *               "session": 1
+                     *             },
+                     *             "embedding_cache": 0,
+                     *             "change_feeds": 13,
+                     *             "snapshot": "01M86G37QABSREYRWQMKFM3F1R",
+                     *             "older_snapshots": 0,
+                     *             "replicas": 1,
+                     *             "replicas_waiting": 0,
+                     *             "append_only_file": "being rewritten",
+                     *             "archive_segments": 0
+                     *           },
+                     *           "probe": {
+                     *             "documents": 3,
+                     *             "queries": 1,
+                     *             "found": 0
+                     *           }
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["Page_Receipt_"];
                 };
             };
@@ -2270,6 +2785,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "kind": "user",
+                 *       "subject": "kim",
+                 *       "reason": "asked to"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ForgetRequest"];
             };
         };
@@ -2280,6 +2802,46 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "tenant": "default",
+                     *       "kind": "session",
+                     *       "subject": "s1",
+                     *       "name": "",
+                     *       "nameless": false,
+                     *       "project": "shop",
+                     *       "reason": "",
+                     *       "agent_id": "ada",
+                     *       "status": "done",
+                     *       "requested_at": "2026-01-31T12:00:00Z",
+                     *       "finished_at": "2026-01-31T12:00:00Z",
+                     *       "attempts": 1,
+                     *       "until": "0:1769860800000-0,1:1769860800000-0",
+                     *       "error": "",
+                     *       "removed": {
+                     *         "log_entries": 4,
+                     *         "documents": {
+                     *           "observation": 1,
+                     *           "commit": 1,
+                     *           "session": 1
+                     *         },
+                     *         "embedding_cache": 0,
+                     *         "change_feeds": 13,
+                     *         "snapshot": "01M86G37QABSREYRWQMKFM3F1R",
+                     *         "older_snapshots": 0,
+                     *         "replicas": 1,
+                     *         "replicas_waiting": 0,
+                     *         "append_only_file": "being rewritten",
+                     *         "archive_segments": 0
+                     *       },
+                     *       "probe": {
+                     *         "documents": 3,
+                     *         "queries": 1,
+                     *         "found": 0
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["Receipt"];
                 };
             };
@@ -2290,6 +2852,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example 01M86G37QABSREYRWQMKFM3F1R
+                 */
                 id: string;
             };
             cookie?: never;
@@ -2302,6 +2868,46 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "tenant": "default",
+                     *       "kind": "session",
+                     *       "subject": "s1",
+                     *       "name": "",
+                     *       "nameless": false,
+                     *       "project": "shop",
+                     *       "reason": "",
+                     *       "agent_id": "ada",
+                     *       "status": "done",
+                     *       "requested_at": "2026-01-31T12:00:00Z",
+                     *       "finished_at": "2026-01-31T12:00:00Z",
+                     *       "attempts": 1,
+                     *       "until": "0:1769860800000-0,1:1769860800000-0",
+                     *       "error": "",
+                     *       "removed": {
+                     *         "log_entries": 4,
+                     *         "documents": {
+                     *           "observation": 1,
+                     *           "commit": 1,
+                     *           "session": 1
+                     *         },
+                     *         "embedding_cache": 0,
+                     *         "change_feeds": 13,
+                     *         "snapshot": "01M86G37QABSREYRWQMKFM3F1R",
+                     *         "older_snapshots": 0,
+                     *         "replicas": 1,
+                     *         "replicas_waiting": 0,
+                     *         "append_only_file": "being rewritten",
+                     *         "archive_segments": 0
+                     *       },
+                     *       "probe": {
+                     *         "documents": 3,
+                     *         "queries": 1,
+                     *         "found": 0
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["Receipt"];
                 };
             };
@@ -2310,9 +2916,16 @@ export interface operations {
     get_v1_frontier: {
         parameters: {
             query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
+                /** @description Leave out what other agents than this one work on. */
                 agent_id?: string;
+                /** @description At most so many. */
                 limit?: number;
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
                 project?: string;
             };
             header?: never;
@@ -2327,6 +2940,34 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "act_a78d002ba85080345705",
+                     *           "project": "shop",
+                     *           "title": "Give refunds a key",
+                     *           "description": "",
+                     *           "status": "pending",
+                     *           "priority": 8,
+                     *           "tags": [],
+                     *           "edges": [],
+                     *           "parent": "",
+                     *           "session_id": "",
+                     *           "agent_id": "ada",
+                     *           "assigned_to": "",
+                     *           "result": "",
+                     *           "crystallized_into": "",
+                     *           "occurred_at": "2026-01-31T12:00:00Z",
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "updated_at": "2026-01-31T12:00:00Z",
+                     *           "score": 80,
+                     *           "leased": false
+                     *         }
+                     *       ],
+                     *       "open": 1
+                     *     }
+                     */
                     "application/json": components["schemas"]["Frontier"];
                 };
             };
@@ -2335,14 +2976,26 @@ export interface operations {
     get_v1_lessons: {
         parameters: {
             query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
+                /** @description The `next` of the page before. */
                 cursor?: string;
+                /** @description At most so many. */
                 limit?: number;
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
                 project?: string;
+                /** @description Only what was recorded then or later. */
                 recorded_since?: string;
+                /** @description Only what was recorded before that. */
                 recorded_until?: string;
+                /** @description Also lessons that have faded. */
                 retired?: boolean;
+                /** @description Only what happened then or later. */
                 since?: string;
+                /** @description Only what happened before that. */
                 until?: string;
             };
             header?: never;
@@ -2357,6 +3010,39 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "lsn_48de97ae3dbd3d0e49e9",
+                     *           "project": "shop",
+                     *           "agent_id": "ada",
+                     *           "user_id": "",
+                     *           "title": "",
+                     *           "content": "Raise the pool size before a sale",
+                     *           "context": "",
+                     *           "tags": [],
+                     *           "confidence": 0.5,
+                     *           "reinforcements": 0,
+                     *           "origin": "manual",
+                     *           "severity": "warning",
+                     *           "trigger_tool": "Bash",
+                     *           "trigger_pattern": "deploy",
+                     *           "trigger_count": 0,
+                     *           "triggered_at": null,
+                     *           "active": true,
+                     *           "derived_from": [],
+                     *           "occurred_at": "2026-01-31T12:00:00Z",
+                     *           "recorded_at": "2026-01-31T12:00:00Z",
+                     *           "reinforced_at": "2026-01-31T12:00:00Z",
+                     *           "updated_at": "2026-01-31T12:00:00Z",
+                     *           "retired_at": null,
+                     *           "position": "1769860800000-0"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["Page_Lesson_"];
                 };
             };
@@ -2371,6 +3057,15 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "project": "shop",
+                 *       "content": "Raise the pool size before a sale",
+                 *       "severity": "warning",
+                 *       "trigger_tool": "Bash",
+                 *       "trigger_pattern": "deploy"
+                 *     }
+                 */
                 "application/json": {
                     /** @default  */
                     agent_id?: string;
@@ -2424,6 +3119,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "mem_9f01e400307031dcf3e6",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Accepted"];
                 };
             };
@@ -2432,10 +3136,15 @@ export interface operations {
     get_v1_lessons_id: {
         parameters: {
             query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example lsn_48de97ae3dbd3d0e49e9
+                 */
                 id: string;
             };
             cookie?: never;
@@ -2448,6 +3157,34 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "lsn_48de97ae3dbd3d0e49e9",
+                     *       "project": "shop",
+                     *       "agent_id": "ada",
+                     *       "user_id": "",
+                     *       "title": "",
+                     *       "content": "Raise the pool size before a sale",
+                     *       "context": "",
+                     *       "tags": [],
+                     *       "confidence": 0.5,
+                     *       "reinforcements": 0,
+                     *       "origin": "manual",
+                     *       "severity": "warning",
+                     *       "trigger_tool": "Bash",
+                     *       "trigger_pattern": "deploy",
+                     *       "trigger_count": 0,
+                     *       "triggered_at": null,
+                     *       "active": true,
+                     *       "derived_from": [],
+                     *       "occurred_at": "2026-01-31T12:00:00Z",
+                     *       "recorded_at": "2026-01-31T12:00:00Z",
+                     *       "reinforced_at": "2026-01-31T12:00:00Z",
+                     *       "updated_at": "2026-01-31T12:00:00Z",
+                     *       "retired_at": null,
+                     *       "position": "1769860800000-0"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Lesson"];
                 };
             };
@@ -2456,11 +3193,17 @@ export interface operations {
     delete_v1_lessons_id: {
         parameters: {
             query?: {
+                /** @description A name of your own for the write: sending it again changes nothing. */
                 event_id?: string;
+                /** @description Why it is forgotten. */
                 reason?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example lsn_48de97ae3dbd3d0e49e9
+                 */
                 id: string;
             };
             cookie?: never;
@@ -2473,6 +3216,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "mem_9f01e400307031dcf3e6",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Accepted"];
                 };
             };
@@ -2483,12 +3235,22 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example lsn_48de97ae3dbd3d0e49e9
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "severity": "critical",
+                 *       "active": true
+                 *     }
+                 */
                 "application/json": {
                     /** @default null */
                     active?: boolean | null;
@@ -2538,6 +3300,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "mem_9f01e400307031dcf3e6",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Accepted"];
                 };
             };
@@ -2546,10 +3317,15 @@ export interface operations {
     post_v1_lessons_id_reinforce: {
         parameters: {
             query?: {
+                /** @description A name of your own for the write: sending it again changes nothing. */
                 event_id?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example lsn_48de97ae3dbd3d0e49e9
+                 */
                 id: string;
             };
             cookie?: never;
@@ -2562,6 +3338,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "mem_9f01e400307031dcf3e6",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Accepted"];
                 };
             };
@@ -2570,10 +3355,15 @@ export interface operations {
     post_v1_lessons_id_trigger: {
         parameters: {
             query?: {
+                /** @description A name of your own for the write: sending it again changes nothing. */
                 event_id?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example lsn_48de97ae3dbd3d0e49e9
+                 */
                 id: string;
             };
             cookie?: never;
@@ -2586,6 +3376,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "mem_9f01e400307031dcf3e6",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Accepted"];
                 };
             };
@@ -2594,10 +3393,21 @@ export interface operations {
     get_v1_lessons_match: {
         parameters: {
             query: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
+                /** @description At most so many. */
                 limit?: number;
+                /** @description The beginning of what the tool is given. */
                 preview?: string;
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
                 project?: string;
+                /**
+                 * @description The tool that is about to be used.
+                 * @example Bash
+                 */
                 tool_name: string;
             };
             header?: never;
@@ -2612,6 +3422,38 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "lsn_48de97ae3dbd3d0e49e9",
+                     *           "project": "shop",
+                     *           "agent_id": "ada",
+                     *           "user_id": "",
+                     *           "title": "",
+                     *           "content": "Raise the pool size before a sale",
+                     *           "context": "",
+                     *           "tags": [],
+                     *           "confidence": 0.5,
+                     *           "reinforcements": 0,
+                     *           "origin": "manual",
+                     *           "severity": "warning",
+                     *           "trigger_tool": "Bash",
+                     *           "trigger_pattern": "deploy",
+                     *           "trigger_count": 0,
+                     *           "triggered_at": null,
+                     *           "active": true,
+                     *           "derived_from": [],
+                     *           "occurred_at": "2026-01-31T12:00:00Z",
+                     *           "recorded_at": "2026-01-31T12:00:00Z",
+                     *           "reinforced_at": "2026-01-31T12:00:00Z",
+                     *           "updated_at": "2026-01-31T12:00:00Z",
+                     *           "retired_at": null,
+                     *           "position": "1769860800000-0"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Items_Lesson_"];
                 };
             };
@@ -2626,6 +3468,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "query": "pool size",
+                 *       "project": "shop",
+                 *       "limit": 5
+                 *     }
+                 */
                 "application/json": components["schemas"]["LessonSearch"];
             };
         };
@@ -2636,6 +3485,39 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "lsn_48de97ae3dbd3d0e49e9",
+                     *           "project": "shop",
+                     *           "agent_id": "ada",
+                     *           "user_id": "",
+                     *           "title": "",
+                     *           "content": "Raise the pool size before a sale",
+                     *           "context": "",
+                     *           "tags": [],
+                     *           "confidence": 0.5,
+                     *           "reinforcements": 0,
+                     *           "origin": "manual",
+                     *           "severity": "warning",
+                     *           "trigger_tool": "Bash",
+                     *           "trigger_pattern": "deploy",
+                     *           "trigger_count": 0,
+                     *           "triggered_at": null,
+                     *           "active": true,
+                     *           "derived_from": [],
+                     *           "occurred_at": "2026-01-31T12:00:00Z",
+                     *           "recorded_at": "2026-01-31T12:00:00Z",
+                     *           "reinforced_at": "2026-01-31T12:00:00Z",
+                     *           "updated_at": "2026-01-31T12:00:00Z",
+                     *           "retired_at": null,
+                     *           "position": "1769860800000-0",
+                     *           "score": 0.5
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Items_FoundLesson_"];
                 };
             };
@@ -2644,10 +3526,18 @@ export interface operations {
     get_v1_lessons_surest: {
         parameters: {
             query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
+                /** @description At most so many. */
                 limit?: number;
+                /** @description Only what is at least so sure. */
                 min_confidence?: number;
+                /** @description Only lessons that this drew: `manual`, `crystal`, `reflection`. */
                 origin?: string;
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
                 project?: string;
             };
             header?: never;
@@ -2662,6 +3552,39 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "lsn_48de97ae3dbd3d0e49e9",
+                     *           "project": "shop",
+                     *           "agent_id": "ada",
+                     *           "user_id": "",
+                     *           "title": "",
+                     *           "content": "Raise the pool size before a sale",
+                     *           "context": "",
+                     *           "tags": [],
+                     *           "confidence": 0.5,
+                     *           "reinforcements": 0,
+                     *           "origin": "manual",
+                     *           "severity": "warning",
+                     *           "trigger_tool": "Bash",
+                     *           "trigger_pattern": "deploy",
+                     *           "trigger_count": 0,
+                     *           "triggered_at": null,
+                     *           "active": true,
+                     *           "derived_from": [],
+                     *           "occurred_at": "2026-01-31T12:00:00Z",
+                     *           "recorded_at": "2026-01-31T12:00:00Z",
+                     *           "reinforced_at": "2026-01-31T12:00:00Z",
+                     *           "updated_at": "2026-01-31T12:00:00Z",
+                     *           "retired_at": null,
+                     *           "position": "1769860800000-0",
+                     *           "confidence_now": 0.5
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Items_SureLesson_"];
                 };
             };
@@ -2670,14 +3593,26 @@ export interface operations {
     get_v1_memories: {
         parameters: {
             query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
+                /** @description The `next` of the page before. */
                 cursor?: string;
+                /** @description Only the current version of each memory. */
                 latest?: boolean;
+                /** @description At most so many. */
                 limit?: number;
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
                 project?: string;
+                /** @description Only what was recorded then or later. */
                 recorded_since?: string;
+                /** @description Only what was recorded before that. */
                 recorded_until?: string;
+                /** @description Only what happened then or later. */
                 since?: string;
+                /** @description Only what happened before that. */
                 until?: string;
             };
             header?: never;
@@ -2692,6 +3627,56 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "mem_9f01e400307031dcf3e6",
+                     *           "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *           "project": "shop",
+                     *           "session_id": "",
+                     *           "agent_id": "ada",
+                     *           "user_id": "",
+                     *           "content": "We deploy on Tuesdays, never on Fridays.",
+                     *           "title": "We deploy on Tuesdays, never on Fridays.",
+                     *           "memory_type": "semantic",
+                     *           "purpose": "information",
+                     *           "tags": [
+                     *             "deploy"
+                     *           ],
+                     *           "concepts": [
+                     *             "deploy"
+                     *           ],
+                     *           "files": [],
+                     *           "references": [],
+                     *           "metadata": {},
+                     *           "importance": 5,
+                     *           "visibility": "public",
+                     *           "shared_with": [],
+                     *           "owner": "ada",
+                     *           "forget_after": null,
+                     *           "version": 1,
+                     *           "parent_id": "",
+                     *           "is_latest": true,
+                     *           "superseded_at": null,
+                     *           "superseded_by": "",
+                     *           "keep_duplicates": false,
+                     *           "derived_from": [],
+                     *           "condensed": [],
+                     *           "model": "",
+                     *           "prompt_version": "",
+                     *           "confirmations": 0,
+                     *           "confirmed_at": null,
+                     *           "updated_at": "2026-01-31T12:00:00Z",
+                     *           "occurred_at": "2026-01-31T12:00:00Z",
+                     *           "recorded_at": "2026-01-31T12:00:00Z",
+                     *           "position": "1769860800000-0",
+                     *           "source": "native"
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["Page_Memory_"];
                 };
             };
@@ -2706,6 +3691,16 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "project": "shop",
+                 *       "content": "We deploy on Tuesdays, never on Fridays.",
+                 *       "tags": [
+                 *         "deploy"
+                 *       ],
+                 *       "importance": 7
+                 *     }
+                 */
                 "application/json": {
                     /** @default  */
                     agent_id?: string;
@@ -2775,6 +3770,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "mem_9f01e400307031dcf3e6",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Accepted"];
                 };
             };
@@ -2783,10 +3787,15 @@ export interface operations {
     get_v1_memories_id: {
         parameters: {
             query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example mem_9f01e400307031dcf3e6
+                 */
                 id: string;
             };
             cookie?: never;
@@ -2799,6 +3808,51 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "mem_9f01e400307031dcf3e6",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "project": "shop",
+                     *       "session_id": "",
+                     *       "agent_id": "ada",
+                     *       "user_id": "",
+                     *       "content": "We deploy on Tuesdays, never on Fridays.",
+                     *       "title": "We deploy on Tuesdays, never on Fridays.",
+                     *       "memory_type": "semantic",
+                     *       "purpose": "information",
+                     *       "tags": [
+                     *         "deploy"
+                     *       ],
+                     *       "concepts": [
+                     *         "deploy"
+                     *       ],
+                     *       "files": [],
+                     *       "references": [],
+                     *       "metadata": {},
+                     *       "importance": 5,
+                     *       "visibility": "public",
+                     *       "shared_with": [],
+                     *       "owner": "ada",
+                     *       "forget_after": null,
+                     *       "version": 1,
+                     *       "parent_id": "",
+                     *       "is_latest": true,
+                     *       "superseded_at": null,
+                     *       "superseded_by": "",
+                     *       "keep_duplicates": false,
+                     *       "derived_from": [],
+                     *       "condensed": [],
+                     *       "model": "",
+                     *       "prompt_version": "",
+                     *       "confirmations": 0,
+                     *       "confirmed_at": null,
+                     *       "updated_at": "2026-01-31T12:00:00Z",
+                     *       "occurred_at": "2026-01-31T12:00:00Z",
+                     *       "recorded_at": "2026-01-31T12:00:00Z",
+                     *       "position": "1769860800000-0",
+                     *       "source": "native"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Memory"];
                 };
             };
@@ -2807,11 +3861,17 @@ export interface operations {
     delete_v1_memories_id: {
         parameters: {
             query?: {
+                /** @description A name of your own for the write: sending it again changes nothing. */
                 event_id?: string;
+                /** @description Why it is forgotten. */
                 reason?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example mem_9f01e400307031dcf3e6
+                 */
                 id: string;
             };
             cookie?: never;
@@ -2824,6 +3884,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "mem_9f01e400307031dcf3e6",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Accepted"];
                 };
             };
@@ -2834,12 +3903,26 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example mem_9f01e400307031dcf3e6
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "content": "We deploy on Wednesdays.",
+                 *       "visibility": "shared",
+                 *       "shared_with": [
+                 *         "bob"
+                 *       ],
+                 *       "agent_id": "ada"
+                 *     }
+                 */
                 "application/json": components["schemas"]["MemoryChanges"];
             };
         };
@@ -2850,6 +3933,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "mem_9f01e400307031dcf3e6",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Accepted"];
                 };
             };
@@ -2858,10 +3950,15 @@ export interface operations {
     get_v1_memories_id_history: {
         parameters: {
             query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example mem_9f01e400307031dcf3e6
+                 */
                 id: string;
             };
             cookie?: never;
@@ -2874,6 +3971,55 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "mem_9f01e400307031dcf3e6",
+                     *           "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *           "project": "shop",
+                     *           "session_id": "",
+                     *           "agent_id": "ada",
+                     *           "user_id": "",
+                     *           "content": "We deploy on Tuesdays, never on Fridays.",
+                     *           "title": "We deploy on Tuesdays, never on Fridays.",
+                     *           "memory_type": "semantic",
+                     *           "purpose": "information",
+                     *           "tags": [
+                     *             "deploy"
+                     *           ],
+                     *           "concepts": [
+                     *             "deploy"
+                     *           ],
+                     *           "files": [],
+                     *           "references": [],
+                     *           "metadata": {},
+                     *           "importance": 5,
+                     *           "visibility": "public",
+                     *           "shared_with": [],
+                     *           "owner": "ada",
+                     *           "forget_after": null,
+                     *           "version": 1,
+                     *           "parent_id": "",
+                     *           "is_latest": true,
+                     *           "superseded_at": null,
+                     *           "superseded_by": "",
+                     *           "keep_duplicates": false,
+                     *           "derived_from": [],
+                     *           "condensed": [],
+                     *           "model": "",
+                     *           "prompt_version": "",
+                     *           "confirmations": 0,
+                     *           "confirmed_at": null,
+                     *           "updated_at": "2026-01-31T12:00:00Z",
+                     *           "occurred_at": "2026-01-31T12:00:00Z",
+                     *           "recorded_at": "2026-01-31T12:00:00Z",
+                     *           "position": "1769860800000-0",
+                     *           "source": "native"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Items_Memory_"];
                 };
             };
@@ -2888,6 +4034,22 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "project": "shop",
+                 *       "session_id": "s1",
+                 *       "agent_id": "ada",
+                 *       "event_id": "my-1",
+                 *       "content": "Checkout times out when Redis restarts.",
+                 *       "data": {
+                 *         "tool_name": "Bash",
+                 *         "tool_input": {
+                 *           "command": "make test"
+                 *         },
+                 *         "tool_output": "1 failed"
+                 *       }
+                 *     }
+                 */
                 "application/json": {
                     /** @default  */
                     agent_id?: string;
@@ -2925,6 +4087,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "mem_9f01e400307031dcf3e6",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Accepted"];
                 };
             };
@@ -2933,10 +4104,15 @@ export interface operations {
     get_v1_observations_id: {
         parameters: {
             query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example obs_edc5b0f0a6708b3512be
+                 */
                 id: string;
             };
             cookie?: never;
@@ -2949,6 +4125,42 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "obs_edc5b0f0a6708b3512be",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "project": "shop",
+                     *       "session_id": "s1",
+                     *       "agent_id": "ada",
+                     *       "user_id": "",
+                     *       "kind": "command_run",
+                     *       "content": "Checkout times out when Redis restarts; the client pool does not reconnect.",
+                     *       "data": {
+                     *         "tool_name": "Bash",
+                     *         "tool_input": {
+                     *           "command": "make test"
+                     *         },
+                     *         "tool_output": "1 failed"
+                     *       },
+                     *       "metadata": {},
+                     *       "title": "Bash",
+                     *       "subtitle": "{\"command\":\"make test\"}",
+                     *       "facts": [],
+                     *       "narrative": "{\"command\":\"make test\"} | 1 failed",
+                     *       "concepts": [],
+                     *       "files": [],
+                     *       "importance": 5,
+                     *       "confidence": 0.3,
+                     *       "occurred_at": "2026-01-31T12:00:00Z",
+                     *       "recorded_at": "2026-01-31T12:00:00Z",
+                     *       "position": "1769860800000-0",
+                     *       "source": "native",
+                     *       "model": "",
+                     *       "prompt_version": "",
+                     *       "role": "",
+                     *       "headline": "Checkout times out when Redis restarts; the client pool does not reconnect."
+                     *     }
+                     */
                     "application/json": components["schemas"]["Observation"];
                 };
             };
@@ -2957,11 +4169,17 @@ export interface operations {
     delete_v1_observations_id: {
         parameters: {
             query?: {
+                /** @description A name of your own for the write: sending it again changes nothing. */
                 event_id?: string;
+                /** @description Why it is forgotten. */
                 reason?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example obs_edc5b0f0a6708b3512be
+                 */
                 id: string;
             };
             cookie?: never;
@@ -2974,6 +4192,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "mem_9f01e400307031dcf3e6",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Accepted"];
                 };
             };
@@ -2988,6 +4215,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "query": "when do we deploy?",
+                 *       "project": "shop",
+                 *       "limit": 3
+                 *     }
+                 */
                 "application/json": components["schemas"]["RecallRequest"];
             };
         };
@@ -2998,6 +4232,30 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "id": "mem_9f01e400307031dcf3e6",
+                     *           "kind": "memory",
+                     *           "score": 1,
+                     *           "title": "We deploy on Tuesdays, never on Fridays.",
+                     *           "snippet": "We deploy on Tuesdays, never on Fridays.",
+                     *           "content": "We deploy on Tuesdays, never on Fridays.",
+                     *           "session_id": null,
+                     *           "agent_id": "ada",
+                     *           "project": "shop",
+                     *           "occurred_at": "2026-01-31T12:00:00Z",
+                     *           "metadata": {},
+                     *           "confidence": 0.93
+                     *         }
+                     *       ],
+                     *       "confidence": 0.93,
+                     *       "took_ms": 4.1,
+                     *       "lag": {},
+                     *       "degraded": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["RecallAnswer"];
                 };
             };
@@ -3006,13 +4264,24 @@ export interface operations {
     get_v1_sessions: {
         parameters: {
             query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
+                /** @description The `next` of the page before. */
                 cursor?: string;
+                /** @description At most so many. */
                 limit?: number;
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
                 project?: string;
+                /** @description Only what was recorded then or later. */
                 recorded_since?: string;
+                /** @description Only what was recorded before that. */
                 recorded_until?: string;
+                /** @description Only what happened then or later. */
                 since?: string;
+                /** @description Only what happened before that. */
                 until?: string;
             };
             header?: never;
@@ -3027,6 +4296,32 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "s1",
+                     *           "project": "shop",
+                     *           "agent_id": "ada",
+                     *           "user_id": "",
+                     *           "agent_type": "",
+                     *           "title": "Fix the checkout",
+                     *           "first_prompt": "",
+                     *           "cwd": "",
+                     *           "status": "active",
+                     *           "started_at": "2026-01-31T12:00:00Z",
+                     *           "updated_at": "2026-01-31T12:00:00Z",
+                     *           "ended_at": null,
+                     *           "observation_count": 1,
+                     *           "summarised": 0,
+                     *           "retired": false,
+                     *           "retired_observations": 0,
+                     *           "retired_at": null
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["Page_Session_"];
                 };
             };
@@ -3041,6 +4336,14 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "project": "shop",
+                 *       "session_id": "s1",
+                 *       "status": "started",
+                 *       "title": "Fix the checkout"
+                 *     }
+                 */
                 "application/json": {
                     /** @default  */
                     agent_id?: string;
@@ -3087,6 +4390,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "mem_9f01e400307031dcf3e6",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Accepted"];
                 };
             };
@@ -3095,11 +4407,20 @@ export interface operations {
     get_v1_sessions_id: {
         parameters: {
             query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
                 project?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example s1
+                 */
                 id: string;
             };
             cookie?: never;
@@ -3112,6 +4433,27 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "s1",
+                     *       "project": "shop",
+                     *       "agent_id": "ada",
+                     *       "user_id": "",
+                     *       "agent_type": "",
+                     *       "title": "Fix the checkout",
+                     *       "first_prompt": "",
+                     *       "cwd": "",
+                     *       "status": "active",
+                     *       "started_at": "2026-01-31T12:00:00Z",
+                     *       "updated_at": "2026-01-31T12:00:00Z",
+                     *       "ended_at": null,
+                     *       "observation_count": 1,
+                     *       "summarised": 0,
+                     *       "retired": false,
+                     *       "retired_observations": 0,
+                     *       "retired_at": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["Session"];
                 };
             };
@@ -3120,12 +4462,22 @@ export interface operations {
     delete_v1_sessions_id: {
         parameters: {
             query?: {
+                /** @description A name of your own for the write: sending it again changes nothing. */
                 event_id?: string;
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
                 project?: string;
+                /** @description Why it is forgotten. */
                 reason?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example s1
+                 */
                 id: string;
             };
             cookie?: never;
@@ -3138,6 +4490,16 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "documents": {
+                     *         "session": 1
+                     *       },
+                     *       "position": "1:1769860800000-0",
+                     *       "durability": "fsync"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Forgotten"];
                 };
             };
@@ -3146,15 +4508,28 @@ export interface operations {
     get_v1_sessions_id_commits: {
         parameters: {
             query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
                 project?: string;
+                /** @description Only what was recorded then or later. */
                 recorded_since?: string;
+                /** @description Only what was recorded before that. */
                 recorded_until?: string;
+                /** @description Only what happened then or later. */
                 since?: string;
+                /** @description Only what happened before that. */
                 until?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example s1
+                 */
                 id: string;
             };
             cookie?: never;
@@ -3167,6 +4542,31 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "cmt_e92836faeb4c0ed2e67e",
+                     *           "project": "shop",
+                     *           "commit": "9f1c2d3e",
+                     *           "message": "Reconnect the pool",
+                     *           "branch": "main",
+                     *           "repo": "",
+                     *           "author": "",
+                     *           "authored_at": "",
+                     *           "files": [
+                     *             "checkout.py"
+                     *           ],
+                     *           "session_ids": [
+                     *             "s1"
+                     *           ],
+                     *           "agent_id": "ada",
+                     *           "occurred_at": "2026-01-31T12:00:00Z",
+                     *           "linked_at": "2026-01-31T12:00:00Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Items_Commit_"];
                 };
             };
@@ -3175,17 +4575,32 @@ export interface operations {
     get_v1_sessions_id_observations: {
         parameters: {
             query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
+                /** @description The `next` of the page before. */
                 cursor?: string;
+                /** @description At most so many. */
                 limit?: number;
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
                 project?: string;
+                /** @description Only what was recorded then or later. */
                 recorded_since?: string;
+                /** @description Only what was recorded before that. */
                 recorded_until?: string;
+                /** @description Only what happened then or later. */
                 since?: string;
+                /** @description Only what happened before that. */
                 until?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example s1
+                 */
                 id: string;
             };
             cookie?: never;
@@ -3198,6 +4613,47 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "obs_edc5b0f0a6708b3512be",
+                     *           "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *           "project": "shop",
+                     *           "session_id": "s1",
+                     *           "agent_id": "ada",
+                     *           "user_id": "",
+                     *           "kind": "command_run",
+                     *           "content": "Checkout times out when Redis restarts; the client pool does not reconnect.",
+                     *           "data": {
+                     *             "tool_name": "Bash",
+                     *             "tool_input": {
+                     *               "command": "make test"
+                     *             },
+                     *             "tool_output": "1 failed"
+                     *           },
+                     *           "metadata": {},
+                     *           "title": "Bash",
+                     *           "subtitle": "{\"command\":\"make test\"}",
+                     *           "facts": [],
+                     *           "narrative": "{\"command\":\"make test\"} | 1 failed",
+                     *           "concepts": [],
+                     *           "files": [],
+                     *           "importance": 5,
+                     *           "confidence": 0.3,
+                     *           "occurred_at": "2026-01-31T12:00:00Z",
+                     *           "recorded_at": "2026-01-31T12:00:00Z",
+                     *           "position": "1769860800000-0",
+                     *           "source": "native",
+                     *           "model": "",
+                     *           "prompt_version": "",
+                     *           "role": "",
+                     *           "headline": "Checkout times out when Redis restarts; the client pool does not reconnect."
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["SomeRetired_Observation_"];
                 };
             };
@@ -3208,12 +4664,22 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example s1
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "project": "shop",
+                 *       "max_observations": 50
+                 *     }
+                 */
                 "application/json": components["schemas"]["SessionReflectRequest"];
             };
         };
@@ -3224,6 +4690,13 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "slots_changed": 1,
+                     *       "observations": 1,
+                     *       "position": "0:1769860800000-0"
+                     *     }
+                     */
                     "application/json": components["schemas"]["SlotsMade"];
                 };
             };
@@ -3232,11 +4705,20 @@ export interface operations {
     get_v1_sessions_id_summary: {
         parameters: {
             query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
                 project?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example s1
+                 */
                 id: string;
             };
             cookie?: never;
@@ -3249,6 +4731,27 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "sum_aad1ae0834d47325e5e5",
+                     *       "project": "shop",
+                     *       "session_id": "s1",
+                     *       "agent_id": "ada",
+                     *       "user_id": "",
+                     *       "title": "Fix the checkout",
+                     *       "narrative": "Checkout times out when Redis restarts; the client pool does not reconnect.",
+                     *       "decisions": [],
+                     *       "files": [],
+                     *       "concepts": [],
+                     *       "observation_count": 1,
+                     *       "model": "",
+                     *       "prompt_version": "",
+                     *       "occurred_at": "2026-01-31T12:00:00Z",
+                     *       "recorded_at": "2026-01-31T12:00:00Z",
+                     *       "position": "1769860800000-0",
+                     *       "remaining": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["Summary"];
                 };
             };
@@ -3259,12 +4762,21 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /**
+                 * @description Its id.
+                 * @example s1
+                 */
                 id: string;
             };
             cookie?: never;
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "project": "shop"
+                 *     }
+                 */
                 "application/json": components["schemas"]["InSession"];
             };
         };
@@ -3275,6 +4787,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "summary": {
+                     *         "title": "Fix the checkout",
+                     *         "narrative": "Checkout times out when Redis restarts; the client pool does not reconnect.",
+                     *         "decisions": [],
+                     *         "files": [],
+                     *         "concepts": [],
+                     *         "observation_count": 1,
+                     *         "remaining": []
+                     *       },
+                     *       "model": "",
+                     *       "fell_back": "",
+                     *       "position": "1:1769860800000-0"
+                     *     }
+                     */
                     "application/json": components["schemas"]["SummaryMade"];
                 };
             };
@@ -3283,11 +4811,20 @@ export interface operations {
     get_v1_slots: {
         parameters: {
             query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
                 project?: string;
+                /** @description Only what was recorded then or later. */
                 recorded_since?: string;
+                /** @description Only what was recorded before that. */
                 recorded_until?: string;
+                /** @description Only what happened then or later. */
                 since?: string;
+                /** @description Only what happened before that. */
                 until?: string;
             };
             header?: never;
@@ -3302,6 +4839,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "slot_cc335f23bbc32587a1dd",
+                     *           "label": "project_context",
+                     *           "scope": "project",
+                     *           "project": "shop",
+                     *           "content": "The shop's checkout.",
+                     *           "size": 20,
+                     *           "size_limit": 3000,
+                     *           "description": "",
+                     *           "pinned": true,
+                     *           "read_only": false,
+                     *           "agent_id": "ada",
+                     *           "created_at": "2026-01-31T12:00:00Z",
+                     *           "occurred_at": "2026-01-31T12:00:00Z",
+                     *           "updated_at": "2026-01-31T12:00:00Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["Items_Slot_"];
                 };
             };
@@ -3316,6 +4875,14 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "project": "shop",
+                 *       "label": "project_context",
+                 *       "content": "The shop's checkout.",
+                 *       "pinned": true
+                 *     }
+                 */
                 "application/json": {
                     /** @default  */
                     agent_id?: string;
@@ -3366,6 +4933,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "mem_9f01e400307031dcf3e6",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Accepted"];
                 };
             };
@@ -3374,11 +4950,20 @@ export interface operations {
     get_v1_slots_label: {
         parameters: {
             query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
                 project?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description The name of the slot.
+                 * @example project_context
+                 */
                 label: string;
             };
             cookie?: never;
@@ -3391,6 +4976,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "slot_cc335f23bbc32587a1dd",
+                     *       "label": "project_context",
+                     *       "scope": "project",
+                     *       "project": "shop",
+                     *       "content": "The shop's checkout.",
+                     *       "size": 20,
+                     *       "size_limit": 3000,
+                     *       "description": "",
+                     *       "pinned": true,
+                     *       "read_only": false,
+                     *       "agent_id": "ada",
+                     *       "created_at": "2026-01-31T12:00:00Z",
+                     *       "occurred_at": "2026-01-31T12:00:00Z",
+                     *       "updated_at": "2026-01-31T12:00:00Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Slot"];
                 };
             };
@@ -3399,11 +5002,20 @@ export interface operations {
     delete_v1_slots_label: {
         parameters: {
             query?: {
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
                 project?: string;
+                /** @description Whether it is a slot of the project or a global one. */
                 scope?: "global" | "project";
             };
             header?: never;
             path: {
+                /**
+                 * @description The name of the slot.
+                 * @example project_context
+                 */
                 label: string;
             };
             cookie?: never;
@@ -3416,6 +5028,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "mem_9f01e400307031dcf3e6",
+                     *       "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *       "position": "0:1769860800000-0",
+                     *       "duplicate": false,
+                     *       "durability": "fsync"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Accepted"];
                 };
             };
@@ -3424,13 +5045,24 @@ export interface operations {
     get_v1_timeline: {
         parameters: {
             query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
                 after?: string;
+                /** @description The `next` of the page before. */
                 cursor?: string;
+                /** @description At most so many. */
                 limit?: number;
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
                 project?: string;
+                /** @description Only what was recorded then or later. */
                 recorded_since?: string;
+                /** @description Only what was recorded before that. */
                 recorded_until?: string;
+                /** @description Only what happened then or later. */
                 since?: string;
+                /** @description Only what happened before that. */
                 until?: string;
             };
             header?: never;
@@ -3445,6 +5077,47 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "id": "obs_edc5b0f0a6708b3512be",
+                     *           "event_id": "01M86G37QABSREYRWQMKFM3F1R",
+                     *           "project": "shop",
+                     *           "session_id": "s1",
+                     *           "agent_id": "ada",
+                     *           "user_id": "",
+                     *           "kind": "command_run",
+                     *           "content": "Checkout times out when Redis restarts; the client pool does not reconnect.",
+                     *           "data": {
+                     *             "tool_name": "Bash",
+                     *             "tool_input": {
+                     *               "command": "make test"
+                     *             },
+                     *             "tool_output": "1 failed"
+                     *           },
+                     *           "metadata": {},
+                     *           "title": "Bash",
+                     *           "subtitle": "{\"command\":\"make test\"}",
+                     *           "facts": [],
+                     *           "narrative": "{\"command\":\"make test\"} | 1 failed",
+                     *           "concepts": [],
+                     *           "files": [],
+                     *           "importance": 5,
+                     *           "confidence": 0.3,
+                     *           "occurred_at": "2026-01-31T12:00:00Z",
+                     *           "recorded_at": "2026-01-31T12:00:00Z",
+                     *           "position": "1769860800000-0",
+                     *           "source": "native",
+                     *           "model": "",
+                     *           "prompt_version": "",
+                     *           "role": "",
+                     *           "headline": "Checkout times out when Redis restarts; the client pool does not reconnect."
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
                     "application/json": components["schemas"]["SomeRetired_Observation_"];
                 };
             };
