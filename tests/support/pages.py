@@ -6,6 +6,7 @@ A block is run because of its language, or says by a comment on the line before 
     <!-- in the background -->           it starts a server, which runs until the page ends
     <!-- output -->                      what the block before it prints; `…` and `...` stand for anything
     <!-- answer: METHOD PATH STATUS -->  an answer, as the server's OpenAPI document describes it
+    <!-- written: FILE, FILE -->         what `mnemolog install` writes there; tests/docs/test_hosts.py compares it
 """
 
 import os
@@ -21,6 +22,8 @@ import httpx
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "clients/python/README.md"]
+WITHOUT_SERVER = {"not run", "written"}
+"""Kinds of blocks that no server is needed for."""
 FENCE = re.compile(
     r"^(?: *<!-- (?P<mark>.*) -->\n)?(?P<indent> *)```(?P<language>\S*).*\n(?P<text>(?:.*\n)*?)(?P=indent)```$",
     re.MULTILINE,
@@ -43,7 +46,7 @@ class Block(NamedTuple):
     def kind(self) -> str:
         """How it is checked; empty where nothing would, and nothing says why not."""
         marked, _, reason = self.mark.partition(":")
-        if marked in ("not run", "answer"):
+        if marked in ("not run", "answer", "written"):
             return marked if reason.strip() else ""
         if self.mark in ("output", "in the background"):
             return self.mark
