@@ -57,11 +57,18 @@ def lexical_facets(keys: Iterable[str]) -> list[str]:
     return [key for key in keys if key.partition("\x1f")[0] in LEXICAL]
 
 
+LISTED = frozenset({"project", "agent", "type"})
+"""The facets whose values are asked for. To look for them among all keys takes longer with every file and session."""
+
+
 class Facets:
     """Which documents have which facet values."""
 
-    def __init__(self) -> None:
-        self._bitmaps: dict[str, BitMap] = {}
+    def __init__(self, bitmaps: Mapping[str, BitMap] | None = None) -> None:
+        self._bitmaps = dict(bitmaps or {})
+        self._listed: dict[str, set[str]] = {name: set() for name in LISTED}
+        for key in self._bitmaps:
+            self._list(key)
 
     def add(self, ordinal: int, keys: Iterable[str]) -> None:
         """The document has these facet values."""
@@ -69,6 +76,7 @@ class Facets:
             found = self._bitmaps.get(key)
             if found is None:
                 found = self._bitmaps[key] = BitMap()
+                self._list(key)
             found.add(ordinal)
 
     def remove(self, ordinal: int, keys: Iterable[str]) -> None:
@@ -78,6 +86,7 @@ class Facets:
                 found.discard(ordinal)
                 if not found:
                     del self._bitmaps[key]
+                    self._unlist(key)
 
     def of(self, key: str) -> BitMap:
         """The documents with a facet value; do not change it."""
@@ -88,9 +97,18 @@ class Facets:
         return BitMap.union(_NONE, *(self.of(key) for key in keys))
 
     def values(self, name: str) -> list[str]:
-        """The values that documents have of a facet."""
-        lead = facet(name, "")
-        return [key.removeprefix(lead) for key in self._bitmaps if key.startswith(lead)]
+        """The values that documents have of a facet of LISTED, in no order."""
+        return list(self._listed[name])
+
+    def _list(self, key: str) -> None:
+        name, _, value = key.partition("\x1f")
+        if name in LISTED:
+            self._listed[name].add(value)
+
+    def _unlist(self, key: str) -> None:
+        name, _, value = key.partition("\x1f")
+        if name in LISTED:
+            self._listed[name].discard(value)
 
     def dump(self) -> dict[str, bytes]:
         """Serialised bitmaps, for a snapshot."""
@@ -98,19 +116,17 @@ class Facets:
 
     def renumbered(self, kept: NDArray[np.int64]) -> "Facets":
         """The facets of the ordinals in `kept` (ascending) alone; each gets its place in `kept` as its new ordinal."""
-        facets = Facets()
+        bitmaps: dict[str, BitMap] = {}
         for key, found in self._bitmaps.items():
             members = np.intersect1d(ordinals(found), kept, assume_unique=True)
             if len(members):
-                facets._bitmaps[key] = bitmap(np.searchsorted(kept, members))
-        return facets
+                bitmaps[key] = bitmap(np.searchsorted(kept, members))
+        return Facets(bitmaps)
 
     @classmethod
     def load(cls, dumped: Mapping[str, bytes]) -> "Facets":
         """The facets of a snapshot."""
-        facets = cls()
-        facets._bitmaps = {key: BitMap.deserialize(raw) for key, raw in dumped.items()}
-        return facets
+        return cls({key: BitMap.deserialize(raw) for key, raw in dumped.items()})
 
 
 def ordinals(bitmap: BitMap) -> NDArray[np.int64]:

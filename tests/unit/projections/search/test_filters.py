@@ -108,3 +108,16 @@ def test_the_lexical_index_hears_of_what_hardly_changes(entry: Callable[..., Ind
             ("tenant", "default"), ("project", "atlas"), ("kind", "memory"), ("agent", "ada"), ("tag", "hot"),
         )
     )  # fmt: skip
+
+
+def test_the_values_of_a_facet_are_those_that_documents_have_also_after_loading_and_compaction():
+    facets = Facets()
+    facets.add(0, [facet("project", "shop"), facet("agent", "ada"), facet("session", "s1")])
+    facets.add(1, [facet("project", ""), facet("agent", "ada")])
+    facets.add(2, [facet("project", "gone")])
+    facets.remove(2, [facet("project", "gone")])
+    assert sorted(facets.values("project")) == ["", "shop"]
+    loaded = Facets.load(facets.dump())
+    assert sorted(loaded.values("project")) == ["", "shop"]
+    assert loaded.values("agent") == ["ada"]
+    assert loaded.renumbered(np.array([1])).values("project") == [""]
