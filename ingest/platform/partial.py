@@ -1,8 +1,8 @@
 """Reads that go on without what a node of a cluster has that is away.
 
 A read of many partitions names keys of every node. Within `partial_reads` no node is waited for for longer than
-PATIENCE_S, and one that did not answer is not waited for again until it does. What reads partitions may then leave out
-those it cannot read; outside, the read fails. A write never leaves anything out.
+PATIENCE_S, unless it answers a PING meanwhile, and one that did not answer is not waited for again until it does. What
+reads partitions may then leave out those it cannot read; outside, the read fails. A write never leaves anything out.
 """
 
 import asyncio

@@ -31,7 +31,7 @@ from ingest.platform.cluster import ClusterChanged, KeysApart
 from ingest.platform.cluster.slots import slot_of
 from ingest.platform.cluster.topology import NodeSilent
 from ingest.platform.connections import Client, connect, on_each_node, pool_size
-from ingest.platform.partial import partial_reads
+from ingest.platform.partial import PATIENCE_S, partial_reads
 from projections.documents.access import Reader
 from projections.health.vitals import Vitals
 from projections.queries.audit import Audit
@@ -290,6 +290,14 @@ async def test_a_node_that_does_not_answer_takes_no_other_answers_with_it(cluste
     finally:
         os.kill(silent.pid, signal.SIGCONT)
     await wait_until(lambda: _whole(cluster))
+    assert await client.get(key(0)) is None
+
+
+async def test_a_node_that_is_at_work_for_longer_than_a_read_waits_is_not_taken_for_silent(client: Client):
+    """A blocking read stands for a long answer."""
+    log = PartitionKeys(0).log
+    with partial_reads():
+        assert not await client.xread({log: "$"}, count=1, block=int(3 * 1000 * PATIENCE_S))
     assert await client.get(key(0)) is None
 
 

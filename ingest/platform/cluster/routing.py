@@ -5,8 +5,7 @@ is sent once more only where the client repeats (see `connect`).
 """
 
 import asyncio
-import builtins
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from redis.exceptions import (
@@ -22,6 +21,7 @@ from redis.exceptions import (
 
 from ingest.platform.cluster.topology import Address, ClusterChanged, NodePlace, NodeSilent, Topology
 from ingest.platform.partial import patience_s
+from ingest.platform.tasks import end
 
 T = TypeVar("T")
 
@@ -158,17 +158,32 @@ class Router:
         except BROKEN:
             pass  # the error at hand says as much
 
-    async def answer(self, place: NodePlace, command: Awaitable[T]) -> T:
-        """What a node answers. Raises TimeoutError, and asks it nothing more, where it is waited for no longer."""
+    async def answer(self, place: NodePlace, command: Coroutine[Any, Any, T]) -> T:
+        """What a node answers. Raises TimeoutError, and asks it nothing more, where it is waited for no longer.
+
+        A node that answers a PING meanwhile is at work: a long answer is waited for as the client waits.
+        """
         limit = patience_s()
         if limit is None:
             return await command
+        answering = asyncio.create_task(command)
         try:
-            async with asyncio.timeout(limit):
-                return await command
-        except builtins.TimeoutError:
-            self.topology.silence(place)
-            raise TimeoutError(f"{place.address} did not answer within {limit:g} s") from None
+            while not (await asyncio.wait([answering], timeout=limit / 2))[0]:
+                if not await self._is_at_work(place, limit / 2) and not answering.done():
+                    self.topology.silence(place)
+                    raise TimeoutError(f"{place.address} did not answer within {limit:g} s")
+            return answering.result()
+        finally:
+            if not answering.done():
+                await end(answering)
+
+    async def _is_at_work(self, place: NodePlace, within_s: float) -> bool:
+        try:
+            async with asyncio.timeout(within_s):
+                await place.client.execute_command("PING")
+        except BROKEN:
+            return False
+        return True
 
     def _by_node(
         self, queued: Sequence[QueuedCommand], todo: Sequence[int], answers: list[Any]
