@@ -39,6 +39,17 @@ def partial_reads() -> Generator[set[int]]:
 
 
 @contextmanager
+def whole_reads() -> Generator[None]:
+    """Within, nothing is left out, whatever is allowed around it: for what would be taken for all there is."""
+    unread, patience = _left_out.set(None), _patience_s.set(None)
+    try:
+        yield
+    finally:
+        _patience_s.reset(patience)
+        _left_out.reset(unread)
+
+
+@contextmanager
 def waiting_at_most(seconds: float) -> Generator[None]:
     """Within, a node of a cluster is waited for no longer."""
     token = _patience_s.set(seconds)

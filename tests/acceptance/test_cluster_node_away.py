@@ -163,6 +163,8 @@ async def test_reads_leave_out_what_is_on_a_node_that_is_away_and_say_so(stack: 
             found = await client.post("/v1/recall", json={"query": "stored", "limit": 50})
             assert len(found.json()["results"]) == PARTITIONS - len(lost)
             assert any(one.startswith("left out") for one in found.json()["degraded"])
+            export = await client.get(f"http://127.0.0.1:{client.base_url.port}/agentmemory/export")
+            assert export.status_code == 503, "one that lacks partitions would be taken for all there is"
             ready = await client.get("/readyz")
             assert ready.status_code == 200
             assert "store_partial" in [one["code"] for one in ready.json()["degraded"]]

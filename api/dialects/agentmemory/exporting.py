@@ -22,6 +22,7 @@ from api.dialects.agentmemory.sessions import AT_ONCE, session_records
 from api.dialects.agentmemory.slots import slot_record
 from ingest.errors import ProjectionBehind, ReaderUnknown
 from ingest.platform.clock import system_clock
+from ingest.platform.partial import whole_reads
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.catalog import server_version
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
@@ -56,7 +57,15 @@ async def get_export(request: Request, arguments: Arguments) -> Response:
 
 
 async def export(door: ToolContext, arguments: Arguments) -> ToolAnswer:
-    """The export; sessions are paged by `maxSessions` and `offset`, the rest is always there."""
+    """The export; sessions are paged by `maxSessions` and `offset`, the rest is always there.
+
+    While a node of the log's cluster is away it fails: one that lacks partitions would be taken for all there is.
+    """
+    with whole_reads():
+        return await _export(door, arguments)
+
+
+async def _export(door: ToolContext, arguments: Arguments) -> ToolAnswer:
     await door.caught_up()
     reader, queries, started = door.reader(), door.queries, time.monotonic()
     known = [one async for one in _all(lambda cursor: queries.sessions.page(reader, None, cursor, PAGE), MAX_SESSIONS)]

@@ -3,7 +3,16 @@
 import pytest
 from redis.exceptions import ConnectionError, ResponseError
 
-from ingest.platform.partial import leave_out, leaving_out, left_out, partial_reads, patience_s, readable, told
+from ingest.platform.partial import (
+    leave_out,
+    leaving_out,
+    left_out,
+    partial_reads,
+    patience_s,
+    readable,
+    told,
+    whole_reads,
+)
 
 AWAY = ConnectionError("connection refused")
 
@@ -41,6 +50,18 @@ def test_a_read_of_which_nothing_is_left_fails():
         leave_out([0], range(2), AWAY)
         with pytest.raises(ConnectionError):
             leave_out([1], range(2), AWAY)
+
+
+def test_what_must_be_whole_leaves_nothing_out_within_reads_that_may():
+    with partial_reads() as missing:
+        with whole_reads():
+            assert patience_s() is None
+            with pytest.raises(ConnectionError):
+                leave_out([1], range(3), AWAY)
+        assert missing == set()
+        with leaving_out(1, range(3)):
+            raise AWAY
+    assert missing == {1}
 
 
 def test_another_fault_than_a_node_that_is_away_is_raised():
