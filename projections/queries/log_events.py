@@ -5,14 +5,14 @@ from typing import Any, NamedTuple, cast
 
 from msgspec import Struct
 
-from ingest.errors import CommandRejected
+from ingest.errors import CommandRejected, LogUnavailable
 from ingest.events.envelope import as_json_object
 from ingest.events.memory import MemoryCondensed, MemoryRecorded, MemoryRevised, MemoryVisibilityChanged
 from ingest.ids import MEMORY, DocumentId, document_id
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.partitions import project_route
 from ingest.log.position import START, Position, Token
-from ingest.platform.partial import leaving_out
+from ingest.platform.partial import leaving_out, left_out, told
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.memories import Memory
@@ -90,15 +90,24 @@ class SeenEvent(NamedTuple):
         return []
 
     def shown(self, reader: Reader, known: Mapping[DocumentId, Document]) -> dict[str, Any]:
-        """The event for a reader. What is not projected yet goes by what the event itself says."""
+        """The event for a reader. What is not projected yet goes by what the event itself says.
+
+        Raises LogUnavailable where what it is about could not be read: who may see it now is not known.
+        """
         for name in self.about():
             document = known.get(name)
+            if document is None and not reader.operator and self._partition in (unread := left_out()):
+                raise LogUnavailable(f"it cannot be told who may see {self.event['position']}; {told(unread)}")
             readable = may_read(document, reader) if isinstance(document, Memory) else self._says_readable(reader)
             if not readable:
                 visibility = document.visibility if isinstance(document, Memory) else self._visibility
                 kept = {name: value for name, value in self.event.items() if name not in _SAID}
                 return {**kept, "data": {"visibility": visibility, "withheld": True}}
         return self.event
+
+    @property
+    def _partition(self) -> int:
+        return int(self.event["position"].partition(":")[0])
 
     @property
     def _visibility(self) -> str:

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route
+from ingest.platform.partial import left_out
 from projections.documents.access import Reader, may_read
 from projections.documents.relations import Relation, edges, relations
 from projections.queries.documents import DocumentReader
@@ -78,8 +79,13 @@ class Relations:
         return await self.readable(found, reader)
 
     async def readable(self, found: Sequence[Relation], reader: Reader) -> list[Relation]:
-        """Those relations both ends of which the reader may see; an end that is no document hides nothing."""
+        """Those relations both ends of which the reader may see; an end that is no document hides nothing.
+
+        One that may be a document of a partition that could not be read hides them.
+        """
         ends = {end for one in found for end in (one.source, one.target)}
         known = {one.document.id: one.document for one in await self._documents.find_all(sorted(map(DocumentId, ends)))}
         hidden = {name for name, document in known.items() if not may_read(document, reader)}
+        if left_out() and not reader.operator:
+            hidden |= ends - known.keys()
         return [one for one in found if reader.reach.allows(one.project) and not {one.source, one.target} & hidden]

@@ -1,0 +1,102 @@
+"""Queries while the node of one partition is away: what could not be read gives nothing away, and is not kept."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from desk import ADA, BOB, PARTITIONS, Desk
+from factories import TENANT
+from redis.exceptions import ConnectionError
+
+from ingest.commands.requests import ChangeVisibility, Relate
+from ingest.errors import LogUnavailable
+from ingest.log.keys import PartitionKeys
+from ingest.log.partitions import partition_of, project_route
+from ingest.platform.connections import Client, ask
+from ingest.platform.partial import partial_reads
+from ingest.platform.shared_connection import Command
+from projections.documents.access import Reader
+from projections.operations.exporting import export_events
+from projections.queries import documents as documents_module
+from projections.queries.documents import DocumentReader
+from projections.queries.log_events import LogEvents, WantedEvents
+from projections.queries.relations import Relations
+
+HOME = partition_of(project_route(TENANT, "atlas"), PARTITIONS)
+ELSEWHERE = next(
+    name for name in ("hermes", "janus", "kairos", "lethe")
+    if partition_of(project_route(TENANT, name), PARTITIONS) != HOME
+)  # fmt: skip
+"""A project in another partition than atlas."""
+TakeAway = Callable[[int], None]
+
+
+@pytest.fixture
+def take_away(monkeypatch: pytest.MonkeyPatch) -> TakeAway:
+    """Has a partition's documents be on a node that does not answer."""
+
+    def take_away(partition: int) -> None:
+        tag = PartitionKeys(partition).tag
+
+        async def asked(client: Client, commands: Sequence[Command], *, at_once: bool = False) -> list[Any]:
+            answers = await ask(client, commands, at_once=at_once)
+            is_away = [any(str(word).startswith(tag) for word in command) for command in commands]
+            away = ConnectionError("connection refused")
+            return [away if gone else answer for gone, answer in zip(is_away, answers, strict=True)]
+
+        monkeypatch.setattr(documents_module, "ask", asked)
+
+    return take_away
+
+
+@pytest.fixture
+def documents(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> DocumentReader:
+    """Reads as on a cluster, a command for each partition."""
+
+    def apart(client: Client) -> bool:
+        return False
+
+    monkeypatch.setattr(documents_module, "keys_may_be_apart", apart)
+    return DocumentReader(desk.redis, PARTITIONS)
+
+
+async def test_a_relation_of_a_memory_that_cannot_be_read_is_shown_to_operators_alone(
+    desk: Desk, documents: DocumentReader, take_away: TakeAway
+):
+    secret = await desk.remember("the safe is behind the kettle", visibility="private")
+    open_to_all = await desk.remember("tea at four", project=ELSEWHERE)
+    await desk.say(Relate(source=secret, target=open_to_all, relation="explains", project=ELSEWHERE))
+    await desk.settle()
+    relations = Relations(documents, desk.lookup)
+    operator = Reader(TENANT, operator=True)
+    assert len((await relations.page(ADA, ELSEWHERE, None, 10)).items) == 1
+    assert (await relations.page(BOB, ELSEWHERE, None, 10)).items == []
+    take_away(HOME)
+    with partial_reads() as left_out:
+        assert (await relations.page(BOB, ELSEWHERE, None, 10)).items == []
+        assert len((await relations.page(operator, ELSEWHERE, None, 10)).items) == 1
+    assert left_out == {HOME}
+
+
+async def test_an_event_of_a_memory_that_cannot_be_read_goes_to_nobody_who_might_not_see_it(
+    desk: Desk, documents: DocumentReader, take_away: TakeAway
+):
+    memory = await desk.remember("the safe is behind the kettle")
+    await desk.say(ChangeVisibility(memory=memory, visibility="private", project="atlas"))
+    await desk.settle()
+    events = LogEvents(desk.log, desk.replica, documents)
+
+    async def exported(reader: Reader) -> str:
+        return b"".join([chunk async for chunk in export_events(desk.log, documents, reader, None)]).decode()
+
+    (said, _) = (await events.page(WantedEvents(BOB), "", 10, None)).events
+    assert said["data"] == {"visibility": "private", "withheld": True}
+    assert "kettle" not in await exported(BOB)
+    take_away(HOME)
+    with partial_reads(), pytest.raises(LogUnavailable, match="who may see"):
+        await events.page(WantedEvents(BOB), "", 10, None)
+    with partial_reads(), pytest.raises(LogUnavailable, match="who may see"):
+        await exported(BOB)
+    with partial_reads():
+        (said, _) = (await events.page(WantedEvents(Reader(TENANT, operator=True)), "", 10, None)).events
+    assert said["data"]["content"] == "the safe is behind the kettle"
