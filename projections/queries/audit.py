@@ -30,13 +30,14 @@ from projections.documents import actions, commits, lessons, memories, observati
 from projections.documents.access import Reader
 from projections.documents.sessions import session_document_id
 from projections.documents.summaries import summary_id
-from projections.queries.times import ANY_TIME, Times
+from projections.queries.times import ANY_TIME, MAX_SEQ, Times
 
 EVERYTHING = "*"
 BULK = ObservationRecorded.TYPE
 """Most of a log, so it has to be asked for."""
 STEP = 200
 """Entries of a partition read at once."""
+BEHIND_ALL = Position(MAX_SEQ, MAX_SEQ)
 MAX_SCANNED = 20_000
 """Entries one request passes over; it then answers what it has and where to go on."""
 
@@ -103,10 +104,14 @@ class Audit:
         return AuditPage(found, None if backwards.finished else str(at))
 
     async def _heads(self) -> Token:
-        """Behind the newest entries: what is written between two pages is in neither."""
+        """Behind the newest entries: what is written between two pages is in neither.
+
+        Of a partition that was left out all is older, so that a later page has what the first one lacks.
+        """
         everywhere = range(self._log.partitions)
         heads = await readable({partition: self._log.head(partition) for partition in everywhere})
-        return Token({partition: Position(head.ms, head.seq + 1) for partition, head in heads.items()})
+        behind = {partition: Position(head.ms, head.seq + 1) for partition, head in heads.items()}
+        return Token({**dict.fromkeys(everywhere, BEHIND_ALL), **behind})
 
 
 class _Wanted(NamedTuple):

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from ingest.ids import DocumentId
 from ingest.platform.clock import Clock, system_clock, to_ms
+from ingest.platform.partial import left_out
 from projections.condensing.profile import PREFERENCE_TAGS, Profile, profile
 from projections.documents.access import Reader, may_read
 from projections.documents.memories import Memory
@@ -57,7 +58,8 @@ class ProjectProfiles:
         """A project's profile, with a user's preferences, and whether it was made before; None for an unknown project.
 
         What is told comes from public memories only, so readers share it. One made before is not used after an hour,
-        nor once anything was forgotten or one of its memories is no longer public.
+        nor once anything was forgotten or one of its memories is no longer public; one that lacks partitions is not
+        kept.
         """
         key = (reader.tenant, project, user_id, reader.only_agent, reader.reach.projects)
         kept = self._kept.get(key)
@@ -75,6 +77,8 @@ class ProjectProfiles:
         if seen or any(one.project == project for one in memories):
             now = self._clock()
             made = await to_thread(profile, project, user_id, len(seen), observations, memories, now, titles)
+        if left_out():
+            return made, False
         told = [(partition, DocumentId(one.id)) for partition, one in public] if made else []
         self._kept[key] = _KeptProfile(made, time.monotonic() + (KEEP_S if made else NOTHING_KEPT_S), index, told)
         if len(self._kept) > KEPT:

@@ -10,16 +10,21 @@ from redis.exceptions import ConnectionError
 
 from ingest.commands.requests import ChangeVisibility, Relate
 from ingest.errors import LogUnavailable
+from ingest.log.event_log import Stored
 from ingest.log.keys import PartitionKeys
 from ingest.log.partitions import partition_of, project_route
+from ingest.log.position import Position
+from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, ask
 from ingest.platform.partial import partial_reads
 from ingest.platform.shared_connection import Command
 from projections.documents.access import Reader
 from projections.operations.exporting import export_events
 from projections.queries import documents as documents_module
+from projections.queries.audit import Audit
 from projections.queries.documents import DocumentReader
 from projections.queries.log_events import LogEvents, WantedEvents
+from projections.queries.profiles import ProjectProfiles
 from projections.queries.relations import Relations
 
 HOME = partition_of(project_route(TENANT, "atlas"), PARTITIONS)
@@ -29,6 +34,24 @@ ELSEWHERE = next(
 )  # fmt: skip
 """A project in another partition than atlas."""
 TakeAway = Callable[[int], None]
+
+
+class SomeAway(RedisLog):
+    """A log of which some partitions are on a node that does not answer."""
+
+    def __init__(self, redis: Client, partitions: int) -> None:
+        super().__init__(redis, partitions)
+        self.away = set[int]()
+
+    async def head(self, partition: int) -> Position:
+        if partition in self.away:
+            raise ConnectionError("connection refused")
+        return await super().head(partition)
+
+    async def read_back(self, partition: int, before: Position | None, limit: int) -> list[Stored]:
+        if partition in self.away:
+            raise ConnectionError("connection refused")
+        return await super().read_back(partition, before, limit)
 
 
 @pytest.fixture
@@ -100,3 +123,37 @@ async def test_an_event_of_a_memory_that_cannot_be_read_goes_to_nobody_who_might
     with partial_reads():
         (said, _) = (await events.page(WantedEvents(Reader(TENANT, operator=True)), "", 10, None)).events
     assert said["data"]["content"] == "the safe is behind the kettle"
+
+
+async def test_a_profile_that_lacks_a_partition_is_not_kept(
+    desk: Desk, documents: DocumentReader, take_away: TakeAway, monkeypatch: pytest.MonkeyPatch
+):
+    for number in range(8):
+        await desk.edit("src/tea.py", session_id=f"s{number}")
+    await desk.settle()
+    profiles = ProjectProfiles(desk.replica, documents)
+    take_away(HOME)
+    with partial_reads() as left_out:
+        partial, _ = await profiles.of(ADA, "atlas")
+    assert left_out == {HOME}
+    assert partial is not None
+    assert partial.session_count < 8
+    monkeypatch.setattr(documents_module, "ask", ask)  # it is back
+    whole, cached = await profiles.of(ADA, "atlas")
+    assert whole is not None
+    assert (whole.session_count, cached) == (8, False)
+
+
+async def test_a_partition_that_the_first_page_of_the_audit_log_lacks_is_in_a_later_one(desk: Desk):
+    for project in ("atlas", ELSEWHERE, ELSEWHERE):
+        await desk.remember("tea at four", project=project)
+    log = SomeAway(desk.redis, PARTITIONS)
+    log.away.add(HOME)
+    audit = Audit(log)
+    with partial_reads() as left_out:
+        first = await audit.entries(ADA, limit=1)
+    assert left_out == {HOME}
+    log.away.clear()
+    rest = await audit.entries(ADA, cursor=first.next)
+    assert [one.project for one in first.entries] == [ELSEWHERE]
+    assert sorted(one.project for one in rest.entries) == sorted(["atlas", ELSEWHERE])
