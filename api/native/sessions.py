@@ -14,6 +14,7 @@ from ingest.commands.command import Name, Names
 from ingest.commands.handler import Accepted
 from ingest.commands.requests import LinkCommit
 from ingest.errors import NotFound
+from ingest.platform.partial import check_missing
 from ingest.roles import READ, READ_WRITE, WRITE
 from projections.condensing.enrichment import Enriched
 from projections.condensing.sessions import Digest
@@ -190,6 +191,7 @@ async def get_summary(request: Request) -> Response:
     located = await queries.sessions.one(who, request.path_params["id"], wanted.project)
     found = await queries.summaries.of_session(who, located)
     if found is None:
+        check_missing("a summary")
         raise NotFound(f"session {request.path_params['id']!r} has no summary yet; POST makes one")
     return Json(view(found))
 

@@ -5,12 +5,12 @@ import heapq
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from ingest.errors import CommandRejected, LogUnavailable
+from ingest.errors import CommandRejected
 from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.partitions import partition_of, project_route
 from ingest.platform.connections import Client, ask, keys_may_be_apart
-from ingest.platform.partial import UNREACHABLE, leave_out, left_out, told
+from ingest.platform.partial import UNREACHABLE, check_missing, leave_out
 from ingest.platform.shared_connection import Command
 from projections.documents.document import Document, decode, row_type
 
@@ -89,8 +89,8 @@ class DocumentReader:
         Raises LogUnavailable where it is not found and may be in a partition that could not be read.
         """
         found = next(iter(await self.find_all([name])), None)
-        if found is None and (unread := left_out()):
-            raise LogUnavailable(f"it cannot be told whether there is a document {name!r}; {told(unread)}")
+        if found is None:
+            check_missing(f"a document {name!r}")
         return found
 
     async def find_all(self, names: Sequence[DocumentId]) -> list[Located]:

@@ -9,6 +9,7 @@ from ingest.errors import CommandRejected, NotFound
 from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, session_route
 from ingest.platform.clock import from_ms
+from ingest.platform.partial import check_missing
 from ingest.reach import ANYWHERE, Reach
 from projections.documents.access import Reader, may_read
 from projections.documents.commits import Commit, commits, session_commits
@@ -119,7 +120,7 @@ async def locate_session(
     documents: DocumentReader, tenant: str, session_id: str, project: str | None, reach: Reach = ANYWHERE
 ) -> Located:
     """A tenant's session; raises NotFound, or CommandRejected when several projects within reach have one and none is
-    named."""
+    named. Raises LogUnavailable where it is not found and may be in a partition that could not be read."""
     if project is None and reach.projects:
         return await _located_within(documents, tenant, session_id, reach)
     if project is not None:
@@ -127,12 +128,14 @@ async def locate_session(
         (found,) = await documents.get([(partition, session_document_id(tenant, project, session_id))])
         if isinstance(found, Session):
             return Located(partition, found)
+        check_missing(f"a session {session_id!r} of project {project!r}")
         raise NotFound(f"project {project!r} has no session {session_id!r}")
     named = await documents.members(session_name(tenant, session_id), range(documents.partitions), 2)
     if len(named) > 1:
         raise CommandRejected(f"several projects have a session {session_id!r}; name the project", "project")
     found = await documents.get([(partition, DocumentId(member)) for partition, member in named])
     if not found or not isinstance(found[0], Session):
+        check_missing(f"a session {session_id!r}")
         raise NotFound(f"there is no session {session_id!r}")
     return Located(named[0][0], found[0])
 

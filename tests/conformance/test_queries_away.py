@@ -9,9 +9,8 @@ from factories import TENANT
 from redis.exceptions import ConnectionError
 
 from ingest.commands.requests import ChangeVisibility, Relate
-from ingest.errors import LogUnavailable
+from ingest.errors import LogUnavailable, NotFound
 from ingest.log.event_log import Stored
-from ingest.log.keys import PartitionKeys
 from ingest.log.partitions import partition_of, project_route
 from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
@@ -26,6 +25,7 @@ from projections.queries.documents import DocumentReader
 from projections.queries.log_events import LogEvents, WantedEvents
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.relations import Relations
+from projections.queries.sessions import Sessions
 
 HOME = partition_of(project_route(TENANT, "atlas"), PARTITIONS)
 ELSEWHERE = next(
@@ -59,11 +59,11 @@ def take_away(monkeypatch: pytest.MonkeyPatch) -> TakeAway:
     """Has a partition's documents be on a node that does not answer."""
 
     def take_away(partition: int) -> None:
-        tag = PartitionKeys(partition).tag
+        tag = f"{{p{partition:02d}}}"
 
         async def asked(client: Client, commands: Sequence[Command], *, at_once: bool = False) -> list[Any]:
             answers = await ask(client, commands, at_once=at_once)
-            is_away = [any(str(word).startswith(tag) for word in command) for command in commands]
+            is_away = [any(tag in str(word) for word in command) for command in commands]
             away = ConnectionError("connection refused")
             return [away if gone else answer for gone, answer in zip(is_away, answers, strict=True)]
 
@@ -123,6 +123,22 @@ async def test_an_event_of_a_memory_that_cannot_be_read_goes_to_nobody_who_might
     with partial_reads():
         (said, _) = (await events.page(WantedEvents(Reader(TENANT, operator=True)), "", 10, None)).events
     assert said["data"]["content"] == "the safe is behind the kettle"
+
+
+@pytest.mark.parametrize("project", ["atlas", None])
+async def test_a_session_is_not_said_not_to_exist_while_its_partition_cannot_be_read(
+    desk: Desk, documents: DocumentReader, take_away: TakeAway, project: str | None
+):
+    sessions = Sessions(documents)
+    await desk.observe("tea at four")
+    await desk.settle()
+    partition = (await sessions.one(ADA, "s1", project)).partition
+    take_away(partition)
+    with partial_reads(), pytest.raises(LogUnavailable, match="cannot be told whether there is a session 's1'"):
+        await sessions.one(ADA, "s1", project)
+    take_away(PARTITIONS)  # none there is
+    with partial_reads(), pytest.raises(NotFound):
+        await sessions.one(ADA, "unknown", project)
 
 
 async def test_a_profile_that_lacks_a_partition_is_not_kept(

@@ -51,6 +51,7 @@ from ingest.commands.parse import parse_object
 from ingest.commands.requests import TrackSession
 from ingest.errors import CommandRejected, NotFound
 from ingest.platform.clock import system_clock
+from ingest.platform.partial import check_missing
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext, json_answer
 from projections.documents.lessons import Lesson
 from projections.documents.memories import Memory
@@ -104,6 +105,7 @@ async def get(request: Request) -> Response:
         await context.caught_up()
         found = await observation_of(context, number)
     if found is None:
+        check_missing("such an observation")
         raise NotFound("Observation not found")
     return Json((await _answers(request, context, [(found, None)]))[0])
 

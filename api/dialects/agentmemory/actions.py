@@ -21,6 +21,7 @@ from api.dialects.agentmemory.records import Record, View, iso, renamed, without
 from api.dialects.agentmemory.shapes import NAMES, NUMBER, TEXT
 from ingest.commands.requests import WriteAction
 from ingest.errors import NotFound
+from ingest.platform.partial import check_missing
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
 from projections.documents.access import Reader
@@ -81,6 +82,7 @@ async def get_action(request: Request, arguments: Arguments) -> Response:
     reader = door.reader()
     found = await door.queries.lookup.documents([arguments["actionId"]], reader)
     if not found or not isinstance(found[0].document, Action):
+        check_missing("such an action")
         raise NotFound("action not found")
     known = view(found[0].document)
     everybodys = (await door.queries.actions.open_work(reader, None)).everybodys

@@ -25,6 +25,7 @@ from api.dialects.agentmemory.shapes import TEXT, fields
 from api.http.http import Json
 from ingest.commands.requests import Relate, Remember
 from ingest.errors import MnemologError, NotFound, ProjectionBehind, ReaderUnknown
+from ingest.platform.partial import check_missing
 from mcp_gateway import lenient
 from mcp_gateway.lenient import BadArgument
 from mcp_gateway.tools.tool import ToolAnswer, ToolContext
@@ -206,6 +207,7 @@ async def get_memory(request: Request) -> Response:
     reader, name = door.reader(), request.path_params["id"]
     found = await door.queries.lookup.documents([name], reader)
     if not found or not isinstance(found[0].document, Memory):
+        check_missing("such a memory")
         raise NotFound(MEMORY_NOT_FOUND)
     related = dialect.related(await door.queries.relations.of_documents([name], reader)).get(name)
     record = await _with_earlier(door, name, reader)
