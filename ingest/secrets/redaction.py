@@ -80,7 +80,7 @@ class JsonFormatter(RedactingFormatter):
             "logger": record.name,
             "message": self._without_secrets(record.getMessage()),
             "exception": self._without_secrets(exception),
-            "request_id": tracing.request_id.get(),
+            "request_id": self._without_secrets(tracing.request_id.get()),  # its caller chose it
             **({} if ids is None else ids._asdict()),
         }
         return json.dumps({name: value for name, value in fields.items() if value or name == "message"})

@@ -98,11 +98,12 @@ def test_a_json_line_holds_no_secret_in_message_or_traceback():
 
 
 def test_a_json_line_names_the_request_that_it_was_logged_in():
-    def logged_in_a_request() -> str:
-        tracing.request_id.set("r-1")
+    def logged_in_a_request(name: str) -> str:
+        tracing.request_id.set(name)
         return json_line("up")["request_id"]
 
-    assert copy_context().run(logged_in_a_request) == "r-1"
+    assert copy_context().run(logged_in_a_request, "r-1") == "r-1"
+    assert copy_context().run(logged_in_a_request, "mnk_0123456789ab_secret") == f"mnk_0123456789ab_{HIDDEN}"
     assert "request_id" not in json_line("up")
 
 
