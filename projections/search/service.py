@@ -356,10 +356,14 @@ class ReplicaService:
             if time.monotonic() < again_at:
                 continue
             fresh = await self._loader.at_least(self._purged, embedder, live.folder)
-            if fresh is not None:
-                await self._loader.catch_up(fresh, live)
-                return fresh
             again_at = time.monotonic() + LOAD_AGAIN_S
+            if fresh is not None:
+                try:
+                    await self._loader.catch_up(fresh, live)
+                except (RedisError, OSError) as error:
+                    logger.debug("an index is not caught up: %s", error)
+                    continue
+                return fresh
             trouble = f"no usable snapshot {self._purged} or later has vectors of {embedder.model}"
             if trouble != told:
                 left = "erased documents are still in its files" if same else f"it searches with {live.index.model}"

@@ -19,7 +19,9 @@ from ingest.commands.requests import ForgetSubject
 from ingest.ids import new_event_id
 from ingest.log.keys import PURGED, REPLICAS, PartitionKeys
 from ingest.log.position import Position, Token
+from projections.search import service as service_module
 from projections.search import snapshots as snapshots_module
+from projections.search.following import Loaded, Loader
 from projections.search.presence import STALE_MS, replicas
 from projections.search.replica import IndexReplica
 from projections.search.service import ReplicaService
@@ -125,6 +127,33 @@ async def test_reads_of_ones_own_writes_go_on_through_a_purge(
             assert written > purge
         for before, after in pairwise(seen):
             assert all(after[partition] >= before[partition] for partition in before)
+
+
+async def test_the_index_is_followed_on_while_a_purged_snapshot_cannot_be_caught_up(
+    pen: Pen, open_replica: OpenReplica, snapshots: SnapshotJob, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+):  # fmt: skip
+    """So it is while a node of a cluster is away, for the other nodes' partitions."""
+    tries: list[bool] = []
+    catch_up = Loader.catch_up
+
+    async def failing(loader: Loader, fresh: Loaded, live: Loaded) -> None:
+        tries.append(replica.ready)
+        if len(tries) < 3:
+            raise ConnectionError("connection refused")
+        await catch_up(loader, fresh, live)
+
+    monkeypatch.setattr(Loader, "catch_up", failing)
+    monkeypatch.setattr(service_module, "LOAD_AGAIN_S", 0.1)
+    await pen.write_some(5)
+    await pen.project()
+    async with open_replica("a") as replica:
+        manifest = await snapshots.run(compact=True)
+        assert manifest is not None
+        await reloaded(pen, replica, manifest.name)
+    assert len(tries) >= 3
+    assert all(tries)
+    assert "Redis is away" not in caplog.text
 
 
 async def test_a_purge_after_a_rebuild_starts_again_in_the_new_generation(
