@@ -179,7 +179,7 @@ async def metrics(request: Request) -> Response:
     measured: Metrics = request.app.state.metrics
     sample = await services(request).watch.look()
     measured.lag.clear()
-    for partition in services(request).replica.applied:
+    for partition in services(request).replica.applied.keys() - set(sample.away):
         measured.lag.labels(str(partition)).set(sample.lag.get(partition, 0))
     await measured.letters.measure(services(request).redis, services(request).queries.letters.partitions)
     with suppress(*UNREACHABLE):  # of a cluster, the one node that has it
@@ -268,6 +268,10 @@ class VitalMetrics(Collector):
                 float(self._watch.readiness.stopped is None),
             ),
             "mnemolog_workers": ("Workers that are alive.", at and at.workers),
+            "mnemolog_store_partitions_away": (
+                "Partitions on nodes of a cluster that do not answer.",
+                None if at is None else len(at.away),
+            ),
             "mnemolog_projection_oldest_pending_seconds": (
                 "Age of the first event that is not projected yet.",
                 at and at.oldest_pending_s,

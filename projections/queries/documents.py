@@ -5,12 +5,12 @@ import heapq
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from ingest.errors import CommandRejected
+from ingest.errors import CommandRejected, LogUnavailable
 from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.partitions import partition_of, project_route
 from ingest.platform.connections import Client, ask, keys_may_be_apart
-from ingest.platform.partial import UNREACHABLE, check_missing, leave_out
+from ingest.platform.partial import UNREACHABLE, check_missing, leave_out, left_out
 from ingest.platform.shared_connection import Command
 from projections.documents.document import Document, decode, row_type
 
@@ -168,9 +168,12 @@ class DocumentReader:
 
         `cursor` is what the page before answered as `next`; members added meanwhile do not shift the pages. Where not
         all of a listing is wanted, a page may have less than `limit` documents, even none, and a `next`: after
-        MAX_SCANNED documents.
+        MAX_SCANNED documents. What a page left out, the pages behind it leave out, too: it has members before them.
         """
-        edge = _decode_cursor(cursor)
+        edge, unread = _decode_cursor(cursor)
+        if gone := unread.intersection(partitions):
+            leave_out(gone, partitions, LogUnavailable("the page before was made without this partition; begin anew"))
+            partitions = [one for one in partitions if one not in gone]
         if within.keep is None:
             listed, more = await self._cut(listing, partitions, within, edge, limit, newest_first)
             found = [Located(partition, document) for _, partition, document in listed if document is not None]
@@ -345,15 +348,18 @@ def _hash(answer: Any) -> dict[bytes, bytes]:
 
 
 def _encode_cursor(member: str) -> str:
-    return base64.urlsafe_b64encode(member.encode()).decode().rstrip("=")
+    """The cursor behind a member, with the partitions that the page was made without."""
+    unread = f"\0{','.join(map(str, sorted(left_out())))}\0" if left_out() else ""
+    return base64.urlsafe_b64encode(f"{unread}{member}".encode()).decode().rstrip("=")
 
 
-def _decode_cursor(cursor: str | None) -> bytes | None:
+def _decode_cursor(cursor: str | None) -> tuple[bytes | None, frozenset[int]]:
+    """The member that a cursor is behind, and the partitions that the page before was made without."""
     if not cursor:
-        return None
+        return None, frozenset()
     try:
-        edge = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        edge.decode()
+        told = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
+        unread, member = told[1:].split("\0", 1) if told.startswith("\0") else ("", told)
+        return member.encode(), frozenset(map(int, filter(None, unread.split(","))))
     except ValueError:
         raise CommandRejected("not a cursor; pass on the `next` of the page before", "cursor") from None
-    return edge

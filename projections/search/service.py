@@ -395,12 +395,11 @@ class ReplicaService:
 
 
 def _told(away: Mapping[int, str], partitions: int) -> str:
-    """Which partitions are not followed, and why the first is not."""
-    why = away[min(away)]
+    """Which partitions are not followed."""
     if len(away) == partitions:
-        return f"Redis is away: {why}"
+        return f"Redis is away: {away[min(away)]}"
     names = ", ".join(map(str, sorted(away)))
-    return f"the node of partitions {names} is away, so what was written to them since is not searchable: {why}"
+    return f"the node of partitions {names} is away, so what was written to them since is not searchable"
 
 
 def _account(comparisons: Mapping[int, Comparison]) -> str | None:

@@ -18,6 +18,7 @@ from ingest.platform.connections import Client, ask
 from ingest.platform.partial import partial_reads
 from ingest.platform.shared_connection import Command
 from projections.documents.access import Reader
+from projections.documents.sessions import sessions
 from projections.operations.exporting import export_events
 from projections.queries import documents as documents_module
 from projections.queries.audit import Audit
@@ -173,3 +174,25 @@ async def test_a_partition_that_the_first_page_of_the_audit_log_lacks_is_in_a_la
     rest = await audit.entries(ADA, cursor=first.next)
     assert [one.project for one in first.entries] == [ELSEWHERE]
     assert sorted(one.project for one in rest.entries) == sorted(["atlas", ELSEWHERE])
+
+
+async def test_pages_behind_one_that_left_a_partition_out_leave_it_out_and_say_so(
+    desk: Desk, documents: DocumentReader, take_away: TakeAway, monkeypatch: pytest.MonkeyPatch
+):
+    """What is there and newer than the cursor would be missing from them without a word, once the node is back."""
+    for n in range(12):
+        await desk.observe("tea at four", session_id=f"s{n}")
+    await desk.settle()
+    whole = await documents.newest(sessions(TENANT), None, 100)
+    there = [one.document.id for one in whole.documents if one.partition != HOME]
+    assert len(whole.documents) == 12 > len(there) > 2
+    take_away(HOME)
+    with partial_reads() as missing:
+        first = await documents.newest(sessions(TENANT), None, 2)
+    assert missing == {HOME}
+    monkeypatch.setattr(documents_module, "ask", ask)
+    with partial_reads() as missing:
+        second = await documents.newest(sessions(TENANT), first.next, 100)
+    assert missing == {HOME}
+    assert [one.document.id for one in (*first.documents, *second.documents)] == there
+    assert second.next is None

@@ -107,7 +107,7 @@ def test_a_release_is_of_a_tag_that_names_the_version():
     assert publishing == {"pypi", "npm"}
     assert 'tools/version.py --check "${GITHUB_REF_NAME#v}"' in release["jobs"]["verify"]["steps"][-3]["run"]
     needs = {name: job.get("needs") for name, job in release["jobs"].items()}
-    assert needs == {"verify": None, "build": "verify", "pypi": "build", "npm": "verify"}
+    assert needs == {"verify": None, "build": "verify", "pypi": "build", "npm-build": "verify", "npm": "npm-build"}
 
 
 def test_the_packages_that_are_published_are_those_that_are_built():
