@@ -12,14 +12,13 @@ import { EmitterClosed, EmitterFull, MnemologError, ServerFault } from "./errors
 import type { Command, OfObservation } from "./fields.ts";
 import { batchOf } from "./nouns.ts";
 import type { EmitterStats, Outbox } from "./outbox.ts";
-import { ONCE } from "./retry.ts";
+import { ONCE, timerMs } from "./retry.ts";
 import type { Transport } from "./sending.ts";
 
 const CLOSE_WITHIN_S = 5;
 const FLUSH_WITHIN_S = 30;
 /** What is written to the queue at once. */
 const GROUP_BYTES = 1 << 20;
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 interface Coming {
   readonly line: Uint8Array;
@@ -70,7 +69,7 @@ export class Emitter {
    */
   async emit(command: Command): Promise<string> {
     const [eventId, line] = this.#outbox.encode(command);
-    while (!this.#hasPlace(line)) await this.#changed.wait(LONGEST_TIMER_MS);
+    while (!this.#hasPlace(line)) await this.#changed.wait(Number.POSITIVE_INFINITY);
     const put = new Promise<void>((taken, failed) => this.#coming.push({ line, taken, failed }));
     this.#lastPut = put.catch(() => undefined); // whoever emitted it is told
     this.#writing ??= this.#write();
@@ -210,7 +209,7 @@ class Bell {
         this.#waiting.delete(wake);
         resolve();
       };
-      const timer = setTimeout(wake, Math.min(ms, LONGEST_TIMER_MS));
+      const timer = setTimeout(wake, timerMs(ms / 1000));
       if (!keepsProcess && typeof timer === "object") timer.unref();
       this.#waiting.add(wake);
     });
@@ -221,7 +220,7 @@ class Bell {
 async function within(work: Promise<void>, seconds: number): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, seconds * 1000);
+    timer = setTimeout(resolve, timerMs(seconds));
   });
   await Promise.race([work, late]);
   clearTimeout(timer);

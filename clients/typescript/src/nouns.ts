@@ -6,8 +6,8 @@ import type {
 } from "./answers.ts";
 import type { Body, Call, Query } from "./calls.ts";
 import {
-  ask, askItems, eventsBehind, get, getItems, having, newEventId, pages, taking, unnamedWrite, withoutNull, write,
-  writeBare,
+  ask, askItems, eventsBehind, get, getItems, having, newEventId, pages, taking, UnreadableAnswer, unnamedWrite,
+  withoutNull, write, writeBare,
 } from "./calls.ts";
 import type {
   ActionChanges, Asked, Command, ContextOptions, LessonChanges, ListOptions, MemoryChanges, OfAction, OfLesson,
@@ -394,8 +394,15 @@ export function eventIdOf(command: Repeatable): string {
 export function batchOf(commands: readonly Uint8Array[]): Call<BatchAccepted> {
   return {
     method: "POST", path: "/v1/events", query: {}, lines: joined(commands), waits: "no", writes: true,
-    read: having("accepted"),
+    read: batchAnswer,
   };
+}
+
+/** Commands leave an emitter's queue by this answer: it has to be one. */
+function batchAnswer(answer: unknown): BatchAccepted {
+  const told = having<BatchAccepted>("accepted")(answer);
+  if (!Array.isArray(told.rejected)) throw new UnreadableAnswer("it has no list of what was rejected");
+  return told;
 }
 
 /** Lines as one text, each with its end. */

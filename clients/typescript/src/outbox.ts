@@ -91,7 +91,7 @@ export class Outbox {
     this.#flushEveryMs = (options.flushEveryS ?? 1) * 1000;
     this.#onRejected = options.onRejected ?? (() => undefined);
     this.blocks = options.whenFull === "block";
-    this.log = options.log ?? ((message) => console.warn(`mnemolog: ${message}`));
+    this.log = logOf(options);
     this.#atMost = this.#batchEvents;
     this.#wanted = queue.count;
   }
@@ -260,9 +260,19 @@ export async function openOutbox(agent: string, folder: string | undefined, opti
     throw new EmitterError("no_spool", "a spool needs the file system of Node; without one, commands wait in memory");
   }
   const { Spool } = await import("./spool.ts");
-  const log = options.log ?? ((message) => console.warn(`mnemolog: ${message}`));
   const { fsync = false, maxBytes = 256 << 20 } = options;
-  return new Outbox(await Spool.open(folder, { maxBytes, fsync, log }), agent, options);
+  return new Outbox(await Spool.open(folder, { maxBytes, fsync, log: logOf(options) }), agent, options);
+}
+
+/** Tells a person; a `log` that throws is told of, too, and stops nothing. */
+function logOf({ log = (message) => console.warn(`mnemolog: ${message}`) }: EmitterOptions): (message: string) => void {
+  return (message) => {
+    try {
+      log(message);
+    } catch (fault) {
+      console.error(`mnemolog: ${message} (the option log failed: ${String(fault)})`);
+    }
+  };
 }
 
 function textOf(line: Uint8Array): string {

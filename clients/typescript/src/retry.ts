@@ -35,6 +35,11 @@ export class Retry implements RetryOptions {
   }
 }
 
+/** Milliseconds for a timer, of seconds; one that is set for longer than a timer can be would go off at once. */
+export function timerMs(seconds: number): number {
+  return Math.min(seconds * 1000, 2 ** 31 - 1);
+}
+
 export const ONCE = new Retry({ attempts: 1 });
 
 function uniform(least: number, most: number): number {

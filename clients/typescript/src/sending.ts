@@ -6,6 +6,7 @@ import type { Reply } from "./errors.ts";
 import { errorOf, InvalidRequest, MnemologError, ServerFault, unanswered, Unavailable } from "./errors.ts";
 import type { Position } from "./position.ts";
 import type { Retry } from "./retry.ts";
+import { timerMs } from "./retry.ts";
 
 const POLL_EVERY_S = 0.2;
 /** What reading an answer throws that is not the server's: no JSON, another JSON, a position that is none. */
@@ -46,7 +47,7 @@ export class Transport {
       const pauseS = error.retryAfterS ?? retry.pauseS(failures);
       if (!error.retryable || failures >= retry.attempts || waitedS + pauseS > retry.patienceS) throw error;
       lost ||= error.outcomeUnknown;
-      await pause(pauseS);
+      await this.#pause(pauseS);
       waitedS += pauseS;
     }
   }
@@ -59,7 +60,7 @@ export class Transport {
       if (waitedS + POLL_EVERY_S > withinS) {
         throw new Unavailable("not_done", `${call.path} was not done within ${withinS} s: ${JSON.stringify(answer)}`);
       }
-      await pause(POLL_EVERY_S);
+      await this.#pause(POLL_EVERY_S);
     }
   }
 
@@ -96,7 +97,7 @@ export class Transport {
     const end = (): void => ending.abort(signal?.reason);
     const timer = setTimeout(
       () => ending.abort(new Error(`no answer within ${this.#options.timeoutS} s`)),
-      this.#options.timeoutS * 1000,
+      timerMs(this.#options.timeoutS),
     );
     this.#underWay.add(ending);
     signal?.addEventListener("abort", end);
@@ -111,6 +112,21 @@ export class Transport {
       signal?.removeEventListener("abort", end);
       this.#underWay.delete(ending);
     }
+  }
+
+  /** Resolves after so long, or when the client is closed. */
+  #pause(seconds: number): Promise<void> {
+    return new Promise((resolve) => {
+      const ending = new AbortController();
+      const end = (): void => {
+        clearTimeout(timer);
+        this.#underWay.delete(ending);
+        resolve();
+      };
+      const timer = setTimeout(end, timerMs(seconds));
+      ending.signal.addEventListener("abort", end);
+      this.#underWay.add(ending);
+    });
   }
 
   #read<T>(call: Call<T>, reply: Reply): T {
@@ -129,8 +145,4 @@ export class Transport {
 
 function isAnswer(call: Call<unknown>, status: number): boolean {
   return (status >= 200 && status < 300) || status === call.alsoAnswers;
-}
-
-function pause(seconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 }

@@ -229,6 +229,43 @@ test("a callback that fails stops nothing", async (context) => {
   assert.ok(log.includes("onRejected failed: Error: of the callback"));
 });
 
+test("a log that fails stops nothing", async (context) => {
+  const { stub, emitter } = await scene(context);
+  const told = context.mock.method(console, "error", () => undefined);
+  stub.answers.push(refused(503, "unavailable"));
+  const log = (): void => {
+    throw new Error("of the log");
+  };
+  const made = await emitter({ log });
+  await made.observe("s1", "tea");
+  await made.flush();
+  assert.match(String(told.mock.calls[0]?.arguments[0]), /1 commands wait: .*of the log/);
+});
+
+test("an answer that does not say what was rejected takes nothing out of the queue", async (context) => {
+  const { stub, emitter, log } = await scene(context);
+  stub.answers.push({ body: { accepted: 1, position: "0:1-0" } });
+  const made = await emitter();
+  await made.observe("s1", "tea");
+  await made.flush();
+  assert.equal(stub.received[0]?.content, stub.received[1]?.content);
+  assert.deepEqual(made.stats, { ...SETTLED, accepted: 1 });
+  assert.match(log.join(), /unreadable_answer/);
+});
+
+test("closing without an end to it sends all", async (context) => {
+  const { stub, emitter } = await scene(context);
+  const release = hold(stub);
+  const made = await emitter();
+  await made.observe("s1", "tea");
+  const closed = made.close({ timeoutS: Number.POSITIVE_INFINITY });
+  await until(() => stub.received.length === 1);
+  await new Promise((resolve) => setTimeout(resolve, 50)); // a timer of that length goes off after a millisecond
+  release();
+  await closed;
+  assert.equal(made.stats.accepted, 1);
+});
+
 test("what is left stays in the spool and is sent first by the next", async (context) => {
   const { stub, emitter } = await scene(context);
   const folder = await folderOf(context);

@@ -10,7 +10,7 @@ import {
 } from "../src/index.ts";
 import type { Answer } from "./stub.ts";
 import { accepted, bodyOf, CUT, refused, Stub } from "./stub.ts";
-import { all, clientOf, stubOf } from "./support.ts";
+import { all, clientOf, NEVER_S, stubOf, until } from "./support.ts";
 
 const ATTEMPTS = 4;
 const RECALLED = { body: { results: [], took_ms: 1, lag: {}, degraded: [], confidence: null } };
@@ -274,6 +274,26 @@ test("a client that was closed ends what is under way and sends nothing more", a
   assert.match((await underWay).message, /the client was closed/);
   const late = await rejected(memory.add("tea"), MnemologError);
   assert.equal(late.code, "client_closed");
+});
+
+test("a client that is closed ends its pauses", async (context) => {
+  const stub = await stubOf(context);
+  stub.otherwise = refused(429, "overloaded", String(NEVER_S));
+  const memory = clientOf(stub, { retry: { patienceS: 2 * NEVER_S } });
+  const pausing = rejected(memory.add("tea"), MnemologError);
+  await until(() => stub.received.length === 1);
+  await new Promise((resolve) => setTimeout(resolve, 50)); // the answer is read, and the pause begins
+  await memory.close();
+  assert.equal((await pausing).code, "client_closed");
+});
+
+test("a timeout without end is none", async (context) => {
+  const stub = await stubOf(context);
+  stub.otherwise = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    return RECALLED;
+  };
+  await clientOf(stub, { timeoutS: Number.POSITIVE_INFINITY, retry: { attempts: 1 } }).recall("tea");
 });
 
 test("pauses double up to the longest", () => {
