@@ -105,7 +105,7 @@ function figuresOf({ vitals, lag, documents }) {
     ["workers", number(vitals.workers), "", vitals.workers ? "" : "warning"],
     [
       "not projected",
-      `${number(waiting)} events,`,
+      count(waiting, "event"),
       `the oldest for ${vitals.oldest_pending_s.toFixed(1)} s`,
       waiting > 1000 ? "warning" : "",
     ],

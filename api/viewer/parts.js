@@ -80,7 +80,7 @@ export async function pages(fetchPage, row, nothing, wanted = () => true) {
       page.note && el("p", { class: "quiet" }, page.note),
     );
     if (!shown && !page.next) fill(foot, nothing);
-    if (!shown && page.next) foot.prepend(el("p", { class: "quiet" }, "Nothing on this page fits the filter. "));
+    if (!shown && page.next) foot.prepend(el("p", { class: "quiet" }, "Nothing to show on this page. "));
   }
   async function more(cursor) {
     foot.setAttribute("aria-busy", "true");

@@ -31,7 +31,7 @@ export async function show(route) {
     );
   const project = session ? session.project : route.project;
   const [first, sessions] = await Promise.all([
-    pageOf(project, route.id),
+    firstPage(project, route.id),
     read("/v1/sessions", { project, limit: SESSIONS }),
   ]);
   if (!first.items.length) return empty("Nothing was observed here", "Choose another session or project.");
@@ -47,6 +47,14 @@ const pageOf = (project, session, cursor) =>
   session
     ? read(`/v1/sessions/${encodeURIComponent(session)}/observations`, { project, limit: PAGE, cursor })
     : read("/v1/timeline", { project, limit: PAGE, cursor });
+
+/** The first page that has something; those before have only what this reader may not see. */
+async function firstPage(project, session) {
+  let page = await pageOf(project, session);
+  for (let read = PAGE; !page.items.length && page.next && read < MOST; read += PAGE)
+    page = await pageOf(project, session, page.next);
+  return page;
+}
 
 function chooser(project, session, { items }) {
   const listed = !session || items.some((one) => one.id === session.id) ? items : [session, ...items];

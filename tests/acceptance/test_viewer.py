@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -196,6 +197,14 @@ async def test_a_private_memory_is_shown_to_whom_it_is_for(shown: Shown, page: P
     await page.until_shown("A secret of ada alone.")
 
 
+async def test_a_long_tag_keeps_a_page_as_wide_as_the_window(shown: Shown, page: Page):
+    made = shown.post("/v1/memories", project="tags", content="It is tagged.", tags=["w" * 300]).json()
+    shown.get("/v1/memories", project="tags", after=made["position"])
+    await shown_tab(page, shown, "/memories?project=tags")
+    await page.until_shown("It is tagged.")
+    assert await page.value("document.documentElement.scrollWidth <= innerWidth")
+
+
 async def test_a_server_with_a_secret_asks_for_it_and_shows_nothing_before(server: Server, page: Page):
     locked = Shown(server, "")
     locked.post("/v1/memories", content="The pool retries five times.", project="locked")
@@ -221,9 +230,9 @@ async def test_who_gives_no_key_is_told_how_to_get_one(server: Server, page: Pag
     assert not await page.value("document.getElementById('key').open")
 
 
-async def opened_with(page: Page, locked: Shown, address: str, *roles: str, projects: Sequence[str] = ()) -> None:
-    """Show an address with a new key of these roles, which the page asks for."""
-    key = locked.post("/v1/admin/keys", name="viewer", roles=roles, projects=projects).json()["key"]
+async def opened_with(page: Page, locked: Shown, address: str, *roles: str, **limits: Any) -> None:
+    """Show an address with a new key of these roles and limits, which the page asks for."""
+    key = locked.post("/v1/admin/keys", name="viewer", roles=roles, **limits).json()["key"]
 
     def is_known() -> bool:
         asked = httpx.get(f"{locked.server.url}/readyz", headers={"Authorization": f"Bearer {key}"}, trust_env=False)
@@ -298,6 +307,24 @@ async def test_an_admins_key_sees_dead_letters_and_why_there_is_no_more(server: 
 async def test_a_key_that_may_only_write_is_told_what_the_pages_need(server: Server, page: Page):
     await opened_with(page, Shown(server, ""), "/memories?project=writing", "write")
     await page.until_shown("This key may not read", "role read may see. This one may: write.")
+
+
+async def test_a_key_that_has_written_as_often_as_it_may_still_reads(server: Server, page: Page):
+    locked = Shown(server, "")
+    locked.post("/v1/memories", project="throttled", content="The tap drips.")
+    await opened_with(page, locked, "/memories?project=throttled", "read", "write", writes_per_minute=1)
+    await page.until_shown("The tap drips.")
+    await page.call("Page.reload")
+    await page.until_shown("The tap drips.")
+    assert any("429" in one for one in page.refused)
+    assert await page.value("document.getElementById('key-button').textContent") == "Key: set"
+
+
+async def test_an_address_that_reads_as_an_agent_of_another_key_says_so(server: Server, page: Page):
+    await opened_with(page, Shown(server, ""), "/memories?project=throttled&agent=bob", "read", agents=["ada"])
+    await page.until_shown("this key is not for agent 'bob'")
+    await page.value("location.hash = '#/memories?project=throttled&agent=ada'")
+    await page.until_shown("The tap drips.")
 
 
 async def test_what_cannot_be_shown_says_so_and_what_to_do(shown: Shown, page: Page):
