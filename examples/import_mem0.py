@@ -50,6 +50,8 @@ def command(memory: dict[str, Any], project: str) -> dict[str, Any]:
 
 def main() -> None:
     """Import every file, and say what became of it."""
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
     project, *files = sys.argv[1:]
     stored = known = 0
     with Mnemolog() as client:
