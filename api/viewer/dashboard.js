@@ -105,7 +105,7 @@ function figuresOf({ vitals, lag, documents }) {
     ["workers", number(vitals.workers), "", vitals.workers ? "" : "warning"],
     [
       "not projected",
-      count(waiting, "event"),
+      `${number(waiting)} events,`,
       `the oldest for ${vitals.oldest_pending_s.toFixed(1)} s`,
       waiting > 1000 ? "warning" : "",
     ],

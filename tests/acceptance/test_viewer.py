@@ -205,6 +205,24 @@ async def test_a_long_tag_keeps_a_page_as_wide_as_the_window(shown: Shown, page:
     assert await page.value("document.documentElement.scrollWidth <= innerWidth")
 
 
+async def test_a_replay_begins_behind_a_page_of_what_its_reader_may_not_see(
+    tmp_path_factory: pytest.TempPathFactory, page: Page
+):
+    cache = tmp_path_factory.mktemp("cache")
+    with running(cache, embedder="none", partitions=2, secret=None, agent_scope="isolated") as server:
+        isolated = Shown(server, "")
+        of_ada = {"project": "shop", "session_id": "shop-1", "agent_id": "ada", "content": "Seen by ada."}
+        of_bob = {"type": "observe", "project": "shop", "session_id": "shop-2", "agent_id": "bob"}
+        isolated.post("/v1/observations", **of_ada)
+        batch = [{**of_bob, "content": f"Seen by bob, {n}."} for n in range(600)]
+        async with server.client("ada") as client:
+            answer = await client.post("/v1/events", json=batch)
+            await client.get("/v1/timeline", params={"project": "shop", "after": answer.json()["position"]})
+        await page.go(isolated.url("/replay?project=shop&agent=ada"))
+        await page.until_shown("Event 1 of 1", "Seen by ada.")
+        await page.go("about:blank")  # before its server ends
+
+
 async def test_a_server_with_a_secret_asks_for_it_and_shows_nothing_before(server: Server, page: Page):
     locked = Shown(server, "")
     locked.post("/v1/memories", content="The pool retries five times.", project="locked")
