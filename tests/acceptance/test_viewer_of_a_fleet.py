@@ -289,6 +289,7 @@ async def test_the_dashboard_says_what_mnemolog_health_says(settled: Shown, page
     """The same findings and the same vital signs, in the same words."""
     async with settled.server.client() as client:
         await parked(settled.server, client, "dreams", dream("rain", "dreams"))
+    await wait_until(lambda: settled.get("/readyz").json()["vitals"]["to_embed"] == 0, 60)  # how long one waits changes
     variables = {"MNEMOLOG_URL": settled.server.url}
     told = run(variables, "health").stdout.splitlines()
     await shown_tab(page, settled, "/dashboard")
