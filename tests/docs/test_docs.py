@@ -233,6 +233,17 @@ def test_every_command_is_in_the_cli_page_and_every_command_there_exists():
     assert sorted(documented) == sorted(commands())
 
 
+def test_the_commands_that_do_not_go_through_the_api_are_those_that_the_page_names():
+    def asks_the_api(command: Any) -> bool:
+        parts = getattr(command, "commands", {}).values() or (command,)
+        return all(any("--url" in parameter.opts for parameter in part.params) for part in parts)
+
+    table = re.search(r"These do not ask it.*?\n\n(.*?)\n\n", page("cli.md"), re.DOTALL)
+    assert table is not None
+    named_there = {name for row in table[1].splitlines()[2:] for name in named(row.split("|")[1])}
+    assert named_there == {name for name, command in commands().items() if not asks_the_api(command)}
+
+
 def known_of_every_group() -> frozenset[str]:
     """What the first of the groups for documents says of all of them."""
     return frozenset(
