@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 from ingest.errors import LogRefused, LogUnavailable, Overloaded
 from ingest.log.confirming import Confirmations
 from ingest.log.event_log import Appended, Entry, EventLog
-from ingest.platform.partial import waiting_at_most
+from ingest.platform.patience import waiting_at_most
 
 logger = logging.getLogger(__name__)
 

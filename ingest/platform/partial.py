@@ -14,6 +14,7 @@ from typing import TypeVar
 from redis.exceptions import ConnectionError, TimeoutError
 
 from ingest.errors import LogUnavailable
+from ingest.platform.patience import waiting_at_most
 
 T = TypeVar("T")
 
@@ -23,7 +24,6 @@ UNREACHABLE = (ConnectionError, TimeoutError, OSError, LogUnavailable)
 """How the answers of a node that is away fail."""
 
 _left_out: ContextVar[set[int] | None] = ContextVar("left_out", default=None)
-_patience_s: ContextVar[float | None] = ContextVar("patience_s", default=None)
 
 
 @contextmanager
@@ -41,27 +41,12 @@ def partial_reads() -> Generator[set[int]]:
 @contextmanager
 def whole_reads() -> Generator[None]:
     """Within, nothing is left out, whatever is allowed around it: for what would be taken for all there is."""
-    unread, patience = _left_out.set(None), _patience_s.set(None)
+    token = _left_out.set(None)
     try:
-        yield
+        with waiting_at_most(None):
+            yield
     finally:
-        _patience_s.reset(patience)
-        _left_out.reset(unread)
-
-
-@contextmanager
-def waiting_at_most(seconds: float) -> Generator[None]:
-    """Within, a node of a cluster is waited for no longer."""
-    token = _patience_s.set(seconds)
-    try:
-        yield
-    finally:
-        _patience_s.reset(token)
-
-
-def patience_s() -> float | None:
-    """For how long a node is waited for; None for as long as the client waits."""
-    return _patience_s.get()
+        _left_out.reset(token)
 
 
 def leave_out(unread: Collection[int], asked: Iterable[int], error: Exception) -> None:

@@ -20,7 +20,7 @@ from redis.exceptions import (
 )
 
 from ingest.platform.cluster.topology import Address, ClusterChanged, NodePlace, NodeSilent, Topology
-from ingest.platform.partial import patience_s
+from ingest.platform.patience import patience_s
 from ingest.platform.tasks import end
 
 T = TypeVar("T")

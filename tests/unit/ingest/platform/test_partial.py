@@ -8,11 +8,11 @@ from ingest.platform.partial import (
     leaving_out,
     left_out,
     partial_reads,
-    patience_s,
     readable,
     told,
     whole_reads,
 )
+from ingest.platform.patience import patience_s
 
 AWAY = ConnectionError("connection refused")
 
