@@ -40,8 +40,8 @@ TOGETHER = {
 """Files, and tests, that run in the process of another file, whose servers they use."""
 FIRST = (
     "test_up", "test_authorisation_walk", "test_cluster", "test_mcp_gateway", "test_backup", "test_no_lookups",
-    "test_pages", "test_overload", "test_importers", "test_visibility_matrix", "test_llm", "test_agent_hooks",
-    "test_forgetting_leaves_nothing", "test_fuzz", "test_refusals",
+    "test_pages", "test_viewer_of_a_fleet", "test_overload", "test_importers", "test_visibility_matrix", "test_llm",
+    "test_agent_hooks", "test_forgetting_leaves_nothing", "test_fuzz", "test_refusals",
 )  # fmt: skip
 """The files that take longest begin first, so that no process is left with much when the others are done."""
 
