@@ -31,7 +31,7 @@ from ingest.commands.parse import parse_object
 from ingest.commands.sizing import check_values
 from ingest.errors import CommandRejected, InvalidSetting, MnemologError, RequestTooLarge
 from ingest.ids import new_event_id
-from ingest.platform.partial import partial_reads, told
+from ingest.platform.partial import left_out_message, partial_reads
 from ingest.platform.tasks import INLINE_BYTES, aside
 from mcp_gateway import lenient
 from mcp_gateway.profiles import Offer, ToolProfiles, UnknownProfile
@@ -255,7 +255,7 @@ async def _called(tool: Tool, door: ToolContext, arguments: Any) -> types.CallTo
         return _result(await tool.call(door, arguments))
     with partial_reads() as left_out:
         result = _result(await tool.call(door, arguments))
-    return result.model_copy(update={"meta": {DEGRADED_META: [told(left_out)]}}) if left_out else result
+    return result.model_copy(update={"meta": {DEGRADED_META: [left_out_message(left_out)]}}) if left_out else result
 
 
 def _result(answer: ToolAnswer) -> types.CallToolResult:

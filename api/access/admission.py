@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.access.principal import Principal, principal_of
 from api.access.rates import RateLimits
 from ingest.errors import AccessDenied, RoleMissing, TooManyRequests
-from ingest.platform.partial import partial_reads, told
+from ingest.platform.partial import left_out_message, partial_reads
 from ingest.roles import METRICS, OPERATOR, READ, Needs
 
 R = TypeVar("R", Route, WebSocketRoute)
@@ -97,7 +97,7 @@ def _naming(left_out: Set[int], send: Send) -> Send:
 
     async def named(message: Message) -> None:
         if left_out and message["type"] == "http.response.start":
-            message["headers"] = [*message["headers"], (DEGRADED_HEADER, told(left_out).encode())]
+            message["headers"] = [*message["headers"], (DEGRADED_HEADER, left_out_message(left_out).encode())]
         await send(message)
 
     return named

@@ -91,9 +91,9 @@ def left_out() -> frozenset[int]:
 def check_missing(what: str) -> None:
     """Return where what was not found is not there; raises LogUnavailable where it may be in what was left out."""
     if unread := left_out():
-        raise LogUnavailable(f"it cannot be told whether there is {what}; {told(unread)}")
+        raise LogUnavailable(f"it cannot be told whether there is {what}; {left_out_message(unread)}")
 
 
-def told(partitions: Collection[int]) -> str:
+def left_out_message(partitions: Collection[int]) -> str:
     """What is missing, in words."""
     return f"left out: partitions {', '.join(map(str, sorted(partitions)))}, on a node of the cluster that is away"

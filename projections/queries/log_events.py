@@ -12,7 +12,7 @@ from ingest.ids import MEMORY, DocumentId, document_id
 from ingest.log.event_log import EventLog, Stored
 from ingest.log.partitions import project_route
 from ingest.log.position import START, Position, Token
-from ingest.platform.partial import leaving_out, left_out, told
+from ingest.platform.partial import leaving_out, left_out, left_out_message
 from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.memories import Memory
@@ -97,7 +97,9 @@ class SeenEvent(NamedTuple):
         for name in self.about():
             document = known.get(name)
             if document is None and not reader.operator and self._partition in (unread := left_out()):
-                raise LogUnavailable(f"it cannot be told who may see {self.event['position']}; {told(unread)}")
+                raise LogUnavailable(
+                    f"it cannot be told who may see {self.event['position']}; {left_out_message(unread)}"
+                )
             readable = may_read(document, reader) if isinstance(document, Memory) else self._says_readable(reader)
             if not readable:
                 visibility = document.visibility if isinstance(document, Memory) else self._visibility

@@ -23,7 +23,7 @@ from ingest.errors import CommandRejected, MnemologError
 from ingest.ids import DocumentId
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, system_clock, to_ms
-from ingest.platform.partial import left_out, told
+from ingest.platform.partial import left_out, left_out_message
 from ingest.platform.tracing import Attributes, span
 from projections.condensing.accounts import headline, prose
 from projections.documents.access import Reader, may_read
@@ -217,7 +217,7 @@ class Recall:
         if not self._replica.ready:
             degraded.append(self._replica.trouble or "the index is still loading: some documents may be missing")
         if unread := left_out():
-            degraded.append(told(unread))
+            degraded.append(left_out_message(unread))
         known = {
             hit.id: document
             for hit, document in zip(hits, documents, strict=True)

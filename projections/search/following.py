@@ -179,7 +179,7 @@ class Followers:
             try:
                 await self._follow(partition)
             except (RedisError, OSError) as error:  # nothing is lost: it goes on where it stopped
-                if partition not in self.away:
+                if not self.away:  # once, not for each of its partitions
                     logger.warning("index: the server of partition %d does not answer: %s", partition, error)
                 self.away[partition] = str(error) or type(error).__name__
                 self._caught_up.discard(partition)

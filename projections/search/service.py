@@ -114,7 +114,7 @@ class ReplicaService:
         if self._fault is not None or self._live is None:
             return self._fault
         if self._away:
-            return _told(self._away, self._partitions)
+            return _away_message(self._away, self._partitions)
         return _account({one: of for one, of in self._live.comparisons.items() if not of.complete})
 
     @property
@@ -394,7 +394,7 @@ class ReplicaService:
             self._changed.notify_all()
 
 
-def _told(away: Mapping[int, str], partitions: int) -> str:
+def _away_message(away: Mapping[int, str], partitions: int) -> str:
     """Which partitions are not followed."""
     if len(away) == partitions:
         return f"Redis is away: {away[min(away)]}"

@@ -7,9 +7,9 @@ from ingest.platform.partial import (
     leave_out,
     leaving_out,
     left_out,
+    left_out_message,
     partial_reads,
     readable,
-    told,
     whole_reads,
 )
 from ingest.platform.patience import patience_s
@@ -40,7 +40,7 @@ def test_within_partial_reads_it_is_left_out_and_named():
             raise AWAY
         assert left_out() == missing == {1}
     assert left_out() == frozenset()
-    assert told(missing) == "left out: partitions 1, on a node of the cluster that is away"
+    assert left_out_message(missing) == "left out: partitions 1, on a node of the cluster that is away"
 
 
 def test_a_read_of_which_nothing_is_left_fails():
