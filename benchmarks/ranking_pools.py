@@ -24,10 +24,11 @@ from projections.embedding.chunks import chunk
 from projections.embedding.embedder import Embedder
 from projections.embedding.static import table_of
 from projections.search.cues import Cues, cues_of
-from projections.search.matching import Filter, matches
+from projections.search.matching import EmbeddedCandidates
+from projections.search.question import Filter, Question
 from projections.search.ranking import Pool, terms
 from projections.search.replica import IndexReplica
-from projections.search.search import Question, pool_of
+from projections.search.search import pool_of
 from projections.store.feed import Put
 
 TENANT, RUN = "benchmark", "offline"
@@ -75,7 +76,7 @@ def _group_pools(group: dict[str, Any], embedder: Embedder, cache: Path) -> Iter
         for one, vector in zip(asked, vectors[first:], strict=True):
             question = Question(text=one.text, vector=vector, model=embedder.model)
             query_terms = terms(one.text)
-            documents, pool = pool_of(index, question, query_terms, allowed, matches(index, allowed, 0))
+            documents, pool = pool_of(EmbeddedCandidates(index, allowed, 0), question, query_terms)
             ordinals: list[int] = documents.tolist()
             held = np.array([found[DocumentId(index.ids[at])] in one.evidence for at in ordinals], np.bool_)
             yield AskedPool(group["sample_id"], query_terms, cues_of(one.text), pool, held, len(one.evidence))

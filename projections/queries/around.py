@@ -5,7 +5,8 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypeVar
+from functools import partial
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 
@@ -17,13 +18,12 @@ from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.documents.memories import Memory
 from projections.documents.observations import Observation
-from projections.queries import lookup
 from projections.queries.documents import DocumentReader
-from projections.queries.lookup import Lookup, Place, reach
+from projections.queries.lookup import Lookup, reach, touching
 from projections.queries.recall import LeastSure, Recall, RecallRequest
 from projections.queries.sessions import Sessions
-from projections.search.search import Filter
-from projections.search.service import ReplicaService
+from projections.search.index import Index, IndexService, Place
+from projections.search.question import Filter
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -63,10 +63,10 @@ class AroundQueries:
     """Answers what surrounds something."""
 
     def __init__(
-        self, replica: ReplicaService, documents: DocumentReader, recall: Recall, clock: Clock = system_clock
+        self, index: IndexService, documents: DocumentReader, recall: Recall, clock: Clock = system_clock
     ) -> None:
-        self._replica, self._documents, self._recall, self._clock = replica, documents, recall, clock
-        self._lookup, self._sessions = Lookup(replica, documents, clock), Sessions(documents)
+        self._index, self._documents, self._recall, self._clock = index, documents, recall, clock
+        self._lookup, self._sessions = Lookup(index, documents, clock), Sessions(documents)
 
     async def timeline(
         self, reader: Reader, anchor: str, project: str | None, session_id: str = "", before: int = 5, after: int = 5
@@ -84,7 +84,9 @@ class AroundQueries:
             when = _moment(anchor)
             if when is None:
                 return _nothing("invalid_date")
-            found = await self._observations(await self._near(lookup.nearest, allowed, to_ms(when)), reader)
+            found = await self._observations(
+                await self._near(lambda index, now_ms: index.nearest(allowed, now_ms, to_ms(when))), reader
+            )
             return await self._beside(found[0], allowed, reader, before, after) if found else _nothing("no_match")
         if anchor.startswith(f"{OBSERVATION}_"):
             chosen = await self._named(anchor, reader, project, session_id)
@@ -119,9 +121,8 @@ class AroundQueries:
         )
 
     async def _beside(self, anchor: Observation, allowed: Filter, reader: Reader, before: int, after: int) -> Timeline:
-        sides = await self._near(
-            lookup.around, allowed, anchor.id, to_ms(anchor.occurred_at), _some(before), _some(after)
-        )
+        wanted = anchor.id, to_ms(anchor.occurred_at), _some(before), _some(after)
+        sides = await self._near(lambda index, now_ms: index.around(allowed, now_ms, *wanted))
         earlier, later = [await self._observations(side, reader) for side in sides]
         entries = [
             *(TimelineEntry(one, place - len(earlier)) for place, one in enumerate(earlier)),
@@ -139,7 +140,7 @@ class AroundQueries:
 
     async def _newest_saying(self, words: str, allowed: Filter, reader: Reader) -> Observation | None:
         for everywhere in (False, True):
-            found = await self._near(lookup.saying, allowed, words, everywhere)
+            found = await self._near(partial(_saying, words, everywhere, allowed))
             for start in range(0, len(found), CHECKED):
                 for one in await self._observations(found[start : start + CHECKED], reader):
                     if _contains(one, words):
@@ -150,12 +151,12 @@ class AroundQueries:
         self, reader: Reader, session_id: str, files: Sequence[str], project: str | None
     ) -> dict[str, list[Observation]]:
         allowed = reach(reader, project, kinds=["observation"])
-        found = await self._near(lookup.touching, allowed, files, session_id, PER_FILE)
+        found = await self._near(lambda index, now_ms: touching(index, allowed, now_ms, files, session_id, PER_FILE))
         return {file: await self._observations(where, reader) for file, where in found.items()}
 
     async def _bugs(self, reader: Reader, files: Sequence[str], project: str | None) -> list[Memory]:
         allowed = reach(reader, project, kinds=["memory"], tags=[BUG])
-        found = await self._near(lookup.touching, allowed, files, "", BUGS)
+        found = await self._near(lambda index, now_ms: touching(index, allowed, now_ms, files, "", BUGS))
         where = list(dict.fromkeys(place for places in found.values() for place in places))
         return [one for one in await self._load(where, reader) if isinstance(one, Memory)]
 
@@ -188,9 +189,10 @@ class AroundQueries:
             return None
         return getattr(located.document, "project", None)
 
-    async def _near(self, work: Callable[..., Result], allowed: Filter, *args: Any) -> Result:
-        """What a function of `lookup` finds."""
-        return await self._replica.in_index_thread(work, self._replica.index, allowed, to_ms(self._clock()), *args)
+    async def _near(self, find: Callable[[Index, int], Result]) -> Result:
+        """What the index finds, as of now."""
+        now_ms = to_ms(self._clock())
+        return await self._index.ask(lambda index: find(index, now_ms))
 
     async def _observations(self, where: Sequence[Place], reader: Reader) -> list[Observation]:
         return [one for one in await self._load(where, reader) if isinstance(one, Observation)]
@@ -206,6 +208,10 @@ async def _or_nothing(part: Awaitable[Part], nothing: Part, tool_name: str) -> P
     except MnemologError as error:
         logger.warning("enriching before tool %r: a part is missing: %s", tool_name, error)
         return nothing
+
+
+def _saying(words: str, everywhere: bool, allowed: Filter, index: Index, now_ms: int) -> list[Place]:
+    return index.saying(allowed, now_ms, words, everywhere=everywhere)
 
 
 def _nothing(reason: Reason) -> Timeline:

@@ -37,9 +37,8 @@ from projections.queries.lookup import Lookup, reach
 from projections.queries.profiles import ProjectProfiles
 from projections.queries.recall import LeastSure, Recall, RecallRequest
 from projections.queries.slots import Slots
-from projections.search.importance import best_lessons, notable_memories
-from projections.search.matching import Filter
-from projections.search.service import ReplicaService
+from projections.search.index import IndexService
+from projections.search.question import Filter
 
 PAST_SESSIONS = 10
 OBSERVATIONS_READ = 20
@@ -69,19 +68,19 @@ class Compile:
 
     def __init__(
         self,
-        replica: ReplicaService,
+        index: IndexService,
         documents: DocumentReader,
         recall: Recall,
         profiles: ProjectProfiles,
         clock: Clock = system_clock,
     ) -> None:
-        self._replica, self._documents, self._recall = replica, documents, recall
-        self._slots_of, self._profiles, self._clock = Slots(documents, Lookup(replica, documents)), profiles, clock
+        self._index, self._documents, self._recall = index, documents, recall
+        self._slots_of, self._profiles, self._clock = Slots(documents, Lookup(index, documents)), profiles, clock
 
     async def __call__(self, request: ContextRequest, reader: Reader) -> Context:
         """The context for a request; raises ProjectionBehind when `after` is not projected in time."""
         if request.after:
-            await self._replica.wait_for(Token.parse(request.after))
+            await self._index.wait_for(Token.parse(request.after))
         (slots, memories, lessons), (actions, past), (profile, recalled) = await asyncio.gather(
             asyncio.gather(
                 self._slots(request, reader), self._memories(request, reader), self._lessons(request, reader)
@@ -103,24 +102,19 @@ class Compile:
         """The memories that matter most, of the project and of none; where there is a query it says which matter."""
         if request.query.strip():
             return None
-        found = await self._replica.in_index_thread(
-            notable_memories,
-            self._replica.index,
-            self._allowed(request, reader),
-            request.project,
-            to_ms(self._clock()),
-            SPARE * MEMORIES,
+        allowed, now_ms = self._allowed(request, reader), to_ms(self._clock())
+        documents = await self._documents.get(
+            await self._index.ask(
+                lambda index: index.notable_memories(allowed, request.project, now_ms, SPARE * MEMORIES)
+            )
         )
-        documents = await self._documents.get([(partition, DocumentId(name)) for partition, name in found])
         return memories_block([one for one in documents if isinstance(one, Memory) and may_read(one, reader)])
 
     async def _lessons(self, request: ContextRequest, reader: Reader) -> ContextPart | None:
         """The surest of the project's lessons and of those that belong to none."""
         now = self._clock()
         allowed = self._allowed(request, reader)
-        best = await self._replica.in_index_thread(
-            best_lessons, self._replica.index, allowed, request.project, to_ms(now), LESSONS
-        )
+        best = await self._index.ask(lambda index: index.surest_lessons(allowed, request.project, to_ms(now), LESSONS))
         found = await self._documents.get([(one.partition, DocumentId(one.id)) for one in best])
         return lessons_block([one for one in found if isinstance(one, Lesson) and may_read(one, reader)], now)
 

@@ -6,11 +6,12 @@ which session touched which file.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ingest.ids import MEMORY
 from ingest.platform.clock import Clock, system_clock, to_ms
@@ -20,19 +21,22 @@ from projections.documents.memories import Memory
 from projections.documents.relations import DEFAULT_HOPS, Edge, RelatedMemory, Walk
 from projections.documents.tombstones import Mark
 from projections.queries.documents import DocumentReader
-from projections.queries.lookup import Lookup, Place, newest, places, reach
+from projections.queries.lookup import Lookup, reach
 from projections.queries.relations import Relations
-from projections.search.filters import BitMap, facet, ordinals
-from projections.search.replica import IndexReplica
-from projections.search.search import Filter, matches
-from projections.search.service import ReplicaService
+from projections.search.index import Index, IndexService, Linked, Links, Place
+from projections.search.question import Filter
 
 OBSERVATIONS = 1_000
 """The newest so many tell, at each step, which sessions touched what."""
 COUNTED = 100_000
 """Facet values looked at when everything is counted, about a second's work; the rest is left out."""
-NAMED = ("project", "session", "file", "concept")
-"""Node types whose nodes are named by what they are; also the facets that know them."""
+EDGES: dict[Linked, str] = {
+    "project": "in_project",
+    "session": "in_session",
+    "file": "touches",
+    "concept": "about",
+}
+"""Node types whose nodes are named by what they are, also the facets that know them; and the edges that end there."""
 
 
 class Node(Struct, frozen=True):
@@ -100,7 +104,7 @@ def is_memory(name: str) -> bool:
 def named_node(name: str) -> Node | None:
     """The node of an id that says what it is; None for any other."""
     kind, colon, label = name.partition(":")
-    return Node(name, kind, label) if colon and label and kind in NAMED else None
+    return Node(name, kind, label) if colon and label and kind in EDGES else None
 
 
 def star(memory: Memory) -> Iterator[Link]:
@@ -122,79 +126,23 @@ class Surroundings(NamedTuple):
     more: bool
 
 
-def surroundings(
-    index: IndexReplica, allowed: Filter, now_ms: int, around: Sequence[str] | None, count: int
-) -> Surroundings:
+def surroundings(index: Index, allowed: Filter, now_ms: int, around: Sequence[str] | None, count: int) -> Surroundings:
     """What the index knows to be next to some nodes, without any everything: of memories the newest `count`."""
-    matching = matches(index, allowed, now_ms)
     if around is not None:
-        matching &= index.facets.any_of(
-            facet(node.type, node.label) for node in map(named_node, around) if node is not None
-        )
-    memories, observations = (
-        ordinals(matching & index.facets.of(facet("kind", kind))) for kind in ("memory", "observation")
-    )
+        named = [node for node in map(named_node, around) if node is not None]
+        if not named:
+            return Surroundings([], [], [], False)
+        allowed = replace(allowed, any_of=[(node.type, node.label) for node in named])
+    memories = index.recorded_last(replace(allowed, kinds=["memory"]), now_ms, count + 1)
+    observations = index.recorded_last(replace(allowed, kinds=["observation"]), now_ms, OBSERVATIONS + 1)
     sessions: dict[str, None] = {}
     links: dict[Link, None] = {}
-    for ordinal in map(int, newest(index, observations, OBSERVATIONS)):
-        session, told = _sighted(index.facets_of[ordinal])
+    for keys in index.facets(observations[:OBSERVATIONS]):
+        session, told = _sighted(keys)
         sessions[session] = None
         links.update(dict.fromkeys(told))
     more = len(memories) > count or len(observations) > OBSERVATIONS
-    return Surroundings(places(index, newest(index, memories, count)), list(sessions), list(links), more)
-
-
-class CountedDocuments(NamedTuple):
-    """The documents that are counted."""
-
-    memories: BitMap
-    observations: BitMap
-
-
-def seen(index: IndexReplica, allowed: Filter, now_ms: int) -> CountedDocuments:
-    """The documents that a filter allows, as far as the graph is made of them."""
-    matching = matches(index, allowed, now_ms)
-    return CountedDocuments(
-        matching & index.facets.of(facet("kind", "memory")), matching & index.facets.of(facet("kind", "observation"))
-    )
-
-
-def facet_values(index: IndexReplica) -> tuple[list[str], bool]:
-    """The facet values that may be nodes, COUNTED at most, and whether there are more."""
-    # Facets has no public way to say which values there are.
-    keys = index.facets._bitmaps  # pyright: ignore[reportPrivateUsage]
-    leads = tuple(f"{name}\x1f" for name in NAMED)
-    found = list(islice((key for key in keys if key.startswith(leads)), COUNTED + 1))
-    return found[:COUNTED], len(found) > COUNTED
-
-
-def count(index: IndexReplica, documents: CountedDocuments, values: Sequence[str]) -> list[tuple[str, str, int]]:
-    """For these facet values that are nodes: the node's type, the type of the edges it ends, how many there are."""
-    found: list[tuple[str, str, int]] = []
-    for value in values:
-        name, _, said = value.partition("\x1f")
-        members = index.facets.of(value)
-        memories = members.intersection_cardinality(documents.memories)
-        watched = BitMap() if name == "concept" else members & documents.observations
-        if not said or not (memories or watched):
-            continue
-        match name:
-            case "file":
-                found.append((name, "touches", memories + _sessions(index, watched)))
-            case "project":
-                found.append((name, "in_project", memories + _sessions(index, watched)))
-            case "session":
-                found.append((name, "in_session", memories))
-            case _:
-                found.append((name, "about", memories))
-    return found
-
-
-def _sessions(index: IndexReplica, observations: BitMap) -> int:
-    """In how many sessions these observations were made: a session's observations are an episode."""
-    if len(observations) <= 1:
-        return len(observations)
-    return len(set(index.episode.values[ordinals(observations)].tolist()))
+    return Surroundings(memories[:count], list(sessions), list(links), more)
 
 
 def _sighted(keys: Sequence[str]) -> tuple[str, list[Link]]:
@@ -203,6 +151,14 @@ def _sighted(keys: Sequence[str]) -> tuple[str, list[Link]]:
     session = next((f"session:{value}" for name, value in values if name == "session"), "")
     types = {"project": "in_project", "file": "touches"}
     return session, [Link(session, f"{name}:{value}", types[name]) for name, value in values if name in types]
+
+
+def _values(index: Index, name: Linked, most: int) -> list[str]:
+    return index.linked_values(name, most)
+
+
+def _links(allowed: Filter, now_ms: int, name: Linked, values: Sequence[str], index: Index) -> Mapping[str, Links]:
+    return index.links(allowed, now_ms, name, values)
 
 
 MAX_NODES = 500
@@ -241,9 +197,9 @@ class RelatedDocument(Struct, frozen=True):
 class Graph:
     """Answers questions about the graph."""
 
-    def __init__(self, replica: ReplicaService, documents: DocumentReader, clock: Clock = system_clock) -> None:
-        self._replica, self._documents, self._clock = replica, documents, clock
-        self._lookup = Lookup(replica, documents, clock)
+    def __init__(self, index: IndexService, documents: DocumentReader, clock: Clock = system_clock) -> None:
+        self._index, self._documents, self._clock = index, documents, clock
+        self._lookup = Lookup(index, documents, clock)
         self._relations = Relations(documents, self._lookup)
 
     async def query(
@@ -279,19 +235,27 @@ class Graph:
         return _drawing(sketch, reached, limit)
 
     async def stats(self, reader: Reader, project: str | None) -> Totals:
-        """The totals by type: counts bitmaps, one for each project, session, file and concept, COUNTED at most.
+        """The totals by type, as the index counts them: of projects, sessions, files and concepts COUNTED at most.
 
         Of a project also its newest RELATIONS; those of all projects, and versions, are not counted.
         """
-        index, now_ms = self._replica.index, to_ms(self._clock())
-        in_thread = self._replica.in_index_thread
-        documents = await in_thread(seen, index, reach(reader, project), now_ms)
-        values, more = await in_thread(facet_values, index)
-        nodes, edges = Counter({"memory": len(documents.memories)}), Counter[str]()
-        for start in range(0, len(values), SLICE):
-            for node, edge, found in await in_thread(count, index, documents, values[start : start + SLICE]):
-                nodes[node] += 1
-                edges[edge] += found
+        now_ms, allowed = to_ms(self._clock()), reach(reader, project)
+        memories = replace(allowed, kinds=["memory"])
+        nodes = Counter({"memory": await self._index.ask(lambda index: index.count(memories, now_ms))})
+        edges, left, more = Counter[str](), COUNTED, False
+        for name, edge in EDGES.items():
+            values = await self._index.ask(partial(_values, name=name, most=left + 1))
+            values, more, left = values[:left], len(values) > left, max(0, left - len(values))
+            within = memories if name == "concept" else allowed
+            for start in range(0, len(values), SLICE):
+                some = [value for value in values[start : start + SLICE] if value]
+                links = await self._index.ask(partial(_links, within, now_ms, name, some))
+                nodes[name] += len(links)
+                edges[edge] += sum(
+                    one.memories if name == "session" else one.memories + one.episodes for one in links.values()
+                )
+            if more:
+                break
         if project is not None:
             page = await self._relations.page(reader, project, None, RELATIONS)
             edges.update(one["relation"] for one in page.items)
@@ -321,10 +285,8 @@ class Graph:
         self, sketch: Sketch, reader: Reader, project: str | None, around: Sequence[str] | None, limit: int
     ) -> None:
         """Draw what is next to these nodes, and the nodes themselves; without any, the newest there is."""
-        index, now_ms = self._replica.index, to_ms(self._clock())
-        found = await self._replica.in_index_thread(
-            surroundings, index, reach(reader, project), now_ms, around, limit + 1
-        )
+        allowed, now_ms = reach(reader, project), to_ms(self._clock())
+        found = await self._index.ask(lambda index: surroundings(index, allowed, now_ms, around, limit + 1))
         sketch.cut |= found.more
         named = [one for name, one in (await self._readable(around or (), reader)).items() if is_memory(name)]
         memories = _in_project([*named, *await self._at(found.memories, reader)], project)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
 from ingest.errors import ProjectionBehind
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog
@@ -32,11 +34,9 @@ from projections.health.diagnosis import Diagnosis, Measured, diagnose
 from projections.health.watch import Watch
 from projections.maintenance.backup.manifest import backup_trouble, load_status
 from projections.queries.documents import DocumentReader
-from projections.queries.lookup import Place, newest, places, reach
-from projections.search.filters import BitMap, facet, ordinals
-from projections.search.replica import IndexReplica
-from projections.search.search import Filter, matches
-from projections.search.service import ReplicaService
+from projections.queries.lookup import reach
+from projections.search.index import Index, IndexService, Place
+from projections.search.question import Filter
 
 NEWEST = 500
 PROJECTS = 10
@@ -51,14 +51,14 @@ class Diagnose:
         self,
         redis: Client,
         watch: Watch,
-        replica: ReplicaService,
+        index: IndexService,
         documents: DocumentReader,
         *,
         llm: str = "",
         backup_every: timedelta | None = None,
         clock: Clock = system_clock,
     ) -> None:
-        self._redis, self._watch, self._replica, self._documents = redis, watch, replica, documents
+        self._redis, self._watch, self._index, self._documents = redis, watch, index, documents
         self._llm, self._clock = llm, clock
         self._backup_every = backup_every
 
@@ -67,7 +67,7 @@ class Diagnose:
         return diagnose(await self._findings(reader), categories, operator=not reader.reach.within_tenant)
 
     async def _findings(self, reader: Reader) -> Measured:
-        vitals, embedder = await self._watch.look(), self._replica.embedder
+        vitals, embedder = await self._watch.look(), self._index.embedder
         written, unscoped = await self._written(reader)
         found = [one for one in await self._documents.get(written) if one is not None and may_read(one, reader)]
         memories = [one for one in found if isinstance(one, Memory)]
@@ -99,12 +99,11 @@ class Diagnose:
 
         Nothing without an index.
         """
-        now_ms = to_ms(self._clock())
+        allowed, now_ms = reach(reader), to_ms(self._clock())
         try:
-            index = self._replica.index
+            return await self._index.ask(lambda index: _newest_of_each(index, allowed, now_ms))
         except ProjectionBehind:
             return [], 0
-        return await self._replica.in_index_thread(_newest_of_each, index, reach(reader), now_ms)
 
     async def _listed(
         self, reader: Reader, listing: Callable[[str, str], str], projects: Sequence[str]
@@ -147,12 +146,11 @@ class Diagnose:
         return backup_trouble(status, self._clock(), self._backup_every)
 
 
-def _newest_of_each(index: IndexReplica, allowed: Filter, now_ms: int) -> tuple[list[Place], int]:
-    matching = matches(index, allowed, now_ms)
-    of_kind = [matching & index.facets.of(facet("kind", kind)) for kind in ("memory", "lesson", "summary")]
-    made = BitMap.union(*(index.facets.of(facet("tag", tag)) for tag in MADE_TAGS))
-    unscoped = (of_kind[0] - made).intersection_cardinality(index.facets.of(facet("project", "")))
-    return [place for one in of_kind for place in places(index, newest(index, ordinals(one), NEWEST))], unscoped
+def _newest_of_each(index: Index, allowed: Filter, now_ms: int) -> tuple[list[Place], int]:
+    of_kind = {kind: replace(allowed, kinds=[kind]) for kind in ("memory", "lesson", "summary")}
+    unscoped = replace(of_kind["memory"], project="", without=[("tag", tag) for tag in MADE_TAGS])
+    newest = [place for one in of_kind.values() for place in index.recorded_last(one, now_ms, NEWEST)]
+    return newest, index.count(unscoped, now_ms)
 
 
 def _ends(memories: Sequence[Memory], work: Sequence[Action], stated: Sequence[Relation]) -> list[str]:
@@ -166,12 +164,12 @@ def _ends(memories: Sequence[Memory], work: Sequence[Action], stated: Sequence[R
 class ProjectionProgress:
     """Answers how far every partition is."""
 
-    def __init__(self, redis: Client, log: EventLog, replica: ReplicaService) -> None:
-        self._redis, self._log, self._replica = redis, log, replica
+    def __init__(self, redis: Client, log: EventLog, index: IndexService) -> None:
+        self._redis, self._log, self._index = redis, log, index
 
     async def __call__(self) -> list[dict[str, Any]]:
         """For every partition: head of the log, checkpoint, what is searchable, how many entries wait, dead letters."""
-        applied, behind = self._replica.applied, await self._replica.measure_lag()
+        applied, behind = self._index.applied, await self._index.measure_lag()
         rows: list[dict[str, Any]] = []
         everywhere = range(self._log.partitions)
         for partition in everywhere:

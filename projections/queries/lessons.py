@@ -15,14 +15,13 @@ from projections.documents.access import Reader, may_read
 from projections.documents.document import searchable_text
 from projections.documents.lessons import Lesson, lessons, matches, recall_score, rules
 from projections.queries.documents import DocumentReader
-from projections.queries.lookup import Place, reach
+from projections.queries.lookup import reach
 from projections.queries.recall import QueryVectors
 from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, Record, page_view, view_of
-from projections.search.importance import best_lessons
+from projections.search.index import IndexService, Place
+from projections.search.question import Question
 from projections.search.ranking import terms
-from projections.search.search import Question
-from projections.search.service import ReplicaService
 
 logger = logging.getLogger(__name__)
 
@@ -74,8 +73,8 @@ class LessonView(Struct, frozen=True, kw_only=True):
 class Lessons:
     """Answers questions about lessons."""
 
-    def __init__(self, replica: ReplicaService, documents: DocumentReader, vectors: QueryVectors) -> None:
-        self._replica, self._documents, self._vectors = replica, documents, vectors
+    def __init__(self, index: IndexService, documents: DocumentReader, vectors: QueryVectors) -> None:
+        self._index, self._documents, self._vectors = index, documents, vectors
 
     async def page(
         self,
@@ -173,9 +172,8 @@ class Lessons:
         With a source, among the LISTED surest.
         """
         count = LISTED if source else min(limit, LISTED)
-        sure = await self._replica.in_index_thread(
-            best_lessons, self._replica.index, reach(reader, project), NO_PROJECT, to_ms(now), count
-        )
+        allowed, now_ms = reach(reader, project), to_ms(now)
+        sure = await self._index.ask(lambda index: index.surest_lessons(allowed, NO_PROJECT, now_ms, count))
         found = await self._load([(one.partition, DocumentId(one.id)) for one in sure], reader)
         wanted = [one for one in found if source in ("", one.origin) and one.confidence_at(now) >= min_confidence]
         return wanted[:limit]

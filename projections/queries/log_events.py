@@ -18,7 +18,7 @@ from projections.documents.document import Document
 from projections.documents.memories import Memory
 from projections.queries.documents import DocumentReader
 from projections.queries.times import ANY_TIME, Times
-from projections.search.service import ReplicaService
+from projections.search.index import IndexService
 
 MAX_SCANNED = 20_000
 """Entries one filtered request may pass over; it then answers what it has and where to go on."""
@@ -127,12 +127,12 @@ class SeenEvent(NamedTuple):
 class LogEvents:
     """Reads the log for readers. Of what a reader may not see the content is withheld."""
 
-    def __init__(self, log: EventLog, replica: ReplicaService, documents: DocumentReader) -> None:
-        self._log, self._replica, self._documents = log, replica, documents
+    def __init__(self, log: EventLog, index: IndexService, documents: DocumentReader) -> None:
+        self._log, self._index, self._documents = log, index, documents
 
     async def caught_up(self, after: str) -> None:
         """Wait until a position is searchable, before reading what follows it; raises ProjectionBehind."""
-        await self._replica.wait_for(Token.parse(after))
+        await self._index.wait_for(Token.parse(after))
 
     async def page(self, wanted: WantedEvents, after: str, limit: int, partition: int | None) -> EventsPage:
         """The log from behind `after`, partition by partition, as far as it is wanted.
@@ -157,7 +157,7 @@ class LogEvents:
 
     def applied(self) -> Token:
         """The position up to which events are projected and searchable here."""
-        return Token(self._replica.applied)
+        return Token(self._index.applied)
 
     async def newly_applied(self, wanted: WantedEvents, at: Token, limit: int) -> list[dict[str, Any]]:
         """Up to `limit` of the wanted events behind `at` that are projected; moves `at` on past those looked at.
@@ -165,7 +165,7 @@ class LogEvents:
         Each event's `after` is the token that goes on behind it.
         """
         found: list[tuple[SeenEvent, str]] = []
-        for partition, until in sorted(self._replica.applied.items()):
+        for partition, until in sorted(self._index.applied.items()):
             if at.get(partition, START) >= until or len(found) >= limit:
                 continue
             for row in await self._log.read(partition, at.get(partition, START), limit):

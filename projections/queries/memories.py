@@ -11,13 +11,10 @@ from projections.documents.access import Reader, may_read
 from projections.documents.document import Document, Tombstone
 from projections.documents.memories import Memory, memories
 from projections.queries.documents import DocumentReader
-from projections.queries.lookup import Lookup, Place, places, reach
+from projections.queries.lookup import Lookup, reach
 from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, Record, page_view, public_view
-from projections.search.matching import Window, window
-from projections.search.replica import IndexReplica
-from projections.search.search import Filter
-from projections.search.service import ReplicaService
+from projections.search.index import IndexService
 
 MAX_VERSIONS = 1_000
 """Of one memory's history."""
@@ -69,14 +66,10 @@ class MemoryPage(Struct, frozen=True):
 
 
 class MemoryPages:
-    """Answers from the index and the documents.
+    """Answers from the index, which finds and counts, and the documents of the page."""
 
-    Counting costs an operation on bitmaps for each filter; a page looks at the time of every memory that matches (about
-    10 ms for a million), and reads the documents of the page alone.
-    """
-
-    def __init__(self, replica: ReplicaService, documents: DocumentReader, clock: Clock = system_clock) -> None:
-        self._replica, self._documents, self._clock = replica, documents, clock
+    def __init__(self, index: IndexService, documents: DocumentReader, clock: Clock = system_clock) -> None:
+        self._index, self._documents, self._clock = index, documents, clock
 
     async def page(
         self,
@@ -93,8 +86,8 @@ class MemoryPages:
         ProjectionBehind before the index is loaded.
         """
         allowed, now_ms = reach(reader, project, kinds=["memory"], **narrowing), to_ms(self._clock())
-        seen, where = await self._replica.in_index_thread(_located, self._replica.index, allowed, now_ms, offset, limit)
-        documents = await self._documents.get(where)
+        seen = await self._index.ask(lambda index: index.window(allowed, now_ms, offset, limit))
+        documents = await self._documents.get([place for _, place in seen.found])
         dated = [
             ((at_ms, "" if at_ms in seen.crowded else name(one)), one)
             for (at_ms, _), one in zip(seen.found, documents, strict=True)
@@ -102,11 +95,6 @@ class MemoryPages:
         ]
         ordered = [one for _, one in sorted(dated, key=lambda pair: pair[0], reverse=True)]
         return MemoryPage(ordered[seen.skipped : seen.skipped + limit], seen.total)
-
-
-def _located(index: IndexReplica, allowed: Filter, now_ms: int, offset: int, limit: int) -> tuple[Window, list[Place]]:
-    seen = window(index, allowed, now_ms, offset, limit)
-    return seen, places(index, [one for _, one in seen.found])
 
 
 def _version_before(version: Memory | Tombstone) -> str:

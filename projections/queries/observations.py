@@ -10,12 +10,11 @@ from projections.condensing.accounts import headline
 from projections.documents.access import Reader, may_read
 from projections.documents.ledgers import ledgers
 from projections.documents.observations import Observation, timeline
-from projections.queries import lookup
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import reach
 from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, Record, SomeRetired, page_view, public_view
-from projections.search.service import ReplicaService
+from projections.search.index import IndexService
 
 SAME_MOMENT = 20
 """Observations of one moment that may stand between an observation and what happened before or after it."""
@@ -30,8 +29,8 @@ ObservationView = public_view(Observation, headline=headline)
 class Observations:
     """Answers questions about observations."""
 
-    def __init__(self, replica: ReplicaService, documents: DocumentReader, clock: Clock = system_clock) -> None:
-        self._replica, self._documents, self._clock = replica, documents, clock
+    def __init__(self, index: IndexService, documents: DocumentReader, clock: Clock = system_clock) -> None:
+        self._index, self._documents, self._clock = index, documents, clock
 
     async def timeline(
         self, reader: Reader, project: str, cursor: str | None, limit: int, times: Times = ANY_TIME
@@ -51,10 +50,8 @@ class Observations:
         What happened in the very same moment is on neither side.
         """
         allowed, at_ms = reach(reader, session_id=anchor.session_id, kinds=["observation"]), to_ms(anchor.occurred_at)
-        wanted = (anchor.id, at_ms, before + SAME_MOMENT, after + SAME_MOMENT)
-        where = await self._replica.in_index_thread(
-            lookup.around, self._replica.index, allowed, to_ms(self._clock()), *wanted
-        )
+        wanted = (to_ms(self._clock()), anchor.id, at_ms, before + SAME_MOMENT, after + SAME_MOMENT)
+        where = await self._index.ask(lambda index: index.around(allowed, *wanted))
         loaded = [await self._documents.get(side) for side in where]
         earlier, later = [
             [

@@ -15,11 +15,8 @@ from projections.documents.observations import Observation, session_observations
 from projections.documents.sessions import Session, sessions
 from projections.documents.summaries import Summary, summary_id
 from projections.queries.documents import DocumentReader, Located
-from projections.queries.lookup import Place, newest, places, reach
-from projections.search.filters import facet, ordinals
-from projections.search.replica import IndexReplica
-from projections.search.search import Filter, matches
-from projections.search.service import ReplicaService
+from projections.queries.lookup import reach
+from projections.search.index import IndexService, Place
 
 SESSIONS = 20
 SESSIONS_LOOKED_AT = 200
@@ -48,8 +45,8 @@ class _KeptProfile(NamedTuple):
 class ProjectProfiles:
     """Makes profiles and keeps the newest used of them."""
 
-    def __init__(self, replica: ReplicaService, documents: DocumentReader, clock: Clock = system_clock) -> None:
-        self._replica, self._documents, self._clock = replica, documents, clock
+    def __init__(self, index: IndexService, documents: DocumentReader, clock: Clock = system_clock) -> None:
+        self._index, self._documents, self._clock = index, documents, clock
         self._kept: OrderedDict[Key, _KeptProfile] = OrderedDict()
 
     async def of(
@@ -67,7 +64,7 @@ class ProjectProfiles:
             self._kept.move_to_end(key)
             return kept.profile, kept.profile is not None
         self._kept.pop(key, None)
-        index = self._index  # before reading: what is forgotten meanwhile makes the profile one of the past
+        index = self._index.made_of  # before reading: what is forgotten meanwhile makes the profile one of the past
         seen = await self._sessions(reader, project)
         observations = await self._observations(seen, reader)
         public = await self._preferences(reader, project, user_id)
@@ -85,12 +82,8 @@ class ProjectProfiles:
             self._kept.popitem(last=False)
         return made, False
 
-    @property
-    def _index(self) -> tuple[str, int]:
-        return self._replica.snapshot, self._replica.removed
-
     async def _holds(self, kept: _KeptProfile) -> bool:
-        if time.monotonic() >= kept.until_s or kept.made_of != self._index:
+        if time.monotonic() >= kept.until_s or kept.made_of != self._index.made_of:
             return False
         return not kept.public or all(_is_public(one) for one in await self._documents.get(kept.public))
 
@@ -127,13 +120,9 @@ class ProjectProfiles:
         """Public memories that tell what is preferred, newest first."""
         scope = reader.scope if reader.only_agent else "shared"
         anyone = Reader(reader.tenant, reader.only_agent, scope, reach=reader.reach)
-        found = await self._replica.in_index_thread(
-            _preferred,
-            self._replica.index,
-            reach(anyone, projects=[project, ""], kinds=["memory"]),
-            user_id,
-            to_ms(self._clock()),
-        )
+        wanted = [("tag", tag) for tag in PREFERENCE_TAGS] + ([("user", user_id)] if user_id else [])
+        allowed, now_ms = reach(anyone, projects=[project, ""], kinds=["memory"], any_of=wanted), to_ms(self._clock())
+        found = await self._index.ask(lambda index: index.recorded_last(allowed, now_ms, PREFERENCES))
         documents = await self._documents.get(found)
         located = zip(found, documents, strict=True)
         return [(place[0], one) for place, one in located if isinstance(one, Memory) and _is_public(one)]
@@ -141,11 +130,3 @@ class ProjectProfiles:
 
 def _is_public(document: object) -> bool:
     return isinstance(document, Memory) and document.visibility == "public" and document.is_latest
-
-
-def _preferred(index: IndexReplica, allowed: Filter, user_id: str, now_ms: int) -> list[Place]:
-    """The newest memories under a preference tag, or about the user. Runs in the index thread."""
-    wanted = index.facets.any_of(facet("tag", tag) for tag in PREFERENCE_TAGS)
-    if user_id:
-        wanted |= index.facets.of(facet("user", user_id))
-    return places(index, newest(index, ordinals(matches(index, allowed, now_ms) & wanted), PREFERENCES))

@@ -37,10 +37,10 @@ from projections.embedding.embedder import Embedder, ModelUnavailable
 from projections.queries.documents import DocumentReader
 from projections.queries.views import in_view
 from projections.search.confidence import ANSWERED_FROM
+from projections.search.index import IndexService, OtherModel
+from projections.search.question import Filter, Hit, Question, Ranking
 from projections.search.ranking import terms
 from projections.search.repeats import says_the_same
-from projections.search.search import Filter, Hit, Question, Ranking
-from projections.search.service import OtherModel, ReplicaService
 from projections.search.snippets import SCANNED, snippet
 
 MADE_INLINE = 20
@@ -147,19 +147,19 @@ class RecalledDocuments(NamedTuple):
 
 
 class Recall:
-    """Answers recall requests from the index replica and the documents."""
+    """Answers recall requests from the index and the documents."""
 
     def __init__(
         self,
-        replica: ReplicaService,
+        index: IndexService,
         documents: DocumentReader,
         clock: Clock = system_clock,
         shown: Callable[[Iterable[Hit]], None] | None = None,
     ) -> None:
         """`shown` is told of what is found."""
-        self._replica, self._documents, self._clock = replica, documents, clock
+        self._index, self._documents, self._clock = index, documents, clock
         self._shown = shown
-        self.vectors = QueryVectors(replica)
+        self.vectors = QueryVectors(index)
 
     def close(self) -> None:
         """Give the embedding thread back."""
@@ -182,7 +182,7 @@ class Recall:
             results=results,
             confidence=confidence,
             took_ms=round((time.perf_counter() - started) * 1000, 2),
-            lag=self._replica.lag,
+            lag=dict(self._index.lag),
             degraded=degraded,
         )
 
@@ -197,7 +197,7 @@ class Recall:
         if not request.query.strip():
             raise CommandRejected("query is blank", "query")
         if request.after and request.consistency != "eventual":
-            await self._replica.wait_for(Token.parse(request.after))
+            await self._index.wait_for(Token.parse(request.after))
         question = Question(
             text=request.query,
             vector=None,
@@ -214,8 +214,8 @@ class Recall:
         searched, degraded = await self.vectors.search(question, _filter(request, reader))
         hits = [one for hit in searched for one in (hit, *hit.repeats)]
         documents = await self._documents.get([(hit.partition, DocumentId(hit.id)) for hit in hits])
-        if not self._replica.ready:
-            degraded.append(self._replica.trouble or "the index is still loading: some documents may be missing")
+        if not self._index.ready:
+            degraded.append(self._index.trouble or "the index is still loading: some documents may be missing")
         if unread := left_out():
             degraded.append(left_out_message(unread))
         known = {
@@ -385,8 +385,8 @@ def _embedding(embedder: Embedder) -> Attributes:
 class QueryVectors:
     """Embeds queries, each once while it is cached."""
 
-    def __init__(self, replica: ReplicaService) -> None:
-        self._replica = replica
+    def __init__(self, index: IndexService) -> None:
+        self._index = index
         self._thread = ThreadPoolExecutor(1, "query-embedding")
         self._cached: OrderedDict[tuple[str, str], NDArray[np.float32]] = OrderedDict()
         self.watch: Callable[[float, Exception | None], None] | None = None
@@ -395,7 +395,7 @@ class QueryVectors:
     @property
     def embedder(self) -> Embedder:
         """What embeds the queries: what embedded the documents of the index."""
-        return self._replica.embedder
+        return self._index.embedder
 
     def close(self) -> None:
         """Give the embedding thread back."""
@@ -407,13 +407,13 @@ class QueryVectors:
         Asks again when the index has changed over to another model meanwhile. Raises what ReplicaService.search does.
         """
         if question.mode == "lexical":
-            return await self._replica.search(question, allowed), []
+            return await self._index.search(question, allowed), []
         while True:
             embedder = self.embedder
             vector, degraded = await self._of(embedder, question.text)
             try:
                 asked = replace(question, vector=vector, model=embedder.model)
-                return await self._replica.search(asked, allowed), degraded
+                return await self._index.search(asked, allowed), degraded
             except OtherModel:
                 continue
 

@@ -16,7 +16,7 @@ from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
 from ingest.platform.tasks import end
 from projections.embedding.queue import Urgency, place
-from projections.search.search import Hit
+from projections.search.question import Hit
 
 logger = logging.getLogger(__name__)
 

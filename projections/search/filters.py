@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +96,11 @@ class Facets:
     def any_of(self, keys: Iterable[str]) -> BitMap:
         """The documents with at least one of the facet values."""
         return BitMap.union(_NONE, *(self.of(key) for key in keys))
+
+    def linked(self, name: str, most: int) -> list[str]:
+        """Up to `most` of the values that documents have of any facet, in a fixed order; looks through all keys."""
+        lead = f"{name}\x1f"
+        return [key.removeprefix(lead) for key in islice((one for one in self._bitmaps if one.startswith(lead)), most)]
 
     def values(self, name: str) -> list[str]:
         """The values that documents have of a facet of LISTED, in no order."""

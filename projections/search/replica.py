@@ -4,7 +4,6 @@ All of it belongs to one thread (see `ReplicaService`): a search sees the index 
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,10 +13,10 @@ from numpy.typing import NDArray
 from projections.documents.index_entry import IndexEntry
 from projections.embedding.static import StaticTable
 from projections.search.columns import Column
+from projections.search.document_columns import DocumentColumns
 from projections.search.filters import BitMap, Facets, entry_facets, facet, lexical_facets
 from projections.search.lexical import Lexical
-from projections.search.ranking import terms
-from projections.search.term_rows import TermColumn, hashed_text
+from projections.search.term_rows import hashed_text
 from projections.search.vectors import VectorIndex
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors
 
@@ -39,7 +38,7 @@ class Compared(NamedTuple):
     without_vectors: list[str]
 
 
-class IndexReplica:
+class IndexReplica(DocumentColumns):
     """Applies the change feed; answers which documents match, and who is near whom."""
 
     def __init__(self, folder: Path, dimensions: int, model: str, table: StaticTable | None = None) -> None:
@@ -47,33 +46,18 @@ class IndexReplica:
 
         Then only the static ones have a graph: those of the model come later, and refine the scores.
         """
+        static = VectorIndex(0 if table is None else table.dimensions)
+        super().__init__(VectorIndex(dimensions, graph=table is None), static)
         self.model = model
         self.lexical = Lexical(folder)
         self.table = table
-        self.static = VectorIndex(0 if table is None else table.dimensions)
-        self.vectors = VectorIndex(dimensions, graph=table is None)
         self.facets = Facets()
-        self.ids: list[str] = []
         self.ordinal_of: dict[str, int] = {}
-        self.terms = TermColumn()
         self.facets_of: list[tuple[str, ...]] = []
-        self.authors: list[str] = []
-        self.author_of: dict[str, int] = {}
         self.episode_of: dict[str, int] = {}
         self.episodes: list[list[int]] = []
-        self.id_key: Column[np.uint64] = Column(np.uint64)
-        """The first eight bytes of the id, big endian: sorts as the ids do, as far as it goes."""
-        self.partition: Column[np.int16] = Column(np.int16)
-        self.author: Column[np.int32] = Column(np.int32)
-        self.episode: Column[np.int32] = Column(np.int32)
-        self.sequence: Column[np.int32] = Column(np.int32)
-        self.occurred_ms: Column[np.int64] = Column(np.int64)
-        self.recorded_ms: Column[np.int64] = Column(np.int64)
         self.retired_ms: Column[np.int64] = Column(np.int64)
         self.expires_ms: Column[np.int64] = Column(np.int64)
-        self.renewed_ms: Column[np.int64] = Column(np.int64)
-        self.importance: Column[np.float32] = Column(np.float32)
-        self.confidence: Column[np.float64] = Column(np.float64)
         self.alive = BitMap()
         self.tail: set[int] = set()
         self.removed = 0
@@ -201,19 +185,6 @@ class IndexReplica:
         ordinal = self.ordinal_of.get(name)
         return None if ordinal is None else int(self.partition[ordinal])
 
-    def said(self, ordinals: NDArray[np.int64], terms: Sequence[str]) -> NDArray[np.bool_]:
-        """(n, terms), which of the terms each document says."""
-        return self.terms.rows(ordinals).counts(terms) > 0
-
-    def is_of(self, prefix: str, ordinals: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """(n,), which of the documents have ids with this prefix, of four characters."""
-        return self.id_key.values[ordinals] >> np.uint64(32) == _id_key(prefix) >> 32
-
-    def author_terms(self, ordinals: NDArray[np.int64]) -> dict[int, Sequence[str]]:
-        """The terms of the name of each author (agent) of these documents, by its place in `author`."""
-        authors: list[int] = np.unique(self.author.values[ordinals]).tolist()
-        return {author: _name_terms(self.authors[author]) for author in authors}
-
     def around(self, ordinals: NDArray[np.int64], reach: int) -> list[int]:
         """The documents up to `reach` places before and after each in its episode, without itself; in turn."""
         found: list[int] = []
@@ -244,23 +215,13 @@ class IndexReplica:
             return
         if known is not None:
             self._remove(entry.id)
-        ordinal = len(self.ids)
-        self.ids.append(entry.id)
+        ordinal = self.append(partition, entry, row)
         self.ordinal_of[entry.id] = ordinal
-        self.id_key.append(_id_key(entry.id))
-        self.terms.append(row)
         keys = self._shared(entry_facets(partition, entry), entry.episode)
         self.facets_of.append(keys)
-        self.partition.append(partition)
-        self.author.append(self._author(entry.agent_id))
         self._join_episode(ordinal, entry.episode, known)
-        self.occurred_ms.append(entry.occurred_ms)
-        self.recorded_ms.append(entry.recorded_ms)
         self.retired_ms.append(entry.retired_ms)
         self.expires_ms.append(entry.expires_ms)
-        self.renewed_ms.append(entry.renewed_ms)
-        self.importance.append(entry.importance)
-        self.confidence.append(entry.confidence)
         self.alive.add(ordinal)
         self._without_static.append(ordinal)
         self.facets.add(ordinal, keys)
@@ -268,7 +229,7 @@ class IndexReplica:
 
     def _update(self, ordinal: int, entry: IndexEntry) -> None:
         """The same text: the vectors stay, and the lexical index hears only of facets that it knows."""
-        self.author[ordinal] = self._author(entry.agent_id)
+        self.author[ordinal] = self.author_number(entry.agent_id)
         self.occurred_ms[ordinal], self.recorded_ms[ordinal] = entry.occurred_ms, entry.recorded_ms
         self.retired_ms[ordinal], self.expires_ms[ordinal] = entry.retired_ms, entry.expires_ms
         self.renewed_ms[ordinal], self.confidence[ordinal] = entry.renewed_ms, entry.confidence
@@ -322,12 +283,6 @@ class IndexReplica:
             if not np.array_equal(rows, self.vectors.rows(ordinal)):
                 self.vectors.put(ordinal, rows.astype(np.float16))
 
-    def _author(self, name: str) -> int:
-        if name not in self.author_of:
-            self.author_of[name] = len(self.authors)
-            self.authors.append(name)
-        return self.author_of[name]
-
     def _join_episode(self, ordinal: int, name: str, before: int | None) -> None:
         """Last in its episode; with another text than `before`, the ordinal it had, in its old place there."""
         if not name:
@@ -353,12 +308,3 @@ class IndexReplica:
             self.episodes[episode] = members
             self.sequence.values[members] = np.arange(len(members), dtype=np.int32)
         self._holes.clear()
-
-
-def _id_key(name: str) -> int:
-    return int.from_bytes(name.encode()[:8].ljust(8, b"\0"))
-
-
-@lru_cache(maxsize=4_096)
-def _name_terms(name: str) -> Sequence[str]:
-    return tuple(terms(name)) if name else ()

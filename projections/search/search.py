@@ -4,86 +4,26 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Literal
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ingest.platform.tracing import span
+from projections.search.candidates import Candidates, Meaning, best_first, cosines_of
 from projections.search.confidence import CORRECTED, confidence, idf_of
 from projections.search.cues import cues_of, echo_weight, tool_weight
-from projections.search.filters import BitMap, among, bitmap, ordinals
+from projections.search.document_columns import DocumentColumns
 from projections.search.importance import decayed_confidence
 from projections.search.lexical import MAX_QUERY_TERMS
-from projections.search.matching import (
-    Filter,
-    Meaning,
-    best_first,
-    by_meaning,
-    by_words,
-    cosines_of,
-    matches,
-)
-from projections.search.ranking import Mode, Pool, Scores, required_terms, score, terms
+from projections.search.question import Hit, Question
+from projections.search.ranking import Pool, Scores, required_terms, score, terms
 from projections.search.repeats import Distinct, distinct
-from projections.search.replica import IndexReplica
 from projections.search.spelling import corrected
 
-Ranking = Literal["fused", "similarity", "rrf"]
 DAY_MS = 86_400_000
 
 
-class Question(Struct, frozen=True, kw_only=True):
-    """What is searched for, and how results are weighed.
-
-    `limit` bounds the hits. `shown` is how many of them the asker shows (None: all), where that decides how deep a
-    ranking looks. `ranking` says how they are ordered: `fused` is mnemolog's own; `similarity` is memex's, which
-    `alpha` and `half_life_days` tune; `rrf` is agent-memory's, with `recency_boost`. `model` made the
-    vector; an index of another refuses the question. With `fold` a `fused` hit stands for those that say nearly the
-    same.
-    """
-
-    text: str
-    vector: NDArray[np.float32] | None
-    model: str = ""
-    mode: Mode = "hybrid"
-    limit: int = 10
-    now_ms: int = 0
-    half_life_days: float | None = None
-    alpha: float | None = None
-    ranking: Ranking = "fused"
-    shown: int | None = None
-    recency_boost: bool = True
-    fold: bool = False
-
-    @property
-    def depth(self) -> int:
-        """How many results are shown."""
-        return self.limit if self.shown is None else self.shown
-
-    @property
-    def query_vector(self) -> NDArray[np.float32] | None:
-        """The vector, if there is one and the mode uses it."""
-        return self.vector if self.mode != "lexical" and self.vector is not None and self.vector.size else None
-
-
-class Hit(Struct, frozen=True):
-    """One found document: where it is, its score, and how the score came about."""
-
-    id: str
-    partition: int
-    kind: Literal["observation", "memory", "lesson", "summary"]
-    score: float
-    explain: dict[str, float]
-    confidence: float | None = None
-    """0..1, how sure it is an answer; None where that cannot be told (see `confidence`)."""
-    repeats: Sequence["Hit"] = ()
-    """Those that probably say the same and would have been found too, best first."""
-    terms: Sequence[str] = ()
-    """Of the question, as they were looked for."""
-
-
 def hits(
-    index: IndexReplica,
+    rows: DocumentColumns,
     documents: NDArray[np.int64],
     places: Iterable[int],
     scores: NDArray[np.float64],
@@ -97,9 +37,9 @@ def hits(
     """
     return [
         Hit(
-            id=index.ids[ordinal],
-            partition=int(index.partition[ordinal]),
-            kind=_kind(index.ids[ordinal]),
+            id=rows.ids[ordinal],
+            partition=int(rows.partition[ordinal]),
+            kind=_kind(rows.ids[ordinal]),
             score=_figure(scores[place], digits),
             explain={name: _figure(part[place], digits) for name, part in parts.items() if part[place] == part[place]},
             confidence=None if sure is None else round(float(sure[place]), CONFIDENCE_DIGITS),
@@ -108,9 +48,9 @@ def hits(
     ]
 
 
-def age_days(index: IndexReplica, documents: NDArray[np.int64], now_ms: int) -> NDArray[np.float64]:
+def age_days(rows: DocumentColumns, documents: NDArray[np.int64], now_ms: int) -> NDArray[np.float64]:
     """Days since each document occurred, `(n,) float64`; 0 for one from the future."""
-    return np.maximum(0, now_ms - index.occurred_ms.values[documents]) / DAY_MS
+    return np.maximum(0, now_ms - rows.occurred_ms.values[documents]) / DAY_MS
 
 
 def _figure(value: Any, digits: int | None) -> float:
@@ -140,22 +80,22 @@ DIGITS = 6
 """Scores that differ by less are equal, and equals are ordered by id."""
 
 
-def fused(index: IndexReplica, question: Question, allowed: Filter, matching: BitMap) -> list[Hit]:
+def fused(candidates: Candidates, question: Question) -> list[Hit]:
     """The best by relevance (0..1), sureness and importance; by recency too, when a half-life is given."""
     query_terms = asked = terms(question.text)
-    found, pool = pool_of(index, question, query_terms, allowed, matching)
-    understood = corrected(index, query_terms, _unsaid(query_terms, pool), allowed, matching)
+    found, pool = pool_of(candidates, question, query_terms)
+    understood = corrected(candidates, query_terms, _unsaid(query_terms, pool))
     if understood != query_terms:
         query_terms = understood
-        found, pool = pool_of(index, question, query_terms, allowed, matching)
+        found, pool = pool_of(candidates, question, query_terms)
     if not len(found):
         return []
     with span("rank", {"mnemolog.candidates": len(found)}):
-        return _ranked(index, question, query_terms, asked, found, pool)
+        return _ranked(candidates, question, query_terms, asked, found, pool)
 
 
 def _ranked(
-    index: IndexReplica,
+    candidates: Candidates,
     question: Question,
     query_terms: Sequence[str],
     asked: Sequence[str],
@@ -163,10 +103,10 @@ def _ranked(
     pool: Pool,
 ) -> list[Hit]:
     """The best of the pool; `query_terms` are those of `asked`, with what was corrected in them."""
-    cues = cues_of(question.text)
+    rows, cues = candidates.rows, cues_of(question.text)
     scores = score(query_terms, pool, mode=question.mode, cues=cues)
     weight, echo = tool_weight(cues, pool.terms), echo_weight(cues, scores.said, pool.terms)
-    weighed, weights = _weigh(index, question, scores.relevance * weight * echo, found)
+    weighed, weights = _weigh(rows, question, scores.relevance * weight * echo, found)
     parts = {
         "lexical": scores.lexical,
         "cosine": pool.cosine,
@@ -185,11 +125,11 @@ def _ranked(
         **weights,
     }
     fold = question.fold and not cues.several  # who counts wants each of them
-    order = best_first(index, found, np.round(weighed, DIGITS), len(found) if fold else question.limit)
+    order = best_first(rows, found, np.round(weighed, DIGITS), len(found) if fold else question.limit)
     best = distinct(pool.terms, order, question.limit) if fold else [Distinct(place, []) for place in order]
     shown = [place for one in best for place in (one.place, *one.repeats)]
-    sure = _sure(index, query_terms, frozenset(asked), pool, scores)
-    told = dict(zip(shown, hits(index, found, shown, weighed, parts, DIGITS, sure), strict=True))
+    sure = _sure(candidates, query_terms, frozenset(asked), pool, scores)
+    told = dict(zip(shown, hits(rows, found, shown, weighed, parts, DIGITS, sure), strict=True))
     return [replace(told[one.place], repeats=[told[place] for place in one.repeats], terms=query_terms) for one in best]
 
 
@@ -201,78 +141,70 @@ def _unsaid(query_terms: Sequence[str], pool: Pool) -> list[str]:
 
 
 def _sure(
-    index: IndexReplica, query_terms: Sequence[str], asked: Set[str], pool: Pool, scores: Scores
+    candidates: Candidates, query_terms: Sequence[str], asked: Set[str], pool: Pool, scores: Scores
 ) -> Floats | None:
     """How sure each of the pool is an answer; None without words or static vectors, for then that is not known."""
     distinct = list(dict.fromkeys(query_terms))
     if pool.static is None or np.isnan(pool.static).all() or scores.said.shape[1] != len(distinct):
         return None
-    idf = idf_of(index.lexical.frequencies(distinct), len(index))
+    idf = idf_of(*candidates.frequencies(distinct))
     trust = np.array([1.0 if term in asked else CORRECTED for term in distinct])
     return confidence(scores.said, scores.near, idf, pool.static, trust)
 
 
-def pool_of(
-    index: IndexReplica, question: Question, query_terms: Sequence[str], allowed: Filter, matching: BitMap
-) -> tuple[NDArray[np.int64], Pool]:
+def pool_of(candidates: Candidates, question: Question, query_terms: Sequence[str]) -> tuple[NDArray[np.int64], Pool]:
     """The candidates, in the order of their ids, and what is known of them."""
-    meaning = _meaning(index, question, query_terms)
-    found = _pool(index, question, query_terms, meaning, allowed, matching)
+    rows, meaning = candidates.rows, _meaning(candidates, question, query_terms)
+    found = _pool(candidates, question, query_terms, meaning)
     pool = Pool(
-        terms=index.terms.rows(found),
-        cosine=cosines_of(index.vectors, meaning.vector, found),
-        static=cosines_of(index.static, meaning.static, found),
-        episode=index.episode.values[found],
-        sequence=index.sequence.values[found],
-        author=index.author.values[found],
-        names=index.author_terms(found),
+        terms=rows.terms.rows(found),
+        cosine=cosines_of(rows.vectors, meaning.vector, found),
+        static=cosines_of(rows.static, meaning.static, found),
+        episode=rows.episode.values[found],
+        sequence=rows.sequence.values[found],
+        author=rows.author.values[found],
+        names=rows.author_terms(found),
     )
     return found, pool
 
 
-def _meaning(index: IndexReplica, question: Question, query_terms: Sequence[str]) -> Meaning:
-    static = None if question.mode == "lexical" else index.static_vector(query_terms)
+def _meaning(candidates: Candidates, question: Question, query_terms: Sequence[str]) -> Meaning:
+    static = None if question.mode == "lexical" else candidates.static_vector(query_terms)
     return Meaning(question.query_vector, static)
 
 
 def _pool(
-    index: IndexReplica,
-    question: Question,
-    query_terms: Sequence[str],
-    meaning: Meaning,
-    allowed: Filter,
-    matching: BitMap,
+    candidates: Candidates, question: Question, query_terms: Sequence[str], meaning: Meaning
 ) -> NDArray[np.int64]:
     """The candidates and their matching neighbours, in the order of their ids: sums over the pool depend on it.
 
     Bounded: two hundred and the tail, with two neighbours each.
     """
     with span("search by words"):
-        said = [] if question.mode == "vector" else by_words(index, query_terms, allowed, matching, CANDIDATES)
+        said = [] if question.mode == "vector" else candidates.by_words(query_terms, CANDIDATES)
     with span("search by vectors"):
-        near = by_meaning(index, meaning, matching, CANDIDATES).documents
-    candidates = np.unique(np.concatenate([np.array(said, np.int64), near]))
-    pool = np.union1d(candidates, among(np.array(index.around(candidates, REACH), np.int64), matching))
-    places: list[int] = pool.tolist()
-    return np.array(sorted(places, key=index.ids.__getitem__), np.int64)
+        near = candidates.by_meaning(meaning, CANDIDATES).documents
+    found = np.unique(np.concatenate([np.array(said, np.int64), near]))
+    places: list[int] = np.union1d(found, candidates.beside(found, REACH)).tolist()
+    return np.array(sorted(places, key=candidates.rows.ids.__getitem__), np.int64)
 
 
 def _weigh(
-    index: IndexReplica, question: Question, relevance: Floats, pool: NDArray[np.int64]
+    rows: DocumentColumns, question: Question, relevance: Floats, pool: NDArray[np.int64]
 ) -> tuple[Floats, dict[str, Floats]]:
     """Relevance (0..1) times how sure a lesson still is and how important a memory was called; with recency if asked.
 
     `alpha * relevance + (1 - alpha) * exp(-ln 2 / half_life * age)`, memex's formula; age from `occurred_at`.
     """
-    confidence = decayed_confidence(index.confidence.values[pool], index.renewed_ms.values[pool], question.now_ms)
-    importance = index.importance.values[pool].astype(np.float64)
-    lift = np.where(index.is_of("mem_", pool), 1 + IMPORTANCE_LIFT * (importance - 5), 1.0)
-    lift = np.where(index.is_of("sum_", pool), SUMMARY_WEIGHT, lift)
+    confidence = decayed_confidence(rows.confidence.values[pool], rows.renewed_ms.values[pool], question.now_ms)
+    importance = rows.importance.values[pool].astype(np.float64)
+    lift = np.where(rows.is_of("mem_", pool), 1 + IMPORTANCE_LIFT * (importance - 5), 1.0)
+    lift = np.where(rows.is_of("sum_", pool), SUMMARY_WEIGHT, lift)
     weighed = relevance * (0.5 + 0.5 * confidence) * lift
     weights = {"confidence": confidence, "importance": importance}
     if question.half_life_days is not None:
         alpha = HALF_LIFE_ALPHA if question.alpha is None else question.alpha
-        weights["recency"] = np.exp(-np.log(2) / question.half_life_days * age_days(index, pool, question.now_ms))
+        weights["recency"] = np.exp(-np.log(2) / question.half_life_days * age_days(rows, pool, question.now_ms))
         weighed = alpha * weighed + (1 - alpha) * weights["recency"]
     return weighed, weights
 
@@ -280,11 +212,9 @@ def _weigh(
 ALPHA = 0.7
 HALF_LIFE_DAYS = 30.0
 CANDIDATES_PER_RESULT, MAX_CANDIDATES = 3, 150
-READ_WITHOUT_VECTOR = 500
-"""Documents without a vector whose words are looked at, newest first, besides those that the lexical index finds."""
 
 
-def similar(index: IndexReplica, question: Question, allowed: Filter, matching: BitMap) -> list[Hit]:
+def similar(candidates: Candidates, question: Question) -> list[Hit]:
     """`alpha * similarity + (1 - alpha) * exp(-ln 2 / half_life_days * age_days)`, unrounded; equals newest first.
 
     Candidates are the `min(3 * shown, 150)` most similar by cosine, or as many as are shown. Beside them stand as many
@@ -292,45 +222,36 @@ def similar(index: IndexReplica, question: Question, allowed: Filter, matching: 
     that they say.
     """
     count = max(min(CANDIDATES_PER_RESULT * question.depth, MAX_CANDIDATES), question.depth)
-    meaning = _meaning(index, question, terms(question.text))
-    near, cosine = by_meaning(index, meaning, matching, count)
-    unembedded, said = waiting(index, question, meaning, allowed, matching, count)
+    rows, meaning = candidates.rows, _meaning(candidates, question, terms(question.text))
+    near, cosine = candidates.by_meaning(meaning, count)
+    unembedded, said = waiting(candidates, question, meaning, count)
     documents = np.concatenate([near, unembedded])
     similarity = np.concatenate([cosine, said])
     half_life = HALF_LIFE_DAYS if question.half_life_days is None else question.half_life_days
     alpha = ALPHA if question.alpha is None else question.alpha
-    recency = np.exp(-np.log(2) / half_life * age_days(index, documents, question.now_ms))
+    recency = np.exp(-np.log(2) / half_life * age_days(rows, documents, question.now_ms))
     scores = alpha * similarity + (1 - alpha) * recency
     falling: list[float] = (-scores).tolist()
-    ageing: list[int] = (-index.occurred_ms.values[documents]).tolist()
+    ageing: list[int] = (-rows.occurred_ms.values[documents]).tolist()
     places: list[int] = documents.tolist()
-    names = [index.ids[place] for place in places]
+    names = [rows.ids[place] for place in places]
     order = sorted(zip(falling, ageing, names, range(len(names)), strict=True))
     best = [place for *_, place in order[: question.limit]]
     parts = {"similarity": similarity, "recency": recency}
-    return hits(index, documents, best, scores, parts)
+    return hits(rows, documents, best, scores, parts)
 
 
 def waiting(
-    index: IndexReplica, question: Question, meaning: Meaning, allowed: Filter, matching: BitMap, count: int
+    candidates: Candidates, question: Question, meaning: Meaning, count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The best `count` of the matching documents without a cosine, and the share of the query's words each says.
+    """The best `count` of the documents without a cosine, and the share of the query's words each says.
 
     All of them when the query has no vectors.
     """
-    found = ordinals(matching)
-    if meaning.vector is not None:
-        found = found[index.vectors.without(found)]
-    if meaning.static is not None:
-        found = found[index.static.without(found)]
-    asked = list(dict.fromkeys(terms(question.text)))
-    if len(found) > READ_WITHOUT_VECTOR:
-        recorded = index.recorded_ms.values[found].astype(np.float64)
-        newest = found[best_first(index, found, recorded, READ_WITHOUT_VECTOR)]
-        saying = by_words(index, asked, allowed, bitmap(found), count)
-        found = np.union1d(newest, np.asarray(saying, np.int64))
-    share = index.said(found, asked).sum(axis=1) / max(1, len(asked))
-    best = best_first(index, found, share, count)
+    rows, asked = candidates.rows, list(dict.fromkeys(terms(question.text)))
+    found = candidates.without_vectors(meaning, asked, count)
+    share = rows.said(found, asked).sum(axis=1) / max(1, len(asked))
+    best = best_first(rows, found, share, count)
     return found[best], share[best]
 
 
@@ -342,52 +263,50 @@ WORDS = 10
 RECENCY_DAYS = 10.0
 
 
-def rrf(index: IndexReplica, question: Question, allowed: Filter, matching: BitMap) -> list[Hit]:
+def rrf(candidates: Candidates, question: Question) -> list[Hit]:
     """Sum of `1 / (60 + rank)` over the two lists, ranks from 0, times `1 + exp(-age_days / 10)`; unrounded.
 
     Vector and lexical mode have one list only, and without `recency_boost` age does not count.
     """
-    count = PER_RESULT * question.depth
-    said = [] if question.mode == "vector" else _by_text(index, question.text, allowed, matching, count)
-    lists = {"vector": _near(index, question, allowed, matching, count, said), "text": said}
+    rows, count = candidates.rows, PER_RESULT * question.depth
+    said = [] if question.mode == "vector" else _by_text(candidates, question.text, count)
+    lists = {"vector": _near(candidates, question, count, said), "text": said}
     documents = np.fromiter(dict.fromkeys([*lists["vector"], *lists["text"]]), np.int64)
     parts = {name: _reciprocal_ranks(ranked, documents) for name, ranked in lists.items()}
     scores = np.nansum(list(parts.values()), axis=0)
     if question.recency_boost:
-        parts["recency"] = 1 + np.exp(-age_days(index, documents, question.now_ms) / RECENCY_DAYS)
+        parts["recency"] = 1 + np.exp(-age_days(rows, documents, question.now_ms) / RECENCY_DAYS)
         scores = scores * parts["recency"]
-    return hits(index, documents, best_first(index, documents, scores, question.limit), scores, parts)
+    return hits(rows, documents, best_first(rows, documents, scores, question.limit), scores, parts)
 
 
-def _near(
-    index: IndexReplica, question: Question, allowed: Filter, matching: BitMap, count: int, said: Sequence[int]
-) -> list[int]:
+def _near(candidates: Candidates, question: Question, count: int, said: Sequence[int]) -> list[int]:
     """The nearest `count`. What the model has not embedded stands among them, or what was just written would be lost:
     by its static vector, else by the share of the query's words that it says; unless it says them all, for then the
     text list has it.
     """
-    meaning = _meaning(index, question, terms(question.text))
-    near, cosine = by_meaning(index, meaning, matching, count)
+    rows, meaning = candidates.rows, _meaning(candidates, question, terms(question.text))
+    near, cosine = candidates.by_meaning(meaning, count)
     if question.mode == "vector" or (meaning.vector is None and meaning.static is None):
         return near.tolist()
-    unembedded, share = waiting(index, question, meaning, allowed, matching, count)
+    unembedded, share = waiting(candidates, question, meaning, count)
     in_text = np.asarray(said, np.int64)
     joins = (share > 0) & ~np.isin(unembedded, in_text)
-    kept = ~(index.vectors.without(near) & np.isin(near, in_text))
+    kept = ~(rows.vectors.without(near) & np.isin(near, in_text))
     documents = np.concatenate([near[kept], unembedded[joins]])
     scores = np.concatenate([cosine[kept], share[joins]])
-    return documents[best_first(index, documents, scores, count)].tolist()
+    return documents[best_first(rows, documents, scores, count)].tolist()
 
 
-def _by_text(index: IndexReplica, text: str, allowed: Filter, matching: BitMap, count: int) -> list[int]:
+def _by_text(candidates: Candidates, text: str, count: int) -> list[int]:
     """The best `count` that say all the words. BM25 over just these: the tail has no place in tantivy's order yet."""
-    asked = list(dict.fromkeys(required_terms(" ".join(text.split()[:WORDS]))))
-    found = np.asarray(by_words(index, asked, allowed, matching, count, every=True), np.int64)
-    found = found[best_first(index, found, np.zeros(len(found)), len(found))]
+    rows, asked = candidates.rows, list(dict.fromkeys(required_terms(" ".join(text.split()[:WORDS]))))
+    found = np.asarray(candidates.by_words(asked, count, every=True), np.int64)
+    found = found[best_first(rows, found, np.zeros(len(found)), len(found))]
     alone = np.full(len(found), -1, np.int32)
-    pool = Pool(index.terms.rows(found), np.full(len(found), np.nan), alone, np.zeros_like(alone))
+    pool = Pool(rows.terms.rows(found), np.full(len(found), np.nan), alone, np.zeros_like(alone))
     lexical = np.round(score(asked, pool, mode="lexical").lexical, 9)
-    return found[best_first(index, found, lexical, count)].tolist()
+    return found[best_first(rows, found, lexical, count)].tolist()
 
 
 def _reciprocal_ranks(ranked: Sequence[int], documents: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -399,7 +318,6 @@ def _reciprocal_ranks(ranked: Sequence[int], documents: NDArray[np.int64]) -> ND
 _RANKINGS = {"fused": fused, "similarity": similar, "rrf": rrf}
 
 
-def search(index: IndexReplica, question: Question, allowed: Filter) -> list[Hit]:
+def search(candidates: Candidates, question: Question) -> list[Hit]:
     """The best documents for a question, best first, at most `limit`; of equal scores the smallest id first."""
-    matching = matches(index, allowed, question.now_ms)
-    return _RANKINGS[question.ranking](index, question, allowed, matching)
+    return _RANKINGS[question.ranking](candidates, question)

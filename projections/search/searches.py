@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from contextvars import Context, copy_context
 from typing import NamedTuple
 
-from projections.search.search import Filter, Hit, Question
+from projections.search.question import Filter, Hit, Question
 
 MOST_AT_ONCE = 8
 """Searches of a round: what changes the index waits for all of them."""

@@ -33,9 +33,11 @@ from projections.embedding.live import Embedders
 from projections.health.vitals import entries_behind
 from projections.search import presence
 from projections.search.comparing import Comparison
+from projections.search.embedded import EmbeddedIndex, search
 from projections.search.following import Followers, Loaded, Loader
+from projections.search.index import Index, OtherModel
+from projections.search.question import Filter, Hit, Question
 from projections.search.replica import IndexReplica
-from projections.search.search import Filter, Hit, Question, search
 from projections.search.searches import Searches
 from projections.search.snapshots import FeedPosition
 
@@ -51,10 +53,6 @@ LOAD_AGAIN_S = 2.0
 SIGN_OFF_S = 1.0
 READ_WAIT_S = 1.0
 """How long a read waits for what it names, unless a replica is told otherwise."""
-
-
-class OtherModel(Exception):
-    """A question's vector was made by another model than the index's vectors: make it again."""
 
 
 class ReplicaService:
@@ -131,6 +129,11 @@ class ReplicaService:
     def removed(self) -> int:
         """Documents removed from the index since it was loaded; what they said is in its files until it is purged."""
         return 0 if self._live is None else self._live.index.removed
+
+    @property
+    def made_of(self) -> tuple[str, int]:
+        """The snapshot that the index started from, and how many documents were removed from it since."""
+        return self.snapshot, self.removed
 
     @property
     def snapshot(self) -> str:
@@ -227,6 +230,10 @@ class ReplicaService:
         if self._live is None or (not self._was_ready and self._lacks_a_partition(self._live)):
             raise ProjectionBehind(0.0, await self.measure_lag())
         return await self._searches.ask(question, allowed)
+
+    async def ask(self, question: Callable[[Index], Result]) -> Result:
+        """The answer of the index as it stands. Raises ProjectionBehind before the first load is done."""
+        return await self.in_index_thread(lambda: question(EmbeddedIndex(self.index)))
 
     def _search_now(self, question: Question, allowed: Filter) -> list[Hit]:
         """In the index thread: the index may be another one by now than when it was asked for."""

@@ -6,9 +6,7 @@ Only documents that the query may find are looked at, so what a correction tells
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from projections.search.filters import BitMap
-from projections.search.matching import Filter, by_words, lexical_groups
-from projections.search.replica import IndexReplica
+from projections.search.candidates import Candidates
 
 SHORTEST = 4
 """Letters of a stem; a shorter one has too many words near it."""
@@ -18,34 +16,23 @@ TWO_FROM = 8
 """Letters from which two may be wrong."""
 MOST_CORRECTED = 4
 """Words of one query: each costs a look through the dictionary of the index."""
-LOOKED_AT = 50
-"""Documents in which a word like it is looked for."""
 
 
-def corrected(
-    index: IndexReplica, query_terms: Sequence[str], unsaid: Iterable[str], allowed: Filter, matching: BitMap
-) -> list[str]:
+def corrected(candidates: Candidates, query_terms: Sequence[str], unsaid: Iterable[str]) -> list[str]:
     """The terms of a query; for one that no matching document says, the nearest that one says.
 
     `unsaid` are those that none of the query's candidates say. Of equally near ones that stands which most of the
     documents looked at say.
     """
     slips = [term for term in unsaid if len(term) >= SHORTEST and term.isalpha()][:MOST_CORRECTED]
-    instead = {
-        term: _meant(index, term, allowed, matching)
-        for term in slips
-        if not by_words(index, [term], allowed, matching, 1)
-    }
+    instead = {term: _meant(candidates, term) for term in slips if not candidates.by_words([term], 1)}
     return [instead.get(term, term) for term in query_terms]
 
 
-def _meant(index: IndexReplica, term: str, allowed: Filter, matching: BitMap) -> str:
+def _meant(candidates: Candidates, term: str) -> str:
     """The term it was probably meant for, one letter away rather than two; itself where there is none like it."""
     for letters in range(1, _most_wrong(term) + 1):
-        found = index.lexical.near(term, letters, lexical_groups(allowed), LOOKED_AT)
-        like = Counter(
-            one for ordinal, text in found if ordinal in matching for one in set(text.split()) if is_slip(term, one)
-        )
+        like = Counter(one for said in candidates.like(term, letters) for one in said if is_slip(term, one))
         if like:
             return min(like, key=lambda one: (edits(term, one), -like[one], one))
     return term

@@ -39,8 +39,8 @@ from projections.queries.recall import Recall, RecallRequest
 from projections.search import service as service_module
 from projections.search import snapshots
 from projections.search.filters import ordinals
+from projections.search.question import Filter, Question
 from projections.search.replica import IndexReplica
-from projections.search.search import Filter, Question
 from projections.search.service import OtherModel, ReplicaService
 from tests.conformance.interruptions import Killed
 from tests.conformance.test_rebuilds import carried

@@ -28,7 +28,7 @@ from projections.maintenance import rebuild_steps as steps
 from projections.maintenance.dead_letters import dead_letters
 from projections.maintenance.rebuild_steps import Rebuild, State
 from projections.search import service as service_module
-from projections.search.search import Filter, Question
+from projections.search.question import Filter, Question
 from projections.search.service import ReplicaService
 from workers import generations as generations_module
 from workers.jobs import rebuild_documents

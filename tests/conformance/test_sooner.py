@@ -9,7 +9,7 @@ from ingest.platform.connections import Client
 from projections.embedding.queue import Urgency, place
 from projections.queries import sooner as module
 from projections.queries.sooner import Sooner
-from projections.search.search import Hit
+from projections.search.question import Hit
 
 NOW = 1_790_000_000_000
 QUEUE = PartitionKeys(3).of_generation(2).embed_queue

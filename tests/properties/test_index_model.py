@@ -15,8 +15,10 @@ from msgspec.structs import replace
 
 from projections.documents.index_entry import IndexEntry
 from projections.search import snapshots
+from projections.search.embedded import search
+from projections.search.matching import matches
+from projections.search.question import Filter, Hit, Question
 from projections.search.replica import IndexReplica
-from projections.search.search import Filter, Hit, Question, matches, search
 from projections.search.snapshots import compacted
 from projections.search.term_rows import hashed_text
 from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors

@@ -21,9 +21,9 @@ from projections.embedding.embedder import cache_key_of
 from projections.embedding.live import Embedders, models_of
 from projections.maintenance.receipts import Probe, Removed
 from projections.search import snapshots
-from projections.search.matching import Filter
+from projections.search.embedded import search
 from projections.search.presence import replicas
-from projections.search.search import Question, search
+from projections.search.question import Filter, Question
 from projections.search.snapshots import UnusableSnapshot
 from workers.jobs.archive import ArchiveJob
 from workers.jobs.rebuild import RebuildJob

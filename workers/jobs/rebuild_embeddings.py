@@ -29,10 +29,12 @@ from projections.maintenance.canaries import Canaries, Sought, recall_verdict
 from projections.maintenance.rebuild_steps import Part, Rebuild
 from projections.maintenance.repairs import Repairs
 from projections.search import snapshots
+from projections.search.embedded import search
 from projections.search.filters import BitMap, ordinals
+from projections.search.matching import matches
+from projections.search.question import Filter, Question
 from projections.search.ranking import Mode
 from projections.search.reading import live_generation
-from projections.search.search import Filter, Question, matches, search
 from projections.search.snapshots import UnusableSnapshot
 from workers.jobs.candidate_index import KEPT, Candidate, CandidateIndexes, embedder_of, is_live, missing, place_of
 from workers.jobs.embed import BATCH, DocumentVectors, Place

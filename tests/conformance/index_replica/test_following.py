@@ -11,7 +11,7 @@ from ingest.errors import ProjectionBehind
 from ingest.log.position import Token
 from ingest.platform.connections import Client
 from projections.embedding.live import StandingEmbedder
-from projections.search.search import Question
+from projections.search.question import Question
 from projections.search.service import ReplicaService
 
 

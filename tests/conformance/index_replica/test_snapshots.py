@@ -17,7 +17,7 @@ from ingest.platform.connections import Client
 from projections.embedding.live import StandingEmbedder
 from projections.search import comparing as comparing_module
 from projections.search import following as following_module
-from projections.search.search import Question
+from projections.search.question import Question
 from projections.search.service import ReplicaService
 from workers.jobs import snapshot as snapshot_module
 from workers.jobs.embed import EmbeddingQueue

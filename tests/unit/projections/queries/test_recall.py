@@ -7,7 +7,7 @@ from factories import NOW, TENANT
 from ingest.ids import DocumentId
 from projections.documents.memories import Memory
 from projections.queries.recall import folded
-from projections.search.search import Hit
+from projections.search.question import Hit
 
 SAME = "Backups of the staging database are encrypted at rest."
 DENIED = "Backups of the staging database are not encrypted at rest."

@@ -10,8 +10,9 @@ import zstandard
 
 from projections.documents.index_entry import IndexEntry
 from projections.search import snapshots
+from projections.search.embedded import search
+from projections.search.question import Filter, Hit, Question
 from projections.search.replica import COLUMNS, IndexReplica
-from projections.search.search import Filter, Hit, Question, search
 from projections.search.snapshots import compacted, is_worthwhile
 from projections.store.feed import Put, Remove
 

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from projections.search.candidates import best_first
 from projections.search.columns import Column
-from projections.search.matching import best_first
 from projections.search.replica import IndexReplica
 
 

@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from projections.documents.document import IndexEntry
 from projections.search import search as module
+from projections.search.embedded import search
+from projections.search.question import Filter, Hit, Question
 from projections.search.ranking import Mode
 from projections.search.replica import MAX_TAIL, IndexReplica
-from projections.search.search import Filter, Hit, Question, search
 from projections.store import feed
 from projections.store.feed import Remove
 

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from projections.search.embedded import search
+from projections.search.matching import EmbeddedCandidates
+from projections.search.question import Filter, Question
 from projections.search.ranking import terms
 from projections.search.replica import IndexReplica
-from projections.search.search import Filter, Question, matches, search
 from projections.search.spelling import corrected, edits, is_slip
 from projections.store.feed import Remove
 
@@ -38,7 +40,7 @@ def correct(index: IndexReplica, query: str, allowed: Filter = ANYBODY, *, commi
     if commit:
         index.commit()
     asked = terms(query)
-    return corrected(index, asked, asked, allowed, matches(index, allowed, 0))
+    return corrected(EmbeddedCandidates(index, allowed, 0), asked, asked)
 
 
 def test_a_misspelled_word_becomes_the_one_that_is_said(index: IndexReplica, put: Put):

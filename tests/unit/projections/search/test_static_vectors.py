@@ -9,10 +9,11 @@ import pytest
 from projections.documents.index_entry import IndexEntry
 from projections.embedding.static import StaticTable
 from projections.search import snapshots
+from projections.search.embedded import search
 from projections.search.filters import bitmap, ordinals
+from projections.search.question import Filter, Hit, Question
 from projections.search.ranking import Pool, score
 from projections.search.replica import IndexReplica
-from projections.search.search import Filter, Hit, Question, search
 from projections.search.snapshots import FeedPosition, compacted
 from projections.search.term_rows import TermRows
 from projections.store.feed import Put, Remove, Vectors

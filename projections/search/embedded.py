@@ -1,0 +1,209 @@
+"""The embedded index: answers from an `IndexReplica`. Runs in the thread that owns that."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from ingest.ids import DocumentId
+from projections.search import search as searching
+from projections.search.candidates import best_first
+from projections.search.filters import BitMap, bitmap, facet, ordinals
+from projections.search.importance import lesson_weights, memory_weights
+from projections.search.index import MAX_OF_ONE_MOMENT, Linked, Links, Listed, Place, RankedLesson, Window
+from projections.search.matching import EmbeddedCandidates, by_words, matches
+from projections.search.question import Filter, Hit, Question
+from projections.search.ranking import terms
+from projections.search.replica import IndexReplica
+
+LOOKED_AT = 2_000
+"""The newest documents, among which every word is found."""
+SAID = 200
+"""Of all documents, those that say a word best."""
+
+
+def search(index: IndexReplica, question: Question, allowed: Filter) -> list[Hit]:
+    """The best documents for a question, best first, at most `limit`; of equal scores the smallest id first."""
+    return searching.search(EmbeddedCandidates(index, allowed, question.now_ms), question)
+
+
+class EmbeddedIndex:
+    """See `Index`."""
+
+    def __init__(self, index: IndexReplica) -> None:
+        self._index = index
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def search(self, question: Question, allowed: Filter) -> list[Hit]:
+        """The best documents for a question."""
+        return search(self._index, question, allowed)
+
+    def count(self, allowed: Filter, now_ms: int) -> int:
+        """How many documents a filter allows: an operation on bitmaps for each of its parts."""
+        return len(matches(self._index, allowed, now_ms))
+
+    def counts(self, allowed: Filter, now_ms: int, name: Listed) -> dict[str, int]:
+        """How many have each value of a facet: an intersection for each value that there is."""
+        matching = matches(self._index, allowed, now_ms)
+        counted = (
+            (value, matching.intersection_cardinality(self._index.facets.of(facet(name, value))))
+            for value in self._index.facets.values(name)
+        )
+        return {value: count for value, count in counted if count}
+
+    def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[Place]:
+        """Those recorded last."""
+        return self._places(self._newest(ordinals(matches(self._index, allowed, now_ms)), count))
+
+    def happened_last(self, allowed: Filter, now_ms: int, count: int, offset: int = 0) -> list[Place]:
+        """Those that happened last; of one millisecond those first that were filed last."""
+        documents = ordinals(matches(self._index, allowed, now_ms))
+        occurred = self._index.occurred_ms.values[documents]
+        most = offset + count
+        if 0 < most < len(documents):
+            kept = occurred >= np.partition(occurred, len(occurred) - most)[len(occurred) - most]
+            documents, occurred = documents[kept], occurred[kept]
+        return self._places(documents[np.lexsort((-documents, -occurred))][offset:most])
+
+    def window(self, allowed: Filter, now_ms: int, offset: int, limit: int) -> Window:
+        """A page: looks at the time of every document that matches, about 10 ms for a million."""
+        index = self._index
+        documents = ordinals(matches(index, allowed, now_ms))
+        total, end = len(documents), min(offset + limit, len(documents))
+        if offset >= end:
+            return Window([], 0, frozenset(), total)
+        occurred = index.occurred_ms.values[documents]
+        places = [total - end, total - 1 - offset]
+        last, first = np.partition(occurred, places)[places].tolist()
+        newer = int(np.count_nonzero(occurred > first))
+        near = (occurred >= last) & (occurred <= first)
+        times: list[int] = occurred[near].tolist()
+        found = sorted(zip(times, self._places(documents[near]), strict=True), key=_time_and_id, reverse=True)
+        many = Counter(at_ms for at_ms in times if at_ms in (first, last))
+        crowded = frozenset(at_ms for at_ms, count in many.items() if count > MAX_OF_ONE_MOMENT)
+        start = offset - newer if first in crowded else 0
+        return Window(found[start : end - newer if last in crowded else None], offset - newer - start, crowded, total)
+
+    def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[Place]:
+        """The document that happened nearest to a moment."""
+        documents = ordinals(matches(self._index, allowed, now_ms))
+        if not len(documents):
+            return []
+        away = np.abs(self._index.occurred_ms.values[documents] - when_ms)
+        closest: list[int] = documents[away == away.min()].tolist()
+        return self._places(sorted(closest, key=self._index.ids.__getitem__)[:1])
+
+    def around(
+        self, allowed: Filter, now_ms: int, anchor: str, when_ms: int, before: int, after: int
+    ) -> tuple[list[Place], list[Place]]:
+        """Those that happened next before and next after an anchor."""
+        index = self._index
+        documents = ordinals(matches(index, allowed, now_ms))
+        occurred = index.occurred_ms.values[documents]
+        earlier = _closest(documents[occurred <= when_ms], when_ms - occurred[occurred <= when_ms], before + 1)
+        later = _closest(documents[occurred >= when_ms], occurred[occurred >= when_ms] - when_ms, after + 1)
+        key = (when_ms, anchor)
+        ordered = sorted((int(index.occurred_ms.values[one]), index.ids[one], one) for one in {*earlier, *later})
+        past = [one for at, name, one in ordered if (at, name) < key]
+        future = [one for at, name, one in ordered if (at, name) > key]
+        return self._places(past[len(past) - min(before, len(past)) :]), self._places(future[:after])
+
+    def saying(self, allowed: Filter, now_ms: int, words: str, *, everywhere: bool) -> list[Place]:
+        """Those that say words: all of the newest LOOKED_AT; `everywhere`, the best SAID of all instead."""
+        index = self._index
+        matching, count = matches(index, allowed, now_ms), SAID
+        if not everywhere:
+            matching, count = bitmap(self._newest(ordinals(matching), LOOKED_AT)), LOOKED_AT
+        found = set(matching & index.facets.of(facet("concept", words)))
+        if asked := terms(words):
+            found |= set(by_words(index, asked, allowed, matching, count, every=True))
+        documents = np.array(sorted(found), np.int64)
+        occurred = index.occurred_ms.values[documents]
+        return self._places(documents[np.argsort(-occurred, kind="stable")])
+
+    def every(self, allowed: Filter, now_ms: int, most: int | None = None) -> list[Place]:
+        """All of them."""
+        return self._places(ordinals(matches(self._index, allowed, now_ms))[:most])
+
+    def facets(self, places: Sequence[Place]) -> list[Sequence[str]]:
+        """The facet values of each document."""
+        known = (self._index.ordinal_of.get(name) for _, name in places)
+        return [() if ordinal is None else self._index.facets_of[ordinal] for ordinal in known]
+
+    def with_vectors(self, names: Iterable[str]) -> set[str]:
+        """Those that have vectors of the model."""
+        known = ((name, self._index.ordinal_of.get(name)) for name in names)
+        return {name for name, ordinal in known if ordinal is not None and self._index.vectors.has(ordinal)}
+
+    def linked_values(self, name: Linked, most: int) -> list[str]:
+        """The values that any documents have, in the order of their first documents."""
+        return self._index.facets.linked(name, most)
+
+    def links(self, allowed: Filter, now_ms: int, name: Linked, values: Sequence[str]) -> dict[str, Links]:
+        """What has each of these values of a facet."""
+        index, matching = self._index, matches(self._index, allowed, now_ms)
+        memories, observations = (matching & index.facets.of(facet("kind", kind)) for kind in ("memory", "observation"))
+        found: dict[str, Links] = {}
+        for value in values:
+            members = index.facets.of(facet(name, value))
+            told = Links(members.intersection_cardinality(memories), self._episodes(members & observations))
+            if told.memories or told.episodes:
+                found[value] = told
+        return found
+
+    def surest_lessons(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
+        """The surest lessons."""
+        index = self._index
+        lessons = ordinals(matches(index, replace(allowed, kinds=["lesson"]), now_ms))
+        own = self._have(lessons, "project", project)
+        weight = lesson_weights(index.confidence.values[lessons], index.renewed_ms.values[lessons], own, now_ms)
+        best = best_first(index, lessons, weight, count)
+        return [
+            RankedLesson(name, partition, float(weight[place]))
+            for (partition, name), place in zip(self._places(lessons[best]), best, strict=True)
+        ]
+
+    def notable_memories(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[Place]:
+        """The memories that weigh most."""
+        index = self._index
+        found = ordinals(matches(index, replace(allowed, kinds=["memory"]), now_ms))
+        own_project = self._have(found, "project", project) & bool(project)
+        own = self._have(found, "agent", allowed.reader) & bool(allowed.reader)
+        importance, recorded_ms = index.importance.values[found], index.recorded_ms.values[found]
+        weight = memory_weights(importance, recorded_ms, own_project, own, now_ms)
+        return self._places(found[best_first(index, found, weight, count)])
+
+    def _places(self, documents: NDArray[np.int64] | Sequence[int]) -> list[Place]:
+        """Where these documents are, in the order given."""
+        index = self._index
+        return [(int(index.partition[ordinal]), DocumentId(index.ids[ordinal])) for ordinal in map(int, documents)]
+
+    def _newest(self, documents: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """The `count` recorded last, newest first; of equals the smallest id."""
+        recorded = self._index.recorded_ms.values[documents].astype(np.float64)
+        return documents[best_first(self._index, documents, recorded, count)]
+
+    def _have(self, documents: NDArray[np.int64], name: str, value: str) -> NDArray[np.bool_]:
+        """(n,), which of the documents have a facet value."""
+        return np.isin(documents, ordinals(self._index.facets.of(facet(name, value))), assume_unique=True)
+
+    def _episodes(self, observations: BitMap) -> int:
+        """In how many sessions these observations were made: a session's observations are an episode."""
+        if len(observations) <= 1:
+            return len(observations)
+        return len(set(self._index.episode.values[ordinals(observations)].tolist()))
+
+
+def _time_and_id(one: tuple[int, Place]) -> tuple[int, str]:
+    return one[0], one[1][1]
+
+
+def _closest(documents: NDArray[np.int64], away: NDArray[np.int64], count: int) -> list[int]:
+    """The `count` with the least distance, and all that are as far away as the last of them."""
+    if len(documents) <= count:
+        return documents.tolist()
+    return documents[away <= np.partition(away, count - 1)[count - 1]].tolist()

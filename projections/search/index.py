@@ -1,0 +1,227 @@
+"""What may be asked of an index, whichever holds the documents. Every index answers alike (tests/conformance/index).
+
+All of it is as the index stands; nothing waits but for the index itself. Times are ms since the epoch; `now_ms` is when
+the question is asked: what has expired by then is not found. Of every list the documents of equal time may come in any
+order, unless an order is named.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from ingest.ids import DocumentId
+from ingest.log.position import Position, Token
+from projections.embedding.embedder import Embedder
+from projections.search.question import Filter, Hit, Question
+
+Place: TypeAlias = tuple[int, DocumentId]
+"""Where a document is: its partition and its id."""
+Listed = Literal["project", "agent", "type"]
+"""The facets whose values can be asked for."""
+Linked = Literal["project", "session", "file", "concept"]
+"""The facets that are nodes of the graph."""
+Result = TypeVar("Result")
+
+MAX_OF_ONE_MOMENT = 1_000
+"""Documents of one millisecond up to which a page is given all of them, so that the asker may order them."""
+
+
+class Window(NamedTuple):
+    """The documents of a page, each as its time in ms and its place; newest first, of one moment the greatest id.
+
+    Before and behind the page itself are the others of the same moments as its ends, `skipped` of them before it. A
+    moment of too many is in `crowded`, and not completed. `total` counts what matches.
+    """
+
+    found: list[tuple[int, Place]]
+    skipped: int
+    crowded: frozenset[int]
+    total: int
+
+
+class Links(NamedTuple):
+    """How many memories have a facet value, and in how many episodes observations have it."""
+
+    memories: int
+    episodes: int
+
+
+class RankedLesson(NamedTuple):
+    """A lesson by how sure it is: `weight` is its confidence now, times `SAME_PROJECT` in the asked project."""
+
+    id: str
+    partition: int
+    weight: float
+
+
+class Index(Protocol):
+    """The questions. They may take a while, so they are asked by `IndexService.ask`."""
+
+    def __len__(self) -> int:
+        """How many documents there are."""
+        ...
+
+    def search(self, question: Question, allowed: Filter) -> list[Hit]:
+        """The best documents for a question, best first, at most `limit`; of equal scores the smallest id first."""
+        ...
+
+    def count(self, allowed: Filter, now_ms: int) -> int:
+        """How many documents a filter allows."""
+        ...
+
+    def counts(self, allowed: Filter, now_ms: int, name: Listed) -> dict[str, int]:
+        """How many of them have each value of a facet; values that none has are left out."""
+        ...
+
+    def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[Place]:
+        """Those recorded last, newest first; of equals the smallest id."""
+        ...
+
+    def happened_last(self, allowed: Filter, now_ms: int, count: int, offset: int = 0) -> list[Place]:
+        """Those that happened last, newest first, from `offset` on."""
+        ...
+
+    def window(self, allowed: Filter, now_ms: int, offset: int, limit: int) -> Window:
+        """The page of `limit` documents from `offset` on; empty behind the end."""
+        ...
+
+    def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[Place]:
+        """The document that happened nearest to a moment, of equals the smallest id; empty when there is none."""
+        ...
+
+    def around(
+        self, allowed: Filter, now_ms: int, anchor: str, when_ms: int, before: int, after: int
+    ) -> tuple[list[Place], list[Place]]:
+        """Those that happened next before and next after an anchor (its id, its time), in the order of time.
+
+        What happened in the same millisecond is ordered by id.
+        """
+        ...
+
+    def saying(self, allowed: Filter, now_ms: int, words: str, *, everywhere: bool) -> list[Place]:
+        """Those that say all of these words or are about that concept, newest first; bounded.
+
+        Among the newest, at least LOOKED_AT; `everywhere` among all.
+        """
+        ...
+
+    def every(self, allowed: Filter, now_ms: int, most: int | None = None) -> list[Place]:
+        """All of them, or `most`, in no order."""
+        ...
+
+    def facets(self, places: Sequence[Place]) -> list[Sequence[str]]:
+        """The facet values (`facet`) of each document; none for one that is not there."""
+        ...
+
+    def with_vectors(self, names: Iterable[str]) -> set[str]:
+        """Those of these ids that the index has vectors of the model for."""
+        ...
+
+    def linked_values(self, name: Linked, most: int) -> list[str]:
+        """Up to `most` of the values that any documents have, whoever may find them, in an order that holds."""
+        ...
+
+    def links(self, allowed: Filter, now_ms: int, name: Linked, values: Sequence[str]) -> dict[str, Links]:
+        """What of them has each of these values of a facet; values that none has are left out."""
+        ...
+
+    def surest_lessons(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
+        """The surest lessons, those of `project` before others; equals by id."""
+        ...
+
+    def notable_memories(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[Place]:
+        """The memories that weigh most by importance and newness; equals by id.
+
+        Those of `project`, and what the reader wrote, weigh more than others.
+        """
+        ...
+
+
+class IndexService(Protocol):
+    """An index that follows the log while it answers."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether every partition is complete, and has been applied up to where its feed stood at the start."""
+        ...
+
+    @property
+    def partly(self) -> bool:
+        """Whether the index has been ready, and is not now for some of its partitions alone: the others are served."""
+        ...
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps the index from being ready, beside its start."""
+        ...
+
+    @property
+    def embedder(self) -> Embedder:
+        """What made the vectors of the index."""
+        ...
+
+    @property
+    def documents(self) -> int:
+        """How many documents are indexed, as of a moment ago."""
+        ...
+
+    @property
+    def made_of(self) -> tuple[str, int]:
+        """Changes when anything was removed from the index: what was made of it before may tell what is forgotten."""
+        ...
+
+    @property
+    def applied(self) -> dict[int, Position]:
+        """The log position covered, by partition; the beginning for one that may lack what it covers."""
+        ...
+
+    @property
+    def comparing(self) -> list[int]:
+        """The partitions that are, or wait to be, compared with their documents."""
+        ...
+
+    @property
+    def lag(self) -> Mapping[int, int]:
+        """Log entries not projected yet, by partition that is behind, as of less than a second ago."""
+        ...
+
+    def generation_of(self, partition: int) -> int:
+        """The generation whose feed is followed."""
+        ...
+
+    def partition_of(self, name: str) -> int | None:
+        """In which partition a document is, as far as that is known here; a hint, since it may change meanwhile."""
+        ...
+
+    async def ask(self, question: Callable[[Index], Result]) -> Result:
+        """The answer of the index as it stands. Raises ProjectionBehind before it can answer."""
+        ...
+
+    async def search(self, question: Question, allowed: Filter) -> list[Hit]:
+        """Search the index as it stands.
+
+        Raises ProjectionBehind before it can answer; OtherModel when its vectors are not of `question.model`.
+        """
+        ...
+
+    async def wait_for(self, token: Token, timeout_s: float | None = None) -> None:
+        """Return once everything the token covers is searchable.
+
+        Raises ProjectionBehind after `timeout_s`; None is as long as this index's reads wait.
+        """
+        ...
+
+    async def wait_ready(self, timeout_s: float) -> None:
+        """Return once `ready`; raises ProjectionBehind after `timeout_s`."""
+        ...
+
+    async def changed(self, at: Token) -> None:
+        """Return once something behind `at` is covered, in any partition."""
+        ...
+
+    async def measure_lag(self) -> dict[int, int]:
+        """Log entries that are not projected yet, by partition that is behind; also refreshes `lag`."""
+        ...
+
+
+class OtherModel(Exception):
+    """A question's vector was made by another model than the index's vectors: make it again."""

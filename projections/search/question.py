@@ -1,0 +1,122 @@
+"""What is asked of an index, and what it finds."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from projections.search.ranking import Mode
+
+Ranking = Literal["fused", "similarity", "rrf"]
+
+
+class Filter(Struct, frozen=True, kw_only=True):
+    """Which documents may be found; empty sequences and None do not restrict. Times are ms since the epoch.
+
+    All `tags` are needed, and one each of `any_tags`, `kinds`, `types`, `files` and `concepts`. `reader` is who asks:
+    memories for some readers only are found by those alone. `within` are the projects that the reader's key is for.
+    `visibility` lets through the memories that have it. `any_of` and `without` are facets and values: one of the former
+    is needed, of the latter there may be none. `embedded` says whether the model's vectors must be there.
+    `importance_to` is the most importance. In the place of what is in use, `retired` finds what is not, whoever may
+    read it and however old, and `expired` what has expired and is still there.
+    """
+
+    tenant: str
+    project: str | None = None
+    projects: Sequence[str] = ()
+    agent_id: str = ""
+    session_id: str = ""
+    user_id: str = ""
+    kinds: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    from_ms: int | None = None
+    to_ms: int | None = None
+    as_of_ms: int | None = None
+    reader: str = ""
+    only_agent: str = ""
+    within: Sequence[str] = ()
+    operator: bool = False
+    types: Sequence[str] = ()
+    files: Sequence[str] = ()
+    concepts: Sequence[str] = ()
+    any_tags: Sequence[str] = ()
+    visibility: str = ""
+    any_of: Sequence[tuple[str, str]] = ()
+    without: Sequence[tuple[str, str]] = ()
+    retired: bool = False
+    embedded: bool | None = None
+    expired: bool = False
+    importance_to: float | None = None
+
+    def required(self) -> list[tuple[str, Sequence[str]]]:
+        """Facets and values, of each of which a document must have one."""
+        wanted: list[tuple[str, Sequence[str]]] = [
+            ("tenant", [self.tenant]),
+            ("project", [] if self.project is None else [self.project]),
+            ("project", self.projects),
+            ("project", self.within),
+            ("agent", [self.agent_id] if self.agent_id else []),
+            ("agent", [self.only_agent] if self.only_agent else []),
+            ("session", [self.session_id] if self.session_id else []),
+            ("user", [self.user_id] if self.user_id else []),
+            ("kind", self.kinds),
+            ("tag", self.any_tags),
+            *(("tag", [tag]) for tag in self.tags),
+            ("type", self.types),
+            ("file", self.files),
+            ("concept", self.concepts),
+            ("visibility", [self.visibility] if self.visibility else []),
+        ]
+        return [(name, values) for name, values in wanted if values]
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """What is searched for, and how results are weighed.
+
+    `limit` bounds the hits. `shown` is how many of them the asker shows (None: all), where that decides how deep a
+    ranking looks. `ranking` says how they are ordered: `fused` is mnemolog's own; `similarity` is memex's, which
+    `alpha` and `half_life_days` tune; `rrf` is agent-memory's, with `recency_boost`. `model` made the
+    vector; an index of another refuses the question. With `fold` a `fused` hit stands for those that say nearly the
+    same.
+    """
+
+    text: str
+    vector: NDArray[np.float32] | None
+    model: str = ""
+    mode: Mode = "hybrid"
+    limit: int = 10
+    now_ms: int = 0
+    half_life_days: float | None = None
+    alpha: float | None = None
+    ranking: Ranking = "fused"
+    shown: int | None = None
+    recency_boost: bool = True
+    fold: bool = False
+
+    @property
+    def depth(self) -> int:
+        """How many results are shown."""
+        return self.limit if self.shown is None else self.shown
+
+    @property
+    def query_vector(self) -> NDArray[np.float32] | None:
+        """The vector, if there is one and the mode uses it."""
+        return self.vector if self.mode != "lexical" and self.vector is not None and self.vector.size else None
+
+
+class Hit(Struct, frozen=True):
+    """One found document: where it is, its score, and how the score came about."""
+
+    id: str
+    partition: int
+    kind: Literal["observation", "memory", "lesson", "summary"]
+    score: float
+    explain: dict[str, float]
+    confidence: float | None = None
+    """0..1, how sure it is an answer; None where that cannot be told (see `confidence`)."""
+    repeats: Sequence["Hit"] = ()
+    """Those that probably say the same and would have been found too, best first."""
+    terms: Sequence[str] = ()
+    """Of the question, as they were looked for."""
