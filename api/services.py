@@ -23,7 +23,7 @@ from projections.documents.access import Reader, Scope, operator_of, reader_of
 from projections.health.watch import Watch
 from projections.operations import Operations
 from projections.queries import Queries
-from projections.search.service import ReplicaService
+from projections.search.index import IndexService
 
 AGENT_HEADER = "X-Agent-Id"
 READER_HEADER = AGENT_HEADER.lower()
@@ -44,7 +44,7 @@ class Services(NamedTuple):
     commands: CommandHandler
     queries: Queries
     operations: Operations
-    replica: ReplicaService
+    index: IndexService
     jobs: JobOrders
     redis: Client
     tenant: str
@@ -61,7 +61,7 @@ class Services(NamedTuple):
             return self
         # half of what _replace takes, for every request with a key
         return type(self)(
-            self.commands, self.queries, self.operations, self.replica, self.jobs, self.redis, principal.tenant,
+            self.commands, self.queries, self.operations, self.index, self.jobs, self.redis, principal.tenant,
             self.last_writes, self.watch, self.own_agent, self.scope, self.half_life_days, principal.reach,
         )  # fmt: skip
 

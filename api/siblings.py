@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ingest.errors import ProjectionBehind
 from ingest.log.shared_positions import SharedPositions, file_size
 from ingest.platform.settings import Settings
-from projections.search.service import ReplicaService
+from projections.search.index import IndexService
 
 JOIN_WITHIN_S = 60.0
 """A process that joins others listens when its index is ready, or after so long."""
@@ -62,9 +62,9 @@ def shared_folder(settings: Settings) -> Path:
     return folder
 
 
-async def joined(sibling: Sibling, replica: ReplicaService) -> None:
+async def joined(sibling: Sibling, index: IndexService) -> None:
     """Return when a process may begin to listen."""
     if sibling.joins:
         with suppress(ProjectionBehind):
-            await replica.wait_ready(JOIN_WITHIN_S)
+            await index.wait_ready(JOIN_WITHIN_S)
     sibling.serves()

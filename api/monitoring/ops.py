@@ -38,7 +38,7 @@ from projections.health.vitals import Signs
 from projections.health.watch import Watch
 from projections.maintenance.dead_letters import OUTCOMES, Outcome, letter_counts, live_keys
 from projections.maintenance.repairs import load_report
-from projections.search.service import ReplicaService
+from projections.search.index import IndexService
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
@@ -46,7 +46,7 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 class Metrics:
     """The metrics of one API process, in a registry of their own."""
 
-    def __init__(self, log: GroupCommit, replica: ReplicaService) -> None:
+    def __init__(self, log: GroupCommit, index: IndexService) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "mnemolog_http_requests",
@@ -61,10 +61,10 @@ class Metrics:
         self._children: dict[tuple[str, str, str, int], tuple[Counter, Histogram]] = {}
         waiting = Gauge("mnemolog_append_waiting_events", "Events not acknowledged yet.", registry=self.registry)
         waiting.set_function(lambda: log.waiting_events)
-        documents = Gauge("mnemolog_index_documents", "Documents in the index replica.", registry=self.registry)
-        documents.set_function(lambda: replica.documents)
-        ready = Gauge("mnemolog_index_ready", "1 when the index replica is caught up.", registry=self.registry)
-        ready.set_function(lambda: float(replica.ready))
+        documents = Gauge("mnemolog_index_documents", "Documents in the index.", registry=self.registry)
+        documents.set_function(lambda: index.documents)
+        ready = Gauge("mnemolog_index_ready", "1 when the index is caught up.", registry=self.registry)
+        ready.set_function(lambda: float(index.ready))
         self.lag = Gauge(
             "mnemolog_projection_lag_events", "Log entries that are not projected yet.", ["partition"],
             registry=self.registry,
@@ -170,7 +170,7 @@ async def readyz(request: Request) -> Response:
         code = "starting" if stopped.code == "index" else "unavailable"
         return ProblemAnswer(503, code, stopped.message, reason=stopped.code, lag=lag, vitals=vitals)
     shortcomings = [Shortcoming(one.code, one.message) for one in found.conditions]
-    status, documents = "degraded" if shortcomings else "ready", at_hand.replica.documents if may_see_figures else UNSET
+    status, documents = "degraded" if shortcomings else "ready", at_hand.index.documents if may_see_figures else UNSET
     return Json(Usable(status=status, degraded=shortcomings, documents=documents, lag=lag, vitals=vitals))
 
 
@@ -179,7 +179,7 @@ async def metrics(request: Request) -> Response:
     measured: Metrics = request.app.state.metrics
     sample = await services(request).watch.look()
     measured.lag.clear()
-    for partition in services(request).replica.applied.keys() - set(sample.away):
+    for partition in services(request).index.applied.keys() - set(sample.away):
         measured.lag.labels(str(partition)).set(sample.lag.get(partition, 0))
     await measured.letters.measure(services(request).redis, services(request).queries.letters.partitions)
     with suppress(*UNREACHABLE):  # of a cluster, the one node that has it

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 from ingest.ids import DocumentId
 from ingest.log.position import Position, Token
 from projections.embedding.embedder import Embedder
+from projections.embedding.live import Embedders
 from projections.search.question import Filter, Hit, Question
 
 Place: TypeAlias = tuple[int, DocumentId]
@@ -152,6 +153,11 @@ class IndexService(Protocol):
     @property
     def trouble(self) -> str | None:
         """What keeps the index from being ready, beside its start."""
+        ...
+
+    @property
+    def embedders(self) -> Embedders:
+        """The embedders that are configured, and the live one."""
         ...
 
     @property

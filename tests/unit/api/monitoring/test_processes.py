@@ -3,7 +3,7 @@ from api.monitoring.processes import merged
 FIRST = """# HELP mnemolog_http_requests_total Requests answered.
 # TYPE mnemolog_http_requests_total counter
 mnemolog_http_requests_total{door="native",status="200"} 3.0
-# HELP mnemolog_index_ready 1 when the index replica is caught up.
+# HELP mnemolog_index_ready 1 when the index is caught up.
 # TYPE mnemolog_index_ready gauge
 mnemolog_index_ready 1.0
 # HELP mnemolog_workers Workers that are alive.
