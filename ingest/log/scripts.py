@@ -22,9 +22,9 @@ Call: TypeAlias = tuple[Sequence[str], Sequence[str | bytes | int]]
 class Script:
     """A Lua script; loads itself into a server that does not know it (a fresh one, or one that restarted)."""
 
-    def __init__(self, name: str, *, past_limit: bool = False) -> None:
+    def __init__(self, name: str, *, past_limit: bool = False, package: str = "ingest.log") -> None:
         """With `past_limit` it may write although the server is at its `maxmemory`."""
-        source = (files("ingest.log") / "lua" / f"{name}.lua").read_text()
+        source = (files(package) / "lua" / f"{name}.lua").read_text()
         self.source = "#!lua flags=allow-oom\n" + source if past_limit else source
         self._sha: str | None = None
 

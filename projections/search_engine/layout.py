@@ -1,0 +1,242 @@
+"""What stands in the engine: its keys, the fields of a document, and how values are written so that queries need no
+escaping.
+
+All keys of a partition carry the partition's hash tag, so that one script may change them, also in a cluster:
+
+| key | type | what it is |
+|---|---|---|
+| mnemolog:search | string | the catalogue: which index readers use, which one is being filled, which ones go |
+| NAME:d:{pNN}:ID | hash | a document: what is searched, and what ranking needs |
+| NAME:m:{pNN}:ID | string | the model's vectors of a document, one a chunk: unit length, float16 little endian |
+| NAME:e:{pNN}:EPISODE | sorted set | the documents of an episode, `ORDER` then `|` then the id, all scores 0 |
+| NAME:at:{pNN} | hash | where the partition's index stands: see `State` |
+
+The engine takes every hash that begins with `NAME:d:` for a document. The model's vectors have a key of their own,
+because whenever a field of a document's hash is set, all of it is indexed again, its place in the graph included.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from hashlib import blake2b
+from typing import NamedTuple
+
+from msgspec import Struct, msgpack
+from msgspec.structs import replace
+
+from ingest.log.position import Position
+from projections.documents.index_entry import IndexEntry
+from projections.embedding.embedder import Embedder
+from projections.embedding.static import table_of
+from projections.search.filters import entry_facets
+
+SCHEMA = 1
+"""Of what is written here. An index of another schema is replaced by one that is filled anew."""
+CATALOGUE = "mnemolog:search"
+ALIAS = "mnemolog:search:live"
+"""The engine's alias of the index that readers use."""
+INDEX_PREFIX = "mnemolog:search:index:"
+
+FACETS = (
+    "tenant", "project", "kind", "session", "agent", "user", "retired", "expiring", "restricted", "visibility", "tag",
+    "reader", "type", "file", "concept", "partition",
+)  # fmt: skip
+"""The TAG fields: the facets of `entry_facets`."""
+SORTABLE = ("occurred", "recorded", "confidence")
+NUMERIC = (*SORTABLE, "retired_at", "expires_at", "importance")
+TERMS, VECTOR = "terms", "vector"
+ENTRY, HASHES, EPISODE, ORDER = "x", "h", "e", "o"
+"""Fields that are not searched: the entry without its terms, the hashes of those (uint32, little endian), its episode
+(absent without one) and its place there."""
+
+EMPTY = "_e"
+SEPARATOR = ","
+MAX_VALUE = 200
+"""Characters of a written tag value; the engine keeps them all."""
+MAX_TERM = 100
+"""Bytes of a written term: the engine cuts longer words, in documents and not in queries."""
+_DIGEST = 20
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+
+_encoder = msgpack.Encoder()
+_decoder = msgpack.Decoder(IndexEntry)
+
+
+class Identity(Struct, frozen=True, kw_only=True):
+    """What an index was made with. Vectors of two identities must never be compared."""
+
+    schema: int = SCHEMA
+    model: str
+    dimensions: int
+    """Of the model's vectors; 0 where there are none."""
+    table: str = ""
+    """The table of static vectors; "" for none."""
+    vector_dimensions: int
+    """Of the vectors that have a graph: the static ones, else the model's; 0 where there are none."""
+
+
+def identity_of(embedder: Embedder) -> Identity:
+    """What an index is made with, for an embedder."""
+    table = table_of(embedder)
+    return Identity(
+        model=embedder.model,
+        dimensions=embedder.dimensions,
+        table="" if table is None else table.name,
+        vector_dimensions=embedder.dimensions if table is None else table.dimensions,
+    )
+
+
+class PartitionIndex(NamedTuple):
+    """The keys of one partition in the index of a name."""
+
+    name: str
+    partition: int
+
+    def _prefix(self, kind: str) -> str:
+        return f"{self.name}:{kind}:{{p{self.partition:02d}}}:"
+
+    @property
+    def state(self) -> str:
+        return self._prefix("at")[:-1]
+
+    @property
+    def prefixes(self) -> tuple[str, str, str]:
+        """What the keys of its documents, of their vectors and of its episodes begin with."""
+        return self._prefix("d"), self._prefix("m"), self._prefix("e")
+
+    def document(self, name: str) -> str:
+        return self._prefix("d") + name
+
+    def vectors(self, name: str) -> str:
+        return self._prefix("m") + name
+
+    def episode(self, name: str) -> str:
+        return self._prefix("e") + name
+
+
+def encoded(value: str) -> str:
+    """A tag value as it is written: letters and digits, other bytes as `_xx`; of a long one, a digest."""
+    if _PLAIN.issuperset(value):
+        written = value or EMPTY
+    else:
+        written = "".join(one if one in _PLAIN else _hex(one) for one in value)
+    return written if len(written) <= MAX_VALUE else _digest(value)
+
+
+def decoded(written: str) -> str | None:
+    """The value that was written so; None for a digest, which does not tell."""
+    if written == EMPTY:
+        return ""
+    if written.startswith("_h"):
+        return None
+    first, *rest = written.split("_")
+    raw = [first.encode(), *(bytes.fromhex(part[:2]) + part[2:].encode() for part in rest)]
+    return b"".join(raw).decode()
+
+
+@lru_cache(maxsize=1 << 14)
+def encoded_term(term: str) -> str:
+    """An index term as a word of the engine: letters and digits of any script, other bytes as `_xx`; or a digest."""
+    written = term if term.isalnum() else "".join(one if one.isalnum() else _hex(one) for one in term)
+    return written if len(written.encode()) <= MAX_TERM else _digest(term)
+
+
+def encoded_terms(terms: str) -> str:
+    """Terms that are joined by spaces, each as a word of the engine."""
+    return " ".join(map(encoded_term, terms.split()))
+
+
+def _hex(character: str) -> str:
+    return "".join(f"_{byte:02x}" for byte in character.encode())
+
+
+def _digest(value: str) -> str:
+    return f"_h{blake2b(value.encode(), digest_size=_DIGEST).hexdigest()}"
+
+
+def fields_of(partition: int, entry: IndexEntry) -> dict[str, str]:
+    """The searched fields of a document, but its vector. One that has no value is left out."""
+    fields: dict[str, str] = {}
+    for key in entry_facets(partition, entry):
+        name, _, value = key.partition("\x1f")
+        written = encoded(value)
+        fields[name] = f"{fields[name]}{SEPARATOR}{written}" if name in fields else written
+    fields |= {
+        "occurred": str(entry.occurred_ms),
+        "recorded": str(entry.recorded_ms),
+        "importance": repr(entry.importance),
+        "confidence": repr(entry.confidence),
+    }
+    if entry.retired_ms:
+        fields["retired_at"] = str(entry.retired_ms)
+    if entry.expires_ms:
+        fields["expires_at"] = str(entry.expires_ms)
+    if entry.terms:
+        fields[TERMS] = encoded_terms(entry.terms)
+    return fields
+
+
+def packed(entry: IndexEntry) -> bytes:
+    """An entry without its terms, for its field `x`."""
+    return _encoder.encode(replace(entry, terms=""))
+
+
+def entry_of(stored: bytes) -> IndexEntry:
+    """The entry in a field `x`; its terms are empty."""
+    return _decoder.decode(stored)
+
+
+def order_of(position: Position, place: int = 0) -> str:
+    """Where a document is in its episode: sorts as positions of the log do, then as `place` does."""
+    return f"{position.ms:012x}{position.seq:06x}{place:04x}"
+
+
+def member_of(order: str, name: str) -> str:
+    """The member of a document in its episode."""
+    return f"{order}|{name}"
+
+
+class State(Struct, frozen=True, kw_only=True):
+    """Where one partition stands in an index. `covers` is the log position of which the index has all.
+
+    It has, that is, unless `phase` is `filling`: then something may be missing, and some of it out of date. `comparing`
+    says that it is complete, and is compared with the documents, because another generation became live; `ready` that
+    there is nothing to do but follow the feed behind entry `feed` of `generation`.
+
+    `token` is another one after each write: see `writing`.
+    """
+
+    token: str
+    generation: int
+    feed: str
+    covers: str
+    phase: str
+    documents: int = 0
+    embedded: int = 0
+    """Documents that have vectors of the model."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether readers can rely on `covers`."""
+        return self.phase != FILLING
+
+    @property
+    def position(self) -> Position:
+        """The log position covered."""
+        return Position.parse(self.covers)
+
+
+FILLING, COMPARING, READY = "filling", "comparing", "ready"
+_TEXTS = ("token", "feed", "covers", "phase")
+
+
+def state_of(stored: Mapping[bytes, bytes]) -> State | None:
+    """The state in a hash; None where there is none."""
+    if b"token" not in stored:
+        return None
+    fields = {name.decode(): value.decode() for name, value in stored.items()}
+    return State(
+        **{name: fields[name] for name in _TEXTS},
+        generation=int(fields["generation"]),
+        documents=int(fields.get("documents", 0)),
+        embedded=int(fields.get("embedded", 0)),
+    )
