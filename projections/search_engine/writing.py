@@ -1,0 +1,183 @@
+"""Writing into one partition of an index: changes and where the partition stands then, in one script.
+
+It writes only where the partition still stands as the writer has read or left it. So a writer that was held up can
+bring nothing back that another one has removed since: its write is refused, and it reads the state anew.
+"""
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ingest.errors import MnemologError
+from ingest.log.position import Position
+from ingest.log.scripts import Script
+from ingest.platform.connections import Client
+from projections.documents.index_entry import IndexEntry
+from projections.embedding.embedder import unit_rows
+from projections.embedding.static import StaticTable
+from projections.search.term_rows import TermRows, hashed_text
+from projections.search_engine.layout import (
+    VECTOR,
+    Identity,
+    PartitionIndex,
+    State,
+    fields_of,
+    order_of,
+    packed,
+    state_of,
+)
+from projections.store.feed import FeedItem, Put, Remove, Vectors
+
+PUTS_AT_ONCE = 16
+"""Documents put by one script: searches wait behind it, some 4 ms."""
+BYTES_AT_ONCE = 256 << 10
+"""Of the changes of one script."""
+
+_WRITE = Script("write", package="projections.search_engine")
+
+
+class Stale(MnemologError):
+    """A partition of an index does not stand where its writer thinks: another one has written, or it is gone."""
+
+    code = "stale_index_state"
+
+
+class Placed(NamedTuple):
+    """A feed item with the place that a new document gets in its episode; `exact` also moves one that is there."""
+
+    item: FeedItem
+    order: str
+    exact: bool = False
+
+
+Change: TypeAlias = Sequence[str | bytes]
+"""What `write.lua` applies: the kind of change, and its arguments."""
+
+
+def placed(items: Iterable[FeedItem], covers: Position) -> list[Placed]:
+    """The items of a feed entry: behind all documents of entries before it, in the order of the entry."""
+    return [Placed(item, order_of(covers, place)) for place, item in enumerate(items)]
+
+
+class Changes:
+    """Makes the changes of an index of feed items."""
+
+    def __init__(self, identity: Identity, table: StaticTable | None) -> None:
+        """`table` is the one that the identity names."""
+        self._identity, self._table = identity, table
+
+    def of(self, partition: int, items: Sequence[Placed]) -> list[Change]:
+        """The changes that items stand for, in order. Vectors of another model are passed over."""
+        puts = [one.item.entry for one in items if isinstance(one.item, Put)]
+        static = iter(self._static(puts))
+        changes: list[Change] = []
+        for item, order, exact in items:
+            match item:
+                case Put(entry):
+                    changes.append(put_change(partition, entry, order, next(static), exact=exact))
+                case Remove(name):
+                    changes.append(["remove", name])
+                case Vectors() if (item.model, item.dimensions) == (self._identity.model, self._identity.dimensions):
+                    changes.append(["vectors", item.id, item.rows, b"" if self._identity.table else mean_of(item)])
+                case _:
+                    pass
+        return changes
+
+    def _static(self, entries: Sequence[IndexEntry]) -> list[bytes]:
+        """The static vector of each, as the engine takes it; empty for none."""
+        if self._table is None or not entries:
+            return [b""] * len(entries)
+        return [_float16(row) if row.any() else b"" for row in self._table.embed(TermRows.of(e.terms for e in entries))]
+
+
+def put_change(partition: int, entry: IndexEntry, order: str, vector: bytes, *, exact: bool) -> Change:
+    """The change that puts a document; `vector` is empty where there is none."""
+    fields: list[str | bytes] = [part for pair in fields_of(partition, entry).items() for part in pair]
+    if vector:
+        fields += [VECTOR, vector]
+    what = (packed(entry), hashes_of(entry.terms), entry.episode, order, "1" if exact else "")
+    return ["put", entry.id, *what, *fields]
+
+
+def hashes_of(terms: str) -> bytes:
+    """The hashes of terms that are joined by spaces, as the field `h` has them."""
+    return hashed_text(terms).astype("<u4").tobytes()
+
+
+def mean_of(item: Vectors) -> bytes:
+    """The unit mean of a document's vectors, as the engine takes it."""
+    rows = np.frombuffer(item.rows, "<f2").reshape(-1, item.dimensions).astype(np.float32)
+    return _float16(unit_rows(rows.mean(axis=0, keepdims=True))[0])
+
+
+def _float16(row: NDArray[np.float32]) -> bytes:
+    return row.astype("<f2").tobytes()
+
+
+def parts_of(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
+    """The changes in order, as many at a time as one script is to apply; one empty part where there are none."""
+    part: list[Change] = []
+    puts = size = 0
+    for change in changes:
+        of_this = sum(map(len, change))
+        if part and (puts == PUTS_AT_ONCE or size + of_this > BYTES_AT_ONCE):
+            yield part
+            part, puts, size = [], 0, 0
+        part.append(change)
+        puts, size = puts + (change[0] == "put"), size + of_this
+    yield part
+
+
+async def read_state(engine: Client, keys: PartitionIndex) -> State | None:
+    """Where a partition stands in an index; None where nothing was written."""
+    stored: Mapping[bytes, bytes] = await engine.hgetall(keys.state)
+    return state_of(stored)
+
+
+class Standing(NamedTuple):
+    """Where a partition is to stand; see `State`."""
+
+    generation: int
+    feed: str
+    covers: str
+    phase: str
+
+
+def standing(state: State) -> Standing:
+    """Where a partition stands."""
+    return Standing(state.generation, state.feed, state.covers, state.phase)
+
+
+async def write(
+    engine: Client, keys: PartitionIndex, before: State, changes: Sequence[Change], then: Standing
+) -> State:
+    """Apply changes to a partition that stands at `before`, which stands at `then` afterwards; returns that.
+
+    By several scripts where there are many: it stands at `before` until the last, and applying all of them again does
+    no harm. Raises Stale, at the first script or a later one, when another writer was there.
+    """
+    parts = list(parts_of(changes))
+    for part in parts[:-1]:
+        before = await _write(engine, keys, before, part, standing(before))
+    return await _write(engine, keys, before, parts[-1], then)
+
+
+async def begin(engine: Client, keys: PartitionIndex, before: State | None, then: Standing) -> State:
+    """Have a partition stand at `then`, where it stands at `before` or nothing was written; raises Stale."""
+    return await _write(engine, keys, before, [], then)
+
+
+async def _write(
+    engine: Client, keys: PartitionIndex, before: State | None, changes: Sequence[Change], then: Standing
+) -> State:
+    token = secrets.token_hex(8)
+    expected = "" if before is None else before.token
+    counted = [part for change in changes for part in (len(change), *change)]
+    arguments = [expected, token, *keys.prefixes, *then, *counted]
+    done, *counts = await _WRITE.call(engine, [keys.state], arguments)
+    if not done:
+        raise Stale(f"partition {keys.partition} of {keys.name} was written by somebody else")
+    return State(token=token, documents=counts[0], embedded=counts[1], **then._asdict())
