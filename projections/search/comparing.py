@@ -216,36 +216,61 @@ class _Work(NamedTuple):
         missing: Sequence[str],
     ) -> None:
         wanted = set(missing)
-        texts = await asyncio.to_thread(_texts, [one for one in documents if one is not None and one.id in wanted])
-        keys = [embedding(cache_key(self.replica.model, text)) for parts in texts.values() for text in parts]
-        async with self.redis.pipeline(transaction=False) as pipe:
-            for key in keys:
-                pipe.get(key)
-            rows = iter(await pipe.execute() if keys else [])
-        size = self.replica.vectors.dimensions * BYTES_PER_DIMENSION
-        items: deque[tuple[str, Vectors]] = deque()
-        to_embed: list[str] = []
-        for name, parts in texts.items():
-            cached: list[bytes] = [row for _ in parts if len(row := next(rows) or b"") == size]
-            if len(cached) == len(parts):
-                item = Vectors(name, self.replica.model, self.replica.vectors.dimensions, b"".join(cached))
-                items.append((entries[name].terms, item))
-            else:
-                to_embed.append(name)
+        found = await cached_vectors(
+            self.redis,
+            self.replica.model,
+            self.replica.vectors.dimensions,
+            [one for one in documents if one is not None and one.id in wanted],
+        )
+        items = deque((entries[item.id].terms, item) for item in found.items)
         while items:
             await self.in_thread(_give_some, self.replica, items)
-        if to_embed and self.queue:
-            await self._queue(batch, documents, set(to_embed))
+        if self.queue:
+            await queue_to_embed(self.redis, self.keys, batch, documents, found.missing)
 
-    async def _queue(self, batch: Sequence[Place], documents: Sequence[Document | None], names: set[str]) -> None:
-        """Queue texts to be embedded, where they are not: then their vectors come by the feed, behind this moment."""
-        scores = {
-            place.id: embedding_place(urgency(document), place.position.ms)
-            for place, document in zip(batch, documents, strict=True)
-            if place.id in names and isinstance(document, Searched)
-        }
-        if await live_generation(self.redis, self.partition) == self.keys.generation:
-            await self.redis.zadd(self.keys.embed_queue, scores, nx=True)
+
+class Cached(NamedTuple):
+    """Vectors that are in the cache, and the ids of documents whose are not; one without text is in neither."""
+
+    items: list[Vectors]
+    missing: set[str]
+
+
+async def cached_vectors(redis: Client, model: str, dimensions: int, documents: Sequence[Document]) -> Cached:
+    """What the cache has of the vectors of documents."""
+    if not dimensions:
+        return Cached([], set())
+    texts = await asyncio.to_thread(_texts, documents)
+    keys = [embedding(cache_key(model, text)) for parts in texts.values() for text in parts]
+    async with redis.pipeline(transaction=False) as pipe:
+        for key in keys:
+            pipe.get(key)
+        rows = iter(await pipe.execute() if keys else [])
+    size, found = dimensions * BYTES_PER_DIMENSION, Cached([], set())
+    for name, parts in texts.items():
+        cached: list[bytes] = [row for _ in parts if len(row := next(rows) or b"") == size]
+        if len(cached) == len(parts):
+            found.items.append(Vectors(name, model, dimensions, b"".join(cached)))
+        else:
+            found.missing.add(name)
+    return found
+
+
+async def queue_to_embed(
+    redis: Client,
+    keys: GenerationKeys,
+    batch: Sequence[Place],
+    documents: Sequence[Document | None],
+    names: set[str],
+) -> None:
+    """Queue documents to be embedded, where they are not: then their vectors come by the feed, behind this moment."""
+    scores = {
+        place.id: embedding_place(urgency(document), place.position.ms)
+        for place, document in zip(batch, documents, strict=True)
+        if place.id in names and isinstance(document, Searched)
+    }
+    if scores and await live_generation(redis, keys.partition) == keys.generation:
+        await redis.zadd(keys.embed_queue, scores, nx=True)
 
 
 def _give_some(index: IndexReplica, items: deque[tuple[str, Vectors]]) -> None:

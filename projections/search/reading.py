@@ -9,7 +9,7 @@ from ingest.errors import MnemologError
 from ingest.log.keys import GenerationKeys, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.scripts import look_back
-from ingest.platform.connections import Client, Transaction
+from ingest.platform.connections import Client, Transaction, past_memory_limit
 from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition
 from projections.store.feed import FeedItem, Put, Remove, Switched, Vectors, read_entry
@@ -80,6 +80,15 @@ def newest_id(rows: Sequence[tuple[bytes, Any]], trimmed: bytes | None) -> str:
     """The id of the last entry that a feed has had, by its last entry now and the note of where it is trimmed."""
     ids = [rows[0][0] if rows else None, trimmed]
     return str(max(Position.parse(one) if one else START for one in ids))
+
+
+async def trim_feed(redis: Client, partition: int, at: FeedPosition) -> None:
+    """Remove what is told up to `at`, and leave a note for followers that had not read it."""
+    feed, last = PartitionKeys(partition).of_generation(at.generation), Position.parse(at.feed)
+    async with past_memory_limit(redis) as pipe:  # it frees memory
+        pipe.xtrim(feed.changes, minid=str(Position(last.ms, last.seq + 1)), approximate=False)
+        pipe.set(feed.trimmed, str(last))
+        await pipe.execute()
 
 
 async def live_generation(redis: Client, partition: int) -> int:

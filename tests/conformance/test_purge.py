@@ -25,6 +25,7 @@ from projections.maintenance.receipts import Removed
 from projections.search import snapshots as snapshots_module
 from tests.conformance.interruptions import Killed, files_with, forget, killing
 from workers.jobs import purge as purge_module
+from workers.jobs import snapshot as snapshot_module
 from workers.jobs.embed import EmbeddingQueue
 from workers.jobs.purge import Purge
 from workers.jobs.snapshot import SnapshotJob
@@ -109,7 +110,7 @@ STEPS: list[tuple[object, str]] = [
     (Purge, "_feed_entries"),
     (SnapshotJob, "_start"),
     (snapshots_module, "save"),
-    (SnapshotJob, "_trim"),
+    (snapshot_module, "trim_feed"),
     (snapshots_module, "prune"),
     (SnapshotJob, "run"),
     (Purge, "_rewrite_log_file"),

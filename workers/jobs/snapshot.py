@@ -22,7 +22,7 @@ from projections.embedding.live import Embedders
 from projections.embedding.static import table_of
 from projections.search import snapshots
 from projections.search.comparing import catch_up
-from projections.search.reading import live_generation
+from projections.search.reading import live_generation, trim_feed
 from projections.search.replica import IndexReplica
 from projections.search.snapshots import FeedPosition, SnapshotManifest, compacted, is_worthwhile
 from workers.lease import lease
@@ -110,7 +110,7 @@ class SnapshotJob:
         finally:
             shutil.rmtree(self._work, ignore_errors=True)
         for partition, position in at.items():
-            await self._trim(partition, position)
+            await trim_feed(self._redis, partition, position)
         await asyncio.to_thread(snapshots.prune, self._folder, 1 if compact else snapshots.KEPT)
         if compact:
             async with past_memory_limit(self._redis) as pipe:
@@ -165,12 +165,3 @@ class SnapshotJob:
             return found[0], at | found[1].partitions
         await asyncio.to_thread(shutil.rmtree, work, True)
         return await asyncio.to_thread(IndexReplica, work, embedder.dimensions, embedder.model, table), at
-
-    async def _trim(self, partition: int, at: FeedPosition) -> None:
-        """Remove what the snapshot covers, and leave a note for followers that had not read it."""
-        feed = PartitionKeys(partition).of_generation(at.generation)
-        last = Position.parse(at.feed)
-        async with past_memory_limit(self._redis) as pipe:  # it frees memory
-            pipe.xtrim(feed.changes, minid=str(Position(last.ms, last.seq + 1)), approximate=False)
-            pipe.set(feed.trimmed, str(last))
-            await pipe.execute()

@@ -214,7 +214,7 @@ async def test_a_purge_that_was_interrupted_is_repaired_by_running_again(
     pen: Pen, open_replica: OpenReplica, snapshots: SnapshotJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Wherever it stops: while writing, trimming, pruning, or before it tells the replicas."""
-    for step in ("save", "_trim", "prune", "past_memory_limit"):
+    for step in ("save", "trim_feed", "prune", "past_memory_limit"):
         secret = await pen.remember(MARK)
         await pen.project()
         assert await snapshots.run(force=True) is not None
@@ -226,7 +226,7 @@ async def test_a_purge_that_was_interrupted_is_repaired_by_running_again(
                 def killed(*_: Any, **__: Any) -> Any:
                     raise ConnectionResetError("the worker was killed")
 
-                at: Any = {"_trim": snapshots, "past_memory_limit": snapshot_job}.get(step, snapshots_module)
+                at: Any = {"trim_feed": snapshot_job, "past_memory_limit": snapshot_job}.get(step, snapshots_module)
                 patch.setattr(at, step, killed)
                 with pytest.raises(ConnectionResetError):
                     await snapshots.run(compact=True)
