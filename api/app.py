@@ -96,7 +96,7 @@ def _native(settings: Settings, gateway: Gateway, sibling: Sibling | None = None
             if sibling is not None:
                 wired.metrics.processes = ProcessFigures(sibling, wired.metrics.text)
                 await stack.enter_async_context(wired.metrics.processes)
-                await joined(sibling, wired.services.index)
+                await joined(sibling, wired.services.search_index)
             tune_interpreter()
             yield
 

@@ -44,7 +44,7 @@ class Services(NamedTuple):
     commands: CommandHandler
     queries: Queries
     operations: Operations
-    index: IndexService
+    search_index: IndexService
     jobs: JobOrders
     redis: Client
     tenant: str
@@ -61,7 +61,7 @@ class Services(NamedTuple):
             return self
         # half of what _replace takes, for every request with a key
         return type(self)(
-            self.commands, self.queries, self.operations, self.index, self.jobs, self.redis, principal.tenant,
+            self.commands, self.queries, self.operations, self.search_index, self.jobs, self.redis, principal.tenant,
             self.last_writes, self.watch, self.own_agent, self.scope, self.half_life_days, principal.reach,
         )  # fmt: skip
 

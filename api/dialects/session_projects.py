@@ -107,7 +107,7 @@ async def home_of(request: Request, session_id: str) -> SessionProject | None:
         return home
     at_hand = services(request)
     if elsewhere := written_elsewhere(at_hand.last_writes.shared, at_hand.tenant, session_id):
-        await at_hand.index.wait_for(elsewhere)
+        await at_hand.search_index.wait_for(elsewhere)
     found = await at_hand.queries.sessions.named(at_hand.operator(), session_id)
     if not found or not isinstance(session := found[0].document, Session):
         return known.known(session_id)  # a request that came meanwhile may have settled it

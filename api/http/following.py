@@ -26,7 +26,7 @@ async def followed(
             yield page
             continue
         try:
-            await asyncio.wait_for(at_hand.index.changed(at), KEEP_ALIVE_S)
+            await asyncio.wait_for(at_hand.search_index.changed(at), KEEP_ALIVE_S)
         except TimeoutError:
             yield []
         except MnemologError:

@@ -170,7 +170,10 @@ async def readyz(request: Request) -> Response:
         code = "starting" if stopped.code == "index" else "unavailable"
         return ProblemAnswer(503, code, stopped.message, reason=stopped.code, lag=lag, vitals=vitals)
     shortcomings = [Shortcoming(one.code, one.message) for one in found.conditions]
-    status, documents = "degraded" if shortcomings else "ready", at_hand.index.documents if may_see_figures else UNSET
+    status, documents = (
+        "degraded" if shortcomings else "ready",
+        at_hand.search_index.documents if may_see_figures else UNSET,
+    )
     return Json(Usable(status=status, degraded=shortcomings, documents=documents, lag=lag, vitals=vitals))
 
 
@@ -179,7 +182,7 @@ async def metrics(request: Request) -> Response:
     measured: Metrics = request.app.state.metrics
     sample = await services(request).watch.look()
     measured.lag.clear()
-    for partition in services(request).index.applied.keys() - set(sample.away):
+    for partition in services(request).search_index.applied.keys() - set(sample.away):
         measured.lag.labels(str(partition)).set(sample.lag.get(partition, 0))
     await measured.letters.measure(services(request).redis, services(request).queries.letters.partitions)
     with suppress(*UNREACHABLE):  # of a cluster, the one node that has it

@@ -81,5 +81,5 @@ async def read_request(request: Request, cls: type[S]) -> S:
     """The query string, once everything up to its `after` is searchable; raises ProjectionBehind."""
     wanted = query(request, cls)
     if wanted.after:
-        await services(request).index.wait_for(Token.parse(wanted.after))
+        await services(request).search_index.wait_for(Token.parse(wanted.after))
     return wanted

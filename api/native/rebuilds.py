@@ -101,7 +101,7 @@ async def _begin_embeddings(request: Request, asked: RebuildOrder) -> Rebuild:
     """
     if asked.partitions is not None:
         raise CommandRejected("one embedder is for all partitions: leave them out", "partitions")
-    embedders = services(request).index.embedders
+    embedders = services(request).search_index.embedders
     spec = asked.embedder or embedders.configured
     if spec not in embedders.named:
         raise CommandRejected(

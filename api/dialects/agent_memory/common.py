@@ -159,7 +159,7 @@ def context_of(request: Request) -> ToolContext:
 def listed(request: Request) -> Listed:
     """The lists."""
     at_hand = services(request)
-    return Listed(at_hand.index, at_hand.operations.current.documents)
+    return Listed(at_hand.search_index, at_hand.operations.current.documents)
 
 
 async def read_body(request: Request, model: type[M]) -> M:

@@ -53,7 +53,7 @@ async def health(request: Request) -> Response:
     db, observations = await asyncio.gather(_database(request), _observations(request))
     embeddings = _embeddings(request)
     up, healthy = "version" in db, db["status"] == "ok"
-    lag = services(request).index.lag
+    lag = services(request).search_index.lag
     return Json(
         HealthAnswer(
             status="ok" if healthy and embeddings["status"] == "ok" else "degraded",
@@ -118,7 +118,7 @@ def _embeddings(request: Request) -> dict[str, Any]:
     embedder = services(request).queries.recall.vectors.embedder
     if not embedder.dimensions:
         return {"status": "error", "error": "no embedder is configured: searches go by words only"}
-    provider = services(request).index.embedders.spec.partition(":")[0]
+    provider = services(request).search_index.embedders.spec.partition(":")[0]
     return {
         "status": "ok",
         "model": embedder.model,

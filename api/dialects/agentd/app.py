@@ -104,7 +104,7 @@ async def listed(request: Request) -> Response:
         return Json(Page(items=[], total=0, limit=body.limit, offset=body.offset))
     reader = _reader(request, body.as_actor)
     await context.caught_up()
-    page = await MemoryPages(at_hand.index, at_hand.operations.current.documents).page(
+    page = await MemoryPages(at_hand.search_index, at_hand.operations.current.documents).page(
         reader,
         PROJECT,
         body.offset,

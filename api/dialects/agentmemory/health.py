@@ -96,7 +96,7 @@ async def health(request: Request) -> Response:
     latency_ms = await _ping_ms(request)
     with suppress(LogUnavailable):
         await at_hand.watch.look()  # as /readyz does: the two never say different things of one moment
-    connected, behind = latency_ms is not None, sum(at_hand.index.lag.values())
+    connected, behind = latency_ms is not None, sum(at_hand.search_index.lag.values())
     wrong = [one for one in at_hand.watch.readiness.conditions if one.code != LOG]
     notes = [one.message for one in wrong if one.code == "index" or one.weight == "notes"]
     alerts = [] if connected else ["the log's server does not answer"]

@@ -144,10 +144,10 @@ async def _read_body(model: type[M], request: Request) -> M:
 async def _caught_up(request: Request, agent: str) -> None:
     """Wait for what the agent wrote through this process; raises ProjectionBehind where that takes too long."""
     at_hand = services(request)
-    if not at_hand.index.ready:
-        await at_hand.index.wait_ready(WAIT_S)
+    if not at_hand.search_index.ready:
+        await at_hand.search_index.wait_ready(WAIT_S)
     if after := at_hand.last_writes.after(agent):
-        await at_hand.index.wait_for(Token.parse(after), WAIT_S)
+        await at_hand.search_index.wait_for(Token.parse(after), WAIT_S)
 
 
 def _watch_embedding(request: Request) -> None:
