@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from projections.documents.index_entry import IndexEntry
 from projections.search.columns import Column
 from projections.search.ranking import terms
-from projections.search.term_rows import Hashes, TermColumn
+from projections.search.term_rows import Hashes, TermColumn, TermRows
 from projections.search.vectors import VectorIndex
 
 
@@ -50,6 +50,21 @@ class DocumentColumns:
         self.importance.append(entry.importance)
         self.confidence.append(entry.confidence)
         return len(self.ids) - 1
+
+    def extend(self, partitions: Sequence[int], entries: Sequence[IndexEntry], rows: TermRows) -> NDArray[np.int64]:
+        """The ordinals of the next documents; `rows` are their terms. Their places in episodes are not set."""
+        first = len(self.ids)
+        self.ids += [entry.id for entry in entries]
+        self.terms.extend(rows)
+        self.id_key.extend(np.array([packed(entry.id) for entry in entries], np.uint64))
+        self.partition.extend(np.array(partitions, np.int16))
+        self.author.extend(np.array([self.author_number(entry.agent_id) for entry in entries], np.int32))
+        self.occurred_ms.extend(np.array([entry.occurred_ms for entry in entries], np.int64))
+        self.recorded_ms.extend(np.array([entry.recorded_ms for entry in entries], np.int64))
+        self.renewed_ms.extend(np.array([entry.renewed_ms for entry in entries], np.int64))
+        self.importance.extend(np.array([entry.importance for entry in entries], np.float32))
+        self.confidence.extend(np.array([entry.confidence for entry in entries], np.float64))
+        return np.arange(first, len(self.ids))
 
     def author_number(self, name: str) -> int:
         """The number of an author in `author`; a new one gets the next."""

@@ -7,6 +7,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from projections.documents.index_entry import IndexEntry
+from projections.search.filters import entry_facets, facet
 from projections.search.ranking import Mode
 
 Ranking = Literal["fused", "similarity", "rrf"]
@@ -70,6 +72,27 @@ class Filter(Struct, frozen=True, kw_only=True):
             ("visibility", [self.visibility] if self.visibility else []),
         ]
         return [(name, values) for name, values in wanted if values]
+
+    def allows(self, entry: IndexEntry, partition: int, now_ms: int) -> bool:
+        """Whether a document may be found; `embedded` is not looked at."""
+        keys = frozenset(entry_facets(partition, entry))
+        return (
+            all(any(facet(name, value) in keys for value in values) for name, values in self.required())
+            and (not self.any_of or any(facet(name, value) in keys for name, value in self.any_of))
+            and not any(facet(name, value) in keys for name, value in self.without)
+            and (self.importance_to is None or entry.importance <= self.importance_to)
+            and (self.from_ms is None or entry.occurred_ms >= self.from_ms)
+            and (self.to_ms is None or entry.occurred_ms <= self.to_ms)
+            and (bool(entry.retired_ms) if self.retired else self._in_use(entry, now_ms))
+        )
+
+    def _in_use(self, entry: IndexEntry, now_ms: int) -> bool:
+        when_ms = now_ms if self.as_of_ms is None else self.as_of_ms
+        readable = self.operator or not entry.audience or bool(self.reader and self.reader in entry.audience)
+        recorded = self.as_of_ms is None or entry.recorded_ms <= self.as_of_ms
+        retired = bool(entry.retired_ms) and (self.as_of_ms is None or entry.retired_ms <= self.as_of_ms)
+        expired = 0 < entry.expires_ms <= when_ms
+        return readable and recorded and not retired and expired == self.expired
 
 
 class Question(Struct, frozen=True, kw_only=True):

@@ -78,6 +78,12 @@ class TermColumn:
         self._lengths.append(len(row))
         self._hashes.extend(row)
 
+    def extend(self, rows: TermRows) -> None:
+        """The next documents'."""
+        self._first.extend(len(self._hashes) + np.cumsum(rows.lengths) - rows.lengths)
+        self._lengths.extend(rows.lengths)
+        self._hashes.extend(rows.hashes)
+
     def __getitem__(self, ordinal: int) -> Hashes:
         """A view of a document's, valid until the next append."""
         first = int(self._first[ordinal])

@@ -82,16 +82,19 @@ class VectorIndex:
         self._first[ordinal], self._count[ordinal] = first, len(rows)
         self._documents += 1
 
-    def put_each(self, ordinals: NDArray[np.int64], rows: NDArray[np.float16]) -> None:
-        """Set the one vector of each of these documents, `(n, dimensions) float16`; they had none."""
+    def put_each(
+        self, ordinals: NDArray[np.int64], rows: NDArray[np.float16], counts: NDArray[np.int64] | None = None
+    ) -> None:
+        """Set the vectors of these documents, `(rows, dimensions) float16`: `counts` (n,) of each, or one; they had none."""
         if not len(ordinals):
             return
-        first = len(self._matrix)
+        counts = np.ones(len(ordinals), np.int64) if counts is None else counts
+        first = len(self._matrix) + np.cumsum(counts) - counts
         self._matrix.extend(rows)
-        self._document.extend(ordinals)
+        self._document.extend(np.repeat(ordinals, counts))
         self._first.extend_to(int(ordinals.max()) + 1)
         self._count.extend_to(int(ordinals.max()) + 1)
-        self._first.values[ordinals], self._count.values[ordinals] = np.arange(first, first + len(rows)), 1
+        self._first.values[ordinals], self._count.values[ordinals] = first, counts
         self._documents += len(ordinals)
 
     def link(self, seconds: float | None = None) -> None:

@@ -41,6 +41,9 @@ FACETS = (
     "reader", "type", "file", "concept", "partition",
 )  # fmt: skip
 """The TAG fields: the facets of `entry_facets`."""
+STATED = ("retired", "expiring", "restricted")
+"""Facets that say `no`, too: to look for what has no `yes` costs the engine a walk through all documents."""
+YES, NO = "yes", "no"
 SORTABLE = ("occurred", "recorded", "confidence")
 NUMERIC = (*SORTABLE, "retired_at", "expires_at", "importance")
 TERMS, VECTOR = "terms", "vector"
@@ -140,6 +143,14 @@ def encoded_term(term: str) -> str:
     return written if len(written.encode()) <= MAX_TERM else _digest(term)
 
 
+def decoded_term(written: str) -> str:
+    """The index term that was written so; of a digest, nothing that anybody says."""
+    if "_" not in written or written.startswith("_h"):
+        return written
+    first, *rest = written.split("_")
+    return b"".join([first.encode(), *(bytes.fromhex(part[:2]) + part[2:].encode() for part in rest)]).decode()
+
+
 def encoded_terms(terms: str) -> str:
     """Terms that are joined by spaces, each as a word of the engine."""
     return " ".join(map(encoded_term, terms.split()))
@@ -160,6 +171,8 @@ def fields_of(partition: int, entry: IndexEntry) -> dict[str, str]:
         name, _, value = key.partition("\x1f")
         written = encoded(value)
         fields[name] = f"{fields[name]}{SEPARATOR}{written}" if name in fields else written
+    for facet in STATED:
+        fields.setdefault(facet, NO)
     fields |= {
         "occurred": str(entry.occurred_ms),
         "recorded": str(entry.recorded_ms),

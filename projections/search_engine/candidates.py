@@ -1,0 +1,246 @@
+"""The candidates of one question, as a search engine finds them; what a ranking must know of them is read along."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from projections.documents.index_entry import IndexEntry
+from projections.embedding.static import StaticTable
+from projections.search.candidates import Meaning, Near, nearest_first
+from projections.search.document_columns import DocumentColumns
+from projections.search.index import Place
+from projections.search.lexical import MAX_QUERY_TERMS
+from projections.search.question import Filter
+from projections.search.ranking import terms as terms_of
+from projections.search.term_rows import TermRows
+from projections.search.vectors import VectorIndex
+from projections.search_engine.engine import Engine, Word, found, search
+from projections.search_engine.layout import TERMS, Identity, decoded_term, encoded_term, entry_of
+from projections.search_engine.queries import EF_RUNTIME, filter_query, like_query, nearest_query, words_query
+
+READ_WITHOUT_VECTOR = 500
+"""The newest documents, among which those without a vector are looked for, besides those that say a word."""
+LIKE = 50
+"""Documents in which a word like another one is looked for."""
+MOST_EDITS = 3
+"""Letters of a word that the engine lets be wrong."""
+BRUTE_FORCE_BELOW = 0.03
+"""Share of all documents up to which each that matches is scored: 0.5 us each, while the graph, of which few match, is
+gone through again and again (0.04 % of 100,000: 190 ms against 0.2). Above, the graph: all of 100,000 take 0.7 ms
+against 47. The engine's own choice is brute force in either case."""
+FREQUENT = 50_000
+"""Documents that say a term, of all terms together, up to which all terms of a query are looked for: beyond, the rarest
+first. It costs some 0.25 us each, and what every other document says tells candidates apart the least."""
+
+
+class Counted:
+    """How many documents match something, kept for a while: what is counted changes slowly, and counting takes long."""
+
+    def __init__(self, keep_s: float, most: int) -> None:
+        self._keep_s, self._most = keep_s, most
+        self._kept: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, keys: Sequence[str], count: Callable[[Sequence[str]], Sequence[int]]) -> list[int]:
+        """The count of each key; `count` those that are not known, or too old."""
+        now = time.monotonic()
+        with self._lock:
+            known = {key: kept[0] for key in keys if (kept := self._kept.get(key)) and kept[1] > now}
+        missing = [key for key in dict.fromkeys(keys) if key not in known]
+        if missing:
+            known |= zip(missing, count(missing), strict=True)
+            with self._lock:
+                self._kept |= {key: (known[key], now + self._keep_s) for key in missing}
+                while len(self._kept) > self._most:
+                    self._kept.popitem(last=False)
+        return [known[key] for key in keys]
+
+
+class EngineIndexed(NamedTuple):
+    """An index on an engine, and what those who ask of it share."""
+
+    engine: Engine
+    name: str
+    identity: Identity
+    table: StaticTable | None
+    """Of the identity; None where it names none, or this process has another."""
+    documents: int
+    """As of a moment ago, as is `embedded`."""
+    embedded: int
+    frequencies: Counted
+    """By index and term."""
+    matching: Counted
+    """By index and query."""
+
+
+class EngineCandidates:
+    """See `Candidates`."""
+
+    def __init__(self, index: EngineIndexed, allowed: Filter, now_ms: int, reach: int) -> None:
+        """`reach` is how many neighbours on either side will be asked for at most: they are read with the others."""
+        self._index, self._allowed, self._now_ms, self._reach = index, allowed, now_ms, reach
+        identity = index.identity
+        static = VectorIndex(0 if index.table is None else identity.vector_dimensions, graph=False)
+        self.rows = DocumentColumns(VectorIndex(identity.dimensions, graph=False), static)
+        self._ordinals: dict[str, int] = {}
+        self._asked: set[str] = set()
+        """Ids that were read with their neighbours."""
+        self._allows: list[bool] = []
+        self._episodes: dict[str, int] = {}
+
+    def static_vector(self, terms: Sequence[str]) -> NDArray[np.float32] | None:
+        """The static vector of a query."""
+        return None if self._index.table is None else self._index.table.embed_query(terms)
+
+    def by_words(self, terms: Sequence[str], count: int, *, every: bool = False) -> list[int]:
+        """The best `count` by BM25 (k1 1.2); of a query of frequent words, by the rarest of them."""
+        asked = list(dict.fromkeys(terms))[:MAX_QUERY_TERMS]
+        if not asked or count <= 0:
+            return []
+        if not every:
+            asked = self._rarest(asked)
+        query = words_query(self._allowed, self._now_ms, asked, every=every)
+        return self._read(self._search(query, count)).tolist()
+
+    def by_meaning(self, asked: Meaning, count: int) -> Near:
+        """The nearest `count`. The graph is of static vectors where the index has them, else of the model's.
+
+        Of a document with several vectors of the model it has their mean.
+        """
+        table = self._index.table
+        vector = asked.static if table is not None else asked.vector
+        found = np.empty(0, np.int64)
+        if count > 0 and vector is not None and self._index.identity.vector_dimensions:
+            matching = filter_query(self._allowed, self._now_ms)
+            if policy := self._policy(matching):
+                parameters: list[Word] = ["count", count, "vector", vector.astype("<f2").tobytes()]
+                found = self._read(self._search(nearest_query(matching, policy), count, parameters))
+        return nearest_first(self.rows, asked, found, count)
+
+    def beside(self, documents: NDArray[np.int64], reach: int) -> NDArray[np.int64]:
+        """The matching neighbours: those that were read."""
+        assert reach <= self._reach, "they were read with the documents"
+        at: dict[tuple[int, int], int] = {}
+        episodes: list[int] = self.rows.episode.values.tolist()
+        places: list[int] = self.rows.sequence.values.tolist()
+        for ordinal, place in enumerate(zip(episodes, places, strict=True)):
+            at[place] = ordinal
+        found = {
+            beside
+            for ordinal in map(int, documents)
+            if episodes[ordinal] >= 0
+            for away in range(-reach, reach + 1)
+            if away and (beside := at.get((episodes[ordinal], places[ordinal] + away))) is not None
+        }
+        return np.array([ordinal for ordinal in found if self._allows[ordinal]], np.int64)
+
+    def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
+        """Those without the vectors, of the newest READ_WITHOUT_VECTOR, and of the best `count` that say a term."""
+        if asked.vector is not None and self._index.embedded == self._index.documents:
+            return np.empty(0, np.int64)
+        query = filter_query(self._allowed, self._now_ms)
+        newest = self._read(self._places(search(self._index.name, query, READ_WITHOUT_VECTOR, sort="recorded")))
+        documents = np.union1d(newest, np.asarray(self.by_words(terms, count), np.int64))
+        if asked.vector is not None:
+            documents = documents[self.rows.vectors.without(documents)]
+        if asked.static is not None:
+            documents = documents[self.rows.static.without(documents)]
+        return documents
+
+    def like(self, term: str, edits: int) -> list[set[str]]:
+        """The terms of up to LIKE documents. The engine does not know swapped letters: they are two that are wrong."""
+        query = like_query(self._allowed, self._now_ms, term, min(MOST_EDITS, edits + 1))
+        (answer,) = self._index.engine.ask([search(self._index.name, query, LIKE, fields=[TERMS])])
+        rows = found(answer, fields=True).rows
+        return [{decoded_term(word) for word in row[TERMS.encode()].decode().split()} for _, row in rows]
+
+    def frequencies(self, terms: Sequence[str]) -> tuple[list[int], int]:
+        """How many documents say each term, as of some minutes ago."""
+        return self._frequencies(terms), self._index.documents
+
+    def _frequencies(self, terms: Sequence[str]) -> list[int]:
+        index = self._index
+        queries = [f"@{TERMS}:({encoded_term(term)})" for term in terms]
+        return index.frequencies.of([f"{index.name} {query}" for query in queries], self._count)
+
+    def _rarest(self, terms: Sequence[str]) -> list[str]:
+        frequencies = dict(zip(terms, self._frequencies(terms), strict=True))
+        if sum(frequencies.values()) <= FREQUENT:
+            return list(terms)
+        kept: list[str] = []
+        documents = 0
+        for term in sorted(terms, key=frequencies.__getitem__):
+            documents += frequencies[term]
+            if kept and documents > FREQUENT and frequencies[term]:
+                break
+            kept.append(term)
+        return kept
+
+    def _policy(self, matching: str) -> str:
+        """How the nearest are to be found; "" where nothing matches."""
+        lasting = filter_query(
+            self._allowed, 0
+        )  # what has expired counts, or each moment would have a count of its own
+        (count,) = self._index.matching.of([f"{self._index.name} {lasting}"], self._count)
+        if count > BRUTE_FORCE_BELOW * self._index.documents:
+            return f"HYBRID_POLICY BATCHES EF_RUNTIME {EF_RUNTIME}"
+        return "HYBRID_POLICY ADHOC_BF"
+
+    def _count(self, keys: Sequence[str]) -> list[int]:
+        queries = [key.partition(" ")[2] for key in keys]
+        answers = self._index.engine.ask([search(self._index.name, query, 0) for query in queries])
+        return [int(answer[0]) for answer in answers]
+
+    def _search(self, query: str, count: int, parameters: Sequence[Word] = ()) -> list[Place]:
+        return self._places(search(self._index.name, query, count, parameters=parameters))
+
+    def _places(self, command: Sequence[Word]) -> list[Place]:
+        (answer,) = self._index.engine.ask([command])
+        return found(answer).places
+
+    def _read(self, places: Sequence[Place]) -> NDArray[np.int64]:
+        """The ordinals of documents, in the order given; those that are gone meanwhile are left out."""
+        missing = [place for place in places if place[1] not in self._asked]
+        self._asked.update(name for _, name in missing)
+        if missing:
+            read = self._index.engine.read(self._index.name, missing, self._reach)
+            self._add([(partition, row) for partition, row in read if row[0].decode() not in self._ordinals])
+        return np.array([self._ordinals[name] for _, name in places if name in self._ordinals], np.int64)
+
+    def _add(self, read: Sequence[tuple[int, list[Any]]]) -> None:
+        partitions = [partition for partition, _ in read]
+        entries = [entry_of(row[1]) for _, row in read]
+        hashes = [np.frombuffer(row[2] or b"", "<u4") for _, row in read]
+        lengths = np.array([len(one) for one in hashes], np.int64)
+        terms = TermRows(np.concatenate([np.empty(0, np.uint32), *hashes]), lengths)
+        ordinals = self.rows.extend(partitions, entries, terms)
+        self.rows.episode.extend(np.array([self._episode(entry) for entry in entries], np.int32))
+        self.rows.sequence.extend(np.array([max(0, row[5]) for _, row in read], np.int32))
+        _put_vectors(self.rows.vectors, ordinals, [row[4] for _, row in read])
+        _put_vectors(self.rows.static, ordinals, [row[3] for _, row in read])
+        allows = self._allowed.allows
+        self._allows += [allows(entry, place, self._now_ms) for entry, place in zip(entries, partitions, strict=True)]
+        self._ordinals |= zip((entry.id for entry in entries), ordinals.tolist(), strict=True)
+
+    def _episode(self, entry: IndexEntry) -> int:
+        return self._episodes.setdefault(entry.episode, len(self._episodes)) if entry.episode else -1
+
+
+def _put_vectors(vectors: VectorIndex, ordinals: NDArray[np.int64], stored: Sequence[bytes | None]) -> None:
+    """Set the vectors of those documents that have some of these dimensions."""
+    width = 2 * vectors.dimensions
+    having = [place for place, raw in enumerate(stored) if raw and width and not len(raw) % width]
+    if having:
+        raws = [stored[place] or b"" for place in having]
+        rows = np.frombuffer(b"".join(raws), "<f2").reshape(-1, vectors.dimensions)
+        vectors.put_each(ordinals[having], rows, np.array([len(raw) // width for raw in raws], np.int64))
+
+
+def asked_terms(words: str) -> list[str]:
+    """The distinct terms of words that must all be said."""
+    return list(dict.fromkeys(terms_of(words)))[:MAX_QUERY_TERMS]

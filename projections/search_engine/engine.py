@@ -1,0 +1,142 @@
+"""The connection of those who ask: they wait in threads, where answers of hundreds of documents are read, too."""
+
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from redis import BlockingConnectionPool, Redis
+from redis.backoff import ExponentialBackoff
+from redis.exceptions import ConnectionError, NoScriptError, RedisError, ResponseError, TimeoutError
+from redis.retry import Retry
+
+from ingest.errors import MnemologError
+from ingest.ids import DocumentId
+from projections.search.index import Place
+from projections.search_engine.layout import PartitionIndex
+
+Word: TypeAlias = str | bytes | int | float
+ANSWER_WITHIN_S = 5.0
+TIMEOUT_MS = 10_000
+"""Of a query: at its own limit, the engine answers with what it has found by then. Ours, which is told, comes first."""
+AT_ONCE = 10_000
+"""Rows of one answer to a question for all."""
+
+
+class EngineAway(MnemologError):
+    """The search engine does not answer, or answers that it cannot."""
+
+    code = "search_engine_away"
+
+
+class Found(NamedTuple):
+    """How many documents match, and those of a page, each with the fields that were asked for."""
+
+    total: int
+    rows: list[tuple[Place, dict[bytes, bytes]]]
+
+    @property
+    def places(self) -> list[Place]:
+        """Where the documents of the page are."""
+        return [place for place, _ in self.rows]
+
+
+class Engine:
+    """Asks one index of a search engine. Blocks, so it is for threads; any of them may use it."""
+
+    def __init__(self, url: str, *, connections: int) -> None:
+        pool = cast(Any, BlockingConnectionPool).from_url(
+            url,
+            max_connections=connections,
+            timeout=ANSWER_WITHIN_S,
+            socket_timeout=ANSWER_WITHIN_S,
+            socket_connect_timeout=2.0,
+            health_check_interval=15,
+            retry=Retry(ExponentialBackoff(cap=0.2, base=0.02), 1),
+        )
+        self._client: Any = Redis(connection_pool=pool)
+        self._read = (files("projections.search_engine") / "lua" / "read.lua").read_text()
+        self._sha = ""
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.connection_pool.disconnect()
+
+    def ask(self, commands: Sequence[Sequence[Word]]) -> list[Any]:
+        """The answers to some commands, in one round trip. Raises EngineAway."""
+        try:
+            pipe = self._client.pipeline(transaction=False)
+            for command in commands:
+                pipe.execute_command(*command)
+            return pipe.execute()
+        except (ConnectionError, TimeoutError, OSError) as error:
+            raise EngineAway(f"the search engine does not answer: {error}") from error
+        except ResponseError as error:
+            if "no such index" in str(error).lower() or "unknown index" in str(error).lower():
+                raise EngineAway(f"the search engine has no index: {error}") from error
+            raise
+
+    def read(self, index: str, places: Sequence[Place], reach: int) -> list[tuple[int, list[Any]]]:
+        """Partition and row (see `read.lua`) of documents, and of those up to `reach` places from them."""
+        by_partition: dict[int, list[str]] = {}
+        for partition, name in places:
+            by_partition.setdefault(partition, []).append(name)
+        calls: list[list[Word]] = []
+        for partition, names in by_partition.items():
+            keys = PartitionIndex(index, partition)
+            calls.append([1, keys.state, *keys.prefixes, reach, *names])
+        try:
+            answers = self._run(calls)
+        except NoScriptError:
+            self._sha = ""
+            answers = self._run(calls)
+        return [(partition, row) for partition, rows in zip(by_partition, answers, strict=True) for row in rows]
+
+    def _run(self, calls: Sequence[Sequence[Word]]) -> list[Any]:
+        if not self._sha:
+            try:
+                self._sha = str(self._client.script_load(self._read))
+            except (RedisError, OSError) as error:
+                raise EngineAway(f"the search engine does not answer: {error}") from error
+        return self.ask([["EVALSHA", self._sha, *call] for call in calls])
+
+
+def search(
+    index: str,
+    query: str,
+    count: int,
+    *,
+    offset: int = 0,
+    sort: str = "",
+    ascending: bool = False,
+    fields: Sequence[str] = (),
+    parameters: Sequence[Word] = (),
+) -> list[Word]:
+    """FT.SEARCH: by `sort` where it is given, else by BM25 (or by distance, where the query has a vector)."""
+    words: list[Word] = ["FT.SEARCH", index, query]
+    words += ["RETURN", len(fields), *fields] if fields else ["NOCONTENT"]
+    words += ["SORTBY", sort, "ASC" if ascending else "DESC"] if sort else ["SCORER", "BM25STD"]
+    if parameters:
+        words += ["PARAMS", len(parameters), *parameters]
+    return [*words, "VERBATIM", "LIMIT", offset, count, "TIMEOUT", TIMEOUT_MS, "DIALECT", 2]
+
+
+def found(answer: Sequence[Any], *, fields: bool = False) -> Found:
+    """The answer to FT.SEARCH; `fields` where there are any in it."""
+    total, rows = int(answer[0]), answer[1:]
+    if not fields:
+        return Found(total, [(place_of(key), {}) for key in rows])
+    keys, values = rows[::2], rows[1::2]
+    return Found(
+        total,
+        [
+            (place_of(key), dict(zip(of_one[::2], of_one[1::2], strict=True)))
+            for key, of_one in zip(keys, values, strict=True)
+        ],
+    )
+
+
+def place_of(key: bytes) -> Place:
+    """Where the document of a key is: `NAME:d:{pNN}:ID`."""
+    start = key.index(b"{p") + 2
+    end = key.index(b"}", start)
+    return int(key[start:end]), DocumentId(key[end + 2 :].decode())

@@ -1,0 +1,279 @@
+"""An index on a search engine: see `Index`. Blocks, so its questions are asked in threads."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from msgspec.structs import replace
+
+from ingest.ids import DocumentId
+from projections.documents.index_entry import IndexEntry
+from projections.documents.memories import MOST_IMPORTANT
+from projections.search import search as searching
+from projections.search.filters import entry_facets
+from projections.search.importance import lesson_weights, memory_weights
+from projections.search.index import MAX_OF_ONE_MOMENT, Linked, Links, Listed, Place, RankedLesson, Window
+from projections.search.question import Filter, Hit, Question
+from projections.search_engine.candidates import EngineCandidates, EngineIndexed, asked_terms
+from projections.search_engine.engine import AT_ONCE, Found, Word, found, place_of, search
+from projections.search_engine.layout import ENTRY, EPISODE, SEPARATOR, PartitionIndex, decoded, entry_of
+from projections.search_engine.queries import between, filter_query, saying_query, tag
+
+Item = TypeVar("Item")
+
+SAID = 2_000
+"""Documents that say a word, the newest of them."""
+COUNTED_AT_ONCE = 200
+SUREST = 2_000
+"""Lessons that are looked at for those that are surest now: those that were, when they were last said."""
+CHECKED_AT_ONCE = 1_000
+TIES = 10_000
+"""Documents of one moment that are put in an order at most."""
+
+
+class EngineIndex:
+    """See `Index`."""
+
+    def __init__(self, index: EngineIndexed, partitions: int) -> None:
+        self._of, self._partitions = index, partitions
+
+    def __len__(self) -> int:
+        return self._of.documents
+
+    def search(self, question: Question, allowed: Filter) -> list[Hit]:
+        """The best documents for a question."""
+        reach = searching.REACH if question.ranking == "fused" else 0
+        return searching.search(EngineCandidates(self._of, allowed, question.now_ms, reach), question)
+
+    def count(self, allowed: Filter, now_ms: int) -> int:
+        """How many documents a filter allows. Those with, or without, a vector are looked up one by one."""
+        if allowed.embedded is None or self._all_embedded:
+            (count,) = self._counts([filter_query(allowed, now_ms)])
+            return count if allowed.embedded is not False else 0
+        return len(self.every(allowed, now_ms))
+
+    def counts(self, allowed: Filter, now_ms: int, name: Listed) -> dict[str, int]:
+        """How many have each value of a facet: a query for each value that there is."""
+        (raw,) = self._of.engine.ask([["FT.TAGVALS", self._of.name, name]])
+        values = [value for one in raw if (value := decoded(one.decode())) is not None]
+        counted: dict[str, int] = {}
+        for some in _slices(values, COUNTED_AT_ONCE):
+            queries = [filter_query(allowed, now_ms, tag(name, [value])) for value in some]
+            counted |= zip(some, self._counts(queries), strict=True)
+        return {value: count for value, count in counted.items() if count}
+
+    def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[Place]:
+        """Those recorded last; of equals the smallest id."""
+        found = self._in_time(filter_query(allowed, now_ms), "recorded", count, newest_first=True)
+        return [place for _, place in sorted(found, key=lambda one: (-one[0], one[1][1]))[:count]]
+
+    def happened_last(self, allowed: Filter, now_ms: int, count: int, offset: int = 0) -> list[Place]:
+        """Those that happened last."""
+        return self._search(filter_query(allowed, now_ms), count, offset=offset, sort="occurred").places
+
+    def window(self, allowed: Filter, now_ms: int, offset: int, limit: int) -> Window:
+        """A page, and the rest of the moments at its ends."""
+        query = filter_query(allowed, now_ms)
+        page = self._search(query, limit, offset=offset, sort="occurred", fields=["occurred"])
+        if not page.rows:
+            return Window([], 0, frozenset(), page.total)
+        times = [int(fields[b"occurred"]) for _, fields in page.rows]
+        first, last = times[0], times[-1]
+        moments = {at_ms: f"{query} {between('occurred', at_ms, at_ms)}" for at_ms in {first, last}}
+        many = dict(zip(moments, self._counts([*moments.values()]), strict=True))
+        (newer,) = self._counts([f"{query} @occurred:[({first} +inf]"])
+        crowded = frozenset(at_ms for at_ms, count in many.items() if count > MAX_OF_ONE_MOMENT)
+        rows = {place: at_ms for at_ms, (place, _) in zip(times, page.rows, strict=True)}
+        for at_ms in moments.keys() - crowded:
+            rows |= dict.fromkeys(self._search(moments[at_ms], MAX_OF_ONE_MOMENT).places, at_ms)
+        found = sorted(((at_ms, place) for place, at_ms in rows.items()), key=_time_and_id, reverse=True)
+        return Window(found, 0 if first in crowded else offset - newer, crowded, page.total)
+
+    def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[Place]:
+        """The document that happened nearest to a moment, of equals the smallest id."""
+        query = filter_query(allowed, now_ms)
+        found = [
+            *self._in_time(f"{query} {between('occurred', None, when_ms)}", "occurred", 1, newest_first=True),
+            *self._in_time(f"{query} {between('occurred', when_ms, None)}", "occurred", 1, newest_first=False),
+        ]
+        closest = sorted((abs(at_ms - when_ms), name, partition) for at_ms, (partition, name) in found)
+        return [(partition, DocumentId(name)) for _, name, partition in closest[:1]]
+
+    def around(
+        self, allowed: Filter, now_ms: int, anchor: str, when_ms: int, before: int, after: int
+    ) -> tuple[list[Place], list[Place]]:
+        """Those that happened next before and next after an anchor."""
+        query, key = filter_query(allowed, now_ms), (when_ms, anchor)
+        earlier = f"{query} {between('occurred', None, when_ms)}"
+        later = f"{query} {between('occurred', when_ms, None)}"
+        found = {
+            *self._in_time(earlier, "occurred", before + 1, newest_first=True),
+            *self._in_time(later, "occurred", after + 1, newest_first=False),
+        }
+        ordered = sorted(found, key=_time_and_id)
+        past = [one[1] for one in ordered if _time_and_id(one) < key]
+        future = [one[1] for one in ordered if _time_and_id(one) > key]
+        return past[len(past) - min(before, len(past)) :], future[:after]
+
+    def saying(self, allowed: Filter, now_ms: int, words: str, *, everywhere: bool) -> list[Place]:
+        """The newest SAID of all that say all the words."""
+        query = saying_query(allowed, now_ms, asked_terms(words), words)
+        return self._search(query, SAID, sort="occurred").places
+
+    def every(self, allowed: Filter, now_ms: int, most: int | None = None) -> list[Place]:
+        """All of them."""
+        if allowed.embedded is False and self._all_embedded:
+            return []
+        places: list[Place] = []
+        for some in self._pages(filter_query(allowed, now_ms)):
+            places += some if allowed.embedded is None else self._with_vectors(some, allowed.embedded)
+            if most is not None and len(places) >= most:
+                break
+        return places[:most]
+
+    def facets(self, places: Sequence[Place]) -> list[Sequence[str]]:
+        """The facet values of each document."""
+        entries = self._entries(places)
+        return [
+            () if entry is None else entry_facets(place[0], entry) for place, entry in zip(places, entries, strict=True)
+        ]
+
+    def with_vectors(self, names: Iterable[str]) -> set[str]:
+        """Those that have vectors of the model."""
+        anywhere = [(partition, DocumentId(name)) for name in names for partition in range(self._partitions)]
+        return {name for some in _slices(anywhere, CHECKED_AT_ONCE) for _, name in self._with_vectors(some, True)}
+
+    def linked_values(self, name: Linked, most: int) -> list[str]:
+        """The values that any documents have; of some also that had them a while ago."""
+        (raw,) = self._of.engine.ask([["FT.TAGVALS", self._of.name, name]])
+        return [value for one in sorted(raw)[:most] if (value := decoded(one.decode())) is not None]
+
+    def links(self, allowed: Filter, now_ms: int, name: Linked, values: Sequence[str]) -> dict[str, Links]:
+        """What has each of these values of a facet."""
+        if not values:
+            return {}
+        query = filter_query(allowed, now_ms, tag(name, values))
+        reducers = (["COUNT", 0], ["COUNT_DISTINCT", 1, f"@{EPISODE}"])
+        counted = [
+            self._grouped(f"{query} {tag('kind', [kind])}", name, reducer)
+            for kind, reducer in zip(("memory", "observation"), reducers, strict=True)
+        ]
+        links = {value: Links(*(of_kind.get(value, 0) for of_kind in counted)) for value in values}
+        return {value: one for value, one in links.items() if one.memories or one.episodes}
+
+    def surest_lessons(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
+        """The surest lessons, of the SUREST that were when they were last said, and as many of the project."""
+        lessons = replace(allowed, kinds=["lesson"])
+        wanted = {
+            filter_query(lessons, now_ms): None,
+            filter_query(lessons, now_ms, tag("project", [project])): None,
+        }
+        rows = self._rows([search(self._of.name, query, SUREST, sort="confidence", fields=[ENTRY]) for query in wanted])
+        entries = list(rows.values())
+        weight = lesson_weights(
+            np.array([one.confidence for one in entries], np.float64),
+            np.array([one.renewed_ms for one in entries], np.int64),
+            np.array([one.project == project for one in entries], np.bool_),
+            now_ms,
+        )
+        best = sorted((-value, name, place) for value, (place, name) in zip(weight.tolist(), rows, strict=True))
+        return [RankedLesson(name, partition, -value) for value, name, partition in best[:count]]
+
+    def notable_memories(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[Place]:
+        """The memories that weigh most, of the newest `count` of each step of importance."""
+        memories = replace(allowed, kinds=["memory"])
+        of_project = [tag("project", [project])] if project else []
+        of_agent = [tag("agent", [allowed.reader])] if allowed.reader else []
+        weighing_more = {tuple(tags): None for tags in ([], of_project, of_agent, [*of_project, *of_agent])}
+        queries = [
+            filter_query(memories, now_ms, between("importance", least, least + 1), *tags)
+            for least in range(int(MOST_IMPORTANT) + 1)
+            for tags in weighing_more
+        ]
+        commands = [search(self._of.name, query, count, sort="recorded", fields=[ENTRY]) for query in queries]
+        rows = self._rows(commands)
+        entries = list(rows.values())
+        weight = memory_weights(
+            np.array([one.importance for one in entries], np.float64),
+            np.array([one.recorded_ms for one in entries], np.int64),
+            np.array([bool(project) and one.project == project for one in entries], np.bool_),
+            np.array([bool(allowed.reader) and one.agent_id == allowed.reader for one in entries], np.bool_),
+            now_ms,
+        )
+        best = sorted((-value, place[1], place) for value, place in zip(weight.tolist(), rows, strict=True))
+        return [place for _, _, place in best[:count]]
+
+    @property
+    def _all_embedded(self) -> bool:
+        return self._of.embedded == self._of.documents
+
+    def _search(self, query: str, count: int, *, offset: int = 0, sort: str = "", fields: Sequence[str] = ()) -> Found:
+        command = search(self._of.name, query, count, offset=offset, sort=sort, fields=fields)
+        (answer,) = self._of.engine.ask([command])
+        return found(answer, fields=bool(fields))
+
+    def _counts(self, queries: Sequence[str]) -> list[int]:
+        answers = self._of.engine.ask([search(self._of.name, query, 0) for query in queries])
+        return [int(answer[0]) for answer in answers]
+
+    def _in_time(self, query: str, name: str, count: int, *, newest_first: bool) -> list[tuple[int, Place]]:
+        """The first `count` by a time, and all of the moment of the last of them, with times; in no order."""
+        command = search(self._of.name, query, count, sort=name, ascending=not newest_first, fields=[name])
+        (answer,) = self._of.engine.ask([command])
+        rows = {place: int(fields[name.encode()]) for place, fields in found(answer, fields=True).rows}
+        if len(rows) == count > 0:
+            last = list(rows.values())[-1]
+            rows |= dict.fromkeys(self._search(f"{query} {between(name, last, last)}", TIES).places, last)
+        return [(at_ms, place) for place, at_ms in rows.items()]
+
+    def _pages(self, query: str) -> Iterator[list[Place]]:
+        """All that match, some at a time."""
+        cursor, answer = 0, self._of.engine.ask([[
+            "FT.AGGREGATE", self._of.name, query, "LOAD", 1, "@__key", "WITHCURSOR", "COUNT", AT_ONCE, "DIALECT", 2,
+        ]])[0]  # fmt: skip
+        while True:
+            rows, cursor = answer
+            yield [place_of(row[1]) for row in rows[1:]]
+            if not cursor:
+                return
+            (answer,) = self._of.engine.ask([["FT.CURSOR", "READ", self._of.name, cursor]])
+
+    def _entries(self, places: Sequence[Place]) -> list[IndexEntry | None]:
+        entries: list[IndexEntry | None] = []
+        for some in _slices(places, CHECKED_AT_ONCE):
+            keys = [PartitionIndex(self._of.name, partition).document(name) for partition, name in some]
+            raws: list[bytes | None] = self._of.engine.ask([["HGET", key, ENTRY] for key in keys])
+            entries += [None if raw is None else entry_of(raw) for raw in raws]
+        return entries
+
+    def _with_vectors(self, places: Sequence[Place], wanted: bool) -> list[Place]:
+        """Those of these that have vectors of the model, or those that have none."""
+        keys = [PartitionIndex(self._of.name, partition).vectors(name) for partition, name in places]
+        answers = self._of.engine.ask([["EXISTS", key] for key in keys]) if keys else []
+        return [place for place, there in zip(places, answers, strict=True) if bool(there) == wanted]
+
+    def _rows(self, commands: Sequence[Sequence[Word]]) -> dict[Place, IndexEntry]:
+        """The entries that some searches find, by place."""
+        answers = self._of.engine.ask(commands)
+        rows: Iterator[tuple[Place, Mapping[bytes, bytes]]] = (
+            row for answer in answers for row in found(answer, fields=True).rows
+        )
+        return {place: entry_of(fields[ENTRY.encode()]) for place, fields in rows}
+
+    def _grouped(self, query: str, name: str, reducer: Sequence[Any]) -> dict[str, int]:
+        """What a reducer makes of the documents with each value of a facet, also of other values that they have."""
+        (answer,) = self._of.engine.ask([[
+            "FT.AGGREGATE", self._of.name, query, "LOAD", 2, f"@{name}", f"@{EPISODE}",
+            "APPLY", f'split(@{name}, "{SEPARATOR}")', "AS", "value",
+            "GROUPBY", 1, "@value", "REDUCE", *reducer, "AS", "n", "LIMIT", 0, 1_000_000, "DIALECT", 2,
+        ]])  # fmt: skip
+        rows = [dict(zip(row[::2], row[1::2], strict=True)) for row in answer[1:]]
+        return {value: int(row[b"n"]) for row in rows if (value := decoded(row[b"value"].decode())) is not None}
+
+
+def _slices(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _time_and_id(one: tuple[int, Place]) -> tuple[int, str]:
+    return one[0], one[1][1]
