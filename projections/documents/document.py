@@ -33,6 +33,8 @@ Searched: TypeAlias = Observation | Memory | Lesson | Summary
 
 _ROWS: dict[str, type[RowDocument]] = {cls.PREFIX: cls for cls in get_args(RowDocument)}
 _DECODERS: dict[bytes, msgpack.Decoder[Packed]] = {cls.LETTER: msgpack.Decoder(cls) for cls in get_args(Packed)}
+SEARCHED_LETTERS = frozenset(letter for letter, of in _DECODERS.items() if of.type in get_args(Searched))
+"""What the bytes of a document begin with that recall searches."""
 _encoder = msgpack.Encoder()
 
 

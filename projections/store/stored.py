@@ -1,7 +1,7 @@
 """The documents of one generation of a partition: what is stored, and where the searchable ones are in the log."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from heapq import merge
 from itertools import groupby
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from ingest.ids import DocumentId
 from ingest.log.keys import GenerationKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from projections.documents.document import Document, Searched, decode, key_of, row_type
+from projections.documents.document import SEARCHED_LETTERS, Document, Searched, decode, key_of, row_type
 
 BATCH = 256
 SORTED_AT_ONCE = 10_000
@@ -53,6 +53,18 @@ async def load(redis: Client, keys: GenerationKeys, names: list[DocumentId]) -> 
             pipe.hgetall(key_of(keys, name)) if row_type(name) else pipe.get(key_of(keys, name))
         stored = await pipe.execute()
     return [decode(name, raw) for name, raw in zip(names, stored, strict=True)]
+
+
+async def are_searched(redis: Client, keys: GenerationKeys, names: Sequence[DocumentId]) -> list[bool]:
+    """Whether each of these ids is that of a searchable document now. Reads a byte of each."""
+    async with redis.pipeline(transaction=False) as pipe:
+        for name in names:
+            if row_type(name):
+                pipe.exists(key_of(keys, name))
+            else:
+                pipe.execute_command("GETRANGE", key_of(keys, name), 0, 0)
+        answers: list[bytes | int] = await pipe.execute()
+    return [answer in SEARCHED_LETTERS if isinstance(answer, bytes) else bool(answer) for answer in answers]
 
 
 def _in_order(found: list[StoredPlace]) -> list[StoredPlace]:

@@ -1,0 +1,207 @@
+"""Keeping one partition of an index up: by its feed, and from its documents where the feed does not tell all.
+
+Where it stands is written with what brings it there, so a crash costs nothing but doing the last step again.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from typing import NamedTuple
+
+from redis.exceptions import RedisError
+
+from ingest.log.keys import PartitionKeys
+from ingest.log.position import Position
+from ingest.platform.connections import Client
+from ingest.platform.tracing import batch
+from projections.search.comparing import begin as begin_comparison
+from projections.search.reading import Read, Unfollowable, live_generation, read_feed
+from projections.search.snapshots import FeedPosition
+from projections.search_engine.comparing import Compared, GenerationEnded
+from projections.search_engine.layout import COMPARING, FILLING, READY, PartitionIndex, State
+from projections.search_engine.schema import Named
+from projections.search_engine.writing import (
+    Change,
+    Changes,
+    Placed,
+    Stale,
+    Standing,
+    begin,
+    placed,
+    read_state,
+    standing,
+    write,
+)
+from projections.store.feed import Switched, contexts_of, read_entry
+
+logger = logging.getLogger(__name__)
+
+BLOCK_MS = 1000
+AGAIN_AFTER_S = 1.0
+"""After a server did not answer."""
+LONGEST_REST_S = 0.1
+
+
+class Servers(NamedTuple):
+    """Who is asked: the log's server, also by commands that wait, and the engine."""
+
+    redis: Client
+    blocking: Client
+    engine: Client
+
+
+class Told(NamedTuple):
+    """What feed entries tell: changes, and what ends the generation, if anything does."""
+
+    changes: Sequence[Change]
+    switched: Switched | None
+
+
+def told(changes: Changes, partition: int, entries: Iterable[dict[bytes, bytes]], covers: Position) -> Told:
+    """What entries tell that are behind those that cover `covers`; nothing behind the end of a generation."""
+    items: list[Placed] = []
+    for fields in entries:
+        found, covered = read_entry(fields)
+        covers = covered or covers
+        items += placed(found, covers)
+        for item in found:
+            if isinstance(item, Switched):
+                return Told(changes.of(partition, items), item)
+    return Told(changes.of(partition, items), None)
+
+
+class PartitionFiller:
+    """Fills one partition of one index for as long as `run` runs. `one_at_a_time` is for comparisons of a process."""
+
+    def __init__(
+        self, servers: Servers, index: Named, partition: int, changes: Changes, one_at_a_time: asyncio.Lock
+    ) -> None:
+        self._redis, self._blocking, self._engine = servers
+        self._index, self._partition, self._changes = index, partition, changes
+        self._keys = PartitionIndex(index.name, partition)
+        self._one_at_a_time = one_at_a_time
+        self._comparison: AsyncGenerator[Sequence[Placed]] | None = None
+        """Under way, while this one has its turn."""
+        self._stopping = False
+        self.state: State | None = None
+        """Where the partition stands, as far as is known."""
+        self.fault: str | None = None
+        """Why it does not get on; a server that does not answer, mostly."""
+
+    def stop(self) -> None:
+        """Have `run` return within about a second, or when the step at hand is done."""
+        self._stopping = True
+
+    async def run(self) -> None:
+        """Fill until it is stopped. Whatever fails is tried again, from where the partition stands."""
+        while not self._stopping:
+            try:
+                await self._fill()
+                continue
+            except (Stale, GenerationEnded) as error:  # the state, or the feed, tells how to go on
+                logger.info("search index: %s: %s", self._place, error)
+                continue
+            except (RedisError, OSError) as error:
+                self.fault = str(error) or type(error).__name__
+            except Exception as error:
+                self.fault = repr(error)
+                logger.exception("search index: %s could not be filled", self._place)
+            await asyncio.sleep(AGAIN_AFTER_S)
+
+    @property
+    def _place(self) -> str:
+        return f"partition {self._partition} of {self._index.name}"
+
+    async def _fill(self) -> None:
+        state = self.state = await read_state(self._engine, self._keys)
+        if state is None:
+            state = await self._begin(None, "nothing of it is in the index")
+        block_ms: int | None = None  # the first read tells whether the feed can be followed from here
+        try:
+            while not self._stopping:
+                state = await self._follow(state, block_ms)
+                self.fault = None
+                began = time.monotonic()
+                state = await self._compare(state)
+                block_ms = self._wait_ms(state, time.monotonic() - began)
+        finally:
+            await self._end_comparison()
+
+    def _wait_ms(self, state: State, compared_s: float) -> int | None:
+        """How long the next entry may be waited for."""
+        if state.phase == READY:
+            return BLOCK_MS
+        if self._comparison is None:  # another partition's turn
+            return int(1000 * LONGEST_REST_S)
+        # while nobody waits for it, a comparison takes half of a processor at most
+        return int(1000 * min(LONGEST_REST_S, compared_s)) or None if state.complete else None
+
+    async def _begin(self, state: State | None, why: str) -> State:
+        """Have the partition filled from its documents: reads cannot rely on it till then."""
+        logger.info("search index: %s is filled from its documents: %s", self._place, why)
+        await self._end_comparison()
+        at = (await begin_comparison(self._redis, self._partition, why)).at
+        then = Standing(at.generation, at.feed, at.covers, FILLING)
+        self.state = await begin(self._engine, self._keys, state, then)
+        return self.state
+
+    async def _follow(self, state: State, block_ms: int | None) -> State:
+        """Apply what the feed has behind where the partition stands; waits so long for it."""
+        at = FeedPosition(generation=state.generation, feed=state.feed, covers=state.covers)
+        try:
+            read = await read_feed(self._blocking, self._partition, at, block_ms)
+        except Unfollowable as error:
+            return await self._begin(state, str(error))
+        if read.entries:
+            return await self._apply(state, read)
+        if block_ms != BLOCK_MS and (live := await live_generation(self._redis, self._partition)) != state.generation:
+            return await self._begin(state, f"generation {live} is live, and the index is of {state.generation}")
+        now = await read_state(self._engine, self._keys)
+        if now is None or now.token != state.token:  # the engine was emptied, or lost its newest writes
+            raise Stale(f"{self._place} does not stand where it was left")
+        return state
+
+    async def _apply(self, state: State, read: Read) -> State:
+        about = {"mnemolog.partition": self._partition, "mnemolog.feed_entries": len(read.entries)}
+        contexts = contexts_of(read.entries) if state.phase == READY else []  # catching up is of no trace
+        with batch("index", contexts, about):
+            covers = state.position
+            changes, switched = await asyncio.to_thread(told, self._changes, self._partition, read.entries, covers)
+            then = Standing(read.then.generation, read.then.feed, read.then.covers, state.phase)
+            if switched is not None and switched.feed:
+                # both generations covered the same position, so reads go on; the documents may differ
+                await self._end_comparison()
+                phase = COMPARING if state.complete else FILLING
+                then = Standing(switched.generation, switched.feed, read.then.covers, phase)
+            self.state = state = await write(self._engine, self._keys, state, changes, then)
+        if switched is not None and not switched.feed:
+            return await self._begin(state, f"generation {switched.generation} became live")
+        return state
+
+    async def _compare(self, state: State) -> State:
+        """Take the next step of a comparison, if one is to be made and it is this one's turn."""
+        if state.phase == READY:
+            return state
+        if self._comparison is None:
+            if self._one_at_a_time.locked():
+                return state
+            await self._one_at_a_time.acquire()
+            documents = PartitionKeys(self._partition).of_generation(state.generation)
+            compared = Compared(self._redis, self._engine, self._index.identity, self._keys, documents)
+            self._comparison = compared.steps()
+        step = await anext(self._comparison, None)
+        if step:
+            changes = await asyncio.to_thread(self._changes.of, self._partition, step)
+            self.state = state = await write(self._engine, self._keys, state, changes, standing(state))
+        elif step is None:
+            await self._end_comparison()
+            self.state = state = await write(self._engine, self._keys, state, [], standing(state)._replace(phase=READY))
+            logger.info("search index: %s is complete: %d documents", self._place, state.documents)
+        return state
+
+    async def _end_comparison(self) -> None:
+        if self._comparison is not None:
+            comparison, self._comparison = self._comparison, None
+            self._one_at_a_time.release()
+            await comparison.aclose()
