@@ -150,17 +150,24 @@ async def point_alias(engine: Client, name: str) -> None:
     await command(engine, "FT.ALIASUPDATE", ALIAS, name)
 
 
-async def drop(engine: Client, name: str) -> None:
-    """Delete an index and all its keys, some at a time. A crash leaves some: doing it again deletes them."""
+async def drop(engine: Client, name: str) -> bool:
+    """Delete an index and all its keys, some at a time; returns whether there was anything.
+
+    A crash leaves some: doing it again deletes them.
+    """
+    found = False
     if name in await names(engine):
+        found = True
         await command(engine, "FT.DROPINDEX", name)
-    found: list[bytes] = []
+    keys: list[bytes] = []
     async for key in engine.scan_iter(match=f"{name}:*", count=1000):
-        found.append(key)
-        if len(found) == KEYS_AT_ONCE:
-            await _unlink(engine, found)
-            found = []
-    await _unlink(engine, found)
+        keys.append(key)
+        found = True
+        if len(keys) == KEYS_AT_ONCE:
+            await _unlink(engine, keys)
+            keys = []
+    await _unlink(engine, keys)
+    return found
 
 
 async def _unlink(engine: Client, keys: Sequence[bytes]) -> None:

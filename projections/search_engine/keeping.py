@@ -1,0 +1,259 @@
+"""Keeping the indexes of an engine: which there are, who fills them, which one readers use.
+
+Every worker fills the partitions that it has leased. The one that has the first partition decides beside that: it
+begins an index of another identity beside the live one, has readers use it once it is as far, and drops the old one.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from redis.exceptions import RedisError
+
+from ingest.log.keys import PartitionKeys
+from ingest.log.position import Position
+from ingest.platform.tasks import end
+from projections.embedding.embedder import Embedder, EmbeddingError
+from projections.embedding.live import Embedders, Unavailable
+from projections.embedding.static import StaticTable, table_of
+from projections.search.reading import end_of_feed, live_generation, trim_feed
+from projections.search.snapshots import FeedPosition
+from projections.search_engine import schema
+from projections.search_engine.filling import PartitionFiller, Servers
+from projections.search_engine.layout import Identity, PartitionIndex, State, identity_of
+from projections.search_engine.schema import Catalogue, Named, begun, dropped, switched, without
+from projections.search_engine.writing import Changes, read_state
+
+logger = logging.getLogger(__name__)
+
+TICK_S = 1.0
+TRIM_EVERY_S = 30.0
+DROP_AGAIN_S = 10.0
+"""Between two passes over an index that is dropped: who filled it may not have heard of that at the first."""
+EMBEDDED_ENOUGH = 0.99
+"""Share of the documents that had vectors of the old model which have them of the new one when it becomes live."""
+MOST_ENTRIES = 50
+"""A feed that is so many times as long as it may become is trimmed also before the engine has it: then that is filled
+from the documents again."""
+
+
+class Key(NamedTuple):
+    """One partition of one index."""
+
+    name: str
+    partition: int
+
+
+class Filling(NamedTuple):
+    """A filler at work."""
+
+    filler: PartitionFiller
+    task: "asyncio.Task[None]"
+
+
+class SearchEngineIndexes:
+    """The part of a worker that keeps the indexes of an engine."""
+
+    def __init__(
+        self,
+        servers: Servers,
+        partitions: int,
+        embedders: Embedders,
+        leased: Callable[[], Sequence[int]],
+        every: int,
+    ) -> None:
+        """`leased` are the partitions that this worker fills; a feed is trimmed when all have `every` entries."""
+        self._servers, self._partitions, self._embedders = servers, partitions, embedders
+        self._redis, _, self._engine = servers
+        self._leased, self._every = leased, every
+        self._fillers: dict[Key, Filling] = {}
+        self._tables: dict[str, StaticTable] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self._stood: dict[int, Position] = {}
+        """Up to where each feed was in every index when it was looked at last."""
+        self._trim_at = self._drop_at = 0.0
+        self._told = ""
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to keep them. An engine that is away is waited for: nothing is lost meanwhile."""
+        self._task = asyncio.create_task(self._run(), name="search-indexes")
+
+    async def aclose(self) -> None:
+        """Leave them as they are: another worker goes on."""
+        if self._task is not None:
+            await end(self._task)
+        await self._stop(list(self._fillers))
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self.tick()
+                self._tell(self._trouble())
+            except (RedisError, OSError, EmbeddingError) as error:
+                self._tell(str(error) or type(error).__name__)
+            except Exception:
+                logger.exception("search index: it is not kept")
+            await asyncio.sleep(TICK_S)
+
+    async def tick(self) -> None:
+        """Look once what there is to do, and do it, or have it done."""
+        try:
+            await self._look()
+        finally:  # an engine that is away does not let the feeds grow for ever
+            if (now := asyncio.get_running_loop().time()) >= self._trim_at:
+                self._trim_at = now + TRIM_EVERY_S
+                await self._trim()
+
+    async def _look(self) -> None:
+        embedder = await self._embedders.refresh()
+        read = await schema.read_catalogue(self._engine)
+        if 0 in self._leased():
+            read = await self._decide(read, embedder)
+        await self._have_filled(read.catalogue.filled)
+
+    async def _decide(self, read: schema.Read, embedder: Embedder) -> schema.Read:
+        """Bring the catalogue in line with what there is and what is wanted. Another worker may do so, too."""
+        there = await schema.names(self._engine)
+        catalogue = read.catalogue
+        for one in catalogue.filled:
+            if one.name not in there:  # the engine was emptied, or lost it
+                logger.warning("search index: %s is gone from the engine, and is filled anew", one.name)
+                catalogue = without(catalogue, one.name)
+        if not isinstance(embedder, Unavailable) and self._wants(catalogue, wanted := identity_of(embedder)):
+            catalogue = begun(catalogue, wanted)
+            await self._create(catalogue.filling, there)
+            logger.info("search index: an index with vectors of %s is begun", wanted.model or "no model")
+        elif catalogue.filling and await self._is_level(catalogue):
+            logger.info("search index: %s is complete, and is used from now on", catalogue.filling.name)
+            catalogue = switched(catalogue)
+        if catalogue != read.catalogue:
+            changed = await schema.exchange(self._engine, read, catalogue)
+            if changed is None:
+                return await schema.read_catalogue(self._engine)
+            read = changed
+        if catalogue.live:
+            await schema.point_alias(self._engine, catalogue.live.name)
+        return await self._drop(read)
+
+    async def _create(self, index: Named | None, there: Collection[str]) -> None:
+        """Create an index that nobody knows of yet; one by its name is what a worker left that ended just here."""
+        assert index is not None
+        if index.name in there:
+            await schema.drop(self._engine, index.name)
+        await schema.create(self._engine, index)
+
+    @staticmethod
+    def _wants(catalogue: Catalogue, wanted: Identity) -> bool:
+        """Whether an index is to be begun: the newest is of another identity.
+
+        One that is being filled with another table of the same vectors is left to the workers that have that table.
+        """
+        if catalogue.filling is not None:
+            return _vectors_of(catalogue.filling.identity) != _vectors_of(wanted)
+        return catalogue.live is None or catalogue.live.identity != wanted
+
+    async def _is_level(self, catalogue: Catalogue) -> bool:
+        """Whether what is filled may take the place of what is live."""
+        assert catalogue.filling is not None
+        mine = await self._states(catalogue.filling)
+        if not all(state is not None and state.complete for state in mine):
+            return False
+        other = await self._states(catalogue.live) if catalogue.live else []
+        for state, before in zip(mine, other, strict=False):
+            if state and before and before.complete and state.position < before.position:
+                return False
+        wanted = EMBEDDED_ENOUGH * sum(state.embedded for state in other if state)
+        return not catalogue.filling.identity.dimensions or sum(one.embedded for one in mine if one) >= wanted
+
+    async def _states(self, index: Named) -> list[State | None]:
+        of = [PartitionIndex(index.name, partition) for partition in range(self._partitions)]
+        return [await read_state(self._engine, keys) for keys in of]
+
+    async def _drop(self, read: schema.Read) -> schema.Read:
+        """Drop what nobody uses; an index leaves the catalogue when a pass has found nothing of it."""
+        now = asyncio.get_running_loop().time()
+        if not read.catalogue.leaving or now < self._drop_at:
+            return read
+        self._drop_at = now + DROP_AGAIN_S
+        for name in read.catalogue.leaving:
+            if not await schema.drop(self._engine, name):
+                read = await schema.exchange(self._engine, read, dropped(read.catalogue, name)) or read
+        return read
+
+    async def _have_filled(self, indexes: Sequence[Named]) -> None:
+        """Have this worker's partitions of these indexes filled, and no others."""
+        for key in [key for key, filling in self._fillers.items() if filling.task.done()]:
+            del self._fillers[key]
+        wanted = {Key(index.name, partition): index for index in indexes for partition in self._leased()}
+        await self._stop([key for key in self._fillers if key not in wanted])
+        for key, index in wanted.items():
+            if key in self._fillers:
+                continue
+            table = await self._table(index.identity)
+            if index.identity.table and table is None:
+                raise EmbeddingError(f"{index.name} has static vectors of {index.identity.table}, which is not here")
+            changes = Changes(index.identity, table)
+            filler = PartitionFiller(self._servers, index, key.partition, changes, self._one_at_a_time)
+            self._fillers[key] = Filling(filler, asyncio.create_task(filler.run(), name=f"filler-{key.partition}"))
+
+    async def _stop(self, keys: Sequence[Key]) -> None:
+        stopped = [self._fillers.pop(key) for key in keys]
+        for filler, _ in stopped:
+            filler.stop()
+        await end(*(task for _, task in stopped))
+
+    async def _table(self, identity: Identity) -> StaticTable | None:
+        """The table that an index was made with, if this process can have it."""
+        if identity.table and identity.table not in self._tables:
+            self._know(self._embedders.current)
+        if identity.table and identity.table not in self._tables:  # another embedder is live now
+            self._know(await self._embedders.built("default"))
+        return self._tables.get(identity.table)
+
+    def _know(self, embedder: Embedder) -> None:
+        if (table := table_of(embedder)) is not None:
+            self._tables[table.name] = table
+
+    async def _trim(self) -> None:
+        """Trim the feeds up to where all indexes had them at the look before: what is lost of the newest is read again.
+
+        Without the engine, only a feed that has grown far too long.
+        """
+        stand: dict[int, list[State]] = {}
+        for key, filling in self._fillers.items():
+            if filling.filler.state is not None and filling.filler.fault is None:
+                stand.setdefault(key.partition, []).append(filling.filler.state)
+        for partition in self._leased():
+            generation = await live_generation(self._redis, partition)
+            feed = PartitionKeys(partition).of_generation(generation)
+            entries = int(await self._redis.xlen(feed.changes))
+            before = self._stood.pop(partition, None)
+            if before is not None and entries * self._partitions >= self._every:
+                await trim_feed(self._redis, partition, FeedPosition(generation=generation, feed=str(before)))
+            elif entries * self._partitions >= MOST_ENTRIES * self._every:
+                last = await end_of_feed(self._redis, feed)
+                logger.warning("search index: the feed of partition %d is trimmed before the engine has it", partition)
+                await trim_feed(self._redis, partition, FeedPosition(generation=generation, feed=last))
+            states = stand.get(partition, [])
+            if states and all(state.generation == generation for state in states):
+                self._stood[partition] = min(Position.parse(state.feed) for state in states)
+
+    def _trouble(self) -> str:
+        """What keeps this worker's partitions from being filled; empty for nothing."""
+        faults = [filling.filler.fault for filling in self._fillers.values() if filling.filler.fault]
+        return faults[0] if faults else ""
+
+    def _tell(self, trouble: str) -> None:
+        """One line when it begins, and one when it is over."""
+        if bool(trouble) != bool(self._told):
+            if trouble:
+                logger.warning("search index: it is not filled now, and will be: %s", trouble)
+            else:
+                logger.info("search index: it is filled again")
+        self._told = trouble
+
+
+def _vectors_of(identity: Identity) -> tuple[int, str, int]:
+    return identity.schema, identity.model, identity.dimensions

@@ -1,0 +1,83 @@
+"""What stands in a search engine, as it is compared with the documents that it should be made of."""
+
+from typing import Any, NamedTuple
+
+from ingest.ids import DocumentId
+from ingest.log.keys import PartitionKeys, embedding
+from ingest.log.position import START, Position
+from ingest.platform.connections import Client
+from projections.documents.document import Searched, index_entry, searchable_text
+from projections.embedding.chunks import chunk
+from projections.embedding.embedder import cache_key
+from projections.search.reading import live_generation
+from projections.search_engine import schema
+from projections.search_engine.layout import PartitionIndex, packed
+from projections.search_engine.schema import Named
+from projections.search_engine.writing import hashes_of, read_state
+from projections.store.stored import load, scanned
+
+
+class Content(NamedTuple):
+    """One partition of an index: entry and hashes by id; the ids of each episode, in order; vectors by id."""
+
+    documents: dict[str, tuple[bytes, bytes]]
+    episodes: dict[str, list[str]]
+    vectors: dict[str, bytes]
+
+
+async def content_of(engine: Client, index: Named, partition: int) -> Content:
+    """What stands there."""
+    keys, found = PartitionIndex(index.name, partition), Content({}, {}, {})
+    documents, vectors, episodes = keys.prefixes
+    async for key in engine.scan_iter(match=f"{index.name}:*", count=1000):
+        name = key.decode()
+        if name.startswith(documents):
+            stored = await engine.hgetall(name)
+            found.documents[name.removeprefix(documents)] = stored[b"x"], stored[b"h"]
+        elif name.startswith(vectors):
+            found.vectors[name.removeprefix(vectors)] = await engine.get(name)
+        elif name.startswith(episodes):
+            members: list[bytes] = await engine.zrange(name, 0, -1)
+            found.episodes[name.removeprefix(episodes)] = [one.decode().partition("|")[2] for one in members]
+    return found
+
+
+async def content_wanted(redis: Client, index: Named, partition: int) -> Content:
+    """What should stand there: made of the live documents, and of the vectors in the cache."""
+    keys = PartitionKeys(partition).of_generation(await live_generation(redis, partition))
+    names: set[DocumentId] = {name async for batch in scanned(redis, keys, 100) for name in batch}
+    documents = [one for one in await load(redis, keys, sorted(names)) if isinstance(one, Searched)]
+    wanted = Content({}, {}, {})
+    for one in sorted(documents, key=lambda one: Position.parse(one.position or str(START))):
+        entry = index_entry(one)
+        assert entry is not None
+        wanted.documents[one.id] = packed(entry), hashes_of(entry.terms)
+        if entry.episode:
+            wanted.episodes.setdefault(entry.episode, []).append(one.id)
+        parts = [embedding(cache_key(index.identity.model, text)) for text in chunk(searchable_text(one))]
+        rows: list[Any] = [await redis.get(part) for part in parts]
+        if rows and all(rows):
+            wanted.vectors[one.id] = b"".join(rows)
+    return wanted
+
+
+async def is_in_line(redis: Client, engine: Client, index: Named, partitions: int) -> bool:
+    """Whether an index is complete and says of itself and holds what it should."""
+    for partition in range(partitions):
+        keys = PartitionKeys(partition).of_generation(await live_generation(redis, partition))
+        state = await read_state(engine, PartitionIndex(index.name, partition))
+        if (
+            state is None
+            or state.phase != "ready"
+            or state.covers.encode() != (await redis.get(keys.checkpoint) or b"0-0")
+        ):
+            return False
+        found, wanted = [await content_of(engine, index, partition), await content_wanted(redis, index, partition)]
+        if found != wanted or (state.documents, state.embedded) != (len(found.documents), len(found.vectors)):
+            return False
+    return True
+
+
+async def count_of(engine: Client, index: Named, query: str = "*") -> int:
+    """How many documents the engine finds."""
+    return int((await schema.command(engine, "FT.SEARCH", index.name, query, "LIMIT", 0, 0, "DIALECT", 2))[0])
