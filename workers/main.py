@@ -43,7 +43,8 @@ from workers.jobs.backup import BackupJob
 from workers.jobs.embed import LOOK_AGAIN_S, DocumentVectors, EmbeddingQueue, EmbedJob
 from workers.jobs.enrich import EnrichJob
 from workers.jobs.forget import ForgetJob
-from workers.jobs.purge import Purge
+from workers.jobs.purge import Purge, PurgedIndex
+from workers.jobs.purge_snapshots import SnapshotPurge
 from workers.jobs.rebuild import RebuildJob
 from workers.jobs.rebuild_documents import DocumentRebuild
 from workers.jobs.rebuild_embeddings import EmbeddingRebuild
@@ -184,9 +185,13 @@ class WorkerProcess:
         )
         archive = _archive(at_hand)
         purge = Purge(
-            redis, settings.partitions, at_hand.embedders, snapshots, settings.snapshots,
-            work_folder(settings.cache_dir / "probes"), rebuilding, archive=archive,
-        )  # fmt: skip
+            redis,
+            settings.partitions,
+            at_hand.embedders,
+            _purged_index(at_hand, snapshots),
+            rebuilding,
+            archive=archive,
+        )
         reconciling = ReconcileJob(redis, log, settings.snapshots, at_hand.embedders)
         jobs = [
             Job("upkeep", upkeep.run, UPKEEP_EVERY_S),
@@ -249,6 +254,12 @@ def _snapshots(at_hand: _AtHand, host: RunnerHost) -> SnapshotJob:
     )  # fmt: skip
     at_hand.stack.push_async_callback(snapshots.aclose)
     return snapshots
+
+
+def _purged_index(at_hand: _AtHand, snapshots: SnapshotJob) -> PurgedIndex:
+    settings = at_hand.settings
+    work = work_folder(settings.cache_dir / "probes")
+    return SnapshotPurge(at_hand.redis, at_hand.embedders, snapshots, settings.snapshots, work)
 
 
 def _archive(at_hand: _AtHand) -> ArchiveJob | None:

@@ -47,6 +47,7 @@ from workers.jobs.archive import ArchiveJob
 from workers.jobs.embed import DocumentVectors, EmbeddingQueue
 from workers.jobs.forget import ForgetJob
 from workers.jobs.purge import Purge
+from workers.jobs.purge_snapshots import SnapshotPurge
 from workers.jobs.rebuild import RebuildJob
 from workers.jobs.rebuild_documents import DocumentRebuild
 from workers.jobs.rebuild_embeddings import EmbeddingRebuild
@@ -244,11 +245,15 @@ class Workshop:
             self.redis,
             PARTITIONS,
             self.embedders,
-            self.snapshot_job(worker),
-            self.snapshots,
-            self.folder / f"{worker}-probe",
+            SnapshotPurge(
+                self.redis,
+                self.embedders,
+                self.snapshot_job(worker),
+                self.snapshots,
+                self.folder / f"{worker}-probe",
+                self.clock,
+            ),
             self.rebuild_job(worker),
-            self.clock,
             archive=self.archive_job() if isinstance(self.log, ArchivedLog) else None,
         )
 
