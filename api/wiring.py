@@ -67,8 +67,10 @@ from projections.queries import (
 from projections.queries.documents import DocumentReader
 from projections.queries.numbers import IntegerIdsOf
 from projections.queries.sooner import Sooner
+from projections.search.index import IndexService
 from projections.search.presence import work_folder
 from projections.search.service import ReplicaService
+from projections.search_engine.service import EngineService
 from workers.queue import JobQueue
 
 logger = logging.getLogger(__name__)
@@ -97,15 +99,15 @@ async def wire(settings: Settings, stack: AsyncExitStack, sibling: Sibling | Non
     stack.push_async_callback(appends.aclose)
     embedders = LiveEmbedder(redis, partial(_build_embedder, settings), settings.named_embedders)
     await once_reachable(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
-    replica = _replica(settings, settings.redis_url, embedders, stack)
-    documents = DocumentReader(redis, settings.partitions, replica.partition_of)
+    index = _index(settings, settings.redis_url, redis, embedders, stack)
+    documents = DocumentReader(redis, settings.partitions, index.partition_of)
     jobs = await JobQueue.connect(jobs_url)
     stack.push_async_callback(jobs.aclose)
-    watch = _watch(settings, redis, replica, jobs, stack)
-    queries = await _queries(settings, redis, log, watch, replica, documents, stack)
+    watch = _watch(settings, redis, index, jobs, stack)
+    queries = await _queries(settings, redis, log, watch, index, documents, stack)
     commands = CommandHandler(appends, settings.partitions, durability=settings.durability)
     commands.gate = watch
-    current = Current(commands, documents, log, replica.wait_for)
+    current = Current(commands, documents, log, index.wait_for)
     if settings.observations_per_session:
         commands.admission = SessionCap(current, settings.observations_per_session)
     letters = DeadLetterOperations(redis, log, queries.letters)
@@ -114,10 +116,10 @@ async def wire(settings: Settings, stack: AsyncExitStack, sibling: Sibling | Non
     if positions is not None:
         stack.callback(positions.close)
     services = Services(
-        commands, queries, operations, replica, jobs, redis, settings.tenant, LastWrites(shared=positions), watch,
+        commands, queries, operations, index, jobs, redis, settings.tenant, LastWrites(shared=positions), watch,
         settings.agent_id, settings.agent_scope, settings.memex_half_life_days,
     )  # fmt: skip
-    metrics = Metrics(appends, replica)
+    metrics = Metrics(appends, index)
     metrics.registry.register(VitalMetrics(watch, commands.refused))
     return Wired(services, Transfer(log, documents), metrics)
 
@@ -138,16 +140,16 @@ def _witness(settings: Settings, stack: AsyncExitStack) -> Callable[[Rows], None
     return acknowledged.note
 
 
-def _watch(settings: Settings, redis: Client, replica: ReplicaService, jobs: JobQueue, stack: AsyncExitStack) -> Watch:
+def _watch(settings: Settings, redis: Client, index: IndexService, jobs: JobQueue, stack: AsyncExitStack) -> Watch:
     """The watch over the vital signs, which looks from now on."""
     embedded = _embedded(settings)
     vitals = Vitals(
         redis,
         settings.partitions,
-        replica,
+        index,
         log_folder=embedded or (settings.data_dir if settings.disk_floor else None),
         snapshots=settings.snapshots,
-        dimensions=lambda: replica.embedder.dimensions,
+        dimensions=lambda: index.embedder.dimensions,
         ping_jobs=jobs.ping if settings.jobs_redis_url else None,
     )
     ceilings = Ceilings.parse(
@@ -159,10 +161,22 @@ def _watch(settings: Settings, redis: Client, replica: ReplicaService, jobs: Job
     return watch
 
 
-def _replica(settings: Settings, redis_url: str, embedders: LiveEmbedder, stack: AsyncExitStack) -> ReplicaService:
+def _index(
+    settings: Settings, redis_url: str, redis: Client, embedders: LiveEmbedder, stack: AsyncExitStack
+) -> IndexService:
+    """The index on a search engine, where the settings name one; else this process's own."""
+    work = work_folder(settings.cache_dir / "replicas")
+    if (url := settings.search_engine) is not None:
+        engine = connect(url, connections=4)
+        stack.push_async_callback(engine.aclose)
+        service = EngineService(
+            redis, engine, url, settings.partitions, embedders, work.name, read_wait_s=settings.read_wait
+        )
+        service.start()
+        stack.push_async_callback(service.aclose)
+        return service
     feeds = connect(redis_url, connections=settings.partitions + 4)
     stack.push_async_callback(feeds.aclose)
-    work = work_folder(settings.cache_dir / "replicas")
     replica = ReplicaService(
         feeds, settings.partitions, work, settings.snapshots, embedders, read_wait_s=settings.read_wait
     )
@@ -181,47 +195,47 @@ async def _queries(
     redis: Client,
     log: RedisLog,
     watch: Watch,
-    replica: ReplicaService,
+    index: IndexService,
     documents: DocumentReader,
     stack: AsyncExitStack,
 ) -> Queries:
-    sooner = Sooner(redis, replica)
+    sooner = Sooner(redis, index)
     stack.push_async_callback(sooner.aclose)
-    recall = Recall(replica, documents, shown=sooner.shown)
+    recall = Recall(index, documents, shown=sooner.shown)
     await recall.warm_up()
     stack.callback(recall.close)
-    lookup = Lookup(replica, documents)
-    profiles = ProjectProfiles(replica, documents)
+    lookup = Lookup(index, documents)
+    profiles = ProjectProfiles(index, documents)
     diagnose = Diagnose(
         redis,
         watch,
-        replica,
+        index,
         documents,
         llm=settings.llm.rpartition("|")[2].strip(),
         backup_every=timedelta(seconds=settings.backup_every) if settings.backup_target else None,
     )
     return Queries(
         recall=recall,
-        context=Compile(replica, documents, recall, profiles),
+        context=Compile(index, documents, recall, profiles),
         numbers=IntegerIdsOf(redis),
         lookup=lookup,
         memories=Memories(documents, lookup),
-        lessons=Lessons(replica, documents, recall.vectors),
-        observations=Observations(replica, documents),
+        lessons=Lessons(index, documents, recall.vectors),
+        observations=Observations(index, documents),
         sessions=Sessions(documents),
         summaries=Summaries(documents),
         slots=Slots(documents, lookup),
         actions=Actions(documents),
         relations=Relations(documents, lookup),
         commits=Commits(documents),
-        log=LogEvents(log, replica, documents),
-        graph=Graph(replica, documents),
+        log=LogEvents(log, index, documents),
+        graph=Graph(index, documents),
         profiles=profiles,
-        around=AroundQueries(replica, documents, recall),
+        around=AroundQueries(index, documents, recall),
         audit=Audit(log),
         diagnose=diagnose,
         letters=DeadLetters(redis, log, documents),
-        progress=ProjectionProgress(redis, log, replica),
+        progress=ProjectionProgress(redis, log, index),
     )
 
 

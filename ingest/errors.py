@@ -216,6 +216,16 @@ class ProjectionBehind(MnemologError):
         self.lag = lag
 
 
+class IndexUnavailable(ProjectionBehind):
+    """The server that has the index does not answer, or has none. Documents are there, and writes go on."""
+
+    code = "index_unavailable"
+
+    def __init__(self, why: str) -> None:
+        MnemologError.__init__(self, why)
+        self.lag = {}
+
+
 class PartitionCountMismatch(MnemologError):
     """The log was created with another number of partitions; events would be routed to the wrong place."""
 

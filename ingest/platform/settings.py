@@ -11,7 +11,7 @@ from msgspec import Struct
 from ingest.durability import Durability, parse_durability
 from ingest.errors import CommandRejected, InvalidSetting
 from ingest.platform.processes import usable_cores
-from ingest.platform.redis_url import FORMS, is_cluster, is_redis_url
+from ingest.platform.redis_url import FORMS, is_cluster, is_redis_url, search_engine_of
 from ingest.platform.sizes import parse_bytes, parse_bytes_or_share
 from ingest.platform.web_url import fault_of_url
 from ingest.roles import roles_by_scope
@@ -56,6 +56,7 @@ VARIABLES: dict[str, str] = {
     "MNEMOLOG_EMBEDDERS": "embedders that a rebuild may change to besides MNEMOLOG_EMBEDDER, by comma; default none",
     "MNEMOLOG_EMBEDDING_CACHE_DAYS": "days (fractions too) a text's vector is kept for when it comes again; default 30",
     "MNEMOLOG_EMBEDDER_KEY": "API key for the openai: embedders that the two settings name",
+    "MNEMOLOG_INDEX": "embedded, redis-search (a search engine: REDIS_URL's server) or redis-search://HOST:PORT/DB",
     "MNEMOLOG_SNAPSHOT_EVERY": "entries of the change feed after which a new index snapshot is written; default 5000",
     "MNEMOLOG_SESSION_IDLE_MINUTES": "idle minutes before a session is closed; default 30",
     "MNEMOLOG_RETAIN_SESSIONS": "days (fractions too) a silent session's observations stay searchable; unset: for ever",
@@ -205,6 +206,14 @@ def _redis_url(name: str, raw: str) -> str:
     return raw
 
 
+def _index(name: str, raw: str) -> str:
+    try:
+        search_engine_of(raw, "redis://named-elsewhere")
+    except ValueError as fault:  # without the value: it may hold a password
+        raise InvalidSetting(f"{name}: {fault}") from None
+    return raw
+
+
 def _url(*, secure: bool = True, query: bool = False) -> _Parse:
     def parse(name: str, raw: str) -> str:
         if fault := fault_of_url(raw, secure=secure, query=query):  # without the URL: it may hold a password
@@ -268,6 +277,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     embedders: Annotated[tuple[str, ...], "MNEMOLOG_EMBEDDERS", _names] = ()
     embedding_cache_days: Annotated[float, "MNEMOLOG_EMBEDDING_CACHE_DAYS", _days] = 30.0
     embedder_key: Annotated[str | None, "MNEMOLOG_EMBEDDER_KEY"] = None
+    index: Annotated[str, "MNEMOLOG_INDEX", _index] = "embedded"
     snapshot_every: Annotated[int, "MNEMOLOG_SNAPSHOT_EVERY", _whole(1, 10_000_000)] = 5_000
     session_idle_minutes: Annotated[int, "MNEMOLOG_SESSION_IDLE_MINUTES", _whole(1, 525_600)] = 30
     retain_sessions_days: Annotated[float | None, "MNEMOLOG_RETAIN_SESSIONS", _days] = None
@@ -330,6 +340,17 @@ class Settings(Struct, frozen=True, kw_only=True):
                 "MNEMOLOG_JOBS_REDIS_URL: the job queue cannot be on a cluster; name one Redis or Valkey server for it"
             )
         return url
+
+    @property
+    def search_engine(self) -> str | None:
+        """The URL of the search engine that has the index; None where each process has its own.
+
+        Raises InvalidSetting where there is none at that place.
+        """
+        try:
+            return search_engine_of(self.index, self.redis_url)
+        except ValueError as fault:
+            raise InvalidSetting(f"MNEMOLOG_INDEX: {fault}") from None
 
     @property
     def named_embedders(self) -> frozenset[str]:

@@ -13,6 +13,7 @@ from ingest.log.position import Position, Token
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import Embedders
 from projections.search.question import Filter, Hit, Question
+from projections.search.snapshots import FeedPosition
 
 Place: TypeAlias = tuple[int, DocumentId]
 """Where a document is: its partition and its id."""
@@ -178,6 +179,11 @@ class IndexService(Protocol):
     @property
     def applied(self) -> dict[int, Position]:
         """The log position covered, by partition; the beginning for one that may lack what it covers."""
+        ...
+
+    @property
+    def at(self) -> dict[int, FeedPosition]:
+        """Where the index stands in every feed; at the beginning while nothing is known of it."""
         ...
 
     @property

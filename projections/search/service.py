@@ -24,13 +24,11 @@ from redis.exceptions import RedisError
 
 from ingest.errors import ProjectionBehind
 from ingest.log.keys import PURGED
-from ingest.log.position import START, Position, Token
+from ingest.log.position import START, Position
 from ingest.platform.connections import Client
-from ingest.platform.partial import partial_reads
 from ingest.platform.tasks import end
 from projections.embedding.embedder import Embedder
 from projections.embedding.live import Embedders
-from projections.health.vitals import entries_behind
 from projections.search import presence
 from projections.search.comparing import Comparison
 from projections.search.embedded import EmbeddedIndex, search
@@ -40,6 +38,7 @@ from projections.search.question import Filter, Hit, Question
 from projections.search.replica import IndexReplica
 from projections.search.searches import Searches
 from projections.search.snapshots import FeedPosition
+from projections.search.waiting import READ_WAIT_S, Waiting
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -51,11 +50,9 @@ LOOK_EVERY_S = 0.5
 LOAD_AGAIN_S = 2.0
 """After a look that found no such snapshot: to find that one is damaged takes reading all of it."""
 SIGN_OFF_S = 1.0
-READ_WAIT_S = 1.0
-"""How long a read waits for what it names, unless a replica is told otherwise."""
 
 
-class ReplicaService:
+class ReplicaService(Waiting):
     """Keeps one IndexReplica up to date. `redis` needs one connection a partition for blocking reads."""
 
     def __init__(
@@ -69,7 +66,7 @@ class ReplicaService:
         read_wait_s: float = READ_WAIT_S,
     ) -> None:
         """`work` is a folder for this replica alone; `name`, among all replicas, is that folder's if none is given."""
-        self._redis, self._partitions = redis, partitions
+        super().__init__(redis, partitions, read_wait_s)
         self._loader = Loader(redis, partitions, work, snapshot_folder)
         self.embedders = embedders
         self._thread = ThreadPoolExecutor(1, "index")
@@ -79,7 +76,6 @@ class ReplicaService:
         self._one_in_background = asyncio.Lock()
         """Of comparisons and vectors, one waits for its turn among the changes: what was written goes first."""
         self._live: Loaded | None = None
-        self._changed = asyncio.Condition()
         self._caught_up: set[int] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._following: list[asyncio.Task[Any]] = []
@@ -92,9 +88,6 @@ class ReplicaService:
         self._announced = ""
         """The snapshot before which nothing is left in this replica's memory or files."""
         self.name = name or work.name
-        self._read_wait_s = read_wait_s
-        self.lag: dict[int, int] = {}
-        """Log entries not projected yet, by partition that is behind, as of less than a second ago."""
 
     @property
     def ready(self) -> bool:
@@ -190,37 +183,6 @@ class ReplicaService:
         except (RedisError, OSError) as error:
             logger.debug("could not sign off: %s", error)
 
-    async def wait_for(self, token: Token, timeout_s: float | None = None) -> None:
-        """Return once everything the token covers is searchable.
-
-        Raises ProjectionBehind after `timeout_s`; None is as long as this replica's reads wait.
-        """
-        token.check(self._partitions)
-        if token.covered_by(self.applied):
-            return
-        started = time.monotonic()
-        try:
-            async with asyncio.timeout(self._read_wait_s if timeout_s is None else timeout_s), self._changed:
-                await self._changed.wait_for(lambda: token.covered_by(self.applied))
-        except TimeoutError:
-            waited = time.monotonic() - started
-            raise ProjectionBehind(waited, await self.measure_lag()) from None
-
-    async def changed(self, at: Token) -> None:
-        """Return once something behind `at` is covered, in any partition."""
-        async with self._changed:
-            await self._changed.wait_for(
-                lambda: any(place > at.get(partition, START) for partition, place in self.applied.items())
-            )
-
-    async def wait_ready(self, timeout_s: float) -> None:
-        """Return once `ready`; raises ProjectionBehind after `timeout_s`."""
-        try:
-            async with asyncio.timeout(timeout_s), self._changed:
-                await self._changed.wait_for(lambda: self.ready)
-        except TimeoutError:
-            raise ProjectionBehind(timeout_s, await self.measure_lag()) from None
-
     async def search(self, question: Question, allowed: Filter) -> list[Hit]:
         """Search the index as it stands.
 
@@ -251,15 +213,6 @@ class ReplicaService:
     def partition_of(self, name: str) -> int | None:
         """In which partition a document is, as far as the index knows; a hint, since it may change meanwhile."""
         return None if self._live is None else self._live.index.partition_of(name)
-
-    async def measure_lag(self) -> dict[int, int]:
-        """Log entries that are not projected yet, by partition that is behind; also refreshes `lag`.
-
-        Of a cluster, as far as its nodes answer.
-        """
-        with partial_reads():
-            self.lag = await entries_behind(self._redis, self._partitions)
-        return self.lag
 
     async def in_index_thread(self, work: Callable[..., Result], *args: Any) -> Result:
         """Run something in the thread that owns the index."""
@@ -397,8 +350,7 @@ class ReplicaService:
     async def _notify(self) -> None:
         reached = len(self._caught_up | self._away.keys()) == self._partitions
         self._was_ready = self._was_ready or (self._fault is None and reached and len(self._away) < self._partitions)
-        async with self._changed:
-            self._changed.notify_all()
+        await super()._notify()
 
 
 def _away_message(away: Mapping[int, str], partitions: int) -> str:

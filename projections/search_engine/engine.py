@@ -9,7 +9,7 @@ from redis.backoff import ExponentialBackoff
 from redis.exceptions import ConnectionError, NoScriptError, RedisError, ResponseError, TimeoutError
 from redis.retry import Retry
 
-from ingest.errors import MnemologError
+from ingest.errors import IndexUnavailable
 from ingest.ids import DocumentId
 from projections.search.index import Place
 from projections.search_engine.layout import PartitionIndex
@@ -22,10 +22,8 @@ AT_ONCE = 10_000
 """Rows of one answer to a question for all."""
 
 
-class EngineAway(MnemologError):
+class EngineAway(IndexUnavailable):
     """The search engine does not answer, or answers that it cannot."""
-
-    code = "search_engine_away"
 
 
 class Found(NamedTuple):

@@ -226,6 +226,8 @@ class State(Struct, frozen=True, kw_only=True):
     documents: int = 0
     embedded: int = 0
     """Documents that have vectors of the model."""
+    removed: int = 0
+    """Documents that were removed since the index was made."""
 
     @property
     def complete(self) -> bool:
@@ -252,4 +254,5 @@ def state_of(stored: Mapping[bytes, bytes]) -> State | None:
         generation=int(fields["generation"]),
         documents=int(fields.get("documents", 0)),
         embedded=int(fields.get("embedded", 0)),
+        removed=int(fields.get("removed", 0)),
     )

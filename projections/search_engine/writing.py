@@ -180,4 +180,5 @@ async def _write(
     done, *counts = await _WRITE.call(engine, [keys.state], arguments)
     if not done:
         raise Stale(f"partition {keys.partition} of {keys.name} was written by somebody else")
-    return State(token=token, documents=counts[0], embedded=counts[1], **then._asdict())
+    documents, embedded, removed = counts
+    return State(token=token, documents=documents, embedded=embedded, removed=removed, **then._asdict())

@@ -5,11 +5,11 @@
 --   'put', id, x, h, episode, order, exact ('1' or ''), field, value, ...
 --   'remove', id
 --   'vectors', id, rows, vector ('' for none)
--- Returns 0 if the state is another one: then nothing was changed. Else 1, and how many documents and vectors there are.
+-- Returns 0 if the state is another one: then nothing was changed. Else 1, and how many documents and vectors there are, and were removed.
 -- The keys of documents and episodes are not declared: they have the hash tag of the state.
 local state, document_of, vectors_of, episode_of = KEYS[1], ARGV[3], ARGV[4], ARGV[5]
 if (redis.call('HGET', state, 'token') or '') ~= ARGV[1] then return {0} end
-local documents, embedded = 0, 0
+local documents, embedded, removed = 0, 0, 0
 
 local function leave(episode, order, id)
   if episode then redis.call('ZREM', episode_of .. episode, order .. '|' .. id) end
@@ -22,6 +22,7 @@ local function remove(id)
   leave(old[1], old[2], id)
   embedded = embedded - redis.call('DEL', vectors_of .. id)
   documents = documents - redis.call('DEL', document)
+  removed = removed + 1
 end
 
 local function put(id, x, h, episode, order, exact, ...)
@@ -78,4 +79,5 @@ return {
   1,
   redis.call('HINCRBY', state, 'documents', documents),
   redis.call('HINCRBY', state, 'embedded', embedded),
+  redis.call('HINCRBY', state, 'removed', removed),
 }
