@@ -34,9 +34,13 @@ from projections.folds.fold import Changes
 from projections.health.vitals import wait_projected
 from projections.maintenance.backup.target import target_of
 from projections.maintenance.rebuilds import Rebuilds
+from projections.maintenance.reconciling import IndexNames, NewestSnapshot
 from projections.operations import Condensing, Current, Forgetting
 from projections.queries.documents import DocumentReader
 from projections.search.presence import work_folder
+from projections.search_engine.filling import Servers
+from projections.search_engine.keeping import SearchEngineIndexes
+from projections.search_engine.names import EngineNames
 from workers.host import RunnerHost
 from workers.jobs.archive import ArchiveJob
 from workers.jobs.backup import BackupJob
@@ -44,10 +48,12 @@ from workers.jobs.embed import LOOK_AGAIN_S, DocumentVectors, EmbeddingQueue, Em
 from workers.jobs.enrich import EnrichJob
 from workers.jobs.forget import ForgetJob
 from workers.jobs.purge import Purge, PurgedIndex
+from workers.jobs.purge_engine import SearchEnginePurge
 from workers.jobs.purge_snapshots import SnapshotPurge
 from workers.jobs.rebuild import RebuildJob
 from workers.jobs.rebuild_documents import DocumentRebuild
 from workers.jobs.rebuild_embeddings import EmbeddingRebuild
+from workers.jobs.rebuild_engine import EngineEmbeddingRebuild
 from workers.jobs.reconcile import ReconcileJob
 from workers.jobs.retire import RetireJob
 from workers.jobs.snapshot import SnapshotJob
@@ -92,6 +98,7 @@ class WorkerProcess:
         async with AsyncExitStack() as stack:
             redis = connect(self._redis_url)
             stack.push_async_callback(redis.aclose)
+            engine = _engine(settings, redis, stack)
             blocking = connect(self._redis_url, connections=2 * settings.partitions + 4, repeat=False)
             stack.push_async_callback(blocking.aclose)
             log = await once_reachable(redis, "to open the log", lambda: open_log(settings, redis))
@@ -101,14 +108,13 @@ class WorkerProcess:
             await once_reachable(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
             host = RunnerHost(redis, blocking, log, self._id, self._applied)
             rebuilds = Rebuilds(redis)
-            at_hand = _AtHand(settings, redis, log, embedders, stack)
+            at_hand = _AtHand(settings, redis, log, embedders, stack, engine)
             vectors, snapshots = _vectors(at_hand), _snapshots(at_hand, host)
             rebuilding = self._rebuilding(at_hand, rebuilds, vectors, snapshots, host)
             go_first = partial(_let_projecting_go_first, host)
             jobs = [
                 Job("embed", EmbedJob(EmbeddingQueue(redis, embedders, vectors), go_first).run),
-                Job("snapshot", snapshots.run),
-                Job("scheduled-snapshot", snapshots.run, at_seconds=SNAPSHOT_AT_SECONDS),
+                *_snapshot_jobs(at_hand, snapshots),
                 Job("rebuild", partial(rebuilding.run, REBUILD_SLICE_S)),
                 *self._maintenance_jobs(at_hand, snapshots, rebuilding),
             ]
@@ -132,6 +138,8 @@ class WorkerProcess:
             ]
             tune_interpreter()
             host.start()
+            if engine is not None:
+                _keep_search_indexes(at_hand, engine, host)
             logger.info("worker %s is up", self._id)
             await stop.wait()
             await host.aclose()
@@ -154,9 +162,14 @@ class WorkerProcess:
         self, at_hand: "_AtHand", rebuilds: Rebuilds, vectors: DocumentVectors, snapshots: SnapshotJob, host: RunnerHost
     ) -> RebuildJob:
         settings, redis = at_hand.settings, at_hand.redis
-        embeddings = EmbeddingRebuild(
-            redis, settings.partitions, at_hand.embedders, vectors, snapshots, settings.snapshots,
-            work_folder(settings.cache_dir / "embeddings"), partial(_let_projecting_go_first, host),
+        go_first = partial(_let_projecting_go_first, host)
+        embeddings = (
+            EmbeddingRebuild(
+                redis, settings.partitions, at_hand.embedders, vectors, snapshots, settings.snapshots,
+                work_folder(settings.cache_dir / "embeddings"), go_first,
+            )
+            if at_hand.engine is None
+            else EngineEmbeddingRebuild(redis, at_hand.embedders, vectors, go_first)
         )  # fmt: skip
         keep = timedelta(seconds=settings.rebuild_keep)
         documents = DocumentRebuild(redis, at_hand.log, self._id)
@@ -192,7 +205,7 @@ class WorkerProcess:
             rebuilding,
             archive=archive,
         )
-        reconciling = ReconcileJob(redis, log, settings.snapshots, at_hand.embedders)
+        reconciling = ReconcileJob(redis, log, partial(_index_of, at_hand), at_hand.embedders)
         jobs = [
             Job("upkeep", upkeep.run, UPKEEP_EVERY_S),
             Job("summarise", upkeep.summarise),
@@ -235,6 +248,8 @@ class _AtHand(NamedTuple):
     log: RedisLog
     embedders: LiveEmbedder
     stack: AsyncExitStack
+    engine: Client | None
+    """The search engine that has the index; None where each API process has its own."""
 
 
 def _vectors(at_hand: _AtHand) -> DocumentVectors:
@@ -256,8 +271,52 @@ def _snapshots(at_hand: _AtHand, host: RunnerHost) -> SnapshotJob:
     return snapshots
 
 
+def _engine(settings: Settings, redis: Client, stack: AsyncExitStack) -> Client | None:
+    """A client of the search engine; that of the log, where it is the log's server."""
+    url = settings.search_engine
+    if url is None or url == settings.redis_url:
+        return None if url is None else redis
+    engine = connect(url, connections=2 * settings.partitions + 4)
+    stack.push_async_callback(engine.aclose)
+    return engine
+
+
+def _keep_search_indexes(at_hand: _AtHand, engine: Client, host: RunnerHost) -> None:
+    """Begin to fill the indexes of the engine, for the partitions that this worker runs."""
+    settings, embedders, stack = at_hand.settings, at_hand.embedders, at_hand.stack
+    # of two indexes, while one is filled to take the other's place
+    blocking = connect(settings.redis_url or "", connections=2 * settings.partitions + 4, repeat=False)
+    stack.push_async_callback(blocking.aclose)
+    servers = Servers(at_hand.redis, blocking, engine)
+    indexes = SearchEngineIndexes(servers, settings.partitions, embedders, lambda: host.leased, settings.snapshot_every)
+    indexes.start()
+    stack.push_async_callback(indexes.aclose)
+
+
+def _snapshot_jobs(at_hand: _AtHand, snapshots: SnapshotJob) -> list[Job]:
+    """With a search engine there is nothing to write: who asks for a snapshot hears that from the worker's log."""
+    if at_hand.engine is not None:
+        return [Job("snapshot", _no_snapshot)]
+    return [
+        Job("snapshot", snapshots.run),
+        Job("scheduled-snapshot", snapshots.run, at_seconds=SNAPSHOT_AT_SECONDS),
+    ]
+
+
+async def _no_snapshot(force: bool = False) -> None:
+    logger.info("no snapshot is written: the index is on a search engine")
+
+
+def _index_of(at_hand: _AtHand, embedder: Embedder) -> IndexNames:
+    if at_hand.engine is not None:
+        return EngineNames(at_hand.engine)
+    return NewestSnapshot(at_hand.settings.snapshots, embedder.model)
+
+
 def _purged_index(at_hand: _AtHand, snapshots: SnapshotJob) -> PurgedIndex:
     settings = at_hand.settings
+    if at_hand.engine is not None:
+        return SearchEnginePurge(at_hand.redis, at_hand.engine, settings.partitions)
     work = work_folder(settings.cache_dir / "probes")
     return SnapshotPurge(at_hand.redis, at_hand.embedders, snapshots, settings.snapshots, work)
 

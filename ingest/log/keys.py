@@ -54,6 +54,10 @@ from here.)
 | mnemolog:reconciled | string | for ever: what the newest reconciliation found, and where it goes on |
 | mnemolog:purged | string | for ever: name of the newest snapshot that replicas must not be older than |
 | {index}:embedder | string | for ever: the live embedder, and every model that may have left vectors in the cache |
+| mnemolog:search | string | for ever: the indexes of a search engine, if this server is one |
+| mnemolog:search:index:N:d:..., mnemolog:search:index:N:at:... | hash | as long as that index of a search engine |
+| mnemolog:search:index:N:m:... | string | as long as that index and the document |
+| mnemolog:search:index:N:e:... | sorted set | as long as that index and documents of the episode |
 | {access}:keys | set | for ever: ids of API keys; revoked ones stay |
 | {access}:version | counter | for ever: how often a key was made or changed |
 | row:{access}:... | hash (redis-om) | for ever: what a key is for, and the hash of its secret |

@@ -8,7 +8,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -69,6 +69,18 @@ def snapshot_names(folder: Path, model: str) -> SnapshotNames:
     return SnapshotNames(dict(manifest.partitions), by_partition)
 
 
+class IndexNames(Protocol):
+    """What an index has of a partition, before what its feed tells behind that."""
+
+    async def names(self, partition: int) -> SnapshotNames:
+        """The ids of a partition at least, and where they stand in its feed. Raises Unfollowable while it is made."""
+        ...
+
+    def forget(self) -> None:
+        """Read them again when they are next asked for."""
+        ...
+
+
 class NewestSnapshot:
     """The ids of the newest snapshot, read when they are first asked for."""
 
@@ -76,7 +88,7 @@ class NewestSnapshot:
         self._folder, self._model = folder, model
         self._names: SnapshotNames | None = None
 
-    async def names(self) -> SnapshotNames:
+    async def names(self, partition: int) -> SnapshotNames:
         """Those of the snapshot that was the newest when they were read."""
         if self._names is None:
             self._names = await asyncio.to_thread(snapshot_names, self._folder, self._model)
@@ -132,7 +144,7 @@ class PartitionCheck:
     """Looks at one partition's live generation."""
 
     def __init__(
-        self, redis: Client, log: EventLog, partition: int, model: str, dimensions: int, snapshot: NewestSnapshot
+        self, redis: Client, log: EventLog, partition: int, model: str, dimensions: int, snapshot: IndexNames
     ) -> None:
         self._redis, self._log, self._newest = redis, log, snapshot
         self._model, self._dimensions = model, dimensions
@@ -228,13 +240,15 @@ class PartitionCheck:
         """
         for pause_s in PAUSES_S:
             try:
-                return await known_to_index(
-                    self._redis, self._partition.partition, await self._newest.names(), self._model
-                )
+                return await self._known_now()
             except Unfollowable:
                 self._newest.forget()
                 await asyncio.sleep(pause_s)
-        return await known_to_index(self._redis, self._partition.partition, await self._newest.names(), self._model)
+        return await self._known_now()
+
+    async def _known_now(self) -> IndexedNames:
+        partition = self._partition.partition
+        return await known_to_index(self._redis, partition, await self._newest.names(partition), self._model)
 
     async def _embed_queue(self, found: Findings) -> None:
         start = 0

@@ -3,6 +3,7 @@
 Left open: which events of the log are sampled; how many partitions a run looks at.
 """
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -19,8 +20,10 @@ from ingest.platform.connections import Client
 from projections.documents.access import Reader
 from projections.documents.document import listings
 from projections.documents.observations import Observation
+from projections.embedding.embedder import Embedder
 from projections.embedding.live import StandingEmbedder
 from projections.maintenance.manifests import manifest_of
+from projections.maintenance.reconciling import NewestSnapshot
 from projections.maintenance.repairs import Fault, ReconcileReport, load_report
 from projections.operations import Forgetting
 from projections.store.feed import Put, Remove, entry_fields, read_entry
@@ -48,7 +51,7 @@ class Store:
     def job(self, dimensions: int = 0, slice_s: float = 60.0) -> ReconcileJob:
         """The job of a worker; without an embedder unless told otherwise."""
         return ReconcileJob(
-            self.redis, self.shop.log, self.shop.folder / "snapshots", StandingEmbedder(Sized(dimensions)),
+            self.redis, self.shop.log, newest_of(self.shop), StandingEmbedder(Sized(dimensions)),
             self.shop.clock, slice_s,
         )  # fmt: skip
 
@@ -203,6 +206,11 @@ async def test_it_runs_once_a_day(store: Store):
     assert await store.job().run() is not None
 
 
+def newest_of(shop: Workshop) -> Callable[[Embedder], NewestSnapshot]:
+    """What the newest snapshot has."""
+    return lambda embedder: NewestSnapshot(shop.folder / "snapshots", embedder.model)
+
+
 class SnapshotMeanwhile:
     """The log of a store where a snapshot is written, and the feeds trimmed, while the first partition is checked."""
 
@@ -222,7 +230,7 @@ class SnapshotMeanwhile:
 async def test_every_partition_is_compared_though_a_snapshot_trims_the_feeds_meanwhile(store: Store):
     log = SnapshotMeanwhile(store.shop)
     job = ReconcileJob(
-        store.redis, cast(Any, log), store.shop.folder / "snapshots", StandingEmbedder(Sized(0)), store.shop.clock, 60
+        store.redis, cast(Any, log), newest_of(store.shop), StandingEmbedder(Sized(0)), store.shop.clock, 60
     )
     report = await job.run(force=True)
     assert report is not None

@@ -1,6 +1,11 @@
 """What stands in a search engine, as it is compared with the documents that it should be made of."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NamedTuple, TypeAlias
+
+from replica_pen import PARTITIONS, HashEmbedder
+from waiting import wait_until
 
 from ingest.ids import DocumentId
 from ingest.log.keys import PartitionKeys, embedding
@@ -11,10 +16,15 @@ from projections.embedding.chunks import chunk
 from projections.embedding.embedder import cache_key
 from projections.search.reading import live_generation
 from projections.search_engine import schema
-from projections.search_engine.layout import PartitionIndex, packed
+from projections.search_engine.filling import Servers
+from projections.search_engine.keeping import SearchEngineIndexes
+from projections.search_engine.layout import ALIAS, PartitionIndex, packed
 from projections.search_engine.schema import Named
 from projections.search_engine.writing import hashes_of, read_state
 from projections.store.stored import load, scanned
+
+Keeping: TypeAlias = Callable[..., AbstractAsyncContextManager[SearchEngineIndexes]]
+"""`async with keep(embedder)`: a worker that has leased every partition keeps the indexes meanwhile."""
 
 
 class Content(NamedTuple):
@@ -81,3 +91,24 @@ async def is_in_line(redis: Client, engine: Client, index: Named, partitions: in
 async def count_of(engine: Client, index: Named, query: str = "*") -> int:
     """How many documents the engine finds."""
     return int((await schema.command(engine, "FT.SEARCH", index.name, query, "LIMIT", 0, 0, "DIALECT", 2))[0])
+
+
+async def live(engine: Client) -> Named | None:
+    """The index that readers use."""
+    return (await schema.read_catalogue(engine)).catalogue.live
+
+
+async def in_line(servers: Servers, model: str = HashEmbedder.model) -> Named:
+    """Wait until the index that readers use holds what it should; returns it."""
+
+    async def is_so() -> bool:
+        index = await live(servers.engine)
+        if index is None or index.identity.model != model:
+            return False
+        return await is_in_line(servers.redis, servers.engine, index, PARTITIONS)
+
+    await wait_until(is_so)
+    index = await live(servers.engine)
+    assert index is not None
+    assert await count_of(servers.engine, index) == await count_of(servers.engine, Named(ALIAS, index.identity))
+    return index

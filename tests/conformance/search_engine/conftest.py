@@ -1,19 +1,29 @@
 """What the tests of the index on a search engine have in common: an empty engine, and documents to write into it."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Any
 
 import numpy as np
 import pytest
+from embedding import embedding_queue
+from engine_index import Keeping
+from replica_pen import PARTITIONS, HashEmbedder, Pen
 from search_engines import missing, search_engine
+from servers import Server
 
 from ingest.platform.connections import Client, connect
 from projections.documents.index_entry import IndexEntry
+from projections.embedding.live import Embedders, StandingEmbedder
 from projections.search.ranking import terms
-from projections.search_engine import schema
+from projections.search_engine import comparing, filling, keeping, schema
+from projections.search_engine.filling import Servers
+from projections.search_engine.keeping import SearchEngineIndexes
 from projections.search_engine.layout import INDEX_PREFIX, Identity
 from projections.search_engine.schema import Named
 from projections.store.feed import Vectors
+from workers.jobs.embed import EmbeddingQueue
 
 T0 = 1_769_860_800_000
 IDENTITY = Identity(model="test/model", dimensions=4, vector_dimensions=4)
@@ -69,3 +79,51 @@ def vectors() -> Callable[..., Vectors]:
         return Vectors(name, model, matrix.shape[1], matrix.astype("<f2").tobytes())
 
     return vectors
+
+
+@pytest.fixture(autouse=True)
+def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    monkeypatch.setattr(keeping, "TICK_S", 0.02)
+    monkeypatch.setattr(keeping, "DROP_AGAIN_S", 0.1)
+    monkeypatch.setattr(filling, "AGAIN_AFTER_S", 0.05)
+    monkeypatch.setattr(comparing, "DOCUMENTS_AT_ONCE", 8)
+    monkeypatch.setattr(comparing, "NAMES_AT_ONCE", 10)
+
+
+@pytest.fixture
+async def pen(redis: Client) -> Pen:
+    pen = Pen(redis)
+    await pen.log.create_or_check()
+    return pen
+
+
+@pytest.fixture
+async def servers(redis: Client, valkey: Server, engine: Client) -> AsyncIterator[Servers]:
+    blocking = connect(valkey.url, connections=4 * PARTITIONS, repeat=False)
+    yield Servers(redis, blocking, engine)
+    await blocking.aclose()
+
+
+@pytest.fixture
+async def queue(redis: Client) -> AsyncIterator[EmbeddingQueue]:
+    with ThreadPoolExecutor(1) as executor:
+        yield embedding_queue(redis, HashEmbedder(), executor)
+
+
+@pytest.fixture
+def keep(servers: Servers) -> Keeping:
+    """`async with keep(embedder)`: a worker that has leased every partition keeps the indexes meanwhile."""
+
+    @asynccontextmanager
+    async def keep(
+        embedder: HashEmbedder | None = None, every: int = 1_000_000, embedders: Embedders | None = None
+    ) -> AsyncGenerator[SearchEngineIndexes]:
+        embedders = embedders or StandingEmbedder(embedder or HashEmbedder())
+        kept = SearchEngineIndexes(servers, PARTITIONS, embedders, lambda: range(PARTITIONS), every)
+        kept.start()
+        try:
+            yield kept
+        finally:
+            await kept.aclose()
+
+    return keep

@@ -1,107 +1,34 @@
 """Filling an index from the feed and from the documents, whatever happens meanwhile."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import pytest
 from embedding import embedding_queue
-from engine_index import content_of, count_of, is_in_line
+from engine_index import Keeping, content_of, count_of, in_line, live
 from rebuilding import rebuild
 from replica_pen import PARTITIONS, HashEmbedder, Pen, drain
-from servers import Server
 from waiting import wait_until
 
 from ingest.commands.requests import ForgetSubject
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import Token
-from ingest.platform.connections import Client, connect
-from projections.embedding.live import StandingEmbedder
+from ingest.platform.connections import Client
 from projections.search.reading import end_of_feed, trim_feed
 from projections.search.snapshots import FeedPosition
 from projections.search_engine import comparing, filling, keeping, schema, writing
 from projections.search_engine.filling import PartitionFiller, Servers
-from projections.search_engine.keeping import SearchEngineIndexes
-from projections.search_engine.layout import ALIAS, PartitionIndex, State, identity_of
-from projections.search_engine.schema import Named
+from projections.search_engine.layout import PartitionIndex, State, identity_of
 from projections.search_engine.writing import Changes, Stale, read_state
 from workers.jobs.embed import EmbeddingQueue
-
-Keeping = Callable[..., AbstractAsyncContextManager[SearchEngineIndexes]]
 
 
 class OtherEmbedder(HashEmbedder):
     """Of another model."""
 
     model = "test/other"
-
-
-@pytest.fixture(autouse=True)
-def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
-    monkeypatch.setattr(keeping, "TICK_S", 0.02)
-    monkeypatch.setattr(keeping, "DROP_AGAIN_S", 0.1)
-    monkeypatch.setattr(filling, "AGAIN_AFTER_S", 0.05)
-    monkeypatch.setattr(comparing, "DOCUMENTS_AT_ONCE", 8)
-    monkeypatch.setattr(comparing, "NAMES_AT_ONCE", 10)
-
-
-@pytest.fixture
-async def pen(redis: Client) -> Pen:
-    pen = Pen(redis)
-    await pen.log.create_or_check()
-    return pen
-
-
-@pytest.fixture
-async def servers(redis: Client, valkey: Server, engine: Client) -> AsyncIterator[Servers]:
-    blocking = connect(valkey.url, connections=4 * PARTITIONS, repeat=False)
-    yield Servers(redis, blocking, engine)
-    await blocking.aclose()
-
-
-@pytest.fixture
-async def queue(redis: Client) -> AsyncIterator[EmbeddingQueue]:
-    with ThreadPoolExecutor(1) as executor:
-        yield embedding_queue(redis, HashEmbedder(), executor)
-
-
-@pytest.fixture
-def keep(servers: Servers) -> Keeping:
-    """`async with keep(embedder)`: a worker that has leased every partition keeps the indexes meanwhile."""
-
-    @asynccontextmanager
-    async def keep(embedder: HashEmbedder | None = None, every: int = 1_000_000) -> AsyncGenerator[SearchEngineIndexes]:
-        embedders = StandingEmbedder(embedder or HashEmbedder())
-        kept = SearchEngineIndexes(servers, PARTITIONS, embedders, lambda: range(PARTITIONS), every)
-        kept.start()
-        try:
-            yield kept
-        finally:
-            await kept.aclose()
-
-    return keep
-
-
-async def live(engine: Client) -> Named | None:
-    return (await schema.read_catalogue(engine)).catalogue.live
-
-
-async def in_line(servers: Servers, model: str = HashEmbedder.model) -> Named:
-    """Wait until the index that readers use holds what it should; returns it."""
-
-    async def is_so() -> bool:
-        index = await live(servers.engine)
-        if index is None or index.identity.model != model:
-            return False
-        return await is_in_line(servers.redis, servers.engine, index, PARTITIONS)
-
-    await wait_until(is_so)
-    index = await live(servers.engine)
-    assert index is not None
-    assert await count_of(servers.engine, index) == await count_of(servers.engine, Named(ALIAS, index.identity))
-    return index
 
 
 async def test_an_index_is_filled_from_the_documents_and_then_follows_the_feed(

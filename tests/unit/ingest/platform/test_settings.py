@@ -41,6 +41,7 @@ def test_every_variable_is_read():
         "MNEMOLOG_EMBEDDERS": "default,openai:http://127.0.0.1:11434/v1|nomic|768",
         "MNEMOLOG_EMBEDDING_CACHE_DAYS": "0.5",
         "MNEMOLOG_EMBEDDER_KEY": "sk-1",
+        "MNEMOLOG_INDEX": "redis-search://engine:6379/0",
         "MNEMOLOG_SNAPSHOT_EVERY": "500",
         "MNEMOLOG_SESSION_IDLE_MINUTES": "5",
         "MNEMOLOG_RETAIN_SESSIONS": "7.5",
@@ -233,3 +234,26 @@ def test_the_job_queue_is_on_the_logs_server_unless_another_is_named():
 def test_a_job_queue_on_a_cluster_is_refused(values: dict[str, str]):
     with pytest.raises(InvalidSetting, match="MNEMOLOG_JOBS_REDIS_URL: the job queue cannot be on a cluster"):
         _ = from_environment({**HOME, **values}).jobs_url
+
+
+def test_the_search_engine_is_the_logs_own_server_or_another():
+    log = {**HOME, "REDIS_URL": "redis://log:6379/1"}
+    assert from_environment(log).search_engine is None
+    assert from_environment({**log, "MNEMOLOG_INDEX": "embedded"}).search_engine is None
+    assert from_environment({**log, "MNEMOLOG_INDEX": "redis-search"}).search_engine == "redis://log:6379/1"
+    other = from_environment({**log, "MNEMOLOG_INDEX": "rediss-search://user:word@engine:6380/2"})
+    assert other.search_engine == "rediss://user:word@engine:6380/2"
+
+
+@pytest.mark.parametrize(
+    ("index", "log", "said"),
+    [
+        ("tantivy", "redis://log", "it is none of"),
+        ("redis-search://", "redis://log", "it names no server"),
+        ("redis-search", "redis+cluster://a:1,b:2", "a cluster cannot be"),
+        ("redis-search", None, "set REDIS_URL"),
+    ],
+)
+def test_a_search_engine_that_there_is_not_is_refused(index: str, log: str | None, said: str):
+    with pytest.raises(InvalidSetting, match=said):
+        _ = from_environment({**HOME, "MNEMOLOG_INDEX": index, **({"REDIS_URL": log} if log else {})}).search_engine
