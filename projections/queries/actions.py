@@ -70,8 +70,8 @@ class Actions:
         """A project's actions, newest first."""
         listing = (open_actions if open_only else actions)(reader.tenant, project)
         within = times.in_log_order()
-        page = await self._documents.of_project(listing, reader.tenant, project, cursor, limit, within)
-        return page_view(page, reader)
+        page = await self._documents.of_project(listing, reader, project, cursor, limit, within)
+        return page_view(page)
 
     async def open_work(self, reader: Reader, project: str | None, agent_id: str = "") -> OpenWork:
         """The actions still to be done, of a project or of all, and those that `agent_id` can work on now.

@@ -85,8 +85,11 @@ class Audit:
         """What was written in the tenant, newest first; in isolated scope, what the reader wrote itself.
 
         Observations only when `operation` names their type or is `*`. A page may have less than `limit` entries, even
-        none, and yet a `next`, after MAX_SCANNED entries of the log. Raises CommandRejected for what is no cursor.
+        none, and yet a `next`, after MAX_SCANNED entries of the log. Of a project out of reach nothing is read. Raises
+        CommandRejected for what is no cursor.
         """
+        if project is not None and not reader.reach.allows(project):
+            return AuditPage([], None)
         wanted = _Wanted(reader, operation, agent_id, project, times)
         at = _parse(cursor, self._log.partitions) if cursor else await self._heads()
         backwards = _Backwards(self._log, at)

@@ -2,8 +2,10 @@
 
 import base64
 import heapq
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
+from operator import eq
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from ingest.errors import CommandRejected, LogUnavailable
 from ingest.ids import DocumentId
@@ -12,6 +14,7 @@ from ingest.log.partitions import partition_of, project_route
 from ingest.platform.connections import Client, ask, keys_may_be_apart
 from ingest.platform.partial import UNREACHABLE, check_missing, leave_out, left_out
 from ingest.platform.shared_connection import Command
+from projections.documents.access import Reader, may_read
 from projections.documents.document import Document, decode, row_type
 
 PAGE = 100
@@ -19,6 +22,8 @@ PAGE = 100
 MAX_SCANNED = 2_000
 """Documents of a listing that one request for some of them looks at; it then answers what it has and where to go on."""
 SCANNED_AT_ONCE = 200
+_GREATEST = "\U0010ffff"
+"""Behind every other character."""
 MANY = 1_000
 """Members of one listing that are looked at where all are wanted and few are expected."""
 
@@ -37,6 +42,9 @@ class DocumentPage(NamedTuple):
     next: str | None
 
 
+NOTHING = DocumentPage([], None)
+
+
 class Within(NamedTuple):
     """The part of a listing that is wanted: members between two bounds whose documents `keep` keeps; None keeps all."""
 
@@ -46,6 +54,8 @@ class Within(NamedTuple):
 
 
 EVERYTHING = Within()
+Readable: TypeAlias = Callable[[list[Document]], Awaitable[Sequence[Document]]]
+"""Those of some documents that a reader may see."""
 
 
 class DocumentReader:
@@ -163,48 +173,48 @@ class DocumentReader:
         cursor: str | None = None,
         newest_first: bool = True,
         within: Within = EVERYTHING,
+        readable: Readable | None = None,
     ) -> DocumentPage:
         """A page of a listing that is spread over `partitions`, merged in the order of its members.
 
-        `cursor` is what the page before answered as `next`; members added meanwhile do not shift the pages. Where not
-        all of a listing is wanted, a page may have less than `limit` documents, even none, and a `next`: after
-        MAX_SCANNED documents. What a page left out, the pages behind it leave out, too: it has members before them.
+        `cursor` is what the page before answered as `next`; members added meanwhile do not shift the pages. A page may
+        have less than `limit` documents, even none, and a `next`: after MAX_SCANNED documents that are not wanted or
+        not `readable`. What a page left out, the pages behind it leave out, too: it has members before them. A cursor
+        names the last document of its page, never one that is not on it.
         """
         edge, unread = _decode_cursor(cursor)
         if gone := unread.intersection(partitions):
             leave_out(gone, partitions, LogUnavailable("the page before was made without this partition; begin anew"))
             partitions = [one for one in partitions if one not in gone]
-        if within.keep is None:
-            listed, more = await self._cut(listing, partitions, within, edge, limit, newest_first)
-            found = [Located(partition, document) for _, partition, document in listed if document is not None]
-            return DocumentPage(found, _encode_cursor(listed[-1][0]) if more else None)
         kept: list[Located] = []
-        for _ in range(MAX_SCANNED // SCANNED_AT_ONCE):
-            listed, more = await self._cut(listing, partitions, within, edge, SCANNED_AT_ONCE, newest_first)
+        for at_once in (limit, *[SCANNED_AT_ONCE] * (MAX_SCANNED // SCANNED_AT_ONCE)):
+            listed, following = await self._cut(listing, partitions, within, edge, at_once, newest_first)
+            shown = await _shown([one for _, _, one in listed if one is not None], within, readable)
             for number, (member, partition, document) in enumerate(listed, 1):
-                if document is not None and within.keep(document):
+                if document is not None and document.id in shown:
                     kept.append(Located(partition, document))
                     if len(kept) == limit:
-                        return DocumentPage(kept, _encode_cursor(member) if more or number < len(listed) else None)
-            if not more:
+                        more = following is not None or number < len(listed)
+                        return DocumentPage(kept, _encode_cursor(member) if more else None)
+            if following is None:
                 return DocumentPage(kept, None)
-            edge = listed[-1][0].encode()
-        assert edge is not None
-        return DocumentPage(kept, _encode_cursor(edge.decode()))
+            edge = _between(listed[-1][0], following, newest_first=newest_first)
+        return DocumentPage(kept, _encode_cursor(edge))
 
     async def _cut(
         self,
         listing: str,
         partitions: Sequence[int],
         within: Within,
-        edge: bytes | None,
+        edge: str,
         limit: int,
         newest_first: bool,
-    ) -> tuple[list[tuple[str, int, Document | None]], bool]:
-        """The next members of a listing, their partitions and documents, behind `edge`; and whether there are more."""
+    ) -> tuple[list[tuple[str, int, Document | None]], str | None]:
+        """The next members of a listing, their partitions and documents, behind `edge`; and the member behind them."""
         low, high = within.low, within.high
-        if edge is not None:
-            low, high = (low, b"(" + edge) if newest_first else (b"(" + edge, high)
+        if edge:
+            bound = b"(" + edge.encode()
+            low, high = (low, bound) if newest_first else (bound, high)
         places = [(listing, partition) for partition in partitions]
         rows = await self.ranges(places, low, high, limit=limit + 1, newest_first=newest_first)
         merged = heapq.merge(
@@ -216,7 +226,7 @@ class DocumentReader:
             [(partition, DocumentId(member.rpartition("|")[2])) for member, partition in taken[:limit]]
         )
         listed = [(member, partition, one) for (member, partition), one in zip(taken[:limit], documents, strict=True)]
-        return listed, len(taken) > limit
+        return listed, taken[limit][0] if len(taken) > limit else None
 
     async def pages(self, listing: str, partitions: Sequence[int], limit: int = PAGE) -> AsyncGenerator[list[Document]]:
         """All documents of a listing, oldest first, a page at a time, as they stand when the page is read."""
@@ -235,24 +245,51 @@ class DocumentReader:
             if (cursor := page.next) is None:
                 return
 
-    async def newest(self, listing: str, cursor: str | None, limit: int, within: Within = EVERYTHING) -> DocumentPage:
-        """A page of a listing that is spread over all partitions, newest first."""
-        return await self.page(listing, range(self.partitions), cursor=cursor, limit=limit, within=within)
+    async def newest(
+        self,
+        listing: str,
+        reader: Reader,
+        project: str | None,
+        cursor: str | None,
+        limit: int,
+        within: Within = EVERYTHING,
+    ) -> DocumentPage:
+        """A page of what the reader may see of a listing that is spread over all partitions, newest first.
+
+        The listing is a project's, or with None of the whole tenant. Of a project out of reach nothing is read.
+        """
+        if project is not None and not reader.reach.allows(project):
+            return NOTHING
+        everywhere = range(self.partitions)
+        return await self.page(
+            listing, everywhere, cursor=cursor, limit=limit, within=within, readable=readable_by(reader)
+        )
 
     async def of_project(
         self,
         listing: str,
-        tenant: str,
+        reader: Reader,
         project: str,
         cursor: str | None,
         limit: int,
         within: Within = EVERYTHING,
-        *,
-        newest_first: bool = True,
+        readable: Readable | None = None,
     ) -> DocumentPage:
-        """A page of a listing that is in the project's partition."""
-        home = [partition_of(project_route(tenant, project), self.partitions)]
-        return await self.page(listing, home, cursor=cursor, limit=limit, newest_first=newest_first, within=within)
+        """The same of a project's listing that is in the project's partition; `readable` in place of `readable_by`."""
+        if not reader.reach.allows(project):
+            return NOTHING
+        return await self.page(
+            listing,
+            [self.home(reader.tenant, project)],
+            cursor=cursor,
+            limit=limit,
+            within=within,
+            readable=readable or readable_by(reader),
+        )
+
+    def home(self, tenant: str, project: str) -> int:
+        """The partition of a project."""
+        return partition_of(project_route(tenant, project), self.partitions)
 
     async def ranges(
         self,
@@ -347,19 +384,44 @@ def _hash(answer: Any) -> dict[bytes, bytes]:
     return dict(zip(answer[::2], answer[1::2], strict=True))
 
 
+def readable_by(reader: Reader) -> Readable:
+    """What tells the documents that a reader may see."""
+
+    async def readable(found: list[Document]) -> list[Document]:
+        return [one for one in found if may_read(one, reader)]
+
+    return readable
+
+
+async def _shown(found: list[Document], within: Within, readable: Readable | None) -> set[str]:
+    """The ids of those that are wanted and readable."""
+    wanted = [one for one in found if within.keep is None or within.keep(one)]
+    return {one.id for one in (wanted if readable is None else await readable(wanted))}
+
+
+def _between(last: str, following: str, *, newest_first: bool) -> str:
+    """A text between two members of a listing that names neither: the beginning of one, up to where they differ.
+
+    It tells a time, and where both have the same one a part of an id.
+    """
+    alike = sum(takewhile(bool, map(eq, last, following)))
+    beginning = last[: alike + 1]
+    return beginning if newest_first else beginning + _GREATEST
+
+
 def _encode_cursor(member: str) -> str:
     """The cursor behind a member, with the partitions that the page was made without."""
     unread = f"\0{','.join(map(str, sorted(left_out())))}\0" if left_out() else ""
     return base64.urlsafe_b64encode(f"{unread}{member}".encode()).decode().rstrip("=")
 
 
-def _decode_cursor(cursor: str | None) -> tuple[bytes | None, frozenset[int]]:
-    """The member that a cursor is behind, and the partitions that the page before was made without."""
+def _decode_cursor(cursor: str | None) -> tuple[str, frozenset[int]]:
+    """The text that a page is behind, empty for the first, and the partitions that the page before was made without."""
     if not cursor:
-        return None, frozenset()
+        return "", frozenset()
     try:
         told = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
         unread, member = told[1:].split("\0", 1) if told.startswith("\0") else ("", told)
-        return member.encode(), frozenset(map(int, filter(None, unread.split(","))))
+        return member, frozenset(map(int, filter(None, unread.split(","))))
     except ValueError:
         raise CommandRejected("not a cursor; pass on the `next` of the page before", "cursor") from None

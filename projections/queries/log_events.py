@@ -137,8 +137,10 @@ class LogEvents:
     async def page(self, wanted: WantedEvents, after: str, limit: int, partition: int | None) -> EventsPage:
         """The log from behind `after`, partition by partition, as far as it is wanted.
 
-        Of what the reader may not see the content is withheld.
+        Of what the reader may not see the content is withheld; of a project out of reach nothing is read.
         """
+        if wanted.project is not None and not wanted.reader.reach.allows(wanted.project):
+            return EventsPage([], after or None)
         at = Token.parse(after).check(self._log.partitions) if after else Token()
         partitions: Sequence[int] = range(self._log.partitions) if partition is None else [self._checked(partition)]
         events: list[SeenEvent] = []

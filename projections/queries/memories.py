@@ -40,8 +40,8 @@ class Memories:
     ) -> Page[Record]:
         """A project's memories, newest first; superseded ones included unless `latest`."""
         listing, within = memories(reader.tenant, project), times.in_log_order()
-        page = await self._documents.of_project(listing, reader.tenant, project, cursor, limit, within)
-        return page_view(page, reader, lambda found: not latest or (isinstance(found, Memory) and found.is_latest))
+        page = await self._documents.of_project(listing, reader, project, cursor, limit, within)
+        return page_view(page, lambda found: not latest or (isinstance(found, Memory) and found.is_latest))
 
     async def history(self, name: str, reader: Reader) -> list[Memory]:
         """Every version of a memory that the reader may see, oldest first. Forgotten ones are not there."""

@@ -36,8 +36,9 @@ class Observations:
         self, reader: Reader, project: str, cursor: str | None, limit: int, times: Times = ANY_TIME
     ) -> Page[Record]:
         """A project's observations by the time they happened, newest first."""
-        page = await self._documents.newest(timeline(reader.tenant, project), cursor, limit, times.by_event_time())
-        found, everywhere = page_view(page, reader), range(self._documents.partitions)
+        listing, within = timeline(reader.tenant, project), times.by_event_time()
+        found = page_view(await self._documents.newest(listing, reader, project, cursor, limit, within))
+        everywhere = range(self._documents.partitions)
         if found.next is None and await self._documents.members(ledgers(reader.tenant), everywhere, 1):
             return SomeRetired(found.items, found.next, note=RETIRED)
         return found

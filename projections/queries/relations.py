@@ -9,11 +9,12 @@ from ingest.ids import DocumentId
 from ingest.log.partitions import partition_of, project_route
 from ingest.platform.partial import left_out
 from projections.documents.access import Reader, may_read
+from projections.documents.document import Document
 from projections.documents.relations import Relation, edges, relations
 from projections.queries.documents import DocumentReader
 from projections.queries.lookup import Lookup
 from projections.queries.times import ANY_TIME, Times
-from projections.queries.views import Page, Record, view, view_of
+from projections.queries.views import Page, Record, page_view, view_of
 
 MAX_EDGES = 500
 """Of one end, in one partition."""
@@ -46,9 +47,11 @@ class Relations:
     ) -> Page[Record]:
         """A project's relations, newest first; those of documents the reader may not see are left out."""
         listing, within = relations(reader.tenant, project), times.in_log_order()
-        page = await self._documents.of_project(listing, reader.tenant, project, cursor, limit, within)
-        found = [one.document for one in page.documents if isinstance(one.document, Relation)]
-        return Page([view(one) for one in await self.readable(found, reader)], page.next)
+
+        async def readable(found: list[Document]) -> list[Relation]:
+            return await self.readable([one for one in found if isinstance(one, Relation)], reader)
+
+        return page_view(await self._documents.of_project(listing, reader, project, cursor, limit, within, readable))
 
     async def newest(self, reader: Reader, limit: int) -> list[Relation]:
         """The newest `limit` relations of all projects that the reader finds anything in."""

@@ -16,7 +16,7 @@ from projections.documents.commits import Commit, commits, session_commits
 from projections.documents.observations import session_observations
 from projections.documents.sessions import Session, session_document_id, session_name, sessions
 from projections.documents.summaries import Summary, summaries, summary_id
-from projections.queries.documents import DocumentReader, Located
+from projections.queries.documents import DocumentReader, Located, readable_by
 from projections.queries.observations import RETIRED
 from projections.queries.times import ANY_TIME, Times
 from projections.queries.views import Page, Record, SomeRetired, page_view, public_view, view_of
@@ -69,8 +69,8 @@ class Sessions:
         self, reader: Reader, project: str | None, cursor: str | None, limit: int, times: Times = ANY_TIME
     ) -> Page[Record]:
         """A tenant's or a project's sessions, the most recently active first."""
-        listing = sessions(reader.tenant, project)
-        return page_view(await self._documents.newest(listing, cursor, limit, times.by_event_time()), reader)
+        listing, within = sessions(reader.tenant, project), times.by_event_time()
+        return page_view(await self._documents.newest(listing, reader, project, cursor, limit, within))
 
     async def one(self, reader: Reader, session_id: str, project: str | None) -> Located:
         """One session; without a project, the one with that id (rejected when several projects have one)."""
@@ -109,8 +109,9 @@ class Sessions:
             limit=limit,
             newest_first=newest_first,
             within=times.in_log_order(),
+            readable=readable_by(reader),
         )
-        found, session = page_view(page, reader), located.document
+        found, session = page_view(page), located.document
         if not isinstance(session, Session) or not session.retired:
             return found
         return SomeRetired(found.items, found.next, session.retired, from_ms(session.retired_ms), RETIRED)
@@ -178,8 +179,8 @@ class Summaries:
         self, reader: Reader, project: str, cursor: str | None, limit: int, times: Times = ANY_TIME
     ) -> Page[Record]:
         """A project's session summaries, newest first."""
-        listing = summaries(reader.tenant, project)
-        return page_view(await self._documents.newest(listing, cursor, limit, times.in_log_order()), reader)
+        listing, within = summaries(reader.tenant, project), times.in_log_order()
+        return page_view(await self._documents.newest(listing, reader, project, cursor, limit, within))
 
     async def of_session(self, reader: Reader, session: Located) -> Summary | None:
         """The summary of a session; None while there is none."""
@@ -220,12 +221,11 @@ class Commits:
         self, reader: Reader, project: str | None, cursor: str | None, limit: int, times: Times = ANY_TIME
     ) -> Page[Record]:
         """A tenant's or a project's commits, the newest linked first."""
-        listing = commits(reader.tenant, project)
-        return page_view(await self._documents.newest(listing, cursor, limit, times.by_recording_time()), reader)
+        listing, within = commits(reader.tenant, project), times.by_recording_time()
+        return page_view(await self._documents.newest(listing, reader, project, cursor, limit, within))
 
     async def of_session(self, reader: Reader, session_id: str, times: Times = ANY_TIME) -> list[Commit]:
         """The commits made in a session, the newest linked first."""
         listing, within = session_commits(reader.tenant, session_id), times.by_recording_time()
-        page = await self._documents.newest(listing, None, MAX_OF_SESSION, within)
-        found = [one.document for one in page.documents if may_read(one.document, reader)]
-        return [one for one in found if isinstance(one, Commit)]
+        page = await self._documents.newest(listing, reader, None, None, MAX_OF_SESSION, within)
+        return [one.document for one in page.documents if isinstance(one.document, Commit)]

@@ -53,9 +53,8 @@ class Slots:
         """
         found: dict[str, Slot] = {**default_slots(reader.tenant, ""), **default_slots(reader.tenant, project)}
         for place in filter(reader.reach.allows, dict.fromkeys(["", project])):
-            page = await self._documents.of_project(
-                slots(reader.tenant, place), reader.tenant, place, None, MAX_SLOTS, newest_first=False
-            )
+            home = [self._documents.home(reader.tenant, place)]
+            page = await self._documents.page(slots(reader.tenant, place), home, limit=MAX_SLOTS, newest_first=False)
             found |= {one.document.label: one.document for one in page.documents if isinstance(one.document, Slot)}
         return [found[label] for label in sorted(found)]
 

@@ -13,7 +13,6 @@ from msgspec import UNSET, Struct, UnsetType, defstruct
 from msgspec.structs import fields
 
 from ingest.platform.clock import from_ms
-from projections.documents.access import Reader, may_read
 from projections.documents.document import Document
 from projections.queries.documents import DocumentPage
 
@@ -87,12 +86,9 @@ def in_view(document: Document, names: Sequence[str]) -> list[Any]:
     return [getters[name](document) if name in getters else None for name in names]
 
 
-def page_view(
-    page: DocumentPage, reader: Reader, wanted: Callable[[Any], bool] = lambda document: True
-) -> Page[Record]:
-    """Those documents of a page that are wanted and that the reader may see."""
-    readable = [one.document for one in page.documents if may_read(one.document, reader) and wanted(one.document)]
-    return Page([view(document) for document in readable], page.next)
+def page_view(page: DocumentPage, wanted: Callable[[Any], bool] = lambda document: True) -> Page[Record]:
+    """Those documents of a page that are wanted."""
+    return Page([view(one.document) for one in page.documents if wanted(one.document)], page.next)
 
 
 def _getter(

@@ -183,16 +183,16 @@ async def test_pages_behind_one_that_left_a_partition_out_leave_it_out_and_say_s
     for n in range(12):
         await desk.observe("tea at four", session_id=f"s{n}")
     await desk.settle()
-    whole = await documents.newest(sessions(TENANT), None, 100)
+    whole = await documents.newest(sessions(TENANT), Reader(TENANT), None, None, 100)
     there = [one.document.id for one in whole.documents if one.partition != HOME]
     assert len(whole.documents) == 12 > len(there) > 2
     take_away(HOME)
     with partial_reads() as missing:
-        first = await documents.newest(sessions(TENANT), None, 2)
+        first = await documents.newest(sessions(TENANT), Reader(TENANT), None, None, 2)
     assert missing == {HOME}
     monkeypatch.setattr(documents_module, "ask", ask)
     with partial_reads() as missing:
-        second = await documents.newest(sessions(TENANT), first.next, 100)
+        second = await documents.newest(sessions(TENANT), Reader(TENANT), None, first.next, 100)
     assert missing == {HOME}
     assert [one.document.id for one in (*first.documents, *second.documents)] == there
     assert second.next is None

@@ -1,12 +1,16 @@
-"""Listings of some time, page by page on a real server, against a filter over everything that there is."""
+"""Listings of some time, page by page on a real server, against a filter over everything that there is.
 
+Some of it is another agent's and may not be seen; the cursors do not name it.
+"""
+
+import base64
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 import pytest
-from factories import NOW, TENANT, place, recorded
+from factories import AGENT, NOW, SESSION_NAME, TENANT, place, recorded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,10 +21,12 @@ from ingest.log.keys import PartitionKeys
 from ingest.log.scripts import acquire_lease
 from ingest.platform.clock import to_ms
 from ingest.platform.connections import Client
+from projections.documents.access import Reader
 from projections.documents.memories import Memory, memories
-from projections.documents.observations import Observation, timeline
+from projections.documents.observations import Observation, session_observations, timeline
+from projections.documents.sessions import session_document_id
 from projections.queries import documents as documents_module
-from projections.queries.documents import DocumentPage, DocumentReader
+from projections.queries.documents import DocumentPage, DocumentReader, readable_by
 from projections.queries.times import Interval, Times
 from projections.store.protocol import project
 from projections.store.redis_store import RedisStore
@@ -32,20 +38,31 @@ INTERVALS = st.builds(Interval.of, BOUND, BOUND)
 
 
 class Happening(NamedTuple):
-    """When an event happened, and when its first log recorded it, if it was imported."""
+    """When an event happened, when its first log recorded it, if it was imported, and whether it is another agent's."""
 
     occurred: int
     imported: int | None
+    others: bool
 
 
-HAPPENINGS = st.lists(st.builds(Happening, SECONDS, st.none() | SECONDS), max_size=12)
+HAPPENINGS = st.lists(st.builds(Happening, SECONDS, st.none() | SECONDS, st.booleans()), max_size=12)
 MEMORY = MemoryRecorded(content="tea", keep_duplicates=True)
-READ: dict[type, Callable[[DocumentReader, str, str | None, int, Times], Awaitable[DocumentPage]]] = {
-    Memory: lambda reader, name, cursor, limit, times: reader.of_project(
-        memories(TENANT, name), TENANT, name, cursor, limit, times.in_log_order()
+ADA = Reader(TENANT, AGENT, "isolated")
+READ: dict[str, Callable[[DocumentReader, str, str | None, int, Times], Awaitable[DocumentPage]]] = {
+    "memories": lambda reader, name, cursor, limit, times: reader.of_project(
+        memories(TENANT, name), ADA, name, cursor, limit, times.in_log_order()
     ),
-    Observation: lambda reader, name, cursor, limit, times: reader.newest(
-        timeline(TENANT, name), cursor, limit, times.by_event_time()
+    "timeline": lambda reader, name, cursor, limit, times: reader.newest(
+        timeline(TENANT, name), ADA, name, cursor, limit, times.by_event_time()
+    ),
+    "session": lambda reader, name, cursor, limit, times: reader.page(
+        session_observations(session_document_id(TENANT, name, SESSION_NAME)),
+        [0],
+        cursor=cursor,
+        limit=limit,
+        newest_first=False,
+        within=times.in_log_order(),
+        readable=readable_by(ADA),
     ),
 }
 
@@ -57,30 +74,36 @@ def little_at_a_time(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(documents_module, "SCANNED_AT_ONCE", 2)
 
 
-@pytest.mark.parametrize("kind", READ)
+@pytest.mark.parametrize("listing", READ)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(happenings=HAPPENINGS, happened=INTERVALS, wanted=INTERVALS, limit=st.integers(1, 5))
 async def test_the_pages_of_a_listing_have_what_is_of_the_time_once_and_in_order(
-    redis: Client, kind: type, happenings: list[Happening], happened: Interval, wanted: Interval, limit: int
+    redis: Client, listing: str, happenings: list[Happening], happened: Interval, wanted: Interval, limit: int
 ):
-    name, times = uuid4().hex, Times(happened, wanted)
+    name, times, kind = uuid4().hex, Times(happened, wanted), Memory if listing == "memories" else Observation
     reader = DocumentReader(redis, 1)
     found = await _saved(redis, kind, name, happenings)
-    listed = [one async for one in _walked(reader, kind, name, limit, times)]
-    expected = [one for one in found if _is_of(one, times)]
-    in_order = sorted(expected, key=_by_event_time if kind is Observation else _in_log_order, reverse=True)
+    cursors: list[str] = []
+    listed = [one async for one in _walked(reader, listing, name, limit, times, cursors)]
+    expected = [one for one in found if _is_of(one, times) and one.agent_id == AGENT]
+    order = _by_event_time if listing == "timeline" else _in_log_order
+    in_order = sorted(expected, key=order, reverse=listing != "session")
     assert [one.id for one in listed] == [one.id for one in in_order]
+    assert [one.id for one in found if one.agent_id != AGENT and any(one.id in cursor for cursor in cursors)] == []
 
 
-async def _walked(reader: DocumentReader, kind: type, name: str, limit: int, times: Times) -> AsyncIterator[Any]:
+async def _walked(
+    reader: DocumentReader, listing: str, name: str, limit: int, times: Times, cursors: list[str]
+) -> AsyncIterator[Any]:
     cursor: str | None = None
     while True:
-        page = await READ[kind](reader, name, cursor, limit, times)
+        page = await READ[listing](reader, name, cursor, limit, times)
         assert len(page.documents) <= limit
         for one in page.documents:
             yield one.document
         if (cursor := page.next) is None:
             return
+        cursors.append(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode())
 
 
 async def _saved(redis: Client, kind: type, name: str, happenings: list[Happening]) -> list[Any]:
@@ -100,7 +123,7 @@ def _event(kind: type, name: str, number: int, one: Happening) -> Recorded:
     recorded_at = None if one.imported is None else NOW + timedelta(seconds=one.imported)
     return recorded(
         data, place(number), event_id=f"e{number}", project=name, occurred_at=NOW + timedelta(seconds=one.occurred),
-        recorded_at=recorded_at,
+        recorded_at=recorded_at, agent_id="bob" if one.others else AGENT,
     )  # fmt: skip
 
 
