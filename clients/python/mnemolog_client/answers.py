@@ -377,6 +377,20 @@ class Probe(Struct, frozen=True, kw_only=True):
     found: int
 
 
+class Project(Struct, frozen=True, kw_only=True):
+    """A project, `""` the nameless one, and how many documents of it the reader may find."""
+
+    project: str
+    documents: int
+
+
+class Agent(Struct, frozen=True, kw_only=True):
+    """An agent, and how many documents that it wrote the reader may find."""
+
+    agent_id: str
+    documents: int
+
+
 class Receipt(Struct, frozen=True, kw_only=True):
     """What became of a request to forget; `status` is `pending`, `running` or `done`."""
 

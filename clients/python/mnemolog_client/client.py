@@ -16,7 +16,7 @@ from mnemolog_client.nouns import Root
 from mnemolog_client.outbox import EmitterOptions, open_outbox
 from mnemolog_client.position import Position
 from mnemolog_client.retry import RETRY, Retry
-from mnemolog_client.sending import Pause, Reply, Request, steps
+from mnemolog_client.sending import OnDegraded, Pause, Reply, Request, Sending, steps
 
 T = TypeVar("T")
 
@@ -28,12 +28,12 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 class BlockingTransport:
     """Carries steps out with httpx, in the caller's thread. Safe to share between threads."""
 
-    def __init__(self, http: httpx.Client, position: Position, retry: Retry) -> None:
-        self.http, self.position, self.retry = http, position, retry
+    def __init__(self, http: httpx.Client, sending: Sending) -> None:
+        self.http, self.sending = http, sending
 
     def send(self, call: Call[T] | Polled[T], retry: Retry | None = None) -> T:
         """The answer; raises a MnemologError."""
-        todo = steps(call, str(self.http.base_url), self.position, retry or self.retry)
+        todo = steps(call, self.sending._replace(retry=retry or self.sending.retry))
         reply: Reply | None = None
         while True:
             try:
@@ -64,12 +64,12 @@ class BlockingTransport:
 class AwaitingTransport:
     """Carries steps out with httpx, on the event loop."""
 
-    def __init__(self, http: httpx.AsyncClient, position: Position, retry: Retry) -> None:
-        self.http, self.position, self.retry = http, position, retry
+    def __init__(self, http: httpx.AsyncClient, sending: Sending) -> None:
+        self.http, self.sending = http, sending
 
     async def send(self, call: Call[T] | Polled[T], retry: Retry | None = None) -> T:
         """The answer; raises a MnemologError."""
-        todo = steps(call, str(self.http.base_url), self.position, retry or self.retry)
+        todo = steps(call, self.sending._replace(retry=retry or self.sending.retry))
         reply: Reply | None = None
         while True:
             try:
@@ -110,11 +110,14 @@ class Mnemolog(Root[Blocking]):
         position: str = "",
         retry: Retry = RETRY,
         timeout_s: float = TIMEOUT_S,
+        on_degraded: OnDegraded | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         """`url` and `secret` are MNEMOLOG_URL and MNEMOLOG_SECRET unless given; `agent` says who reads and writes.
 
-        `position` is that of another client: reads wait for what it wrote. `timeout_s` is of one attempt.
+        `position` is that of another client: reads wait for what it wrote. `timeout_s` is of one attempt. `on_degraded`
+        is called before a read returns whose answer lacks what is on a node of a cluster that is away, with what was
+        asked (`GET /v1/sessions`) and what was left out.
         """
         self._http = httpx.Client(
             base_url=_url(url),
@@ -124,7 +127,8 @@ class Mnemolog(Root[Blocking]):
             trust_env=_may_use_a_proxy(url),
         )
         shared = Position(position)
-        super().__init__(BlockingTransport(self._http, shared, retry), shared, agent)
+        sending = Sending(str(self._http.base_url), shared, retry, on_degraded)
+        super().__init__(BlockingTransport(self._http, sending), shared, agent)
 
     def __enter__(self) -> Self:
         return self
@@ -153,6 +157,7 @@ class AsyncMnemolog(Root[Awaiting]):
         position: str = "",
         retry: Retry = RETRY,
         timeout_s: float = TIMEOUT_S,
+        on_degraded: OnDegraded | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """As those of `Mnemolog`."""
@@ -164,7 +169,8 @@ class AsyncMnemolog(Root[Awaiting]):
             trust_env=_may_use_a_proxy(url),
         )
         shared = Position(position)
-        super().__init__(AwaitingTransport(self._http, shared, retry), shared, agent)
+        sending = Sending(str(self._http.base_url), shared, retry, on_degraded)
+        super().__init__(AwaitingTransport(self._http, sending), shared, agent)
 
     async def __aenter__(self) -> Self:
         return self

@@ -407,6 +407,16 @@ class Root(Noun[S]):
         """What can be done now: actions that nothing blocks and no other agent works on, most urgent first."""
         return get("/v1/frontier", answers.Frontier, project=project, agent_id=agent_id, limit=limit)
 
+    @listing
+    def projects(self, *, page_size: int | None = None) -> Listing[answers.Project]:
+        """The projects that something is found of, by name."""
+        return pages("/v1/projects", answers.Project, limit=page_size)
+
+    @listing
+    def agents(self, project: str | None = None, *, page_size: int | None = None) -> Listing[answers.Agent]:
+        """The agents that something is found of, in a project or in all, by name."""
+        return pages("/v1/agents", answers.Agent, project=project, limit=page_size)
+
     @remote
     def batch(self, commands: Iterable[Mapping[str, Any]]) -> Call[answers.BatchAccepted]:
         """Many commands at once, each with a `type`: at most 10,000, and 16 MiB. A bad one is rejected alone."""

@@ -5,7 +5,7 @@ when it is over. A blocking client and an asyncio one carry the steps out; when 
 to wait for is decided here, once.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import NamedTuple, TypeVar
 
 import httpx
@@ -18,6 +18,8 @@ from mnemolog_client.retry import Retry
 T = TypeVar("T")
 
 POLL_EVERY_S = 0.2
+DEGRADED = "Mnemolog-Degraded"
+"""The header of an answer that was made without what is on a node of a cluster that is away."""
 
 
 class Request(NamedTuple):
@@ -37,20 +39,30 @@ class Pause(NamedTuple):
 
 
 Reply = httpx.Response | httpx.TransportError
+OnDegraded = Callable[[str, str], None]
+"""Told of an answer that lacks something: what was asked (`GET /v1/sessions`), and what was left out."""
 Steps = Generator[Request | Pause, Reply | None, T]
 
 
-def steps(call: Call[T] | Polled[T], url: str, position: Position, retry: Retry) -> Steps[T]:
+class Sending(NamedTuple):
+    """How calls are sent: to which server, which writes reads wait for, how often, and who hears what answers lack."""
+
+    url: str
+    position: Position
+    retry: Retry
+    on_degraded: OnDegraded | None = None
+
+
+def steps(call: Call[T] | Polled[T], sending: Sending) -> Steps[T]:
     """What to do until there is an answer; raises a MnemologError.
 
-    Reads wait for `position`, writes are included in it.
+    Reads wait for the position, writes are included in it.
     """
-    if isinstance(call, Call):
-        return _answered(call, url, position, retry)
-    return _polled(call, url, position, retry)
+    return _answered(call, sending) if isinstance(call, Call) else _polled(call, sending)
 
 
-def _answered(call: Call[T], url: str, position: Position, retry: Retry) -> Steps[T]:
+def _answered(call: Call[T], sending: Sending) -> Steps[T]:
+    url, position, retry, on_degraded = sending
     after = str(position)
     content = call.encoded(after)
     headers = {} if content is None else {"Content-Type": call.content_type}
@@ -62,6 +74,8 @@ def _answered(call: Call[T], url: str, position: Position, retry: Retry) -> Step
             answer = decoded(call, reply)
             if call.position_of is not None:
                 position.include(call.position_of(answer))
+            if on_degraded is not None and (left_out := reply.headers.get(DEGRADED)):
+                on_degraded(f"{call.method} {call.path}", left_out)
             return answer
         error = _error(reply, url)
         error.after_lost_attempt = lost and not error.retryable
@@ -74,10 +88,10 @@ def _answered(call: Call[T], url: str, position: Position, retry: Retry) -> Step
         waited_s += pause_s
 
 
-def _polled(polled: Polled[T], url: str, position: Position, retry: Retry) -> Steps[T]:
+def _polled(polled: Polled[T], sending: Sending) -> Steps[T]:
     waited_s = 0.0
     while True:
-        answer = yield from _answered(polled.call, url, position, retry)
+        answer = yield from _answered(polled.call, sending)
         if polled.done(answer):
             return answer
         if waited_s + POLL_EVERY_S > polled.within_s:

@@ -49,6 +49,10 @@ export type Recalled = Omit<Answer<"/v1/recall", "post">, "confidence" | "result
 export type RecallResult = Required<Answer<"/v1/recall", "post">["results"][number]>;
 /** What an agent should know before it starts, as one text, and what the budget left out. */
 export type Context = Answer<"/v1/context", "post">;
+/** A project, `""` the nameless one, and how many documents of it the reader may find. */
+export type Project = Item<Answer<"/v1/projects", "get">>;
+/** An agent, and how many documents that it wrote the reader may find. */
+export type Agent = Item<Answer<"/v1/agents", "get">>;
 /** What became of a request to forget; `status` is `pending`, `running` or `done`. */
 export type Receipt = Required<Answer<"/v1/forget/{id}", "get">>;
 

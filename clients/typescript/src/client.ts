@@ -25,6 +25,11 @@ export interface MnemologOptions {
   readonly retry?: RetryOptions | undefined;
   /** Of one attempt. */
   readonly timeoutS?: number | undefined;
+  /**
+   * Called before a read resolves whose answer lacks what is on a node of a cluster that is away, with what was asked
+   * (`GET /v1/sessions`) and what was left out.
+   */
+  readonly onDegraded?: ((asked: string, leftOut: string) => void) | undefined;
   /** Sends the requests; the platform's own unless given. */
   readonly fetch?: typeof fetch | undefined;
 }
@@ -40,6 +45,7 @@ export class Mnemolog extends Root {
       position,
       retry: new Retry(options.retry),
       timeoutS,
+      onDegraded: options.onDegraded,
       fetch: options.fetch ?? globalThis.fetch,
     });
     super(transport, position, agent);

@@ -166,6 +166,8 @@ export interface Reply {
   readonly text: string;
   /** The Retry-After header. */
   readonly retryAfter: string | null;
+  /** The Mnemolog-Degraded header. */
+  readonly leftOut: string | null;
 }
 
 /** The error that an answer which is no success stands for. */

@@ -1,8 +1,8 @@
 /** The native HTTP API by noun. Each method sends one call; a listing asks for a page when it comes to it. */
 
 import type {
-  Accepted, Action, BatchAccepted, Confirmed, Context, Event, Forgotten, FoundLesson, Frontier, Health, Lesson, Memory,
-  Observation, Recalled, RecallResult, Receipt, Session, Slot, Summary, SummaryMade, SureLesson,
+  Accepted, Action, Agent, BatchAccepted, Confirmed, Context, Event, Forgotten, FoundLesson, Frontier, Health, Lesson,
+  Memory, Observation, Project, Recalled, RecallResult, Receipt, Session, Slot, Summary, SummaryMade, SureLesson,
 } from "./answers.ts";
 import type { Body, Call, Query } from "./calls.ts";
 import {
@@ -341,6 +341,16 @@ export class Root extends Noun {
   /** What can be done now: actions that nothing blocks and no other agent works on, most urgent first. */
   frontier(options: Asked<Query<"/v1/frontier", "get">> = {}): Promise<Frontier> {
     return this.transport.send(get("/v1/frontier", "items", { query: options }));
+  }
+
+  /** The projects that something is found of, by name. */
+  projects({ pageSize }: ListOptions<"/v1/projects"> = {}): Listed<Project> {
+    return this.transport.walk(pages("/v1/projects", { query: { limit: pageSize } }));
+  }
+
+  /** The agents that something is found of, in a project or in all, by name. */
+  agents(project?: string, { pageSize }: ListOptions<"/v1/agents"> = {}): Listed<Agent> {
+    return this.transport.walk(pages("/v1/agents", { query: { project, limit: pageSize } }));
   }
 
   /** Many commands at once, each with a `type`: at most 10,000, and 16 MiB. A bad one is rejected alone. */

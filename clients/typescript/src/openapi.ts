@@ -79,6 +79,28 @@ export interface paths {
         patch: operations["patch_v1_actions_id"];
         trace?: never;
     };
+    "/v1/agents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Agents, by name.
+         * @description The agents who wrote what the reader may find, and how much that is.
+         *
+         *     A page of the agents of one project, or of all.
+         */
+        get: operations["get_v1_agents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/confirm": {
         parameters: {
             query?: never;
@@ -497,6 +519,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/projects": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Projects, by name.
+         * @description The projects of what the reader may find, and how much that is.
+         *
+         *     A page of names.
+         */
+        get: operations["get_v1_projects"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/recall": {
         parameters: {
             query?: never;
@@ -776,6 +820,14 @@ export interface components {
             target: string;
             /** @enum {unknown} */
             type: "conflicts_with" | "gated_by" | "requires" | "spawned_by" | "unlocks";
+        };
+        /**
+         * AgentCount
+         * @description An agent, and how many documents that it wrote the reader may find.
+         */
+        AgentCount: {
+            agent_id: string;
+            documents: number;
         };
         /**
          * BatchAnswer
@@ -1278,6 +1330,14 @@ export interface components {
             next: string | null;
         };
         /**
+         * Page[AgentCount]
+         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end.
+         */
+        Page_AgentCount_: {
+            items: components["schemas"]["AgentCount"][];
+            next: string | null;
+        };
+        /**
          * Page[Lesson]
          * @description Part of a listing; `next` is the `cursor` of what follows, null at the end.
          */
@@ -1291,6 +1351,14 @@ export interface components {
          */
         Page_Memory_: {
             items: components["schemas"]["Memory"][];
+            next: string | null;
+        };
+        /**
+         * Page[ProjectCount]
+         * @description Part of a listing; `next` is the `cursor` of what follows, null at the end.
+         */
+        Page_ProjectCount_: {
+            items: components["schemas"]["ProjectCount"][];
             next: string | null;
         };
         /**
@@ -1317,6 +1385,14 @@ export interface components {
             documents: number;
             found: number;
             queries: number;
+        };
+        /**
+         * ProjectCount
+         * @description A project, `""` the nameless one, and how many documents of it the reader may find.
+         */
+        ProjectCount: {
+            documents: number;
+            project: string;
         };
         /**
          * ReadyAction
@@ -2457,6 +2533,49 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    get_v1_agents: {
+        parameters: {
+            query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                after?: string;
+                /** @description The `next` of the page before. */
+                cursor?: string;
+                /** @description At most so many. */
+                limit?: number;
+                /**
+                 * @description Only of this project; empty is what is of no project.
+                 * @example shop
+                 */
+                project?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "agent_id": "ada",
+                     *           "documents": 6
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Page_AgentCount_"];
                 };
             };
         };
@@ -4202,6 +4321,44 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["Accepted"];
+                };
+            };
+        };
+    };
+    get_v1_projects: {
+        parameters: {
+            query?: {
+                /** @description The `position` of a write: waits, a second at most, until that write can be seen. */
+                after?: string;
+                /** @description The `next` of the page before. */
+                cursor?: string;
+                /** @description At most so many. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "project": "shop",
+                     *           "documents": 6
+                     *         }
+                     *       ],
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Page_ProjectCount_"];
                 };
             };
         };

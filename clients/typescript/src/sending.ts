@@ -9,6 +9,8 @@ import type { Retry } from "./retry.ts";
 import { timerMs } from "./retry.ts";
 
 const POLL_EVERY_S = 0.2;
+/** The header of an answer that was made without what is on a node of a cluster that is away. */
+const DEGRADED = "Mnemolog-Degraded";
 /** What reading an answer throws that is not the server's: no JSON, another JSON, a position that is none. */
 const UNREADABLE = [SyntaxError, UnreadableAnswer, RangeError];
 
@@ -19,6 +21,7 @@ export interface TransportOptions {
   readonly retry: Retry;
   /** Of one attempt. */
   readonly timeoutS: number;
+  readonly onDegraded: ((asked: string, leftOut: string) => void) | undefined;
   readonly fetch: typeof fetch;
 }
 
@@ -41,7 +44,11 @@ export class Transport {
     let lost = false;
     for (let failures = 1; ; failures += 1) {
       const outcome = await this.#attempt(url, request, signal);
-      if (!(outcome instanceof MnemologError) && isAnswer(call, outcome.status)) return this.#read(call, outcome);
+      if (!(outcome instanceof MnemologError) && isAnswer(call, outcome.status)) {
+        const answer = this.#read(call, outcome);
+        if (outcome.leftOut !== null) this.#options.onDegraded?.(`${call.method} ${call.path}`, outcome.leftOut);
+        return answer;
+      }
       const error = outcome instanceof MnemologError ? outcome : errorOf(outcome);
       error.afterLostAttempt = lost && !error.retryable;
       const pauseS = error.retryAfterS ?? retry.pauseS(failures);
@@ -104,7 +111,8 @@ export class Transport {
     try {
       const response = await this.#options.fetch.call(globalThis, url, { ...request, signal: ending.signal });
       const text = await response.text();
-      return { url, status: response.status, text, retryAfter: response.headers.get("Retry-After") };
+      const { headers, status } = response;
+      return { url, status, text, retryAfter: headers.get("Retry-After"), leftOut: headers.get(DEGRADED) };
     } catch (fault) {
       return unanswered(this.#options.url, fault);
     } finally {

@@ -237,6 +237,19 @@ test("pages are asked for as they are needed", async (context) => {
   assert.deepEqual(stub.received.map((one) => one.query), [{ limit: "2" }, { limit: "2", cursor: "c1" }]);
 });
 
+test("what an answer lacks is told before it is there", async (context) => {
+  const stub = await stubOf(context);
+  const leftOut = "left out: partitions 3, 7, on a node of the cluster that is away";
+  const headers = { "Mnemolog-Degraded": leftOut };
+  stub.answers.push({ body: { items: [], next: "c1" }, headers }, { body: { items: [], next: null } });
+  stub.answers.push({ ...RECALLED, headers });
+  const told: string[][] = [];
+  const onDegraded = (...said: string[]): void => void told.push(said);
+  assert.deepEqual(await all(clientOf(stub, { onDegraded }).sessions.list("shop")), []);
+  assert.deepEqual(told, [["GET /v1/sessions", leftOut]]);
+  assert.deepEqual((await clientOf(stub).recall("tea")).results, []);
+});
+
 test("the log is read to its head through empty pages", async (context) => {
   const stub = await stubOf(context);
   const page = (count: number, next: string): Answer => ({

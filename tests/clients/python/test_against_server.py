@@ -75,6 +75,8 @@ def test_lessons_slots_actions_and_sessions(server: Server, project: str):
         assert client.sessions.summarise("s/1", project=project).summary.observation_count == 1
         assert client.sessions.summary("s/1", project=project).session_id == "s/1"
         assert "Pin the toolchain" in client.context(project).context
+        assert project in {one.project for one in client.projects(page_size=1) if one.documents}
+        assert {one.agent_id for one in client.agents(project)} == {"ada"}
         assert {one.type for one in client.events(project=project)} >= {"observation.recorded", "action.updated"}
         receipt = client.forget("project", project)
         assert client.receipts.wait(receipt.id).status == "done"

@@ -41,7 +41,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "observations.create": ("s1", "tea"),
 }
 """Of calls that take another thing than one text, or nothing."""
-NOTHING = {"events", "frontier", "health", "lessons.surest", "receipts.list", "sessions.list"}
+NOTHING = {"events", "frontier", "health", "lessons.surest", "projects", "receipts.list", "sessions.list"}
 
 
 def calls() -> Iterator[tuple[str, Call[Any]]]:
@@ -165,6 +165,8 @@ ANSWERS: list[tuple[type[msgspec.Struct], str]] = [
     (answers.Frontier, "GET /v1/frontier"),
     (answers.Recalled, "POST /v1/recall"),
     (answers.Context, "POST /v1/context"),
+    (answers.Project, "GET /v1/projects"),
+    (answers.Agent, "GET /v1/agents"),
     (answers.Receipt, "GET /v1/forget/{id}"),
     (answers.EventsPage, "GET /v1/events"),
 ]

@@ -209,6 +209,41 @@ def test_pages_are_asked_for_as_they_are_needed(stub: Stub):
     assert [one.query for one in stub.received] == [{"limit": "2"}, {"limit": "2", "cursor": "c1"}]
 
 
+LEFT_OUT = "left out: partitions 3, 7, on a node of the cluster that is away"
+
+
+def test_what_an_answer_lacks_is_told_before_it_is_returned(stub: Stub):
+    """Of each page of a listing; of an answer that lacks nothing, nothing."""
+    lacking = {"Mnemolog-Degraded": LEFT_OUT}
+    told: list[tuple[str, str]] = []
+    stub.answers.extend([Reply({"items": [], "next": "c1"}, headers=lacking), Reply({"items": [], "next": None})])
+
+    def hear(asked: str, left_out: str) -> None:
+        told.append((asked, left_out))
+
+    with client_of(stub, on_degraded=hear) as client:
+        assert list(client.sessions.list("shop")) == []
+    assert told == [("GET /v1/sessions", LEFT_OUT)]
+
+
+async def test_an_asyncio_client_tells_it_too(stub: Stub):
+    told: list[tuple[str, str]] = []
+    stub.answers.append(Reply(RECALLED.body, headers={"Mnemolog-Degraded": LEFT_OUT}))
+
+    def hear(asked: str, left_out: str) -> None:
+        told.append((asked, left_out))
+
+    async with AsyncMnemolog(stub.url, "the-key", retry=QUICK, on_degraded=hear) as client:
+        await client.recall("tea")
+    assert told == [("POST /v1/recall", LEFT_OUT)]
+
+
+def test_nobody_needs_to_hear_what_an_answer_lacks(stub: Stub):
+    stub.answers.append(Reply(RECALLED.body, headers={"Mnemolog-Degraded": LEFT_OUT}))
+    with client_of(stub) as client:
+        assert client.recall("tea").results == []
+
+
 def test_the_bounds_of_a_listing_go_with_every_page(stub: Stub):
     since = datetime(2026, 1, 31, 12, tzinfo=UTC)
     stub.answers.extend([Reply({"items": [], "next": "c1"}), Reply({"items": [], "next": None})])

@@ -16,7 +16,9 @@ const ARGUMENTS: Record<string, unknown[]> = {
   "lessons.revise": ["x", {}],
   "actions.update": ["x", {}],
 };
-const NOTHING = new Set(["events", "frontier", "health", "lessons.surest", "receipts.list", "sessions.list"]);
+const NOTHING = new Set([
+  "events", "frontier", "health", "lessons.surest", "projects", "receipts.list", "sessions.list",
+]);
 const NOT_CALLS = new Set(["constructor", "advance"]);
 
 interface Sent {

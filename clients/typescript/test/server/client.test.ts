@@ -134,6 +134,8 @@ test("sessions, the context and the log", async () => {
   assert.equal((await memory.sessions.summarise("s/1", { project })).summary.observation_count, 1);
   assert.equal((await memory.sessions.summary("s/1", { project })).session_id, "s/1");
   assert.deepEqual((await all(memory.sessions.list(project))).map((one) => one.id), ["s/1"]);
+  assert.ok((await all(memory.projects({ pageSize: 1 }))).some((one) => one.project === project && one.documents > 0));
+  assert.ok((await all(memory.agents(project))).every((one) => one.documents > 0));
   assert.match((await memory.context(project, { token_budget: 500 })).context, /Pin the toolchain/);
   const types = new Set((await all(memory.events("", { project }))).map((one) => one.type));
   assert.ok(types.has("observation.recorded") && types.has("session.ended"));
