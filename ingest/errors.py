@@ -152,7 +152,7 @@ class TooManyRequests(Overloaded):
     """A key asked more often than it may. Nothing was done."""
 
     def __init__(self, kind: str, per_minute: int, retry_after_s: int) -> None:
-        super().__init__(f"this key may send {per_minute:,} {kind} a minute", retry_after_s)
+        super().__init__(f"this key may send {per_minute:,} {kind} a minute", retry_after_s, "limit")
 
 
 class ReaderUnknown(CommandRejected):

@@ -14,6 +14,7 @@ from api.access.keyring import Keyring
 from api.access.principal import Principal
 from api.access.rates import RateLimits
 from api.access.registry import Made, Registry
+from api.http.errors import answer
 from ingest.errors import CommandRejected, NotFound, TooManyRequests
 from ingest.log.keys import access_row_pk, row_key
 from ingest.platform.clock import to_ms
@@ -168,6 +169,7 @@ async def test_a_key_may_ask_so_often_and_is_told_when_to_come_back(redis: Clien
         await limits.take("a", "writes", 5)
     with pytest.raises(TooManyRequests) as refused:
         await limits.take("a", "writes", 5)
+    assert b'"reason":"limit"' in answer(refused.value).body
     assert 1 <= refused.value.retry_after_s <= 12  # one more comes every 12 seconds
     await limits.take("a", "reads", 5)
     await limits.take("b", "writes", 5)

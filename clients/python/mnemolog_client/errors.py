@@ -40,7 +40,7 @@ class MnemologError(Exception):
         self.retry_after_s: float | None = None
         """When to come back, where the server said so."""
         self.reason = ""
-        """Of an overload: `memory`, `lag`, `disk`, `queue` or `server`; empty for a limit of the key."""
+        """Of an overload: `memory`, `lag`, `disk`, `queue` or `server`, or `limit`: of the requests of the key."""
         self.lag: dict[str, int] = {}
         """Log entries that are not projected yet, by partition, where reads are behind."""
 

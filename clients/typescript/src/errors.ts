@@ -39,7 +39,7 @@ export class MnemologError extends Error {
   readonly status: number;
   /** When to come back, where the server said so. */
   readonly retryAfterS: number | undefined;
-  /** Of an overload: of what there is too much; `memory`, `lag`, `disk`, `queue` or `server`. */
+  /** Of an overload: `memory`, `lag`, `disk`, `queue` or `server`, or `limit`: of the requests of the key. */
   readonly reason: string;
   /** Log entries that are not projected yet, by partition, where reads are behind. */
   readonly lag: Readonly<Record<string, number>>;

@@ -182,5 +182,6 @@ test("a key that asked too often is waited for as long as the server says, or to
   const error = await twice().catch((fault: unknown) => fault);
   assert.ok(error instanceof Overloaded);
   assert.equal(error.message, "this key may send 30 reads a minute");
+  assert.equal(error.reason, "limit");
   assert.ok(error.retryAfterS! >= 1 && error.retryAfterS! <= 60);
 });
