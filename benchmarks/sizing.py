@@ -4,19 +4,21 @@
 
 Starts servers of its own and writes observations, then memories, then lessons: first without an embedder, then with
 the default one, waiting each time until all is projected, indexed and embedded. Bytes are those that each kind of event
-adds: to Valkey by key family, to its append-only file, to the memory of the API process (PSS), and, of all together, to
-the archive and the snapshot of the index. Processor time is that of each process (utime and stime, of Valkey INFO cpu),
-so that others who use the machine change it less than they change seconds; what the processes take while nothing is
-written is taken off. Questions are asked at the end, and the log without an embedder is rebuilt.
+adds to Valkey, by key family, and to its append-only file; that observations are in the archive, and all documents in
+the snapshot of the index. (What a document takes in an API process shows with many: `benchmarks.footprint`.) Processor
+time is that of each process (utime and stime, of Valkey INFO cpu), so that others who use the machine change it less
+than they change seconds; what the processes take while nothing is written is taken off. Questions are asked at the end,
+and the log without an embedder is rebuilt.
 
 Texts are those of `corpus.py`, or with `--data` the turns of real sessions (the shape is that of
-`benchmarks.relevance`), which come again with another number at their end until there are enough. Memories and lessons
+`benchmarks.relevance`), which come again, their words in another order, until there are enough. Memories and lessons
 are their first 300 characters. `--write FILE` puts the figures into that file under `--name`.
 """
 
 import argparse
 import asyncio
 import json
+import random
 import time
 from collections.abc import Awaitable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -25,7 +27,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from benchmarks.all import commit, machine
-from benchmarks.corpus import observation, question
+from benchmarks.corpus import SEED, observation, question
 from benchmarks.driving import Pool, closed_loop, fill, settled
 from benchmarks.footprint import seal, snapshot
 from benchmarks.key_families import families
@@ -108,13 +110,18 @@ class Server:
             kind = family.name.partition(" ")[0]
             group = "documents" if kind in ("doc", "row", "list") else GROUPS.get(kind, "other")
             found[group] += family.bytes
-        folder = self.stack.folder / "data"
-        return {**found, "file": float(size(folder / "valkey/appendonlydir")), "api": float(self.stack.memory("api"))}
+        return {**found, "file": float(size(self.stack.folder / "data/valkey/appendonlydir"))}
 
 
 def size(folder: Path) -> int:
     """Bytes of all files in a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def sealed(stack: Stack) -> int:
+    """Bytes of the archive, with all in it that is projected."""
+    seal(stack)
+    return size(stack.folder / "archive")
 
 
 def turns(data: Path | None, count: int) -> Texts:
@@ -126,9 +133,12 @@ def turns(data: Path | None, count: int) -> Texts:
 
 
 def _again(turn: dict[str, Any], time: int) -> dict[str, Any]:
-    """The turn of another session, in a project of its own."""
+    """The turn in another project; from the second time on its words are in another order, so that it is not known."""
     names = {name: f"{turn[name]} {time}" for name in ("event_id", "project", "session_id")}
-    return {**turn, **names, "content": f"{turn['content']} ({time})"}
+    words = turn["content"].split(" ")
+    if time:
+        random.Random(f"{SEED} {turn['event_id']} {time}").shuffle(words)
+    return {**turn, **names, "content": " ".join(words)}
 
 
 def kept(kind: str, observations: Texts) -> Iterator[dict[str, Any]]:
@@ -139,15 +149,22 @@ def kept(kind: str, observations: Texts) -> Iterator[dict[str, Any]]:
 
 
 async def written(server: Server, observations: Texts) -> tuple[dict[str, Figures], dict[str, Figures]]:
-    """Processor milliseconds and bytes of an event of each kind, in batches; of memories and lessons half as many."""
+    """Processor milliseconds and bytes of an event of each kind, in batches; of memories and lessons half as many.
+
+    The observations are in the archive then, where there is one.
+    """
     half = observations[: len(observations) // 2]
     events = {"observation": observations, "memory": list(kept("remember", half)), "lesson": list(kept("lesson", half))}
     costs, sizes = dict[str, Figures](), dict[str, Figures]()
+    archived = "MNEMOLOG_ARCHIVE" in server.stack.environment
+    first = sealed(server.stack) if archived else 0
     for kind, some in events.items():
         before = await server.stored()
         costs[kind] = await server.cost(fill(server.pool, some), len(some))
         after = await server.stored()
         sizes[kind] = {name: round((after[name] - before[name]) / len(some), 1) for name in after}
+        if kind == "observation" and archived:
+            sizes[kind]["archive"] = round((sealed(server.stack) - first) / len(some), 1)
     return costs, sizes
 
 
@@ -199,13 +216,9 @@ async def with_embedder(stack: Stack, observations: Texts, questions: int) -> di
         costs, sizes = await written(server, observations)
         questioned = await asked(server, observations, questions)
         await snapshot(stack)
-        seal(stack)
-        events = 2 * len(observations)
-        whole = {
-            "archive": round(size(stack.folder / "archive") / events, 1),
-            "snapshot": round(max(map(size, (stack.folder / "data/snapshots").iterdir())) / events, 1),
-        }
-        return {"ms": costs, "bytes": sizes, "bytes_of_all": whole, "questions_ms": questioned}
+        snapshots = map(size, (stack.folder / "data/snapshots").iterdir())
+        whole = round(max(snapshots) / (2 * len(observations)), 1)
+        return {"ms": costs, "bytes": sizes, "snapshot_bytes": whole, "questions_ms": questioned}
 
 
 class _server:

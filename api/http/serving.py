@@ -46,6 +46,8 @@ class Listeners:
 
 
 BACKLOG = 2048
+STOP_WITHIN_S = 10
+"""That requests under way get when the process is asked to end."""
 HEAD_WITHIN_S = 20.0
 """From the first byte of a connection, or of a further request on it, to the end of its head."""
 MAX_HEAD_BYTES = 64 << 10
@@ -197,7 +199,7 @@ def serve(app: ASGIApp, host: str, ports: Iterable[int], *, shared: bool = False
         ws_max_size=MAX_SOCKET_MESSAGE_BYTES,
         log_config=None,
         access_log=False,
-        timeout_graceful_shutdown=10,
+        timeout_graceful_shutdown=STOP_WITHIN_S,
         timeout_keep_alive=75,
         proxy_headers=False,
         server_header=False,
