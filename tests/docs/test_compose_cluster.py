@@ -27,12 +27,18 @@ ADDRESSES = [SERVICES[name]["networks"]["nodes"]["ipv4_address"] for name in NOD
 STARTS_WITHIN_S = 30.0
 
 
-def test_there_are_six_nodes_a_server_for_jobs_two_apis_and_three_workers():
-    assert set(SERVICES) == {*NODES, "cluster", "jobs", *OURS}
+def test_there_are_six_nodes_a_server_for_jobs_two_apis_and_three_workers_and_a_search_engine_if_asked_for():
+    assert set(SERVICES) == {*NODES, "cluster", "jobs", *OURS, "search"}
+    assert {name: one["profiles"] for name, one in SERVICES.items() if "profiles" in one} == {"search": ["search"]}
+
+
+def test_the_search_engine_can_be_named_where_the_program_can_use_one():
+    """The services take `MNEMOLOG_INDEX` from the release on that has it."""
+    assert ("MNEMOLOG_INDEX" in SERVICES["api-1"]["environment"]) == ("MNEMOLOG_INDEX" in VARIABLES)
 
 
 def test_images_are_those_of_one_machine():
-    assert COMPOSE["x-images"].items() <= SINGLE["x-images"].items()
+    assert COMPOSE["x-images"].items() - SINGLE["x-images"].items() == {("search", SERVICES["search"]["image"])}
     assert {service["image"] for service in SERVICES.values()} == set(COMPOSE["x-images"].values()) - {
         COMPOSE["x-images"]["python"]
     }
