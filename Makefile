@@ -23,12 +23,16 @@ ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run install test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz check chaos bench docs types format clean
+.PHONY: run cluster install test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz check chaos bench docs types format clean
 
 install: $(BASE)
 
 run: $(BASE)
 	$(BIN)/mnemolog up --demo
+
+# What several machines would run, on this one: see docs/howto/run-a-cluster.md. ARGS="--port 4111" and others.
+cluster: $(BASE)
+	$(BIN)/python -m tools.cluster $(ARGS)
 
 # One after the other: the servers that a part shares end with it. `make -k test` runs all parts whatever fails.
 test: inner-tests contract-tests acceptance-tests client-tests serial-tests

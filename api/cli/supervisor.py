@@ -267,27 +267,12 @@ class Supervisor:
 
         One whose keys this process does not have is ready when it asks for one.
         """
-        status, body = self._ask_ready()
+        status, body = ask_ready(self.settings)
         if status == 401:
             return not self.settings.secret
         fault: dict[str, str] = body if status == 503 else {}
         self.waits_for = fault["detail"] if fault.get("reason") == "index" else ""
         return status == 200 and all(one["code"] != "no_worker" for one in body["degraded"])
-
-    def _ask_ready(self) -> tuple[int, Any]:
-        """Status and body of the API's answer, 0 without one. Without a client library, which takes long to load."""
-        url = urlsplit(local_url(self.settings))
-        connection = HTTPConnection(url.hostname or "", url.port, timeout=2)
-        try:
-            headers = {"Authorization": f"Bearer {self.settings.secret}"} if self.settings.secret else {}
-            connection.request("GET", "/readyz", headers=headers)
-            answer = connection.getresponse()
-            body = answer.read()
-            return answer.status, json.decode(body) if answer.status in (200, 503) else None
-        except (OSError, HTTPException, DecodeError):
-            return 0, None
-        finally:
-            connection.close()
 
     def watch(self) -> None:
         """Start again what has died since the last call."""
@@ -313,6 +298,22 @@ class Supervisor:
             self.valkey.stop()
         for port in self._ports:
             port.release()
+
+
+def ask_ready(settings: Settings) -> tuple[int, Any]:
+    """Status and body of an answer to /readyz, 0 without one; without a client library, which takes long to load."""
+    url = urlsplit(local_url(settings))
+    connection = HTTPConnection(url.hostname or "", url.port, timeout=2)
+    try:
+        headers = {"Authorization": f"Bearer {settings.secret}"} if settings.secret else {}
+        connection.request("GET", "/readyz", headers=headers)
+        answer = connection.getresponse()
+        body = answer.read()
+        return answer.status, json.decode(body) if answer.status in (200, 503) else None
+    except (OSError, HTTPException, DecodeError):
+        return 0, None
+    finally:
+        connection.close()
 
 
 def local_url(settings: Settings) -> str:
