@@ -24,6 +24,8 @@ UNREACHABLE = (ConnectionError, TimeoutError, OSError, LogUnavailable)
 """How the answers of a node that is away fail."""
 
 _left_out: ContextVar[set[int] | None] = ContextVar("left_out", default=None)
+_whole: ContextVar[frozenset[int]] = ContextVar("whole", default=frozenset())
+"""All that the parts of an answer are about, while one is made of parts."""
 
 
 @contextmanager
@@ -49,13 +51,23 @@ def whole_reads() -> Generator[None]:
         _left_out.reset(token)
 
 
+@contextmanager
+def made_of_parts(partitions: Iterable[int]) -> Generator[None]:
+    """Within, a part of an answer may lack all it is about, as long as not all of these partitions are away."""
+    token = _whole.set(frozenset(partitions))
+    try:
+        yield
+    finally:
+        _whole.reset(token)
+
+
 def leave_out(unread: Collection[int], asked: Iterable[int], error: Exception) -> None:
     """Go on without partitions that could not be read, of those that were asked.
 
-    Raises the error where none of those is left, and outside of `partial_reads`.
+    Raises the error where none of those is left (see `made_of_parts`), and outside of `partial_reads`.
     """
     so_far = _left_out.get()
-    if so_far is None or so_far.issuperset({*asked} - {*unread}):
+    if so_far is None or so_far.issuperset((_whole.get() or {*asked}) - {*unread}):
         raise error
     so_far.update(unread)
 

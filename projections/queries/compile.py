@@ -10,6 +10,7 @@ from ingest.commands.command import Name
 from ingest.ids import DocumentId
 from ingest.log.position import Token
 from ingest.platform.clock import Clock, from_ms, system_clock, to_ms
+from ingest.platform.partial import made_of_parts
 from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action, is_active, open_actions
 from projections.documents.lessons import Lesson
@@ -81,6 +82,10 @@ class Compile:
         """The context for a request; raises ProjectionBehind when `after` is not projected in time."""
         if request.after:
             await self._index.wait_for(Token.parse(request.after))
+        with made_of_parts(range(self._documents.partitions)):
+            return compile_context(request.project, await self._parts(request, reader), request.token_budget)
+
+    async def _parts(self, request: ContextRequest, reader: Reader) -> list[ContextPart | None]:
         (slots, memories, lessons), (actions, past), (profile, recalled) = await asyncio.gather(
             asyncio.gather(
                 self._slots(request, reader), self._memories(request, reader), self._lessons(request, reader)
@@ -88,8 +93,7 @@ class Compile:
             asyncio.gather(self._actions(request, reader), self._sessions(request, reader)),
             asyncio.gather(self._profile(request, reader), self._recalled(request, reader)),
         )
-        parts = [*slots, memories, lessons, actions, profile, *past, recalled]
-        return compile_context(request.project, parts, request.token_budget)
+        return [*slots, memories, lessons, actions, profile, *past, recalled]
 
     async def _slots(self, request: ContextRequest, reader: Reader) -> list[ContextPart | None]:
         return [slot_block(slot) for slot in await self._slots_of.of_project(reader, request.project) if slot.pinned]

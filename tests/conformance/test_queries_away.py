@@ -11,7 +11,7 @@ from redis.exceptions import ConnectionError
 from ingest.commands.requests import ChangeVisibility, Relate
 from ingest.errors import LogUnavailable, NotFound
 from ingest.log.event_log import Stored
-from ingest.log.partitions import partition_of, project_route
+from ingest.log.partitions import partition_of, project_route, session_route
 from ingest.log.position import Position
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, ask
@@ -22,6 +22,7 @@ from projections.documents.sessions import sessions
 from projections.operations.exporting import export_events
 from projections.queries import documents as documents_module
 from projections.queries.audit import Audit
+from projections.queries.compile import Compile, ContextRequest
 from projections.queries.documents import DocumentReader
 from projections.queries.log_events import LogEvents, WantedEvents
 from projections.queries.profiles import ProjectProfiles
@@ -159,6 +160,28 @@ async def test_a_profile_that_lacks_a_partition_is_not_kept(
     whole, cached = await profiles.of(ADA, "atlas")
     assert whole is not None
     assert (whole.session_count, cached) == (8, False)
+
+
+async def test_a_context_of_a_project_whose_partition_is_away_tells_its_sessions_of_other_partitions(
+    desk: Desk, documents: DocumentReader, take_away: TakeAway
+):
+    elsewhere = next(
+        name for name in map("s{}".format, range(100))
+        if partition_of(session_route(TENANT, "atlas", name), PARTITIONS) != HOME
+    )  # fmt: skip
+    await desk.observe("We decided that the kettle is bought.", session_id=elsewhere)
+    await desk.remember("tea at four")
+    await desk.settle()
+    profiles = ProjectProfiles(desk.replica, documents)
+    told = Compile(desk.replica, documents, desk.recall, profiles)
+    whole = await told(ContextRequest(project="atlas"), ADA)
+    assert "tea at four" in whole.context
+    take_away(HOME)
+    with partial_reads() as left_out:
+        partial = await told(ContextRequest(project="atlas"), ADA)
+    assert left_out == {HOME}
+    assert "tea at four" not in partial.context
+    assert "kettle" in partial.context
 
 
 async def test_a_partition_that_the_first_page_of_the_audit_log_lacks_is_in_a_later_one(desk: Desk):

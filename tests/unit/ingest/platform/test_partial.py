@@ -8,6 +8,7 @@ from ingest.platform.partial import (
     leaving_out,
     left_out,
     left_out_message,
+    made_of_parts,
     partial_reads,
     readable,
     whole_reads,
@@ -50,6 +51,20 @@ def test_a_read_of_which_nothing_is_left_fails():
         leave_out([0], range(2), AWAY)
         with pytest.raises(ConnectionError):
             leave_out([1], range(2), AWAY)
+
+
+def test_a_part_of_an_answer_may_lack_all_it_is_about_but_the_answer_not():
+    with partial_reads() as missing, made_of_parts(range(3)):
+        leave_out([0], [0], AWAY)
+        leave_out([1], [0, 1], AWAY)
+        assert missing == {0, 1}
+        with pytest.raises(ConnectionError):
+            leave_out([2], [2], AWAY)
+
+
+def test_parts_of_an_answer_that_must_be_whole_lack_nothing():
+    with made_of_parts(range(3)), pytest.raises(ConnectionError):
+        leave_out([0], [0], AWAY)
 
 
 def test_what_must_be_whole_leaves_nothing_out_within_reads_that_may():
