@@ -31,7 +31,7 @@ from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
 from ingest.platform import tracing
 from ingest.platform.connections import Client
-from ingest.platform.partial import UNREACHABLE, leaving_out
+from ingest.platform.partial import UNREACHABLE, readable
 from ingest.roles import ANY, METRICS
 from projections.health.pressure import CAUSES, memory_ceiling
 from projections.health.vitals import Signs
@@ -212,11 +212,9 @@ class LetterMetrics(Collector):
 
     async def measure(self, redis: Client, partitions: int) -> None:
         """Read the numbers of every partition; of one that cannot be read, those of before stand."""
-        for partition in range(partitions):
-            keys = PartitionKeys(partition)
-            with leaving_out(partition, range(partitions)):
-                self._now[partition] = int(await redis.zcard((await live_keys(redis, keys)).dead))
-                self._ever[partition] = await letter_counts(redis, keys)
+        read = await readable({one: _letters(redis, PartitionKeys(one)) for one in range(partitions)})
+        for partition, (parked, ever) in read.items():
+            self._now[partition], self._ever[partition] = parked, ever
 
     def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
         """What was measured last."""
@@ -228,6 +226,11 @@ class LetterMetrics(Collector):
         for outcome in OUTCOMES:
             ever.add_metric([outcome], sum(counts.get(outcome, 0) for counts in self._ever.values()))
         yield ever
+
+
+async def _letters(redis: Client, keys: PartitionKeys) -> tuple[int, Mapping[Outcome, int]]:
+    """How many letters of a partition are parked now, and what became of all there ever were."""
+    return int(await redis.zcard((await live_keys(redis, keys)).dead)), await letter_counts(redis, keys)
 
 
 REFUSALS = (*CAUSES, "queue", "server")

@@ -5,6 +5,7 @@ written to last, and as many of the oldest open actions and sessions: a fault el
 not see is not named.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -19,7 +20,7 @@ from ingest.log.partitions import partition_of, project_route
 from ingest.log.position import START, Position
 from ingest.platform.clock import Clock, system_clock, to_ms
 from ingest.platform.connections import Client
-from ingest.platform.partial import UNREACHABLE, leaving_out, left_out
+from ingest.platform.partial import UNREACHABLE, leaving_out, left_out, readable
 from projections.condensing.claims import MADE_TAGS
 from projections.documents.access import Reader, may_read
 from projections.documents.actions import Action, cycles, open_actions, work_item
@@ -72,15 +73,21 @@ class Diagnose:
         found = [one for one in await self._documents.get(written) if one is not None and may_read(one, reader)]
         memories = [one for one in found if isinstance(one, Memory)]
         projects = list(dict.fromkeys(["", *(getattr(one, "project", "") for one in found)]))[: PROJECTS + 1]
-        stated = [one for one in await self._listed(reader, relations, projects) if isinstance(one, Relation)]
-        held = [one for one in await self._listed(reader, slots, projects) if isinstance(one, Slot)]
-        work = [one for one in await self._everywhere(open_actions(reader.tenant), reader) if isinstance(one, Action)]
+        listed, slotted, open_work, old_sessions = await asyncio.gather(
+            self._listed(reader, relations, projects),
+            self._listed(reader, slots, projects),
+            self._everywhere(open_actions(reader.tenant), reader),
+            self._old_sessions(reader),
+        )
+        stated = [one for one in listed if isinstance(one, Relation)]
+        held = [one for one in slotted if isinstance(one, Slot)]
+        work = [one for one in open_work if isinstance(one, Action)]
         gone = await self._gone(_ends(memories, work, stated))
         return Measured(
             vitals=vitals,
             pressure=self._watch.pressure.reason if self._watch.pressure is not None else "",
             embedder=embedder.model if embedder.dimensions else "",
-            active_sessions_over_a_day=await self._old_sessions(reader),
+            active_sessions_over_a_day=old_sessions,
             memories_with_missing_parent=[one.id for one in memories if one.parent_id in gone],
             latest_but_superseded=[one.id for one in memories if one.is_latest and one.superseded_by],
             lessons_out_of_range=[one.id for one in found if isinstance(one, Lesson) and not 0 <= one.confidence <= 1],
@@ -109,17 +116,15 @@ class Diagnose:
         self, reader: Reader, listing: Callable[[str, str], str], projects: Sequence[str]
     ) -> list[Document]:
         """The newest of some projects' documents."""
-        found: list[Document] = []
-        for project in projects:
+
+        async def of(project: str) -> list[Document]:
             partition = partition_of(project_route(reader.tenant, project), self._documents.partitions)
             with leaving_out(partition, range(self._documents.partitions)):
-                page = await self._documents.page(
-                    listing(reader.tenant, project), [partition], limit=NEWEST - len(found)
-                )
-                found += [one.document for one in page.documents if may_read(one.document, reader)]
-            if len(found) >= NEWEST:
-                break
-        return found
+                page = await self._documents.page(listing(reader.tenant, project), [partition], limit=NEWEST)
+                return [one.document for one in page.documents if may_read(one.document, reader)]
+            return []
+
+        return [one for found in await asyncio.gather(*map(of, projects)) for one in found][:NEWEST]
 
     async def _everywhere(self, listing: str, reader: Reader) -> list[Document]:
         page = await self._documents.page(listing, range(self._documents.partitions), limit=NEWEST, newest_first=False)
@@ -170,12 +175,8 @@ class ProjectionProgress:
     async def __call__(self) -> list[dict[str, Any]]:
         """For every partition: head of the log, checkpoint, what is searchable, how many entries wait, dead letters."""
         applied, behind = self._index.applied, await self._index.measure_lag()
-        rows: list[dict[str, Any]] = []
-        everywhere = range(self._log.partitions)
-        for partition in everywhere:
-            with leaving_out(partition, everywhere):
-                rows.append(await self._of(partition, applied, behind))
-        return rows
+        rows = await readable({one: self._of(one, applied, behind) for one in range(self._log.partitions)})
+        return list(rows.values())
 
     async def _of(self, partition: int, applied: Mapping[int, Position], behind: Mapping[int, int]) -> dict[str, Any]:
         keys = PartitionKeys(partition)
