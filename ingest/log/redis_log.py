@@ -40,6 +40,8 @@ ENTRIES_PER_CALL = 2_000
 
 CONFIRM_WITHIN_S = 3.0
 """How long a write waits for a disk or a replica. Shorter than the time-out of a connection, which would be lost."""
+RECEIVED_WITHIN = 0.1
+"""Of that time, for a replica to say that it has received a write, before it is asked whether that is on its disk."""
 CONFIRM_KEY_TTL_S = 60
 CONFIRM = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '', 'EX', ARGV[1])"
 """A write to wait behind, also where the server has no memory left: a forgetting is confirmed, too."""
@@ -178,6 +180,9 @@ class RedisLog:
         first of two appends of one event id, the second of which wrote nothing. The server may be another one by now,
         which took the place of the one that answered the append, or the same one without what it had not written to
         disk: so the newest entries are looked for, too. What is lost is lost from some entry on.
+
+        A replica that is asked while it receives a write answers at once, before the write is on its disk, and by
+        itself only once a second. So WAIT comes first: whoever is asked behind it has written what it received.
         """
         if wanted == "memory":
             return wanted
@@ -187,10 +192,12 @@ class RedisLog:
                 pipe.execute_command("EVAL", CONFIRM, 1, keys.confirmed, CONFIRM_KEY_TTL_S)
                 pipe.xrange(keys.log, min=str(position), max=str(position), count=1)
                 pipe.zrange(keys.erased, f"[{place}|".encode(), f"[{place}~".encode(), bylex=True, offset=0, num=1)
-            command = ("WAITAOF", 1, int(wanted == "replicated"), round(CONFIRM_WITHIN_S * 1000))
-            answers_of = on_each_node(pipe, *command)
+            replicas, timeout_ms = int(wanted == "replicated"), round(CONFIRM_WITHIN_S * 1000)
+            received_ms = round(timeout_ms * RECEIVED_WITHIN)
+            on_each_node(pipe, "WAIT", replicas, received_ms)
+            answers_of = on_each_node(pipe, "WAITAOF", 1, replicas, timeout_ms - received_ms)
             try:
-                *found, answer = await pipe.execute(raise_on_error=False)
+                *found, _, answer = await pipe.execute(raise_on_error=False)
             except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
                 raise LogUnavailable(f"the log did not answer: {error}") from error
         _check_there(newest, found)
