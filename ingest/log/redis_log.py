@@ -34,6 +34,8 @@ from ingest.platform.connections import (
     past_memory_limit,
     server_of,
 )
+from ingest.platform.partial import PATIENCE_S
+from ingest.platform.patience import waiting_at_most
 
 ENTRIES_PER_CALL = 2_000
 """Lua hands at most about 8,000 values to one command; a call looks up each id once and stores two values for it."""
@@ -149,7 +151,8 @@ class RedisLog:
     async def standing_durability(self) -> Durability:
         """`fsync` on a server that is known to write every command to disk before it answers, else `memory`."""
         try:
-            config = await self._redis.config_get("append*")
+            with waiting_at_most(PATIENCE_S):
+                config = await self._redis.config_get("append*")
         except ResponseError:  # managed services forbid CONFIG
             return "memory"
         except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
@@ -159,13 +162,14 @@ class RedisLog:
         return "fsync" if on_disk else "memory"
 
     async def why_never(self, wanted: Durability) -> str:
-        """As INFO tells it; of a cluster, where all primaries are alike.
+        """As INFO tells it; of a cluster, where all primaries are alike, those that answer.
 
         A server that had a replica keeps a backlog for it, an hour unless set up otherwise: a replica that is away is
         one that writes may wait for.
         """
         try:
-            nodes = await info_of_nodes(self._redis, "server", "replication", "persistence")
+            with waiting_at_most(PATIENCE_S):
+                nodes = await info_of_nodes(self._redis, "server", "replication", "persistence", of_any=True)
         except ResponseError:  # managed services forbid INFO
             return ""
         except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
@@ -197,7 +201,8 @@ class RedisLog:
             on_each_node(pipe, "WAIT", replicas, received_ms)
             answers_of = on_each_node(pipe, "WAITAOF", 1, replicas, timeout_ms - received_ms)
             try:
-                *found, _, answer = await pipe.execute(raise_on_error=False)
+                with waiting_at_most(CONFIRM_WITHIN_S):
+                    *found, _, answer = await pipe.execute(raise_on_error=False)
             except (ConnectionError, TimeoutError, BusyLoadingError, OSError) as error:
                 raise LogUnavailable(f"the log did not answer: {error}") from error
         _check_there(newest, found)

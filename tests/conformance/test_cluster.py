@@ -20,7 +20,7 @@ from waiting import wait_until
 
 from ingest.errors import DurabilityUnavailable, LogUnavailable
 from ingest.ids import DocumentId
-from ingest.log import group_commit
+from ingest.log import group_commit, redis_log
 from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import PartitionKeys
@@ -388,6 +388,27 @@ async def test_a_write_to_a_node_that_does_not_answer_is_refused_however_patient
         await commit.append([(0, Entry(f"meanwhile {n}", b"payload"))])
     stored = [one.payload for one in await RedisLog(patient, PARTITIONS).read(0, START, 100)]
     assert len(stored) == 4
+
+
+async def test_a_durability_is_not_waited_for_on_a_node_that_does_not_answer(
+    cluster: Cluster, patient: Client, monkeypatch: pytest.MonkeyPatch
+):
+    """What a durability needs is asked of the nodes that answer; the client alone would wait for a minute."""
+    monkeypatch.setattr(redis_log, "CONFIRM_WITHIN_S", 0.4)
+    log = RedisLog(patient, PARTITIONS)
+    appended = await log.append({0: [Entry("before", b"payload")]})
+    silent = cluster.primary_of(0)
+    assert silent.pid is not None
+    os.kill(silent.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(DurabilityUnavailable, match="no replica"):
+            await GroupCommit(log).confirmations.check("replicated")
+        with pytest.raises(LogUnavailable):
+            await log.confirm({0: appended[0][0].position}, "fsync")
+        assert await GroupCommit(log).confirmations.standing() == "memory"
+    finally:
+        os.kill(silent.pid, signal.SIGCONT)
+    await wait_until(lambda: _whole(cluster))
 
 
 async def test_texts_are_embedded_while_a_node_is_away_but_for_those_on_it(cluster: Cluster, client: Client):
