@@ -9,10 +9,14 @@ from typing import Any, NamedTuple, TypeAlias
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 from redis.exceptions import ConnectionError, MovedError, RedisError
 
+from ingest.platform.tasks import end
+
 logger = logging.getLogger(__name__)
 
 ASK_WITHIN_S = 2.0
 """A node that does not say within this time what it knows of the cluster is passed over."""
+ASK_ANOTHER_AFTER_S = 0.1
+"""A node that has not said anything until then may be one that stands still: another one is asked beside it."""
 LISTEN_EVERY_S = 0.25
 """For whether a silent node answers again, or another one has its slots."""
 
@@ -148,19 +152,30 @@ class Topology:
     async def _refresh(self, without: Address | None) -> None:
         best: _View | None = None
         faults: list[str] = []
-        for address in self._to_ask(without):
-            if best is not None and address in self._silent:
-                continue
-            try:
-                async with asyncio.timeout(ASK_WITHIN_S):
-                    view = _view(await self.client_at(address).execute_command("CLUSTER SLOTS"), address)
-            except (RedisError, OSError, TimeoutError) as error:
-                faults.append(f"{address}: {error or type(error).__name__}")
-                continue
-            if best is None or view.covered > best.covered:
-                best = view
-            if best.covered == REDIS_CLUSTER_HASH_SLOTS:
-                break
+        to_ask, asking = self._to_ask(without), dict[asyncio.Task[_View], Address]()
+        try:
+            while to_ask or asking:
+                if to_ask:
+                    address = to_ask.pop(0)
+                    asking[asyncio.create_task(self._view_of(address), name=f"slots of {address}")] = address
+                done, _ = await asyncio.wait(
+                    asking, timeout=ASK_ANOTHER_AFTER_S if to_ask else None, return_when=asyncio.FIRST_COMPLETED
+                )
+                for task in done:
+                    address = asking.pop(task)
+                    try:
+                        view = task.result()
+                    except (RedisError, OSError, TimeoutError) as error:
+                        faults.append(f"{address}: {str(error) or type(error).__name__}")
+                        continue
+                    if best is None or view.covered > best.covered:
+                        best = view
+                if best is not None:
+                    if best.covered == REDIS_CLUSTER_HASH_SLOTS:
+                        break
+                    to_ask = [one for one in to_ask if not self.is_silent(one)]
+        finally:
+            await end(*asking)
         if best is None:
             raise ClusterChanged(f"no node of the cluster answers: {'; '.join(faults)}")
         if self._slots and best.slots != self._slots:
@@ -168,6 +183,10 @@ class Topology:
         self._slots, self._others = best.slots, best.others
         self._version, self._doubted = self._version + 1, None
         await self._close_unused(best.primaries)
+
+    async def _view_of(self, address: Address) -> "_View":
+        async with asyncio.timeout(ASK_WITHIN_S):
+            return _view(await self.client_at(address).execute_command("CLUSTER SLOTS"), address)
 
     async def _listen_for(self, address: Address) -> None:
         """Return when a silent node answers, or has no slots any more."""
@@ -190,6 +209,7 @@ class Topology:
         primaries = {address for address in self._slots if address is not None}
         known = list({*self._seeds, *primaries, *self._others} - {without})
         random.shuffle(known)
+        known.sort(key=self.is_silent)
         return known if without is None else [*known, without]
 
     async def _close_unused(self, primaries: frozenset[Address]) -> None:
