@@ -23,7 +23,7 @@ ALONE := tests/contracts/agentmemory/test_published_clients.py tests/chaos
 # Compiled modules are kept, whatever the environment says: tests start some hundred processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run cluster install test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz check chaos bench docs types format clean
+.PHONY: run cluster install test inner-tests contract-tests acceptance-tests client-tests serial-tests nightly unit fuzz check chaos cluster-faults bench docs types format clean
 
 install: $(BASE)
 
@@ -78,6 +78,10 @@ check: $(DEV)
 
 chaos: $(DEV)
 	PYTHONPATH=.:tests/support SECONDS=$(or $(SECONDS),300) $(BIN)/python -m tests.chaos.run
+
+# How long who waits while a part of a cluster fails, and whether anything is lost.
+cluster-faults: $(DEV)
+	$(BIN)/python -m tests.chaos.cluster_faults $(ARGS)
 
 # All figures of benchmarks/README.md; nothing else should run on the machine. ARGS="--quick" shows that it works.
 bench: $(DEV)

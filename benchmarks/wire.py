@@ -1,11 +1,20 @@
 """A bare HTTP connection for load generators that share the machine with the server they measure."""
 
 import asyncio
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 
 class Refused(Exception):
     """The server answered something else than 2xx."""
+
+
+class Answer(NamedTuple):
+    """What a request was answered."""
+
+    status: int
+    head: bytes
+    body: bytes
 
 
 class Http:
@@ -24,21 +33,19 @@ class Http:
 
     async def post(self, path: str, body: bytes) -> bytes:
         """Send one request; returns the body of a 2xx answer, raises Refused for anything else."""
-        head = f"POST {path} HTTP/1.1\r\n{self._headers}Content-Length: {len(body)}\r\n\r\n".encode()
-        return await self._exchange(head + body)
+        return _accepted(await self.ask("POST", path, body))
 
     async def get(self, path: str) -> bytes:
         """The same for a GET."""
-        return await self._exchange(f"GET {path} HTTP/1.1\r\n{self._headers}\r\n".encode())
+        return _accepted(await self.ask("GET", path))
 
-    async def _exchange(self, request: bytes) -> bytes:
-        self._writer.write(request)
-        answered = await self._reader.readuntil(b"\r\n\r\n")
-        length = int(answered.lower().split(b"content-length:")[1].split(b"\r\n")[0])
-        content = await self._reader.readexactly(length)
-        if not answered.startswith(b"HTTP/1.1 2"):
-            raise Refused(f"{answered.splitlines()[0]!r}: {content[:200]!r}")
-        return content
+    async def ask(self, method: str, path: str, body: bytes = b"", headers: str = "") -> Answer:
+        """Send one request; `headers` are further lines, each with its end. Raises OSError or EOFError."""
+        length = f"Content-Length: {len(body)}\r\n" if method == "POST" else ""
+        self._writer.write(f"{method} {path} HTTP/1.1\r\n{self._headers}{headers}{length}\r\n".encode() + body)
+        head = await self._reader.readuntil(b"\r\n\r\n")
+        expected = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+        return Answer(int(head.split(b" ", 2)[1]), head, await self._reader.readexactly(expected))
 
     @property
     def closed(self) -> bool:
@@ -48,3 +55,9 @@ class Http:
     def close(self) -> None:
         """Hang up."""
         self._writer.close()
+
+
+def _accepted(answer: Answer) -> bytes:
+    if answer.status // 100 != 2:
+        raise Refused(f"{answer.head.splitlines()[0]!r}: {answer.body[:200]!r}")
+    return answer.body

@@ -6,15 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import httpx
-from replay_compare import (
-    assert_equals_replay,
-    assert_same_index,
-    index_of_documents,
-    indexed,
-    read_log,
-    without_vectors,
-)
-from waiting import wait_until
 
 from ingest.events.envelope import Recorded
 from ingest.log.event_log import EventLog
@@ -29,6 +20,15 @@ from projections.maintenance.dead_letters import dead_letters
 from projections.search.service import ReplicaService
 from tests.chaos.ledger import Ledger, Verdict, compare
 from tests.chaos.stack import DIMENSIONS, Stack
+from tests.support.replay_compare import (
+    assert_equals_replay,
+    assert_same_index,
+    index_of_documents,
+    indexed,
+    read_log,
+    without_vectors,
+)
+from tests.support.waiting import wait_until
 
 CAUGHT_UP_WITHIN_S = 90
 TRIES = 5
