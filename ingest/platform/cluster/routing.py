@@ -31,6 +31,9 @@ BROKEN = (ConnectionError, TimeoutError, OSError)
 PAUSES_S = (0.0, 0.0, 0.05, 0.1, 0.2)
 """Before each try of a command that is redirected. A failover takes longer than this: then the caller decides."""
 
+TURNS = 10
+"""More than opening a connection and an answer take."""
+
 
 class QueuedCommand(NamedTuple):
     """A command of a pipeline. Without a slot it runs on each node that has a command before it."""
@@ -178,12 +181,20 @@ class Router:
                 await end(answering)
 
     async def _is_at_work(self, place: NodePlace, within_s: float) -> bool:
+        """Whether a node answers a PING. It is waited for by turns of the event loop, each of which sees what has come:
+        a process that itself stood still for so long would take every node for silent."""
+        asking = asyncio.create_task(place.client.execute_command("PING"))
         try:
-            async with asyncio.timeout(within_s):
-                await place.client.execute_command("PING")
+            for _ in range(TURNS):
+                if (await asyncio.wait([asking], timeout=within_s / TURNS))[0]:
+                    asking.result()
+                    return True
         except BROKEN:
-            return False
-        return True
+            pass
+        finally:
+            if not asking.done():
+                await end(asking)
+        return False
 
     def _by_node(
         self, queued: Sequence[QueuedCommand], todo: Sequence[int], answers: list[Any]
