@@ -60,6 +60,12 @@ class Pool:
         """The same for a GET."""
         return json.loads(await self._use(lambda http: http.get(path)))
 
+    def close(self) -> None:
+        """Hang up."""
+        for connection in self._idle:
+            connection.close()
+        self._idle = []
+
     async def _use(self, ask: Callable[[Http], Awaitable[bytes]]) -> bytes:
         self._idle = [connection for connection in self._idle if not connection.closed]
         connection = self._idle.pop() if self._idle else await self._opened()

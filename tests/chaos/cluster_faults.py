@@ -29,13 +29,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.corpus import mixed
-from benchmarks.driving import Pool, fill, settled, until
+from benchmarks.driving import Pool, fill, projected, settled, until
 from ingest.log.keys import LEASE_TTL, MANIFEST, WORKERS, PartitionKeys
 from ingest.log.redis_log import RedisLog
 from ingest.platform.cluster.slots import slot_of
 from ingest.platform.connections import Client, connect
 from ingest.platform.settings import Settings
-from tests.chaos.check import all_projected
 from tests.chaos.probing import (
     READ_BACK,
     WRITES,
@@ -49,7 +48,6 @@ from tests.chaos.probing import (
 )
 from tests.support.ports import free_port, free_ports
 from tests.support.replay_compare import assert_equals_replay, read_log
-from tests.support.waiting import wait_until
 from tools.cluster import APIS, NODES, LocalCluster, Ports
 from tools.valkey_nodes import Process
 
@@ -303,7 +301,8 @@ async def play(cluster: LocalCluster, names: Iterable[str], events: int) -> Outc
     redis = connect(cluster.settings.redis_url or "")
     try:
         log = RedisLog(redis, partitions)
-        await wait_until(lambda: all_projected(redis, log), WHOLE_WITHIN_S)
+        await projected(pool)
+        pool.close()
         stored = await _stored(log)
         differing = await _differing(redis, log)
     finally:

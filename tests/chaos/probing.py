@@ -79,8 +79,12 @@ class Probe:
         while not stop.is_set():
             await step()
             await asyncio.sleep(WRITE_PAUSE_S if self.kind in WRITES else READ_PAUSE_S)
+        self._hang_up()
+
+    def _hang_up(self) -> None:
         if self._http is not None:
             self._http.close()
+        self._http = None
 
     def _steps(self) -> "Callable[[], Any]":
         """What the probe does each time."""
@@ -161,13 +165,15 @@ class Probe:
             async with asyncio.timeout(GIVE_UP_AFTER_S):
                 answer = await (await self._connected()).ask(method, path, body, headers)
         except (OSError, EOFError, TimeoutError):
-            self._http = None
+            self._hang_up()
             return Asked(began, loop.time(), 0), None
         partial = b"mnemolog-degraded" in answer.head.lower()
         return Asked(began, loop.time(), answer.status, partial), answer
 
     async def _connected(self) -> Http:
-        if self._http is None or self._http.closed:
+        if self._http is not None and self._http.closed:
+            self._hang_up()
+        if self._http is None:
             http = Http(self._url, None)
             await http.open()
             self._http = http
