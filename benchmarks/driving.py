@@ -67,7 +67,9 @@ class Pool:
         self._idle = []
 
     async def _use(self, ask: Callable[[Http], Awaitable[bytes]]) -> bytes:
-        self._idle = [connection for connection in self._idle if not connection.closed]
+        for connection in [one for one in self._idle if one.closed]:
+            self._idle.remove(connection)
+            connection.close()
         connection = self._idle.pop() if self._idle else await self._opened()
         try:
             return await ask(connection)
