@@ -18,6 +18,7 @@ from ingest.errors import UnreadableEvent
 from ingest.events.envelope import Recorded, decode, route_of
 from ingest.events.memory import MemoryRecorded
 from ingest.events.observation import ObservationRecorded
+from ingest.events.subject import SubjectForgotten
 from ingest.ids import MEMORY, OBSERVATION, DocumentId, document_id
 from ingest.log.event_log import EventLog
 from ingest.log.keys import CONSUMER_GROUP, PartitionKeys
@@ -25,6 +26,7 @@ from ingest.log.position import START, Position
 from ingest.platform.connections import Client
 from projections.documents.document import Searched, index_entry, listings, searchable_text
 from projections.folds.fold import documents_of
+from projections.folds.forgetting import named
 from projections.maintenance.dead_letters import dead_letter, discarded_letter
 from projections.maintenance.repairs import Findings, Repairs
 from projections.search.reading import Unfollowable, live_generation, read_feed
@@ -301,22 +303,27 @@ class PartitionCheck:
                     found.note("document_missing", f"{event.envelope.type} at {entry.position}")
 
     async def _left_something(self, event: Recorded) -> bool:
-        own = _own_document(event)
-        if await self._store.load([own] if own else documents_of([event])):
-            return True
-        if not own and not documents_of([event]):
+        leaves = _leaves(event)
+        if not leaves or await self._store.load(leaves):
             return True
         letter = await dead_letter(self._redis, self._keys, event.position)
         return letter is not None or await discarded_letter(self._redis, self._partition, event.position) is not None
 
 
-def _own_document(event: Recorded) -> DocumentId | None:
-    """The document that an event makes by itself, or its tombstone; None where what it leaves depends on others."""
+def _leaves(event: Recorded) -> set[DocumentId]:
+    """Documents, marks and tombstones of which an event has left one; none where it may leave nothing.
+
+    Of what its events may make anew (a lesson, a commit, a whole session) a tombstone leaves nothing.
+    """
     route = route_of(event.envelope, event.data)
     match event.data:
         case ObservationRecorded():
-            return document_id(OBSERVATION, route, event.envelope.event_id)
+            return {document_id(OBSERVATION, route, event.envelope.event_id)}
         case MemoryRecorded():
-            return document_id(MEMORY, route, event.envelope.event_id)
+            return {document_id(MEMORY, route, event.envelope.event_id)}
+        case SubjectForgotten() if not any(
+            name.partition("_")[0] in (OBSERVATION, MEMORY) for name in named(event.data)
+        ):
+            return set()
         case _:
-            return None
+            return documents_of([event])
