@@ -16,8 +16,9 @@ from ingest.commands.handler import CommandHandler
 from ingest.embedded.acknowledged import Acknowledged
 from ingest.embedded.valkey import EmbeddedValkey
 from ingest.errors import InvalidSetting
-from ingest.log.archive.archived_log import open_log
+from ingest.log.archive.archived_log import open_to_write
 from ingest.log.group_commit import GroupCommit, Rows
+from ingest.log.history import LogHistory
 from ingest.log.redis_log import RedisLog
 from ingest.platform.connections import Client, connect, once_reachable
 from ingest.platform.settings import Settings
@@ -91,7 +92,7 @@ async def wire(settings: Settings, stack: AsyncExitStack, sibling: Sibling | Non
     jobs_url = settings.jobs_url  # a fault of it is told before anything is opened
     redis = connect(settings.redis_url)
     stack.push_async_callback(redis.aclose)
-    log = await once_reachable(redis, "to open the log", lambda: open_log(settings, redis))
+    log = await once_reachable(redis, "to open the log", lambda: open_to_write(settings, redis))
     appends = GroupCommit(log, _witness(settings, stack))
     durability = await appends.confirmations.standing()
     if durability != "fsync" and settings.durability in (None, "memory"):
@@ -99,7 +100,7 @@ async def wire(settings: Settings, stack: AsyncExitStack, sibling: Sibling | Non
     stack.push_async_callback(appends.aclose)
     embedders = LiveEmbedder(redis, partial(_build_embedder, settings), settings.named_embedders)
     await once_reachable(redis, "to read the embedder", lambda: embedders.start(settings.embedder))
-    index = _index(settings, settings.redis_url, redis, embedders, stack)
+    index = _index(settings, settings.redis_url, redis, log.history, embedders, stack)
     documents = DocumentReader(redis, settings.partitions, index.partition_of)
     jobs = await JobQueue.connect(jobs_url)
     stack.push_async_callback(jobs.aclose)
@@ -162,7 +163,12 @@ def _watch(settings: Settings, redis: Client, index: IndexService, jobs: JobQueu
 
 
 def _index(
-    settings: Settings, redis_url: str, redis: Client, embedders: LiveEmbedder, stack: AsyncExitStack
+    settings: Settings,
+    redis_url: str,
+    redis: Client,
+    history: LogHistory,
+    embedders: LiveEmbedder,
+    stack: AsyncExitStack,
 ) -> IndexService:
     """The index on a search engine, where the settings name one; else this process's own."""
     work = work_folder(settings.cache_dir / "replicas")
@@ -170,16 +176,18 @@ def _index(
         engine = connect(url, connections=4)
         stack.push_async_callback(engine.aclose)
         service = EngineService(
-            redis, engine, url, settings.partitions, embedders, work.name, read_wait_s=settings.read_wait
-        )
+            redis, engine, url, settings.partitions, embedders, work.name, read_wait_s=settings.read_wait,
+            history=history,
+        )  # fmt: skip
         service.start()
         stack.push_async_callback(service.aclose)
         return service
     feeds = connect(redis_url, connections=settings.partitions + 4)
     stack.push_async_callback(feeds.aclose)
     replica = ReplicaService(
-        feeds, settings.partitions, work, settings.snapshots, embedders, read_wait_s=settings.read_wait
-    )
+        feeds, settings.partitions, work, settings.snapshots, embedders, read_wait_s=settings.read_wait,
+        history=history,
+    )  # fmt: skip
     replica.start()
     stack.push_async_callback(replica.aclose)
     return replica

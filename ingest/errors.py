@@ -1,6 +1,7 @@
 """Every error a caller can act on, one class per decision. They carry values; the doors turn them into words."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import ClassVar, TypeVar
 
 E = TypeVar("E", bound=BaseException)
@@ -237,6 +238,27 @@ class PartitionCountMismatch(MnemologError):
             f"set MNEMOLOG_PARTITIONS={recorded} (the number is fixed when a log is created)"
         )
         self.recorded, self.configured = recorded, configured
+
+
+class LogMoved(MnemologError):
+    """The log is being, or was, grown into another one: what is written to it now would not be there."""
+
+    code = "log_moved"
+
+    def __init__(self, partitions: int, at: datetime) -> None:
+        super().__init__(
+            f"this log is grown into one of {partitions} partitions since {at:%Y-%m-%d %H:%M} UTC; use that one, "
+            "or take this one back with `mnemolog grow --back`"
+        )
+
+
+class GrowthUnfinished(MnemologError):
+    """Growing another log into this one was interrupted, so the log has only a part of it."""
+
+    code = "growth_unfinished"
+
+    def __init__(self) -> None:
+        super().__init__("growing another log into this one was interrupted; run `mnemolog grow` again, which goes on")
 
 
 class RestoreUnfinished(MnemologError):

@@ -14,7 +14,7 @@ from ingest.commands.handler import CommandHandler
 from ingest.errors import InvalidSetting, MnemologError
 from ingest.events.envelope import Event, encode, route_of
 from ingest.ids import dedup_id, new_event_id
-from ingest.log.archive.archived_log import ArchivedLog, open_log
+from ingest.log.archive.archived_log import ArchivedLog, open_to_write
 from ingest.log.event_log import Entry
 from ingest.log.group_commit import GroupCommit
 from ingest.log.keys import LEASE_TTL, WORKERS
@@ -101,7 +101,7 @@ class WorkerProcess:
             engine = _engine(settings, redis, stack)
             blocking = connect(self._redis_url, connections=2 * settings.partitions + 4, repeat=False)
             stack.push_async_callback(blocking.aclose)
-            log = await once_reachable(redis, "to open the log", lambda: open_log(settings, redis))
+            log = await once_reachable(redis, "to open the log", lambda: open_to_write(settings, redis))
             queue = await JobQueue.connect(self._jobs_url)
             stack.push_async_callback(queue.aclose)
             embedders = LiveEmbedder(redis, partial(_build_embedder, settings), settings.named_embedders)

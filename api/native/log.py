@@ -110,7 +110,7 @@ class LiveStreams:
         wanted = WantedEvents(reader(request), asked.type, asked.session_id, asked.project, asked.agent_id)
         start = request.headers.get("last-event-id") or asked.after
         queries = services(request).queries
-        at = Token.parse(start).check(queries.log.partitions) if start else queries.log.applied()
+        at = queries.log.read_on(start) if start else queries.log.applied()
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         stream = self._stream(request, wanted, at, asked.limit)
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)

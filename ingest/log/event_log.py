@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from ingest.durability import Durability
+from ingest.log.history import LogHistory
 from ingest.log.position import START, Position
 
 MAX_ENTRY_BYTES = 1 << 20
@@ -59,6 +60,11 @@ class EventLog(Protocol):
     @property
     def partitions(self) -> int:
         """How many partitions there are, numbered from 0."""
+        ...
+
+    @property
+    def history(self) -> LogHistory:
+        """What tokens mean here."""
         ...
 
     def server_of(self, partition: int) -> str:

@@ -7,7 +7,7 @@ from here.)
 
 | key | type | lifetime |
 |---|---|---|
-| mnemolog:manifest | hash | for ever: partition count, creation time, what a restore notes |
+| mnemolog:manifest | hash | for ever: partition count, creation time, what a restore or a growth notes |
 | {pNN}:log | stream | for ever; an event (e) and its trace (t); entries leave only by forgetting, or for the archive |
 | {pNN}:erased | sorted set | stubs of erased entries, in the order of their positions, until the archive has them |
 | {pNN}:archived | hash | for ever: which manifest of the archive counts, its chain, up to where the log is in it |
@@ -78,6 +78,12 @@ ARCHIVE_ID = "archive"
 """Field of the manifest: the name of this log's folder in the archive; a restored log gets another one."""
 RESTORED = "restored"
 """Field of the manifest: which backup the log was restored from, up to where, when, and what was left out."""
+GROWING = "grow:"
+"""How the field `restoring` begins of a log that another one is being grown into."""
+GROWN = "grown"
+"""Field of the manifest: each time the log got more partitions; backups keep it."""
+MOVED = "moved"
+"""Field of the manifest: the log is being, or was, grown into another one, and nothing is to be written to it."""
 WORKERS = f"{PREFIX}:workers"
 REPLICAS = f"{PREFIX}:replicas"
 PURGED = f"{PREFIX}:purged"
@@ -110,6 +116,10 @@ EMBEDDING_CACHE_TTL = timedelta(days=30)
 def embedding(sha256: bytes) -> str:
     """Cached vector of one text under one model."""
     return f"{PREFIX}:vec:{sha256.hex()}"
+
+
+EMBEDDINGS, LLM_BUDGETS = f"{PREFIX}:vec:*", f"{PREFIX}:llm:*"
+"""SCAN patterns of what the two functions beside them name."""
 
 
 def llm_budget(tenant: str, day: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ingest.durability import Durability
 from ingest.errors import DurabilityUnavailable
 from ingest.log.event_log import Appended, Entry, Stored
+from ingest.log.history import LogHistory
 from ingest.log.position import START, Position
 
 
@@ -18,6 +19,7 @@ class MemoryLog:
         self._seen: list[dict[str, Position]] = [{} for _ in range(partitions)]
         self._clock_ms = clock_ms
         self._window_ms, self._window_ids = window_ms, window_ids
+        self.history = LogHistory(partitions)
 
     @property
     def partitions(self) -> int:

@@ -15,6 +15,7 @@ from redis.exceptions import (
 from ingest.durability import Durability, weakest
 from ingest.errors import (
     DurabilityUnavailable,
+    GrowthUnfinished,
     LogFull,
     LogRefused,
     LogUnavailable,
@@ -22,7 +23,8 @@ from ingest.errors import (
     RestoreUnfinished,
 )
 from ingest.log.event_log import Appended, Entry, Stored
-from ingest.log.keys import DEDUP_IDS, DEDUP_WINDOW, MANIFEST, RESTORING, PartitionKeys
+from ingest.log.history import LogHistory, read_history
+from ingest.log.keys import DEDUP_IDS, DEDUP_WINDOW, GROWING, MANIFEST, RESTORING, PartitionKeys
 from ingest.log.position import START, Position
 from ingest.log.scripts import APPEND, APPEND_PAST_LIMIT, Script, append_arguments
 from ingest.platform.clock import Clock, system_clock, to_ms
@@ -66,6 +68,7 @@ class RedisLog:
         self._keys = [PartitionKeys(n) for n in range(partitions)]
         self._window_ms = int(DEDUP_WINDOW.total_seconds() * 1000) if window_ms is None else window_ms
         self._window_ids = window_ids
+        self.history = LogHistory(partitions)
 
     @property
     def partitions(self) -> int:
@@ -77,10 +80,10 @@ class RedisLog:
     async def create_or_check(self, clock: Clock = system_clock) -> None:
         """Record the partition count in a new log; raises PartitionCountMismatch when an old one differs.
 
-        Raises RestoreUnfinished for a log that has only a part of a backup.
+        Raises RestoreUnfinished for a log that has only a part of a backup, GrowthUnfinished of a smaller log.
         """
         if unfinished := await self._redis.hget(MANIFEST, RESTORING):
-            raise RestoreUnfinished(_text(unfinished))
+            raise GrowthUnfinished if _text(unfinished).startswith(GROWING) else RestoreUnfinished(_text(unfinished))
         async with past_memory_limit(self._redis) as pipe:  # a process also starts where there is no memory left
             pipe.hsetnx(MANIFEST, "partitions", str(self.partitions))
             pipe.hsetnx(MANIFEST, "created_at", clock().isoformat())
@@ -88,6 +91,7 @@ class RedisLog:
             recorded = int((await pipe.execute())[-1] or 0)
         if recorded != self.partitions:
             raise PartitionCountMismatch(recorded, self.partitions)
+        self.history = await read_history(self._redis, self.partitions)
 
     async def append(self, batches: Mapping[int, Sequence[Entry]]) -> dict[int, list[Appended]]:
         """Append every batch in one round trip; see EventLog. A server that refuses writes raises LogUnavailable."""

@@ -24,6 +24,7 @@ from ingest.events.slot import SlotAppended, SlotDeleted, SlotSet
 from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import DocumentId
 from ingest.log.event_log import EventLog, Stored
+from ingest.log.history import LogHistory
 from ingest.log.position import Position, Token
 from ingest.platform.partial import readable
 from projections.documents import actions, commits, lessons, memories, observations, relations, slots
@@ -91,7 +92,7 @@ class Audit:
         if project is not None and not reader.reach.allows(project):
             return AuditPage([], None)
         wanted = _Wanted(reader, operation, agent_id, project, times)
-        at = _parse(cursor, self._log.partitions) if cursor else await self._heads()
+        at = _parse(cursor, self._log.history) if cursor else await self._heads()
         backwards = _Backwards(self._log, at)
         found: list[AuditEntry] = []
         for _ in range(MAX_SCANNED):
@@ -169,9 +170,9 @@ class _Backwards:
         return partition, stored
 
 
-def _parse(cursor: str, partitions: int) -> Token:
+def _parse(cursor: str, history: LogHistory) -> Token:
     try:
-        return Token.parse(cursor).check(partitions)
+        return history.to_read_on(Token.parse(cursor))
     except CommandRejected:
         raise CommandRejected("not a cursor; pass on the `next` of the page before", "cursor") from None
 

@@ -141,7 +141,7 @@ class LogEvents:
         """
         if wanted.project is not None and not wanted.reader.reach.allows(wanted.project):
             return EventsPage([], after or None)
-        at = Token.parse(after).check(self._log.partitions) if after else Token()
+        at = self.read_on(after) if after else Token()
         partitions: Sequence[int] = range(self._log.partitions) if partition is None else [self._checked(partition)]
         events: list[SeenEvent] = []
         for number in partitions:
@@ -150,12 +150,16 @@ class LogEvents:
                 more = await self._read_partition(number, at, limit - len(events), wanted, events)
             if more:
                 break
-        return EventsPage(await self._shown(events, wanted.reader), str(at) or None)
+        return EventsPage(await self._shown(events, wanted.reader), str(self._log.history.as_cursor(at)) or None)
 
     @property
     def partitions(self) -> int:
         """How many partitions the log has."""
         return self._log.partitions
+
+    def read_on(self, after: str) -> Token:
+        """Where to read on behind a token; raises CommandRejected for what is none of this log."""
+        return self._log.history.to_read_on(Token.parse(after))
 
     def applied(self) -> Token:
         """The position up to which events are projected and searchable here."""
@@ -176,7 +180,7 @@ class LogEvents:
                 at.include(partition, row.position)
                 event = SeenEvent.of(partition, row)
                 if wanted.matches(event.event, row.position):
-                    found.append((event, str(at)))
+                    found.append((event, str(self._log.history.as_cursor(at))))
         shown = await self._shown([event for event, _ in found], wanted.reader)
         return [{**event, "after": after} for event, (_, after) in zip(shown, found, strict=True)]
 

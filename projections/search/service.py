@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from redis.exceptions import RedisError
 
 from ingest.errors import ProjectionBehind
+from ingest.log.history import LogHistory
 from ingest.log.keys import PURGED
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
@@ -64,9 +65,10 @@ class ReplicaService(Waiting):
         embedders: Embedders,
         name: str = "",
         read_wait_s: float = READ_WAIT_S,
+        history: LogHistory | None = None,
     ) -> None:
         """`work` is a folder for this replica alone; `name`, among all replicas, is that folder's if none is given."""
-        super().__init__(redis, partitions, read_wait_s)
+        super().__init__(redis, partitions, read_wait_s, history)
         self._loader = Loader(redis, partitions, work, snapshot_folder)
         self.embedders = embedders
         self._thread = ThreadPoolExecutor(1, "index")

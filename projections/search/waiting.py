@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 
 from ingest.errors import ProjectionBehind
+from ingest.log.history import LogHistory
 from ingest.log.position import START, Position, Token
 from ingest.platform.connections import Client
 from ingest.platform.partial import partial_reads
@@ -17,9 +18,12 @@ READ_WAIT_S = 1.0
 class Waiting:
     """Waits until positions are covered. Whoever covers them overrides `applied` and `ready`, and tells `_notify`."""
 
-    def __init__(self, redis: Client, partitions: int, read_wait_s: float = READ_WAIT_S) -> None:
-        """`redis` is the log's server."""
+    def __init__(
+        self, redis: Client, partitions: int, read_wait_s: float = READ_WAIT_S, history: LogHistory | None = None
+    ) -> None:
+        """`redis` is the log's server; `history` what the log was grown from."""
         self._redis, self._partitions, self._read_wait_s = redis, partitions, read_wait_s
+        self._history = history or LogHistory(partitions)
         self._changed = asyncio.Condition()
         self.waiting = 0
         """Reads that wait now."""
@@ -39,9 +43,10 @@ class Waiting:
     async def wait_for(self, token: Token, timeout_s: float | None = None) -> None:
         """Return once everything the token covers is searchable.
 
-        Raises ProjectionBehind after `timeout_s`; None is as long as this index's reads wait.
+        Raises ProjectionBehind after `timeout_s`; None is as long as this index's reads wait. Raises CommandRejected for
+        a token of another log.
         """
-        token.check(self._partitions)
+        token = self._history.to_wait_for(token)
         if token.covered_by(self.applied):
             return
         started = time.monotonic()

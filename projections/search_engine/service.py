@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from redis.exceptions import RedisError
 
 from ingest.errors import ProjectionBehind
+from ingest.log.history import LogHistory
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
 from ingest.platform.connections import Client
@@ -66,9 +67,10 @@ class EngineService(Waiting):
         embedders: Embedders,
         name: str,
         read_wait_s: float = READ_WAIT_S,
+        history: LogHistory | None = None,
     ) -> None:
         """`engine` is a client of the server at `url`; `name` tells this process from others."""
-        super().__init__(redis, partitions, read_wait_s)
+        super().__init__(redis, partitions, read_wait_s, history)
         self._states_of, self._engine = engine, Engine(url, connections=THREADS)
         self.embedders, self.name = embedders, name
         self._threads = ThreadPoolExecutor(THREADS, "search-engine")

@@ -22,6 +22,7 @@ from ingest.ids import EventId
 from ingest.log.archive.archive import Archive, load_archived
 from ingest.log.archive.store import store_of
 from ingest.log.event_log import Appended, Entry, EventLog, Stored
+from ingest.log.history import LogHistory
 from ingest.log.keys import PartitionKeys
 from ingest.log.memory_log import MemoryLog
 from ingest.log.position import START, Position
@@ -439,6 +440,7 @@ class NothingLog:
     """Honours nothing: stores nothing, answers with nothing."""
 
     partitions = 0
+    history = LogHistory(0)
 
     def server_of(self, partition: int) -> str:
         return ""

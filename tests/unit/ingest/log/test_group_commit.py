@@ -22,6 +22,7 @@ class WatchedLog:
 
     def __init__(self, clock: ManualClock, partitions: int = 2) -> None:
         self._log = MemoryLog(partitions, clock.ms)
+        self.history = self._log.history
         self.appends: list[Mapping[int, Sequence[Entry]]] = []
         self.gate = asyncio.Event()
         self.gate.set()
