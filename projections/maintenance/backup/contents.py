@@ -15,7 +15,8 @@ from ingest.log.archive.manifest import ArchiveManifest as Chain
 from ingest.log.archive.manifest import DamagedArchive, MissingFile, Sealed, appended
 from ingest.log.archive.segments import content_of, filled, pack, unpack
 from ingest.log.event_log import EventLog, Stored, pages
-from ingest.log.keys import NUMBERS, RECEIPTS, PartitionKeys
+from ingest.log.keys import GROWN, NUMBERS, RECEIPTS, PartitionKeys
+from ingest.log.keys import MANIFEST as LOG_MANIFEST
 from ingest.log.position import Position
 from ingest.platform.clock import Clock
 from ingest.platform.connections import Client
@@ -183,7 +184,7 @@ async def write_backup(redis: Client, log: EventLog, folder: Path, clock: Clock)
         return Chain(log=state.log, archive=stamp_of(created_at), partition=partition)
 
     # receipts before the log: one that says `done` must not stand beside what it says is gone
-    kept = await _sealed(folder, chain(KEPT), _numbered(_kept(redis, log.partitions)))
+    kept = await _sealed(folder, chain(KEPT), _numbered(kept_keys(redis, log.partitions)))
     partitions: list[Chain] = []
     for partition, head in state.heads.items():
         made = await _sealed(folder, chain(partition), pages(log, partition, Position.parse(head)))
@@ -231,10 +232,12 @@ async def _numbered(found: AsyncIterator[list[Kept]]) -> AsyncIterator[list[Stor
         number += len(some)
 
 
-async def _kept(redis: Client, partitions: int) -> AsyncIterator[list[Kept]]:
-    """What is for ever and does not come out of the log: receipts, numbers of documents, what was asked of a
-    model, and which dead letters are discarded.
+async def kept_keys(redis: Client, partitions: int) -> AsyncIterator[list[Kept]]:
+    """What is for ever and does not come out of the log: receipts, numbers of documents, how the log was grown, what
+    was asked of a model, and which dead letters are discarded.
     """
+    if grown := await redis.hget(LOG_MANIFEST, GROWN):
+        yield [HashField(LOG_MANIFEST, GROWN, grown)]
     hashes = [RECEIPTS, *sorted([key.decode() async for key in redis.scan_iter(match=NUMBERS, count=1000)])]
     for key in hashes:
         found: list[Kept] = []

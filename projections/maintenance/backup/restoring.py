@@ -24,7 +24,7 @@ from redis.exceptions import ResponseError
 
 from ingest.errors import CommandRejected, PartitionCountMismatch, UnreadableEvent
 from ingest.events.envelope import as_json_object, decode, route_of
-from ingest.events.subject import SubjectForgotten
+from ingest.events.subject import EventErased, SubjectForgotten
 from ingest.ids import dedup_id, imported_dedup_id
 from ingest.log.archive.archive import forget_archive
 from ingest.log.event_log import Entry, Stored
@@ -47,7 +47,13 @@ from ingest.log.scripts import heard_of, restore_entries
 from ingest.platform.clock import system_clock, to_ms
 from ingest.platform.connections import Client
 from projections.maintenance.backup.contents import Backup, HashField, Kept, Member, Text, opened
-from projections.maintenance.backup.manifest import BackupManifest, ListedBackup, RestoreRefused, count_forgotten
+from projections.maintenance.backup.manifest import (
+    BackupManifest,
+    ListedBackup,
+    LogState,
+    RestoreRefused,
+    count_forgotten,
+)
 from projections.maintenance.backup.target import Target
 from projections.maintenance.dead_letters import place_of
 from projections.maintenance.manifests import ENTRIES_PER_READ, DocumentManifest, PartitionManifest, Replay
@@ -104,7 +110,7 @@ def _at_token(text: str, manifest: BackupManifest) -> Point:
 
 
 RECORDS_PER_WRITE, BYTES_PER_WRITE = 500, 4 << 20
-_WINDOW_MS = DEDUP_WINDOW // timedelta(milliseconds=1)
+WINDOW_MS = DEDUP_WINDOW // timedelta(milliseconds=1)
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with how many of how many records are restored."""
@@ -139,19 +145,24 @@ async def restore(
         raise PartitionCountMismatch(manifest.partitions, partitions)
     await refuse_if_used(redis, partitions)
     await redis.hset(MANIFEST, RESTORING, manifest.name)
-    await _clear(redis, partitions)
+    await clear(redis, partitions)
     try:
         left_out = await _restore(redis, backup, progress, at)
     except ResponseError as error:
         raise RestoreRefused(f"the log's server refused what was restored: {error}") from error
-    base = manifest.forgotten - await count_forgotten(redis, partitions)
-    await redis.hset(MANIFEST, FORGOTTEN_BEFORE, str(base))
-    await redis.hset(MANIFEST, "partitions", str(partitions))
-    await redis.hset(MANIFEST, "created_at", manifest.log)
     note = Restored(backup=manifest.name, at=at.said if at else "", restored_at=system_clock(), left_out=left_out)
     await redis.hset(MANIFEST, RESTORED, msgspec.json.encode(note))
-    await redis.hdel(MANIFEST, RESTORING)
+    await finish(redis, partitions, manifest)
     return left_out
+
+
+async def finish(redis: Client, partitions: int, state: LogState) -> None:
+    """Let a log that all of another life of it is in be that log; from now on processes may start on it."""
+    base = state.forgotten - await count_forgotten(redis, partitions)
+    await redis.hset(MANIFEST, FORGOTTEN_BEFORE, str(base))
+    await redis.hset(MANIFEST, "partitions", str(partitions))
+    await redis.hset(MANIFEST, "created_at", state.log)
+    await redis.hdel(MANIFEST, RESTORING)
 
 
 async def refuse_if_used(redis: Client, partitions: int) -> None:
@@ -165,12 +176,12 @@ async def refuse_if_used(redis: Client, partitions: int) -> None:
         raise RestoreRefused("a worker or an API process uses the log; stop all of them first")
 
 
-async def _clear(redis: Client, partitions: int) -> None:
-    """Delete what an interrupted restore left, and begin a new archive: everything is in the streams again."""
+async def clear(redis: Client, partitions: int) -> None:
+    """Delete what an interrupted restore or growth left, and begin a new archive: all is in the streams again."""
     left = [RECEIPTS, *[key async for key in redis.scan_iter(match=NUMBERS, count=1000)]]
     for partition in range(partitions):
         keys = PartitionKeys(partition)
-        left += [keys.log, keys.dedup, keys.dedup_previous, keys.enriched, keys.discarded]
+        left += [keys.log, keys.dedup, keys.dedup_previous, keys.appended, keys.enriched, keys.discarded, keys.imported]
     await redis.unlink(*left)
     await forget_archive(redis, partitions)
 
@@ -181,24 +192,24 @@ async def _restore(redis: Client, backup: Backup, progress: Progress, at: Point 
     source = backup.kept()
     while kept := await asyncio.to_thread(next, source, None):
         for start in range(0, len(kept), RECORDS_PER_WRITE):
-            await _put_kept(redis, kept[start : start + RECORDS_PER_WRITE])
+            await put_kept(redis, kept[start : start + RECORDS_PER_WRITE])
         done += len(kept)
         progress(done, backup.manifest.records)
     for chain in backup.index.partitions:
         segments = backup.entries(chain)
         while entries := await asyncio.to_thread(next, segments, None):
-            for batch in _batches(entries):
+            for batch in batches(entries):
                 wanted = [one for one in batch if at is None or at.takes(chain.partition, one)]
-                placed = await asyncio.to_thread(lambda: [(one.position, _entry(one)) for one in wanted])  # noqa: B023
+                placed = await asyncio.to_thread(lambda: [(one.position, routed(one).entry) for one in wanted])  # noqa: B023
                 if placed:
-                    await restore_entries(redis, PartitionKeys(chain.partition), _WINDOW_MS, DEDUP_IDS, placed)
+                    await restore_entries(redis, PartitionKeys(chain.partition), WINDOW_MS, DEDUP_IDS, placed)
                 left_out += len(batch) - len(wanted)
                 done += len(batch)
                 progress(done, backup.manifest.records)
     return left_out
 
 
-def _batches(entries: Sequence[Stored]) -> Iterator[list[Stored]]:
+def batches(entries: Sequence[Stored]) -> Iterator[list[Stored]]:
     """The entries, as many at a time as are written together."""
     found: list[Stored] = []
     size = 0
@@ -212,22 +223,33 @@ def _batches(entries: Sequence[Stored]) -> Iterator[list[Stored]]:
         yield found
 
 
-def _entry(stored: Stored) -> Entry:
-    """An entry with the id that a repeat of it will be recognised by."""
+class Routed(NamedTuple):
+    """An entry as it is appended to another log, with the id that a repeat of it will be recognised by.
+
+    `route` is None for what cannot be read: it is kept all the same, since a later release may know it. `noted`: it was
+    imported, and no document tells that it is there.
+    """
+
+    route: str | None
+    entry: Entry
+    noted: bool = False
+
+
+def routed(stored: Stored) -> Routed:
+    """A stored entry, with where it belongs."""
     try:
         event = decode(stored.payload, stored.position)
-    except UnreadableEvent:  # kept all the same: a later release may know it
-        return Entry("", stored.payload)
+    except UnreadableEvent:
+        return Routed(None, Entry("", stored.payload))
     route, event_id = route_of(event.envelope, event.data), event.envelope.event_id
-    known_by = (
-        dedup_id(route, event_id)
-        if event.envelope.recorded_at is None
-        else imported_dedup_id(route, event_id, stored.payload)
-    )
-    return Entry(known_by, stored.payload)
+    if event.envelope.recorded_at is None:
+        return Routed(route, Entry(dedup_id(route, event_id), stored.payload))
+    entry = Entry(imported_dedup_id(route, event_id, stored.payload), stored.payload)
+    return Routed(route, entry, isinstance(event.data, EventErased | SubjectForgotten))
 
 
-async def _put_kept(redis: Client, kept: Sequence[Kept]) -> None:
+async def put_kept(redis: Client, kept: Sequence[Kept]) -> None:
+    """Write kept keys."""
     async with redis.pipeline(transaction=False) as pipe:
         for one in kept:
             match one:
