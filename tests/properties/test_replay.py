@@ -9,14 +9,15 @@ from collections.abc import Iterable, Mapping
 from itertools import count, pairwise
 from typing import Any, TypeVar
 
-from folding import apply, contents, folded, members, replayed
+from folding import apply, contents, folded, members, one_by_one, replayed
 from histories import History, histories
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ingest.events.envelope import Event, Recorded, encode
+from ingest.events.envelope import Event, Recorded, encode, route_of
 from ingest.ids import ACTION, LESSON, DocumentId
 from ingest.log.keys import PartitionKeys
+from ingest.log.partitions import partition_of
 from ingest.log.position import Position
 from ingest.log.scripts import acquire_lease
 from ingest.platform.connections import Client
@@ -185,3 +186,19 @@ async def test_redis_keeps_what_memory_keeps(redis: Client, history: History, da
     }
     assert saved == memory.documents.keys()
     assert await store.checkpoint() == events[-1].position
+
+
+@given(histories(), st.sampled_from([2, 3, 7]))
+def test_streams_make_the_same_apart_as_together(history: History, partitions: int):
+    """What a partition holds is of each stream alone: so a log can be divided among more of them."""
+    apart = [
+        one_by_one(event for event in history.events if partition_of(route_of(*event[1:]), partitions) == partition)
+        for partition in range(partitions)
+    ]
+    union = MemoryStore()
+    for store in apart:
+        assert union.documents.keys().isdisjoint(store.documents)
+        union.documents.update(store.documents)
+        for listing, found in store.listings.items():
+            union.listings.setdefault(listing, set()).update(found)
+    assert differing(union, history.live) == {}
