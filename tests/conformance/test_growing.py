@@ -1,0 +1,556 @@
+"""What growing a log into more partitions guarantees, against a real Valkey: the old log is its first database, the new
+one its second.
+
+Left open: in what order partitions and keys are copied, how many entries at once.
+"""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from archiving import erase, pretend_projected
+from grown import documents_of
+from key_leaks import KeyLeaks
+from servers import Server, serving
+from workshop import PARTITIONS, TENANT, Workshop
+
+from api.access.key import Grant
+from api.access.keyring import Keyring
+from api.access.registry import Registry
+from ingest.commands.decide import Caller
+from ingest.commands.handler import CommandHandler
+from ingest.commands.requests import ForgetSubject, Relate, WriteCommand
+from ingest.errors import CommandRejected, GrowthUnfinished, LogMoved, MnemologError, PartitionCountMismatch
+from ingest.events.envelope import decode, route_of
+from ingest.events.subject import EventErased
+from ingest.log.archive.archived_log import ArchivedLog
+from ingest.log.archive.store import DirectoryStore
+from ingest.log.event_log import Entry, Stored
+from ingest.log.group_commit import GroupCommit
+from ingest.log.history import refuse_if_moved
+from ingest.log.keys import LEASE_TTL, MANIFEST, WORKERS, NumberKeys, PartitionKeys, embedding
+from ingest.log.partitions import partition_of
+from ingest.log.position import START, Position, Token
+from ingest.log.redis_log import RedisLog
+from ingest.log.scripts import acquire_lease, beat, number
+from ingest.platform.connections import Client, connect
+from projections.documents.access import Reader
+from projections.documents.memories import Memory
+from projections.maintenance import growing as module
+from projections.maintenance.backup.contents import choose, write_backup
+from projections.maintenance.backup.manifest import RestoreRefused
+from projections.maintenance.backup.restoring import restore
+from projections.maintenance.backup.target import StoreTarget
+from projections.maintenance.dead_letters import Discarded, discarded_places, letter_of, queue_discarded
+from projections.maintenance.growing import Growing, GrowRefused, take_back
+from projections.maintenance.manifests import differences, manifest_of
+from projections.maintenance.receipts import Receipt, load_receipt, save_receipt
+from projections.queries.audit import Audit
+from projections.queries.documents import DocumentReader
+from projections.queries.log_events import LogEvents, WantedEvents
+from projections.store.protocol import project
+from projections.store.redis_store import RedisStore
+from tests.conformance.interruptions import Killed, forget, killing
+from tests.support.fleet_work import commands
+
+GROWN = 4 * PARTITIONS
+MARK = "zqxvkmarker9"
+ADMIN = Reader(TENANT, operator=True)
+
+
+@pytest.fixture
+async def target(valkey: Server, redis: Client, key_leaks: KeyLeaks) -> AsyncIterator[Client]:
+    """A client of an empty server."""
+    client = connect(f"{valkey.url}?db=1")
+    await client.flushdb()  # type: ignore[attr-defined]
+    yield client
+    try:
+        await key_leaks.check(client)
+    finally:
+        await client.aclose()
+
+
+_dump: dict[bytes, tuple[int, bytes]] = {}
+"""What `lived` gives to every test, made once."""
+
+
+@pytest.fixture
+async def lived(shop: Workshop) -> Workshop:
+    """A log with something of every kind, in several tenants, projects and sessions; some of it is forgotten."""
+    server: Any = shop.redis
+    if _dump:
+        async with server.pipeline() as pipe:
+            pipe.delete(MANIFEST)
+            for name, (ttl_ms, value) in _dump.items():
+                pipe.restore(name, ttl_ms, value)
+            await pipe.execute()
+        await shop.log.create_or_check()
+        return shop
+    await _live(shop)
+    for name in [name async for name in shop.redis.scan_iter(match="*", count=1000)]:
+        if not name.endswith(b":lease"):
+            _dump[name] = max(0, await server.pttl(name)), await server.dump(name)
+    return shop
+
+
+async def _live(shop: Workshop) -> None:
+    until = shop.clock() - timedelta(hours=1)
+    for said in commands(until, sessions=8, turns=8, long=24, memories=24):
+        command: WriteCommand = msgspec.convert(said, WriteCommand)
+        await shop.say(command)
+        if said["agent_id"] == "ada":
+            await shop.current.give(command, Caller("second"))
+    one, two = await shop.remember("the kettle is green"), await shop.remember("tea is made in it")
+    await shop.say(Relate(source=one.id, target=two.id, relation="about", project="atlas"))
+    await shop.project()
+    gone = await shop.remember(f"the key is {MARK}")
+    await forget(shop, gone.id)
+    await shop.observe(f"and here it is again: {MARK}", session="s9")
+    await shop.project()
+    session = await shop.session("s9")
+    await shop.say(ForgetSubject(kind="session", subject="s9", project="atlas", session_id="s9", documents=[
+        session.id, *[found.id for found in await shop.everything() if getattr(found, "session", "") == session.id],
+    ]))  # fmt: skip
+    await shop.project()
+
+
+def grow_of(shop: Workshop, target: Client, partitions: int = GROWN) -> Growing:
+    return Growing(shop.redis, shop.log, target, partitions)
+
+
+async def grown(shop: Workshop, target: Client, *, compared: bool = True) -> RedisLog:
+    """Grow a log as the command does; returns the new one, opened."""
+    return await run(grow_of(shop, target), target, GROWN, compared=compared)
+
+
+async def run(growing: Growing, target: Client, partitions: int, *, compared: bool = True) -> RedisLog:
+    """Carry a growth out."""
+    await growing.begin()
+    await growing.copy()
+    await growing.compare()
+    await growing.copy_keys()
+    if compared:
+        assert await growing.compare_documents() == []
+    await growing.finish()
+    log = RedisLog(target, partitions)
+    await log.create_or_check()
+    return log
+
+
+async def folded(log: RedisLog, redis: Client) -> None:
+    """Bring the documents of a log up to its head."""
+    for partition in range(log.partitions):
+        keys = PartitionKeys(partition)
+        store = RedisStore(redis, keys, 1, await acquire_lease(redis, keys, "test", 600_000))
+        while rows := await log.read(partition, await store.checkpoint(), 50):
+            await store.save(
+                await project(store, [decode(row.payload, row.position) for row in rows]), rows[-1].position
+            )
+
+
+async def entries(log: RedisLog, parts: int) -> list[list[Stored]]:
+    """What every partition of a log of `parts` has, or all of those together that it became."""
+    found = [[row for part in range(one, log.partitions, parts) for row in await log.read(part, START, 10_000)]
+             for one in range(parts)]  # fmt: skip
+    return [sorted(rows) for rows in found]
+
+
+# what is there afterwards
+
+
+async def test_every_event_is_at_its_position_in_the_partition_of_its_route(lived: Workshop, target: Client):
+    before = await entries(lived.log, PARTITIONS)
+    log = await grown(lived, target)
+    assert await entries(log, PARTITIONS) == before
+    assert sum(map(len, before)) > 300
+    for partition in range(GROWN):
+        for row in await log.read(partition, START, 10_000):
+            event = decode(row.payload, row.position)
+            assert partition_of(route_of(event.envelope, event.data), GROWN) == partition
+    used = [partition for partition in range(GROWN) if await log.read(partition, START, 1)]
+    assert len(used) > 2 * PARTITIONS
+
+
+async def test_the_documents_are_the_same_once_they_are_projected(lived: Workshop, target: Client):
+    before = await manifest_of(lived.redis, range(PARTITIONS))
+    await folded(await grown(lived, target), target)
+    assert differences(await documents_of(target, GROWN, PARTITIONS), before) == []
+    kinds = {kind for one in before.partitions.values() for kind in one.kinds}
+    assert {"memory", "observation", "session", "lesson", "slot", "action", "relation", "commit", "tombstone"} <= kinds
+
+
+async def test_counts_are_by_tenant_and_type(lived: Workshop, target: Client):
+    growing = grow_of(lived, target)
+    await growing.begin()
+    total = await growing.copy()
+    counts = await growing.compare()
+    assert counts.total() == total
+    assert {tenant for tenant, _ in counts} == {TENANT, "second"}
+    assert counts[TENANT, "memory.recorded"] > counts["second", "memory.recorded"] > 0
+
+
+async def test_what_was_forgotten_is_not_in_the_new_log(lived: Workshop, target: Client):
+    log = await grown(lived, target)
+    rows = [row for rows in await entries(log, PARTITIONS) for row in rows]
+    assert not [row for row in rows if MARK.encode() in row.payload]
+    stubs = [event for row in rows if isinstance((event := decode(row.payload, row.position)).data, EventErased)]
+    assert len(stubs) >= 2
+
+
+async def test_a_write_that_is_sent_again_is_known_and_gets_the_position_it_had(lived: Workshop, target: Client):
+    said = commands(lived.clock() - timedelta(hours=1), sessions=8, turns=8, long=24, memories=24)[7]
+    command: WriteCommand = msgspec.convert(said, WriteCommand)
+    first = await lived.say(command)
+    log = await grown(lived, target)
+    again = await CommandHandler(GroupCommit(log), GROWN).handle(command, Caller(TENANT))
+    assert (again.duplicate, again.id) == (True, first.id)
+    (partition, position), (old, before) = *Token.parse(again.position).items(), *Token.parse(first.position).items()
+    assert (position, partition % PARTITIONS) == (before, old)
+
+
+async def test_an_archived_beginning_comes_along(redis: Client, target: Client, tmp_path: Path):
+    shop = Workshop(redis, tmp_path, archived=True)
+    await shop.log.create_or_check()
+    for n in range(30):
+        await shop.observe(f"the build failed {n} times", session=f"s{n}")
+    await shop.project()
+    before = await entries(shop.log, PARTITIONS)
+    shop.clock.advance(timedelta(hours=2))
+    assert await shop.archive_job().run()
+    assert isinstance(shop.log, ArchivedLog)
+    log = await grown(shop, target)
+    assert await entries(log, PARTITIONS) == before
+
+
+async def test_bytes_that_no_release_can_read_come_along(shop: Workshop, target: Client):
+    await shop.log.append({1: [Entry("one", b"garbage"), Entry("two", b"")]})
+    for partition in range(PARTITIONS):
+        await pretend_projected(shop.redis, partition)
+    log = await grown(shop, target, compared=False)
+    assert [row.payload for row in await log.read(1, START, 10)] == [b"garbage", b""]
+
+
+async def test_an_event_of_a_later_release_is_left_to_that(shop: Workshop, target: Client):
+    event: dict[str, Any] = {"event_id": "e", "type": "dream.dreamt", "tenant": TENANT, "version": 1, "data": {}}
+    await shop.log.append({1: [Entry("one", msgspec.msgpack.encode(event))]})
+    await pretend_projected(shop.redis, 1)
+    growing = grow_of(shop, target)
+    await growing.begin()
+    with pytest.raises(GrowRefused, match=r"dream\.dreamt"):
+        await growing.copy()
+
+
+# what is kept beside the log
+
+
+async def test_receipts_numbers_and_discarded_letters_come_along(lived: Workshop, target: Client):
+    until = str(Token({one: await lived.log.head(one) for one in range(PARTITIONS)}))
+    receipt = Receipt(id="f1", tenant=TENANT, kind="user", subject="u", requested_at=lived.clock(), until=until)
+    await save_receipt(lived.redis, receipt)
+    numbers = NumberKeys(TENANT, "memory")
+    given = await number(lived.redis, numbers, ["a", "b"])
+    discarded = {one: (await lived.log.read(one, START, 3))[-1] for one in range(PARTITIONS)}
+    for partition, row in discarded.items():
+        letter = letter_of(row, "invalid", "no", 5, lived.clock())
+        noted = Discarded(letter=letter, reason="x", agent_id="ada", discarded_at=lived.clock())
+        async with lived.redis.pipeline() as pipe:
+            queue_discarded(pipe, PartitionKeys(partition), noted)
+            await pipe.execute()
+        await lived.redis.set(PartitionKeys(partition).enriched, str(row.position))
+    await grown(lived, target, compared=False)
+    kept = await load_receipt(target, "f1")
+    assert kept is not None
+    assert Token.parse(kept.until) == {part: Token.parse(until)[part % PARTITIONS] for part in range(GROWN)}
+    assert await number(target, numbers, ["b", "a", "c"]) == [given[1], given[0], 3]
+    for partition, row in discarded.items():
+        event = decode(row.payload, row.position)
+        home = partition_of(route_of(event.envelope, event.data), GROWN)
+        for part in range(partition, GROWN, PARTITIONS):
+            places = await discarded_places(target, PartitionKeys(part))
+            assert places == ({row.position} if part == home else set())
+            assert await target.get(PartitionKeys(part).enriched) == str(row.position).encode()
+
+
+async def test_api_keys_go_on_letting_in(lived: Workshop, target: Client):
+    made = await Registry(lived.redis, lived.clock).create(Grant(name="fleet", roles=["read"], tenant=TENANT))
+    await grown(lived, target)
+    ring = Keyring(Registry(target, lived.clock), TENANT, None, loopback=False, clock=lived.clock)
+    await ring.load()
+    found = await ring.identify(str(made.token))
+    assert found is not None
+    assert found.key_id == made.key.id
+
+
+async def test_cached_vectors_come_along_for_the_time_they_have_left(lived: Workshop, target: Client):
+    name = embedding(b"x" * 32)
+    await lived.redis.set(name, b"vector", ex=100)
+    await grown(lived, target)
+    assert await target.get(name) == b"vector"
+    assert 0 < await target.ttl(name) <= 100  # type: ignore[attr-defined]
+
+
+async def test_a_backup_of_a_grown_log_keeps_how_it_was_grown(lived: Workshop, target: Client, tmp_path: Path):
+    old = str(Token({one: await lived.log.head(one) for one in range(PARTITIONS)}))
+    log = await grown(lived, target)
+    store = StoreTarget(DirectoryStore(tmp_path / "backups"))
+    store.put((await write_backup(target, log, tmp_path / "made", lived.clock)).name, tmp_path / "made")
+    await target.flushdb()  # type: ignore[attr-defined]
+    chosen = choose(store, None, tmp_path / "work")
+    assert chosen is not None
+    await restore(target, GROWN, chosen)
+    again = RedisLog(target, GROWN)
+    await again.create_or_check()
+    assert again.history == log.history
+    assert len(again.history.to_wait_for(Token.parse(old))) == GROWN
+
+
+@pytest.mark.nightly
+async def test_a_log_is_grown_into_a_cluster_and_from_there_again(lived: Workshop, target: Client, tmp_path: Path):
+    before, documents = await entries(lived.log, PARTITIONS), await manifest_of(lived.redis, range(PARTITIONS))
+    old = Token({one: await lived.log.head(one) for one in range(PARTITIONS)})
+    name = embedding(b"x" * 32)
+    await lived.redis.set(name, b"vector", ex=100)
+    with serving("cluster", tmp_path / "cluster") as cluster:
+        between = connect(cluster.url)
+        try:
+            first = await grown(lived, between)
+            await folded(first, between)
+            second = await run(Growing(between, first, target, 2 * GROWN), target, 2 * GROWN)
+        finally:
+            await between.aclose()
+    assert await target.get(name) == b"vector"
+    assert await entries(second, PARTITIONS) == before
+    await folded(second, target)
+    assert differences(await documents_of(target, 2 * GROWN, PARTITIONS), documents) == []
+    heads = {part: await second.head(part) for part in range(2 * GROWN)}
+    assert second.history.to_wait_for(old).covered_by(heads)
+    assert len(second.history.to_read_on(old)) == 2 * GROWN
+
+
+# interruptions
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("step", ["clear", "restore_entries", "put_kept", "discarded_places", "finish"])
+async def test_what_was_killed_goes_on_when_it_is_run_again(
+    lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch, step: str, when: str
+):
+    before = await entries(lived.log, PARTITIONS)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, step, killing(getattr(module, step), when))
+        with pytest.raises(Killed):
+            await grown(lived, target)
+    with pytest.raises(LogMoved):
+        await refuse_if_moved(lived.redis)
+    if (step, when) != ("finish", "after"):
+        with pytest.raises(GrowthUnfinished):
+            await RedisLog(target, GROWN).create_or_check()
+        await grown(lived, target)
+    log = RedisLog(target, GROWN)
+    await log.create_or_check()
+    assert await entries(log, PARTITIONS) == before
+    await folded(log, target)
+    assert (
+        differences(await documents_of(target, GROWN, PARTITIONS), await manifest_of(lived.redis, range(PARTITIONS)))
+        == []
+    )
+
+
+async def test_what_was_copied_is_not_copied_again(lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch):
+    growing = grow_of(lived, target)
+    await growing.begin()
+    total = await growing.copy()
+    again = grow_of(lived, target)
+    await again.begin()
+    assert await again.copy() == 0
+    assert total == (await again.compare()).total()
+
+
+async def test_an_old_log_that_changed_is_copied_from_the_beginning(lived: Workshop, target: Client):
+    """What was erased meanwhile must not be left where it was copied to."""
+    one = await lived.remember(f"the other key is {MARK}")
+    await lived.project()
+    growing = grow_of(lived, target)
+    await growing.begin()
+    await growing.copy()
+    assert await take_back(lived.redis)
+    await forget(lived, one.id)
+    with pytest.raises(GrowRefused, match="written to meanwhile"):
+        await growing.finish()
+    log = await grown(lived, target)
+    assert not [row for rows in await entries(log, PARTITIONS) for row in rows if MARK.encode() in row.payload]
+
+
+async def test_a_difference_is_found(lived: Workshop, target: Client):
+    growing = grow_of(lived, target)
+    await growing.begin()
+    await growing.copy()
+    log = RedisLog(target, GROWN)
+    partition, *_ = [one for one in range(GROWN) if await log.read(one, START, 1)]
+    (row,) = await log.read(partition, START, 1)
+    await erase(target, partition, row.position, b"another thing")
+    with pytest.raises(module.CopyDiffers):
+        await growing.compare()
+
+
+# refusals
+
+
+@pytest.mark.parametrize("partitions", [PARTITIONS, 2 * PARTITIONS + 1, 1])
+async def test_another_number_than_a_multiple_is_refused(lived: Workshop, target: Client, partitions: int):
+    with pytest.raises(GrowRefused, match="MNEMOLOG_PARTITIONS=6, 12, 24"):
+        grow_of(lived, target, partitions)
+
+
+async def refused(shop: Workshop, target: Client, error: type[MnemologError], match: str) -> None:
+    """Growing is refused, and the old log may be used as before."""
+    with pytest.raises(error, match=match):
+        await grow_of(shop, target).begin()
+    await refuse_if_moved(shop.redis)
+
+
+async def test_a_new_log_that_has_something_is_refused(lived: Workshop, target: Client):
+    await RedisLog(target, GROWN).append({0: [Entry("x", b"x")]})
+    await refused(lived, target, RestoreRefused, "not empty")
+
+
+async def test_a_new_log_of_another_size_is_refused(lived: Workshop, target: Client):
+    await RedisLog(target, GROWN + 1).create_or_check()
+    await refused(lived, target, PartitionCountMismatch, str(GROWN + 1))
+
+
+async def test_a_log_in_use_is_refused(lived: Workshop, target: Client):
+    ttl = LEASE_TTL // timedelta(milliseconds=1)
+    await beat(lived.redis, WORKERS, "worker", ttl)
+    await refused(lived, target, GrowRefused, "a worker uses the old log")
+    await lived.redis.delete(WORKERS)
+    await beat(target, WORKERS, "worker", ttl)
+    await refused(lived, target, RestoreRefused, "uses the log")
+
+
+async def test_an_empty_log_is_refused(shop: Workshop, target: Client):
+    await refused(shop, target, GrowRefused, "empty")
+
+
+async def test_a_log_that_is_not_projected_is_refused_where_documents_are_compared(lived: Workshop, target: Client):
+    await lived.remember("nobody projected this")
+    await refused(lived, target, GrowRefused, "1 events of the old log are not projected")
+    await grow_of(lived, target).begin(projected=False)
+
+
+async def test_a_new_server_whose_clock_is_behind_is_refused(
+    lived: Workshop, target: Client, monkeypatch: pytest.MonkeyPatch
+):
+    async def of_old(redis: Client, *sections: str) -> list[dict[str, Any]]:
+        return [{"server_time_usec": 1}]
+
+    growing = grow_of(lived, target)
+    await growing.begin()
+    await growing.copy()
+    monkeypatch.setattr(module, "info_of_nodes", of_old)
+    with pytest.raises(GrowRefused, match="clock is behind"):
+        await growing.finish()
+
+
+async def test_a_grown_log_is_not_grown_into_again(lived: Workshop, target: Client):
+    await grown(lived, target)
+    with pytest.raises(RestoreRefused, match="not empty"):
+        await grow_of(lived, target).begin()
+
+
+async def test_the_old_log_can_be_taken_back(lived: Workshop, target: Client):
+    before = await entries(lived.log, PARTITIONS)
+    await grown(lived, target)
+    with pytest.raises(LogMoved, match=f"{GROWN} partitions"):
+        await refuse_if_moved(lived.redis)
+    assert await take_back(lived.redis)
+    await refuse_if_moved(lived.redis)
+    assert not await take_back(lived.redis)
+    assert await entries(lived.log, PARTITIONS) == before
+
+
+# tokens and cursors
+
+
+async def test_a_listing_of_the_log_goes_on_where_it_was(lived: Workshop, target: Client):
+    async def rest(log: RedisLog, redis: Client, after: str, most: int = 1_000) -> tuple[list[str], str]:
+        listing = LogEvents(log, None, DocumentReader(redis, log.partitions))  # type: ignore[arg-type]
+        names: list[str] = []
+        for _ in range(most):
+            page = await listing.page(WantedEvents(ADMIN), after, 7, None)
+            if not page.events:
+                break
+            names += [one["position"].partition(":")[2] for one in page.events]
+            after = page.next or ""
+        return names, after
+
+    everything, end = await rest(lived.log, lived.redis, "")
+    cursors = [await rest(lived.log, lived.redis, "", pages) for pages in (0, 1, 9, 20)]
+    log = await grown(lived, target)
+    for names, cursor in cursors:
+        behind, _ = await rest(log, target, cursor)
+        assert sorted(names + behind) == sorted(everything)
+    assert (await rest(log, target, end))[0] == []
+    names, cursor = await rest(log, target, "", 5)
+    assert sorted(names + (await rest(log, target, cursor))[0]) == sorted(everything), "nor is one of since mistaken"
+
+
+async def test_a_live_stream_goes_on_where_it_was(lived: Workshop, target: Client):
+    class Replica(NamedTuple):
+        applied: dict[int, Position]
+
+    async def stream(log: RedisLog, redis: Client, after: Token, most: int = 10_000) -> tuple[list[str], str]:
+        replica: Any = Replica({one: await log.head(one) for one in range(log.partitions)})
+        events, names, last = LogEvents(log, replica, DocumentReader(redis, log.partitions)), list[str](), str(after)
+        while len(names) < most and (found := await events.newly_applied(WantedEvents(ADMIN), after, 7)):
+            names += [one["position"].partition(":")[2] for one in found]
+            last = found[-1]["after"]
+        return names, last
+
+    everything, _ = await stream(lived.log, lived.redis, Token())
+    names, last = await stream(lived.log, lived.redis, Token(), 150)
+    log = await grown(lived, target)
+    behind, _ = await stream(log, target, log.history.to_read_on(Token.parse(last)))
+    assert sorted(names + behind) == sorted(everything)
+    names, last = await stream(log, target, Token(), 20)
+    behind, _ = await stream(log, target, log.history.to_read_on(Token.parse(last)))
+    assert sorted(names + behind) == sorted(everything)
+
+
+async def test_the_audit_log_goes_on_where_it_was(lived: Workshop, target: Client):
+    async def rest(log: RedisLog, cursor: str | None, most: int = 1_000) -> tuple[list[str], str | None]:
+        names: list[str] = []
+        for _ in range(most):
+            page = await Audit(log).entries(ADMIN, "*", "", None, cursor, 10)
+            names += [one.position.partition(":")[2] for one in page.entries]
+            if (cursor := page.next) is None:
+                break
+        return names, cursor
+
+    everything, _ = await rest(lived.log, None)
+    names, cursor = await rest(lived.log, None, 4)
+    log = await grown(lived, target)
+    assert (await rest(log, None))[0] == everything
+    assert names + (await rest(log, cursor))[0] == everything
+
+
+async def test_a_token_of_another_log_is_refused(lived: Workshop, target: Client):
+    log = await grown(lived, target)
+    began = log.history.began_at
+    assert began is not None
+    assert began < datetime.now(UTC)
+    earlier = Token({0: Position(int(began.timestamp() * 1000) - 3_600_000, 0)})
+    with pytest.raises(CommandRejected, match="another log"):
+        log.history.to_wait_for(earlier)
+
+
+async def test_a_memory_is_found_by_its_id(lived: Workshop, target: Client):
+    one = await lived.remember("a memory of before")
+    await lived.project()
+    await folded(await grown(lived, target), target)
+    found = await DocumentReader(target, GROWN).find(one.id)  # type: ignore[arg-type]
+    assert found is not None
+    assert isinstance(found.document, Memory)
