@@ -65,6 +65,7 @@ PANELS: Mapping[str, Mapping[str, Listed]] = {
         ),
         "backups": Listed("backup", "List the backups, oldest first."),
         "restore": Listed("backup", "Put a backup into an empty log that no worker or API uses."),
+        "grow": Listed("grow", "Copy a log into an empty one of more partitions, at the positions it had."),
         "archive": Listed("archive", "Show, verify or fill the log's archive."),
         "api": Listed("processes", "Serve the HTTP API and MCP (needs REDIS_URL)."),
         "worker": Listed("processes", "Project the log into documents, and run the background jobs (needs REDIS_URL)."),

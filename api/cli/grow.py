@@ -1,0 +1,152 @@
+"""`mnemolog grow`: a log into more partitions, from the server or folder where it is into the one of the settings."""
+
+import asyncio
+import os
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from msgspec.structs import replace
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from api.cli.backup import ReplayDiffers
+from api.cli.commands import AsJson
+from api.cli.direct import connected, server, telling
+from api.cli.output import USAGE, Output, plain
+from ingest.errors import InvalidSetting
+from ingest.log.archive.archived_log import open_log
+from ingest.log.keys import MANIFEST
+from ingest.platform.settings import Settings, from_environment
+from projections.maintenance.growing import Counts, Growing, GrowRefused, take_back
+from projections.maintenance.growing import Progress as Tell
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to an application."""
+    example = "Example: MNEMOLOG_PARTITIONS=64 REDIS_URL=redis://new mnemolog grow --from redis://old"
+    app.command("grow", epilog=example)(grow)
+
+
+def grow(
+    source: Annotated[
+        str, typer.Option("--from", help="The log to grow: the URL of its server, or its MNEMOLOG_DATA_DIR.")
+    ] = "",
+    documents: Annotated[
+        bool, typer.Option(help="Replay the new log, and compare that with the documents of the old one.")
+    ] = True,
+    back: Annotated[
+        bool, typer.Option("--back", help="Let processes start on this log again, from which it was grown.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Copy a log into an empty one of more partitions, at the positions it had; no API or worker may use either.
+
+    The settings are those of the new log. What was interrupted goes on when the command is given again. Exits 1 when
+    the logs differ, are in use, or the new one is not empty.
+    """
+    output = Output(as_json)
+    if back == bool(source):
+        output.error("say --from OLD, with the settings of the new log; or --back, with those of the old one")
+        raise typer.Exit(USAGE)
+    with telling(output):
+        settings = from_environment(os.environ)
+        if back:
+            _take_back(output, settings)
+            return
+        old = _old(settings, source)
+        with ExitStack() as stack:
+            urls = stack.enter_context(server(old)), stack.enter_context(server(settings))
+            bar = stack.enter_context(output.progress())
+            copied, counts = asyncio.run(_grow(old, settings, urls, _shown(bar), documents=documents))
+    output.document(_document(settings, copied, counts, documents))
+    _tell(output, settings, counts, documents)
+
+
+def _take_back(output: Output, settings: Settings) -> None:
+    with server(settings) as url:
+        moved = asyncio.run(_back(url))
+    output.document({"taken_back": moved})
+    output.line(Text("processes may start on this log again" if moved else "this log did not move"))
+
+
+async def _back(url: str) -> bool:
+    async with connected(url) as redis:
+        return await take_back(redis)
+
+
+def _old(settings: Settings, source: str) -> Settings:
+    """The settings of the old log; raises InvalidSetting where there can be none."""
+    if "://" in source:
+        return replace(settings, redis_url=source)
+    folder = Path(source).expanduser().absolute()
+    if not (folder / "valkey").is_dir():
+        raise InvalidSetting(f"{source} is neither the URL of a server nor a folder with the data of an embedded one")
+    return replace(settings, redis_url=None, data_dir=folder)
+
+
+async def _grow(
+    old: Settings, new: Settings, urls: tuple[str, str], tell: Tell, *, documents: bool
+) -> tuple[int, Counts]:
+    """How many entries were copied now, and how many the log has, by tenant and type."""
+    async with connected(urls[0]) as source, connected(urls[1]) as target:
+        partitions = await source.hget(MANIFEST, "partitions")
+        if partitions is None:
+            raise GrowRefused("there is no log on the server that --from names")
+        log = await open_log(old, source, int(partitions))
+        growing = Growing(source, log, target, new.partitions, tell)
+        await growing.begin(projected=documents)
+        copied = await growing.copy()
+        counts = await growing.compare()
+        await growing.copy_keys()
+        if documents and (different := await growing.compare_documents()):
+            raise ReplayDiffers(
+                f"{'; '.join(map(str, different))}. All entries are there; a rebuild of the old log would differ, too: "
+                "make one first, or grow the log with --no-documents"
+            )
+        # of another life of the log: a replica would start from them
+        await asyncio.to_thread(shutil.rmtree, new.snapshots, ignore_errors=True)
+        await growing.finish()
+    return copied, counts
+
+
+def _shown(bar: Progress) -> Tell:
+    tasks: dict[str, Any] = {}
+
+    def tell(what: str, done: int, of: int) -> None:
+        if what not in tasks:
+            tasks[what] = bar.add_task(what, total=of)
+        bar.update(tasks[what], completed=done, total=of)
+
+    return tell
+
+
+def _document(settings: Settings, copied: int, counts: Counts, documents: bool) -> dict[str, Any]:
+    by_tenant: dict[str, dict[str, int]] = {}
+    for (tenant, kind), count in sorted(counts.items()):
+        by_tenant.setdefault(tenant, {})[kind] = count
+    return {
+        "partitions": settings.partitions,
+        "events": counts.total(),
+        "copied": copied,
+        "documents_compared": documents,
+        "tenants": by_tenant,
+    }
+
+
+def _tell(output: Output, settings: Settings, counts: Counts, documents: bool) -> None:
+    table = Table("tenant", "event", "count")
+    for (tenant, kind), count in sorted(counts.items()):
+        table.add_row(plain(tenant), plain(kind), f"{count:,}")
+    output.show(table)
+    same = ", and so are the documents" if documents else ""
+    output.line(
+        Text(f"{counts.total():,} events are in {settings.partitions} partitions, each the same as before{same}")
+    )
+    output.note(
+        "Start API and workers with these settings. Nothing starts on the old log, which is as it was; to go back, run "
+        "`mnemolog grow --back` with its settings: what is written from now on is in the new log alone"
+    )
