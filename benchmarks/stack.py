@@ -61,6 +61,10 @@ class Stack:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop it, and delete its folder."""
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -100,19 +104,20 @@ class Stack:
             self._process = None
 
     def memory(self, name: str) -> int:
-        """Bytes of all processes of a kind (`api`, `worker`) and of what they started.
+        """Bytes of all processes of a kind (`api`, `worker`, `valkey`) and of what they started.
 
         What they share with others is divided among these (PSS).
         """
-        return sum(map(_pss, self._processes(name)))
+        return sum(map(_pss, self.pids(name)))
 
     def processor(self, name: str) -> float:
         """Seconds of processor time that these have taken, with those of them that have ended."""
-        return sum(map(_processor_s, self._processes(name)))
+        return sum(map(_processor_s, self.pids(name)))
 
-    def _processes(self, name: str) -> Iterator[int]:
+    def pids(self, name: str) -> list[int]:
+        """The processes of a kind, and what they started."""
         assert self._process is not None
-        return _with_descendants(pid for pid in _children(self._process.pid) if _arguments(pid)[3:4] == [name])
+        return list(_with_descendants(pid for pid in _children(self._process.pid) if _is_of(_arguments(pid), name)))
 
     def _ready(self) -> bool:
         connection = HTTPConnection(self.url.removeprefix("http://"), timeout=5)
@@ -134,6 +139,10 @@ def _with_descendants(pids: Iterable[int]) -> Iterator[int]:
     for pid in pids:
         yield pid
         yield from _with_descendants(_children(pid))
+
+
+def _is_of(arguments: list[str], name: str) -> bool:
+    return arguments[3:4] == [name] or (name == "valkey" and "valkey-server" in arguments[0])
 
 
 def _arguments(pid: int) -> list[str]:
