@@ -31,7 +31,7 @@ run: $(BASE)
 	$(BIN)/mnemolog up --demo
 
 # What several machines would run, on this one: see docs/howto/run-a-cluster.md. ARGS="--port 4111" and others.
-cluster: $(BASE)
+cluster: $(DEV)
 	$(BIN)/python -m tools.cluster $(ARGS)
 
 # One after the other: the servers that a part shares end with it. `make -k test` runs all parts whatever fails.

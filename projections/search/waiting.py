@@ -43,8 +43,8 @@ class Waiting:
     async def wait_for(self, token: Token, timeout_s: float | None = None) -> None:
         """Return once everything the token covers is searchable.
 
-        Raises ProjectionBehind after `timeout_s`; None is as long as reads wait here. Raises CommandRejected for a token
-        of another log.
+        Raises ProjectionBehind after `timeout_s` (None: as long as reads wait here), and CommandRejected for a token of
+        another log.
         """
         token = self._history.to_wait_for(token)
         if token.covered_by(self.applied):

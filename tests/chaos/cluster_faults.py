@@ -419,7 +419,7 @@ def _seconds(value: float | None) -> str:
 def made(folder: Path, **changes: Any) -> LocalCluster:
     """A cluster on free ports, with its data in a folder; not started."""
     settings = Settings(data_dir=folder, cache_dir=folder / "cache", embedder="none", spool=folder / "spool", **changes)
-    return LocalCluster(settings, Ports(free_ports(APIS), free_port(), free_ports(2 * NODES)))
+    return LocalCluster(settings, Ports(free_ports(APIS), free_port(), free_ports(2 * NODES), free_port()))
 
 
 def main() -> None:
