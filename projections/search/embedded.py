@@ -104,10 +104,12 @@ class EmbeddedIndex:
         index = self._index
         documents = ordinals(matches(index, allowed, now_ms))
         occurred = index.occurred_ms.values[documents]
-        earlier = _closest(documents[occurred <= when_ms], when_ms - occurred[occurred <= when_ms], before + 1)
-        later = _closest(documents[occurred >= when_ms], occurred[occurred >= when_ms] - when_ms, after + 1)
+        away = occurred - when_ms
+        earlier = _closest(documents[away < 0], -away[away < 0], before)
+        later = _closest(documents[away > 0], away[away > 0], after)
+        near = np.concatenate([earlier, documents[away == 0], later]).tolist()
         key = (when_ms, anchor)
-        ordered = sorted((int(index.occurred_ms.values[one]), index.ids[one], one) for one in {*earlier, *later})
+        ordered = sorted((int(index.occurred_ms.values[one]), index.ids[one], one) for one in near)
         past = [one for at, name, one in ordered if (at, name) < key]
         future = [one for at, name, one in ordered if (at, name) > key]
         return self._places(past[len(past) - min(before, len(past)) :]), self._places(future[:after])
@@ -202,8 +204,8 @@ def _time_and_id(one: tuple[int, Place]) -> tuple[int, str]:
     return one[0], one[1][1]
 
 
-def _closest(documents: NDArray[np.int64], away: NDArray[np.int64], count: int) -> list[int]:
+def _closest(documents: NDArray[np.int64], away: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     """The `count` with the least distance, and all that are as far away as the last of them."""
-    if len(documents) <= count:
-        return documents.tolist()
-    return documents[away <= np.partition(away, count - 1)[count - 1]].tolist()
+    if not 0 < count < len(documents):
+        return documents if count > 0 else documents[:0]
+    return documents[away <= np.partition(away, count - 1)[count - 1]]

@@ -20,7 +20,8 @@ class Filter(Struct, frozen=True, kw_only=True):
     All `tags` are needed, and one each of `any_tags`, `kinds`, `types`, `files` and `concepts`. `reader` is who asks:
     memories for some readers only are found by those alone. `within` are the projects that the reader's key is for.
     `visibility` lets through the memories that have it. `any_of` and `without` are facets and values: one of the former
-    is needed, of the latter there may be none. `embedded` says whether the model's vectors must be there.
+    is needed, of the latter there may be none. `embedded` says whether the model's vectors must be there; only
+    `Index.count` and `Index.every` look at it.
     `importance_to` is the most importance. In the place of what is in use, `retired` finds what is not, whoever may
     read it and however old, and `expired` what has expired and is still there.
     """

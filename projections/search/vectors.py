@@ -85,7 +85,7 @@ class VectorIndex:
     def put_each(
         self, ordinals: NDArray[np.int64], rows: NDArray[np.float16], counts: NDArray[np.int64] | None = None
     ) -> None:
-        """Set the vectors of documents without any, `rows` `(m, dimensions)`; each has one, or `counts` (n,)."""
+        """Set the vectors of documents that have none, `(rows, dimensions) float16`: `counts` (n,) of each, or one."""
         if not len(ordinals):
             return
         counts = np.ones(len(ordinals), np.int64) if counts is None else counts

@@ -1,6 +1,7 @@
 """An index on a search engine: see `Index`. Blocks, so its questions are asked in threads."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,14 +11,14 @@ from ingest.ids import DocumentId
 from projections.documents.index_entry import IndexEntry
 from projections.documents.memories import MOST_IMPORTANT
 from projections.search import search as searching
-from projections.search.filters import entry_facets
+from projections.search.filters import entry_facets, facet
 from projections.search.importance import lesson_weights, memory_weights
 from projections.search.index import MAX_OF_ONE_MOMENT, Linked, Links, Listed, Place, RankedLesson, Window
 from projections.search.question import Filter, Hit, Question
 from projections.search_engine.candidates import EngineCandidates, EngineIndexed, asked_terms
-from projections.search_engine.engine import AT_ONCE, Found, Word, found, place_of, search
-from projections.search_engine.layout import ENTRY, EPISODE, SEPARATOR, PartitionIndex, decoded, entry_of
-from projections.search_engine.queries import between, filter_query, saying_query, tag
+from projections.search_engine.engine import AT_ONCE, TIMEOUT_MS, Found, Word, found, place_of, search
+from projections.search_engine.layout import ENTRY, EPISODE, SEPARATOR, PartitionIndex, decoded, encoded, entry_of
+from projections.search_engine.queries import between, filter_query, saying_query, tag, written_tag
 
 Item = TypeVar("Item")
 
@@ -54,13 +55,11 @@ class EngineIndex:
 
     def counts(self, allowed: Filter, now_ms: int, name: Listed) -> dict[str, int]:
         """How many have each value of a facet: a query for each value that there is."""
-        (raw,) = self._of.engine.ask([["FT.TAGVALS", self._of.name, name]])
-        values = [value for one in raw if (value := decoded(one.decode())) is not None]
         counted: dict[str, int] = {}
-        for some in _slices(values, COUNTED_AT_ONCE):
-            queries = [filter_query(allowed, now_ms, tag(name, [value])) for value in some]
+        for some in _slices(self._written(name), COUNTED_AT_ONCE):
+            queries = [filter_query(allowed, now_ms, written_tag(name, one)) for one in some]
             counted |= zip(some, self._counts(queries), strict=True)
-        return {value: count for value, count in counted.items() if count}
+        return self._as_given(name, {written: count for written, count in counted.items() if count})
 
     def recorded_last(self, allowed: Filter, now_ms: int, count: int) -> list[Place]:
         """Those recorded last; of equals the smallest id."""
@@ -104,12 +103,12 @@ class EngineIndex:
     ) -> tuple[list[Place], list[Place]]:
         """Those that happened next before and next after an anchor."""
         query, key = filter_query(allowed, now_ms), (when_ms, anchor)
-        earlier = f"{query} {between('occurred', None, when_ms)}"
-        later = f"{query} {between('occurred', when_ms, None)}"
-        found = {
-            *self._in_time(earlier, "occurred", before + 1, newest_first=True),
-            *self._in_time(later, "occurred", after + 1, newest_first=False),
-        }
+        same = self._search(f"{query} {between('occurred', when_ms, when_ms)}", TIES).places
+        found = [
+            *self._in_time(f"{query} @occurred:[-inf ({when_ms}]", "occurred", before, newest_first=True),
+            *((when_ms, place) for place in same),
+            *self._in_time(f"{query} @occurred:[({when_ms} +inf]", "occurred", after, newest_first=False),
+        ]
         ordered = sorted(found, key=_time_and_id)
         past = [one[1] for one in ordered if _time_and_id(one) < key]
         future = [one[1] for one in ordered if _time_and_id(one) > key]
@@ -125,10 +124,11 @@ class EngineIndex:
         if allowed.embedded is False and self._all_embedded:
             return []
         places: list[Place] = []
-        for some in self._pages(filter_query(allowed, now_ms)):
-            places += some if allowed.embedded is None else self._with_vectors(some, allowed.embedded)
-            if most is not None and len(places) >= most:
-                break
+        with closing(self._pages(filter_query(allowed, now_ms))) as pages:
+            for some in pages:
+                places += some if allowed.embedded is None else self._with_vectors(some, allowed.embedded)
+                if most is not None and len(places) >= most:
+                    break
         return places[:most]
 
     def facets(self, places: Sequence[Place]) -> list[Sequence[str]]:
@@ -144,9 +144,14 @@ class EngineIndex:
         return {name for some in _slices(anywhere, CHECKED_AT_ONCE) for _, name in self._with_vectors(some, True)}
 
     def linked_values(self, name: Linked, most: int) -> list[str]:
-        """The values that any documents have; of some also that had them a while ago."""
-        (raw,) = self._of.engine.ask([["FT.TAGVALS", self._of.name, name]])
-        return [value for one in sorted(raw)[:most] if (value := decoded(one.decode())) is not None]
+        """The values that any documents have, in the order in which they are written."""
+        there: dict[str, int] = {}
+        for some in _slices(sorted(self._written(name)), COUNTED_AT_ONCE):
+            counts = self._counts([written_tag(name, one) for one in some])
+            there |= {one: count for one, count in zip(some, counts, strict=True) if count}
+            if len(there) >= most:
+                break
+        return [*self._as_given(name, there)][:most]
 
     def links(self, allowed: Filter, now_ms: int, name: Linked, values: Sequence[str]) -> dict[str, Links]:
         """What has each of these values of a facet."""
@@ -158,7 +163,7 @@ class EngineIndex:
             self._grouped(f"{query} {tag('kind', [kind])}", name, reducer)
             for kind, reducer in zip(("memory", "observation"), reducers, strict=True)
         ]
-        links = {value: Links(*(of_kind.get(value, 0) for of_kind in counted)) for value in values}
+        links = {value: Links(*(of_kind.get(encoded(value), 0) for of_kind in counted)) for value in values}
         return {value: one for value, one in links.items() if one.memories or one.episodes}
 
     def surest_lessons(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
@@ -194,7 +199,7 @@ class EngineIndex:
         rows = self._rows(commands)
         entries = list(rows.values())
         weight = memory_weights(
-            np.array([one.importance for one in entries], np.float64),
+            np.array([one.importance for one in entries], np.float32),
             np.array([one.recorded_ms for one in entries], np.int64),
             np.array([bool(project) and one.project == project for one in entries], np.bool_),
             np.array([bool(allowed.reader) and one.agent_id == allowed.reader for one in entries], np.bool_),
@@ -226,17 +231,23 @@ class EngineIndex:
             rows |= dict.fromkeys(self._search(f"{query} {between(name, last, last)}", TIES).places, last)
         return [(at_ms, place) for place, at_ms in rows.items()]
 
-    def _pages(self, query: str) -> Iterator[list[Place]]:
+    def _pages(self, query: str) -> Generator[list[Place]]:
         """All that match, some at a time."""
-        cursor, answer = 0, self._of.engine.ask([[
-            "FT.AGGREGATE", self._of.name, query, "LOAD", 1, "@__key", "WITHCURSOR", "COUNT", AT_ONCE, "DIALECT", 2,
-        ]])[0]  # fmt: skip
-        while True:
-            rows, cursor = answer
-            yield [place_of(row[1]) for row in rows[1:]]
-            if not cursor:
-                return
-            (answer,) = self._of.engine.ask([["FT.CURSOR", "READ", self._of.name, cursor]])
+        (answer,) = self._of.engine.ask([[
+            "FT.AGGREGATE", self._of.name, query, "LOAD", 1, "@__key", "WITHCURSOR", "COUNT", AT_ONCE,
+            "TIMEOUT", TIMEOUT_MS, "DIALECT", 2,
+        ]])  # fmt: skip
+        rows, cursor = answer
+        try:
+            while True:
+                yield [place_of(row[1]) for row in rows[1:]]
+                if not cursor:
+                    return
+                (answer,) = self._of.engine.ask([["FT.CURSOR", "READ", self._of.name, cursor]])
+                rows, cursor = answer
+        finally:
+            if cursor:  # the engine keeps few of them, for minutes
+                self._of.engine.ask([["FT.CURSOR", "DEL", self._of.name, cursor]])
 
     def _entries(self, places: Sequence[Place]) -> list[IndexEntry | None]:
         entries: list[IndexEntry | None] = []
@@ -261,14 +272,37 @@ class EngineIndex:
         return {place: entry_of(fields[ENTRY.encode()]) for place, fields in rows}
 
     def _grouped(self, query: str, name: str, reducer: Sequence[Any]) -> dict[str, int]:
-        """What a reducer makes of the documents with each value of a facet, also of other values that they have."""
+        """What a reducer makes of the documents with each value of a facet, as it is written; also of other values that
+        they have."""
         (answer,) = self._of.engine.ask([[
             "FT.AGGREGATE", self._of.name, query, "LOAD", 2, f"@{name}", f"@{EPISODE}",
             "APPLY", f'split(@{name}, "{SEPARATOR}")', "AS", "value",
-            "GROUPBY", 1, "@value", "REDUCE", *reducer, "AS", "n", "LIMIT", 0, 1_000_000, "DIALECT", 2,
+            "GROUPBY", 1, "@value", "REDUCE", *reducer, "AS", "n", "LIMIT", 0, 1_000_000,
+            "TIMEOUT", TIMEOUT_MS, "DIALECT", 2,
         ]])  # fmt: skip
         rows = [dict(zip(row[::2], row[1::2], strict=True)) for row in answer[1:]]
-        return {value: int(row[b"n"]) for row in rows if (value := decoded(row[b"value"].decode())) is not None}
+        return {row[b"value"].decode(): int(row[b"n"]) for row in rows}
+
+    def _written(self, name: str) -> list[str]:
+        """The values of a facet that any documents have, or had a while ago, as they are written."""
+        (raw,) = self._of.engine.ask([["FT.TAGVALS", self._of.name, name]])
+        return [one.decode() for one in raw]
+
+    def _as_given(self, name: str, of: Mapping[str, int]) -> dict[str, int]:
+        """What there is of each value of a facet, by the value, not as it is written: a long one, a document tells."""
+        plain = {written: decoded(written) for written in of}
+        long = [written for written, value in plain.items() if value is None]
+        for written, answer in zip(long, self._first_of_each(name, long), strict=True):
+            for place, fields in found(answer, fields=True).rows:
+                keys = entry_facets(place[0], entry_of(fields[ENTRY.encode()]))
+                values = [key.removeprefix(facet(name, "")) for key in keys if key.startswith(facet(name, ""))]
+                plain[written] = next((value for value in values if encoded(value) == written), None)
+        return {value: of[written] for written, value in plain.items() if value is not None}
+
+    def _first_of_each(self, name: str, written: Sequence[str]) -> list[Any]:
+        queries = [written_tag(name, one) for one in written]
+        commands = [search(self._of.name, query, 1, sort="occurred", fields=[ENTRY]) for query in queries]
+        return self._of.engine.ask(commands) if commands else []
 
 
 def _slices(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:

@@ -42,6 +42,11 @@ def tag(name: str, values: Iterable[str]) -> str:
     return f"@{name}:{{{'|'.join(map(encoded, values))}}}"
 
 
+def written_tag(name: str, written: str) -> str:
+    """The documents with one value of a facet, as it is written."""
+    return f"@{name}:{{{written}}}"
+
+
 def between(name: str, low: float | None, high: float | None) -> str:
     """The documents whose number is in a range, its ends included."""
     return f"@{name}:[{'-inf' if low is None else low} {'+inf' if high is None else high}]"

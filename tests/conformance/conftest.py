@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from desk import Desk, opened_desk
 from llm_stub import LlmStub
+from search_engines import missing, search_engine
 from servers import SERVERS, Server, serving
 from workshop import Workshop
 
@@ -59,6 +60,15 @@ def valkey(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """One real server of each kind for the whole session: Valkey, Redis where it is installed, a Valkey cluster."""
     with serving(request.param, tmp_path_factory.mktemp(request.param)) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def engine_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """One engine for the whole session."""
+    if (why := missing()) is not None:
+        pytest.skip(why)
+    with search_engine(tmp_path_factory.mktemp("engine")) as url:
+        yield url
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """What the tests of the index on a search engine have in common: an empty engine, and documents to write into it."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,7 +10,6 @@ import pytest
 from embedding import embedding_queue
 from engine_index import Keeping
 from replica_pen import PARTITIONS, HashEmbedder, Pen
-from search_engines import missing, search_engine
 from servers import Server
 
 from ingest.platform.connections import Client, connect
@@ -27,15 +26,6 @@ from workers.jobs.embed import EmbeddingQueue
 
 T0 = 1_769_860_800_000
 IDENTITY = Identity(model="test/model", dimensions=4, vector_dimensions=4)
-
-
-@pytest.fixture(scope="session")
-def engine_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One engine for the whole session."""
-    if (why := missing()) is not None:
-        pytest.skip(why)
-    with search_engine(tmp_path_factory.mktemp("engine")) as url:
-        yield url
 
 
 @pytest.fixture

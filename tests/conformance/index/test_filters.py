@@ -1,0 +1,319 @@
+"""Which documents a filter lets through: the same ones for every question that takes one."""
+
+from typing import Any
+
+import pytest
+from indexes import T0, Filled
+
+from projections.search.index import Index
+from projections.search.question import Filter, Question
+
+ODD = (
+    "a,b", "a|b", "{a}", "a b", " a", "a ", "A", "a", "Ünï", "ünï", "東京", "🙂", "x" * 200, "x" * 201, "y" * 5_000,
+    "-a", "a*", "@a:{b}", "_", "_e", "_h00", "'\"\\", "%a%", "$v", "a\nb", "a:b/c.d", "(a)", "[0 1]", "null", "0",
+)  # fmt: skip
+"""Values with characters that mean something to somebody."""
+
+
+def let_through(allowed: dict[str, Any]) -> Filter:
+    return Filter(**{"tenant": "default", **allowed})
+
+
+def found(index: Index, now_ms: int = T0, **allowed: Any) -> set[str]:
+    """The ids of the documents that a filter lets through, all of which say "tea"."""
+    one = let_through(allowed)
+    names: set[str] = {name for _, name in index.every(one, now_ms)}
+    assert index.count(one, now_ms) == len(names)
+    assert {name for _, name in index.recorded_last(one, now_ms, 100)} == names
+    assert {name for _, name in index.happened_last(one, now_ms, 100)} == names
+    assert {name for _, name in index.saying(one, now_ms, "tea", everywhere=True)} == names
+    window = index.window(one, now_ms, 0, 100)
+    assert ({name for _, (_, name) in window.found}, window.total) == (names, len(names))
+    assert sum(index.counts(one, now_ms, "project").values()) == len(names)
+    assert bool(index.nearest(one, now_ms, T0)) == bool(names)
+    for ranking in ("fused", "similarity", "rrf"):
+        asked = Question(text="tea", vector=None, mode="lexical", limit=100, now_ms=now_ms, ranking=ranking)
+        assert {hit.id for hit in index.search(asked, one)} == names
+    return names
+
+
+FILTERED: list[tuple[dict[str, dict[str, Any]], list[tuple[dict[str, Any], set[str]]]]] = [
+    (
+        {"mem_1": {"tenant": "default"}, "mem_2": {"tenant": "other"}},
+        [({}, {"mem_1"}), ({"tenant": "other"}, {"mem_2"}), ({"tenant": "nobody"}, set()), ({"tenant": ""}, set())],
+    ),
+    (
+        {"mem_1": {"tags": ["a", "b"]}, "mem_2": {"tags": ["b", "c"]}, "mem_3": {"tags": ["c", "a,b"]}},
+        [
+            ({"tags": ["b"]}, {"mem_1", "mem_2"}),
+            ({"tags": ["b", "a"]}, {"mem_1"}),
+            ({"tags": ["x"]}, set()),
+            ({"any_tags": ["a", "c"]}, {"mem_1", "mem_2", "mem_3"}),
+            ({"any_tags": ["a"]}, {"mem_1"}),
+            ({"any_tags": ["x", "a,b"]}, {"mem_3"}),
+            ({"tags": ["b"], "any_tags": ["c", "x"]}, {"mem_2"}),
+            ({"any_tags": ["x"]}, set()),
+        ],
+    ),
+    (  # an empty tag is a tag; a document without tags has none
+        {"mem_1": {"tags": [""]}, "mem_2": {}},
+        [({"tags": [""]}, {"mem_1"}), ({"any_tags": ["", "x"]}, {"mem_1"}), ({"without": [("tag", "")]}, {"mem_2"})],
+    ),
+    (  # no project given searches all; the empty project is one of its own
+        {"mem_1": {"project": "atlas"}, "mem_2": {"project": "blue whale"}, "mem_3": {"project": ""}},
+        [
+            ({}, {"mem_1", "mem_2", "mem_3"}),
+            ({"project": "blue whale"}, {"mem_2"}),
+            ({"project": "blue"}, set()),
+            ({"project": ""}, {"mem_3"}),
+            ({"projects": ["", "atlas"]}, {"mem_1", "mem_3"}),
+            ({"projects": ["", "atlas"], "project": "atlas"}, {"mem_1"}),
+            ({"projects": ["x"]}, set()),
+        ],
+    ),
+    *(
+        (
+            {"mem_1": {name: "ada"}, "mem_2": {name: "bob"}, "mem_3": {}},
+            [({name: "ada"}, {"mem_1"}), ({name: "Ada"}, set()), ({name: ""}, {"mem_1", "mem_2", "mem_3"})],
+        )
+        for name in ("agent_id", "session_id", "user_id")
+    ),
+    *(
+        (
+            {"mem_1": {name: ["a", "b"]}, "mem_2": {name: ["b"]}, "mem_3": {}},
+            [
+                ({name: ["a"]}, {"mem_1"}),
+                ({name: ["b", "x"]}, {"mem_1", "mem_2"}),
+                ({name: ["x"]}, set()),
+                ({name: []}, {"mem_1", "mem_2", "mem_3"}),
+            ],
+        )
+        for name in ("types", "files", "concepts")
+    ),
+    (
+        {"obs_1": {}, "mem_1": {}, "lsn_1": {}, "sum_1": {"kind": "summary"}},
+        [
+            ({"kinds": ["memory"]}, {"mem_1"}),
+            ({"kinds": ["lesson", "observation"]}, {"lsn_1", "obs_1"}),
+            ({"kinds": ["summary"]}, {"sum_1"}),
+            ({"kinds": ["nothing"]}, set()),
+        ],
+    ),
+    (
+        {
+            "mem_1": {"visibility": "public"},
+            "mem_2": {"visibility": "private", "audience": ["ada"]},
+            "mem_3": {"visibility": "shared", "audience": ["ada"]},
+            "obs_1": {},
+        },
+        [
+            ({"visibility": "public"}, {"mem_1"}),
+            ({"visibility": "private"}, set()),
+            ({"visibility": "private", "reader": "ada"}, {"mem_2"}),
+            ({"visibility": "shared", "operator": True}, {"mem_3"}),
+        ],
+    ),
+    (  # both ends of a span are in it; a document from before 1970 has a time, too
+        {"mem_0": {"occurred_ms": -5}, **{f"mem_{n}": {"occurred_ms": T0 + n} for n in (1, 2, 3)}},
+        [
+            ({"from_ms": T0 + 1, "to_ms": T0 + 2}, {"mem_1", "mem_2"}),
+            ({"from_ms": T0 + 2}, {"mem_2", "mem_3"}),
+            ({"to_ms": T0 + 1}, {"mem_0", "mem_1"}),
+            ({"from_ms": T0 + 2, "to_ms": T0 + 1}, set()),
+            ({"from_ms": -10, "to_ms": 0}, {"mem_0"}),
+            ({"from_ms": 0}, {"mem_1", "mem_2", "mem_3"}),
+        ],
+    ),
+    (
+        {"mem_1": {"importance": 0.3}, "mem_2": {"importance": 5.0}, "mem_3": {"importance": 10.0}},
+        [
+            ({"importance_to": 5.0}, {"mem_1", "mem_2"}),
+            ({"importance_to": 0.3}, {"mem_1"}),
+            ({"importance_to": 0.0}, set()),
+            ({"importance_to": 10}, {"mem_1", "mem_2", "mem_3"}),
+        ],
+    ),
+    (  # "" is a private memory without owner or agent: who asks without a name is not its reader
+        {
+            "mem_1": {"audience": ["ada", "bob"]},
+            "mem_2": {"audience": ["eve"]},
+            "mem_3": {},
+            "mem_4": {"audience": [""]},
+        },
+        [
+            ({}, {"mem_3"}),
+            ({"reader": "ada"}, {"mem_1", "mem_3"}),
+            ({"reader": "eve"}, {"mem_2", "mem_3"}),
+            ({"reader": "nobody"}, {"mem_3"}),
+            ({"operator": True}, {"mem_1", "mem_2", "mem_3", "mem_4"}),
+            ({"operator": True, "reader": "eve"}, {"mem_1", "mem_2", "mem_3", "mem_4"}),
+        ],
+    ),
+    (  # an isolated agent finds what it wrote, and of that what it may read
+        {"mem_1": {"agent_id": "ada"}, "mem_2": {"agent_id": "bob"}, "mem_3": {"agent_id": "ada", "audience": ["bob"]}},
+        [
+            ({"only_agent": "ada", "reader": "ada"}, {"mem_1"}),
+            ({"only_agent": "bob", "agent_id": "ada", "reader": "bob"}, set()),
+            ({"only_agent": "ada", "operator": True}, {"mem_1", "mem_3"}),
+        ],
+    ),
+    (  # a key for some projects
+        {"mem_1": {"project": "atlas"}, "mem_2": {"project": "borealis"}, "mem_3": {"project": ""}},
+        [
+            ({"within": ["atlas", "borealis"]}, {"mem_1", "mem_2"}),
+            ({"within": ["atlas"], "project": "borealis"}, set()),
+            ({"within": ["atlas"], "projects": ["borealis", "atlas"]}, {"mem_1"}),
+            ({"within": [""]}, {"mem_3"}),
+        ],
+    ),
+    (
+        {"mem_1": {"recorded_ms": T0, "retired_ms": T0 + 10}, "mem_2": {"recorded_ms": T0 + 10}},
+        [
+            ({}, {"mem_2"}),
+            ({"as_of_ms": T0 - 1}, set()),
+            ({"as_of_ms": T0}, {"mem_1"}),
+            ({"as_of_ms": T0 + 9}, {"mem_1"}),
+            ({"as_of_ms": T0 + 10}, {"mem_2"}),
+        ],
+    ),
+    (  # what is retired, whoever may read it and however old
+        {
+            "mem_1": {"retired_ms": T0 + 10, "audience": ["ada"], "expires_ms": 1},
+            "mem_2": {"retired_ms": 1, "recorded_ms": T0 + 10},
+            "mem_3": {},
+        },
+        [
+            ({"retired": True}, {"mem_1", "mem_2"}),
+            ({"retired": True, "as_of_ms": T0}, {"mem_1", "mem_2"}),
+            ({"retired": True, "kinds": ["lesson"]}, set()),
+        ],
+    ),
+    (
+        {"mem_1": {"tags": ["a"]}, "mem_2": {"files": ["a"], "agent_id": "bob"}, "mem_3": {}},
+        [
+            ({"any_of": [("tag", "a"), ("file", "a")]}, {"mem_1", "mem_2"}),
+            ({"any_of": [("tag", "a"), ("agent", "x")]}, {"mem_1"}),
+            ({"any_of": [("concept", "a")]}, set()),
+            ({"without": [("tag", "a")]}, {"mem_2", "mem_3"}),
+            ({"without": [("tag", "a"), ("agent", "bob")]}, {"mem_3"}),
+            ({"without": [("tag", "x")]}, {"mem_1", "mem_2", "mem_3"}),
+            ({"any_of": [("tag", "a"), ("file", "a")], "without": [("agent", "bob")]}, {"mem_1"}),
+            ({"without": [("project", "atlas")]}, set()),
+        ],
+    ),
+]
+"""Documents of one text, and which of them are found under which filters."""
+
+
+@pytest.mark.parametrize(("documents", "filters"), FILTERED)
+async def test_a_filter_narrows(filled: Filled, documents: dict[str, Any], filters: list[Any]):
+    for n, (name, fields) in enumerate(documents.items()):
+        await filled.put(name, "green tea", partition=n % 2, **fields)
+    index = await filled.settle()
+    for allowed, names in filters:
+        assert found(index, **allowed) == names, allowed
+
+
+async def test_what_has_expired_is_not_found_at_that_moment_and_after(filled: Filled):
+    await filled.put("mem_1", "tea", expires_ms=T0 + 10)
+    await filled.put("mem_2", "tea")
+    index = await filled.settle()
+    for now_ms, names in ((T0 + 9, {"mem_1", "mem_2"}), (T0 + 10, {"mem_2"}), (T0 + 11, {"mem_2"})):
+        assert found(index, now_ms) == names
+        assert found(index, T0 + 99, as_of_ms=now_ms) == names
+
+
+async def test_expired_finds_what_has_expired_and_is_there_yet(filled: Filled):
+    await filled.put("mem_1", "tea", expires_ms=T0 + 10)
+    await filled.put("mem_2", "tea", expires_ms=T0 + 20, audience=["ada"])
+    await filled.put("mem_3", "tea", expires_ms=T0 + 20, retired_ms=T0)
+    await filled.put("mem_4", "tea")
+    index = await filled.settle()
+    assert found(index, T0 + 9, expired=True) == set()
+    assert found(index, T0 + 10, expired=True) == {"mem_1"}
+    assert found(index, T0 + 20, expired=True) == {"mem_1"}
+    assert found(index, T0 + 20, expired=True, reader="ada") == {"mem_1", "mem_2"}
+    assert found(index, T0 + 20, expired=True, operator=True, as_of_ms=T0 + 10) == {"mem_1"}
+
+
+async def test_embedded_says_whether_vectors_must_be_there_when_counting_and_listing_all(filled: Filled):
+    for name in ("mem_1", "mem_2", "mem_3"):
+        await filled.put(name, "tea")
+
+    async def having(embedded: bool) -> set[str]:
+        index, allowed = await filled.settle(), Filter(tenant="default", embedded=embedded)
+        names: set[str] = {name for _, name in index.every(allowed, T0)}
+        assert index.count(allowed, T0) == len(names)
+        return names
+
+    assert (await having(True), await having(False)) == (set(), {"mem_1", "mem_2", "mem_3"})
+    await filled.embed("mem_1", [1, 0, 0, 0])
+    assert (await having(True), await having(False)) == ({"mem_1"}, {"mem_2", "mem_3"})
+    for name in ("mem_2", "mem_3"):
+        await filled.embed(name, [1, 0, 0, 0])
+    assert (await having(True), await having(False)) == ({"mem_1", "mem_2", "mem_3"}, set())
+
+
+async def test_a_value_is_found_as_it_is_written_and_no_other_is(filled: Filled):
+    for n, value in enumerate(ODD):
+        await filled.put(
+            f"mem_{n:02d}", "tea", project=value, agent_id=value, session_id=value, user_id=value, tags=[value],
+            audience=[value], types=[value], files=[value], concepts=[value], visibility=value,
+        )  # fmt: skip
+    index = await filled.settle()
+    for n, value in enumerate(ODD):
+        filters: list[dict[str, Any]] = [
+            *({name: value} for name in ("project", "agent_id", "session_id", "user_id", "only_agent", "visibility")),
+            *({name: [value, value]} for name in ("tags", "any_tags", "types", "files", "concepts", "within")),
+            {"any_of": [("tag", value), ("file", value)]},
+        ]
+        for allowed in filters:
+            places = index.every(let_through({"operator": True, **allowed}), T0)
+            assert [name for _, name in places] == [f"mem_{n:02d}"], allowed
+        assert found(index, reader=value) == {f"mem_{n:02d}"}
+        without = let_through({"operator": True, "without": [("tag", value)]})
+        assert index.count(without, T0) == index.window(without, T0, 0, 1).total == len(ODD) - 1
+    by_project = index.counts(let_through({"operator": True}), T0, "project")
+    assert by_project == dict.fromkeys(ODD, 1)
+
+
+async def test_a_tenant_of_any_name_is_apart(filled: Filled):
+    for n, value in enumerate(ODD):
+        await filled.put(f"mem_{n:02d}", "tea", tenant=value)
+    index = await filled.settle()
+    assert [found(index, tenant=value) for value in ODD] == [{f"mem_{n:02d}"} for n in range(len(ODD))]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"tags": ["hot"]}, {"tags": ["cold"]}),
+        ({"project": "atlas"}, {"project": "borealis"}),
+        ({"agent_id": "ada"}, {"agent_id": "bob"}),
+        ({"user_id": "ada"}, {"user_id": "bob"}),
+        ({"types": ["semantic"]}, {"types": ["procedural"]}),
+        ({"files": ["a.py"]}, {"files": ["b.py"]}),
+        ({"concepts": ["x"]}, {"concepts": []}),
+        ({"visibility": "private"}, {"visibility": "public"}),
+    ],
+)
+async def test_a_changed_value_is_found_and_the_one_before_is_not(
+    filled: Filled, before: dict[str, Any], after: dict[str, Any]
+):
+    await filled.put("mem_1", "tea", **before)
+    assert found(await filled.settle(), **before) == {"mem_1"}
+    await filled.put("mem_1", "tea", **after)
+    index = await filled.settle()
+    assert found(index, **after) == {"mem_1"}
+    assert found(index, **before) == set()
+
+
+@pytest.mark.parametrize("hiding", [{"retired_ms": T0}, {"expires_ms": T0}, {"audience": ["ada"]}, {"tenant": "other"}])
+async def test_what_hides_a_document_takes_effect_at_once_and_so_does_taking_it_back(
+    filled: Filled, hiding: dict[str, Any]
+):
+    await filled.put("mem_1", "tea")
+    await filled.put("mem_1", "tea", **hiding)
+    assert found(await filled.settle()) == set()
+    await filled.put("mem_1", "tea")
+    assert found(await filled.settle()) == {"mem_1"}
