@@ -107,7 +107,7 @@ class EmbeddedIndex:
         away = occurred - when_ms
         earlier = _closest(documents[away < 0], -away[away < 0], before)
         later = _closest(documents[away > 0], away[away > 0], after)
-        near = np.concatenate([earlier, documents[away == 0], later]).tolist()
+        near: list[int] = np.concatenate([earlier, documents[away == 0], later]).tolist()
         key = (when_ms, anchor)
         ordered = sorted((int(index.occurred_ms.values[one]), index.ids[one], one) for one in near)
         past = [one for at, name, one in ordered if (at, name) < key]

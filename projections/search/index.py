@@ -41,7 +41,7 @@ class Window(NamedTuple):
 
 
 class Links(NamedTuple):
-    """How many memories have a facet value, and in how many episodes observations have it."""
+    """How many memories have a facet value, and in how many episodes observations do; all outside any are one more."""
 
     memories: int
     episodes: int
@@ -127,11 +127,11 @@ class Index(Protocol):
         ...
 
     def surest_lessons(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
-        """The surest lessons, those of `project` before others; equals by id."""
+        """The surest lessons, those of `project` weighing more; equals by id. Lessons, whatever the filter's kinds."""
         ...
 
     def notable_memories(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[Place]:
-        """The memories that weigh most by importance and newness; equals by id.
+        """The memories that weigh most by importance and newness; equals by id. Memories, whatever the filter's kinds.
 
         Those of `project`, and what the reader wrote, weigh more than others.
         """

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -30,6 +30,16 @@ SUREST = 2_000
 CHECKED_AT_ONCE = 1_000
 TIES = 10_000
 """Documents of one moment that are put in an order at most."""
+
+
+COUNTED_KINDS = ("memory", "observation")
+
+
+class Group(NamedTuple):
+    """How many documents there are, and of how many episodes; all outside any are one more."""
+
+    documents: int
+    episodes: int
 
 
 class EngineIndex:
@@ -158,12 +168,14 @@ class EngineIndex:
         if not values:
             return {}
         query = filter_query(allowed, now_ms, tag(name, values))
-        reducers = (["COUNT", 0], ["COUNT_DISTINCT", 1, f"@{EPISODE}"])
-        counted = [
-            self._grouped(f"{query} {tag('kind', [kind])}", name, reducer)
-            for kind, reducer in zip(("memory", "observation"), reducers, strict=True)
-        ]
-        links = {value: Links(*(of_kind.get(encoded(value), 0) for of_kind in counted)) for value in values}
+        memories, observations = (self._grouped(f"{query} {tag('kind', [kind])}", name) for kind in COUNTED_KINDS)
+        nothing = Group(0, 0)
+        links = {
+            value: Links(
+                memories.get(encoded(value), nothing).documents, observations.get(encoded(value), nothing).episodes
+            )
+            for value in values
+        }
         return {value: one for value, one in links.items() if one.memories or one.episodes}
 
     def surest_lessons(self, allowed: Filter, project: str, now_ms: int, count: int) -> list[RankedLesson]:
@@ -271,17 +283,23 @@ class EngineIndex:
         )
         return {place: entry_of(fields[ENTRY.encode()]) for place, fields in rows}
 
-    def _grouped(self, query: str, name: str, reducer: Sequence[Any]) -> dict[str, int]:
-        """What a reducer makes of the documents with each value of a facet, as it is written; also of other values that
-        they have."""
+    def _grouped(self, query: str, name: str) -> dict[str, Group]:
+        """What matches with each value of a facet, as it is written; also with other values that it has."""
         (answer,) = self._of.engine.ask([[
             "FT.AGGREGATE", self._of.name, query, "LOAD", 2, f"@{name}", f"@{EPISODE}",
-            "APPLY", f'split(@{name}, "{SEPARATOR}")', "AS", "value",
-            "GROUPBY", 1, "@value", "REDUCE", *reducer, "AS", "n", "LIMIT", 0, 1_000_000,
-            "TIMEOUT", TIMEOUT_MS, "DIALECT", 2,
+            "APPLY", f'split(@{name}, "{SEPARATOR}")', "AS", "value", "APPLY", f"exists(@{EPISODE})", "AS", "within",
+            "GROUPBY", 1, "@value", "REDUCE", "COUNT", 0, "AS", "documents",
+            "REDUCE", "SUM", 1, "@within", "AS", "within",
+            "REDUCE", "COUNT_DISTINCT", 1, f"@{EPISODE}", "AS", "episodes",
+            "LIMIT", 0, 1_000_000, "TIMEOUT", TIMEOUT_MS, "DIALECT", 2,
         ]])  # fmt: skip
         rows = [dict(zip(row[::2], row[1::2], strict=True)) for row in answer[1:]]
-        return {row[b"value"].decode(): int(row[b"n"]) for row in rows}
+        return {
+            row[b"value"].decode(): Group(
+                int(row[b"documents"]), int(row[b"episodes"]) + (row[b"within"] != row[b"documents"])
+            )
+            for row in rows
+        }
 
     def _written(self, name: str) -> list[str]:
         """The values of a facet that any documents have, or had a while ago, as they are written."""

@@ -66,7 +66,8 @@ def test_terms_of_any_script_stay_readable():
 def test_a_document_has_the_fields_that_have_values():
     assert fields_of(3, ENTRY) == {
         "partition": "3", "tenant": "default", "project": EMPTY, "kind": "memory", "agent": "a_20b", "retired": "yes",
-        "tag": f"x_2cy,{EMPTY}", "occurred": "5", "recorded": "6", "retired_at": "7", "importance": "5.0",
+        "tag": f"x_2cy,{EMPTY}", "expiring": "no", "restricted": "no",
+        "occurred": "5", "recorded": "6", "retired_at": "7", "importance": "5.0",
         "confidence": "1.0", "terms": "red v1_2e2 grün",
     }  # fmt: skip
 
