@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 from projections.search.document_columns import DocumentColumns
 from projections.search.vectors import VectorIndex
 
+STATIC_CANDIDATES = 100
+"""By static vectors, at least: the model would have them in another order."""
+
 
 class Meaning(NamedTuple):
     """A query's vectors: of the model, and static; None where there is none."""
@@ -98,8 +101,10 @@ def _kept(
 
 
 def nearest_first(rows: DocumentColumns, asked: Meaning, documents: NDArray[np.int64], count: int) -> Near:
-    """The nearest `count` of these documents."""
+    """The nearest `count` of these documents; not those that have none of the vectors asked with."""
     cosine = cosines(rows, asked, documents)
+    known = ~np.isnan(cosine)
+    documents, cosine = documents[known], cosine[known]
     best = best_first(rows, documents, cosine, count)
     return Near(documents[best], cosine[best])
 

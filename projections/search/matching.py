@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from projections.search.candidates import Meaning, Near, best_first, nearest_first
+from projections.search.candidates import STATIC_CANDIDATES, Meaning, Near, best_first, nearest_first
 from projections.search.filters import LEXICAL, BitMap, among, bitmap, facet, ordinals
 from projections.search.question import Filter
 from projections.search.replica import IndexReplica
@@ -85,8 +85,6 @@ READ_WITHOUT_VECTOR = 500
 """Documents without a vector whose words are looked at, newest first, besides those that the lexical index finds."""
 LIKE = 50
 """Documents in which a word like another one is looked for."""
-STATIC_CANDIDATES = 100
-"""At least, for the model would have them in another order."""
 SPARE = 50
 """Asked of tantivy beyond the count, so that equals at the cut are mostly all seen and can be taken by id."""
 DEEPEST = 64

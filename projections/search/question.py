@@ -1,6 +1,7 @@
 """What is asked of an index, and what it finds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Literal
 
 import numpy as np
@@ -74,18 +75,24 @@ class Filter(Struct, frozen=True, kw_only=True):
         ]
         return [(name, values) for name, values in wanted if values]
 
-    def allows(self, entry: IndexEntry, partition: int, now_ms: int) -> bool:
-        """Whether a document may be found; `embedded` is not looked at."""
-        keys = frozenset(entry_facets(partition, entry))
-        return (
-            all(any(facet(name, value) in keys for value in values) for name, values in self.required())
-            and (not self.any_of or any(facet(name, value) in keys for name, value in self.any_of))
-            and not any(facet(name, value) in keys for name, value in self.without)
-            and (self.importance_to is None or entry.importance <= self.importance_to)
-            and (self.from_ms is None or entry.occurred_ms >= self.from_ms)
-            and (self.to_ms is None or entry.occurred_ms <= self.to_ms)
-            and (bool(entry.retired_ms) if self.retired else self._in_use(entry, now_ms))
-        )
+    def allows(self, now_ms: int) -> Callable[[IndexEntry, int], bool]:
+        """Tells whether a document in a partition may be found; `embedded` is not looked at."""
+        needed = [_having([(name, value) for value in values]) for name, values in self.required()]
+        if self.any_of:
+            needed.append(_having(self.any_of))
+        excluded = _having(self.without)
+
+        def allowed(entry: IndexEntry, partition: int) -> bool:
+            return (
+                (bool(entry.retired_ms) if self.retired else self._in_use(entry, now_ms))
+                and all(having(entry, partition) for having in needed)
+                and not excluded(entry, partition)
+                and (self.importance_to is None or entry.importance <= self.importance_to)
+                and (self.from_ms is None or entry.occurred_ms >= self.from_ms)
+                and (self.to_ms is None or entry.occurred_ms <= self.to_ms)
+            )
+
+        return allowed
 
     def _in_use(self, entry: IndexEntry, now_ms: int) -> bool:
         when_ms = now_ms if self.as_of_ms is None else self.as_of_ms
@@ -94,6 +101,24 @@ class Filter(Struct, frozen=True, kw_only=True):
         retired = bool(entry.retired_ms) and (self.as_of_ms is None or entry.retired_ms <= self.as_of_ms)
         expired = 0 < entry.expires_ms <= when_ms
         return readable and recorded and not retired and expired == self.expired
+
+
+_ONE_VALUE = {
+    "tenant": "tenant", "project": "project", "kind": "kind", "session": "session_id", "agent": "agent_id",
+    "user": "user_id",
+}  # fmt: skip
+"""The fields of facets that most filters narrow by: to make all the facets of a document takes five times as long."""
+
+
+def _having(wanted: Sequence[tuple[str, str]]) -> Callable[[IndexEntry, int], bool]:
+    """Tells whether a document has any of these facet values."""
+    (name, *others) = {name for name, _ in wanted} or {""}
+    if name in _ONE_VALUE and not others:
+        field = attrgetter(_ONE_VALUE[name])
+        values = {value for _, value in wanted if value or name == "project"}
+        return lambda entry, _: field(entry) in values
+    keys = {facet(name, value) for name, value in wanted}
+    return lambda entry, partition: bool(keys) and not keys.isdisjoint(entry_facets(partition, entry))
 
 
 class Question(Struct, frozen=True, kw_only=True):

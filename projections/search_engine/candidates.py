@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from projections.documents.index_entry import IndexEntry
 from projections.embedding.static import StaticTable
-from projections.search.candidates import Meaning, Near, nearest_first
+from projections.search.candidates import STATIC_CANDIDATES, Meaning, Near, nearest_first
 from projections.search.document_columns import DocumentColumns
 from projections.search.index import Place
 from projections.search.lexical import MAX_QUERY_TERMS
@@ -19,8 +19,8 @@ from projections.search.question import Filter
 from projections.search.ranking import terms as terms_of
 from projections.search.term_rows import TermRows
 from projections.search.vectors import VectorIndex
-from projections.search_engine.engine import Engine, Word, found, search
-from projections.search_engine.layout import TERMS, Identity, decoded_term, encoded_term, entry_of
+from projections.search_engine.engine import Engine, Found, Word, found, search
+from projections.search_engine.layout import TERMS, Identity, decoded_term, encoded_term, entries_of
 from projections.search_engine.queries import EF_RUNTIME, filter_query, like_query, nearest_query, words_query
 
 READ_WITHOUT_VECTOR = 500
@@ -90,6 +90,7 @@ class EngineCandidates:
         self._ordinals: dict[str, int] = {}
         self._asked: set[str] = set()
         """Ids that were read with their neighbours."""
+        self._is_allowed = allowed.allows(now_ms)
         self._allows: list[bool] = []
         self._episodes: dict[str, int] = {}
 
@@ -105,46 +106,50 @@ class EngineCandidates:
         if not every:
             asked = self._rarest(asked)
         query = words_query(self._allowed, self._now_ms, asked, every=every)
-        return self._read(self._search(query, count)).tolist()
+        return self._read(self._found(search(self._index.name, query, count)).places).tolist()
 
     def by_meaning(self, asked: Meaning, count: int) -> Near:
         """The nearest `count`. The graph is of static vectors where the index has them, else of the model's.
 
-        Of a document with several vectors of the model it has their mean.
+        Of a document with several vectors of the model it has their mean. Where no more documents match than would be
+        candidates, all of them are.
         """
-        table = self._index.table
-        vector = asked.static if table is not None else asked.vector
         found = np.empty(0, np.int64)
-        if count > 0 and vector is not None and self._index.identity.vector_dimensions:
-            matching = filter_query(self._allowed, self._now_ms)
-            if policy := self._policy(matching):
-                parameters: list[Word] = ["count", count, "vector", vector.astype("<f2").tobytes()]
-                found = self._read(self._search(nearest_query(matching, policy), count, parameters))
+        if count > 0 and (asked.vector is not None or asked.static is not None):
+            found = self._read(self._nearest(asked, max(count, STATIC_CANDIDATES)))
         return nearest_first(self.rows, asked, found, count)
+
+    def _nearest(self, asked: Meaning, count: int) -> list[Place]:
+        query = filter_query(self._allowed, self._now_ms)
+        (matching,) = self._matching()
+        if matching <= count:
+            all_of_them = self._found(search(self._index.name, query, count))
+            if all_of_them.total <= count:
+                return all_of_them.places
+        vector = asked.vector if self._index.table is None else asked.static
+        if vector is None or not self._index.identity.vector_dimensions:
+            return []
+        parameters: list[Word] = ["count", count, "vector", vector.astype("<f2").tobytes()]
+        nearest = nearest_query(query, nearest_policy(matching, self._index.documents))
+        return self._found(search(self._index.name, nearest, count, parameters=parameters)).places
 
     def beside(self, documents: NDArray[np.int64], reach: int) -> NDArray[np.int64]:
         """The matching neighbours: those that were read."""
         assert reach <= self._reach, "they were read with the documents"
-        at: dict[tuple[int, int], int] = {}
-        episodes: list[int] = self.rows.episode.values.tolist()
-        places: list[int] = self.rows.sequence.values.tolist()
-        for ordinal, place in enumerate(zip(episodes, places, strict=True)):
-            at[place] = ordinal
-        found = {
-            beside
-            for ordinal in map(int, documents)
-            if episodes[ordinal] >= 0
-            for away in range(-reach, reach + 1)
-            if away and (beside := at.get((episodes[ordinal], places[ordinal] + away))) is not None
-        }
-        return np.array([ordinal for ordinal in found if self._allows[ordinal]], np.int64)
+        episodes, places = self.rows.episode.values.astype(np.int64), self.rows.sequence.values
+        keys = (episodes << 32) + places
+        order = np.argsort(keys)
+        wanted = (keys[documents[episodes[documents] >= 0], None] + [*range(-reach, 0), *range(1, reach + 1)]).ravel()
+        at = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
+        found = np.unique(order[at[keys[order[at]] == wanted]])
+        return found[np.array(self._allows, np.bool_)[found]]
 
     def without_vectors(self, asked: Meaning, terms: Sequence[str], count: int) -> NDArray[np.int64]:
         """Those without the vectors, of the newest READ_WITHOUT_VECTOR, and of the best `count` that say a term."""
         if asked.vector is not None and self._index.embedded == self._index.documents:
             return np.empty(0, np.int64)
         query = filter_query(self._allowed, self._now_ms)
-        newest = self._read(self._places(search(self._index.name, query, READ_WITHOUT_VECTOR, sort="recorded")))
+        newest = self._read(self._found(search(self._index.name, query, READ_WITHOUT_VECTOR, sort="recorded")).places)
         documents = np.union1d(newest, np.asarray(self.by_words(terms, count), np.int64))
         if asked.vector is not None:
             documents = documents[self.rows.vectors.without(documents)]
@@ -181,50 +186,41 @@ class EngineCandidates:
             kept.append(term)
         return kept
 
-    def _policy(self, matching: str) -> str:
-        """How the nearest are to be found; "" where nothing matches."""
-        lasting = filter_query(
-            self._allowed, 0
-        )  # what has expired counts, or each moment would have a count of its own
-        (count,) = self._index.matching.of([f"{self._index.name} {lasting}"], self._count)
-        if count > BRUTE_FORCE_BELOW * self._index.documents:
-            return f"HYBRID_POLICY BATCHES EF_RUNTIME {EF_RUNTIME}"
-        return "HYBRID_POLICY ADHOC_BF"
+    def _matching(self) -> list[int]:
+        # what has expired counts, or each moment would have a count of its own
+        lasting = filter_query(self._allowed, 0)
+        return self._index.matching.of([f"{self._index.name} {lasting}"], self._count)
 
     def _count(self, keys: Sequence[str]) -> list[int]:
         queries = [key.partition(" ")[2] for key in keys]
         answers = self._index.engine.ask([search(self._index.name, query, 0) for query in queries])
         return [int(answer[0]) for answer in answers]
 
-    def _search(self, query: str, count: int, parameters: Sequence[Word] = ()) -> list[Place]:
-        return self._places(search(self._index.name, query, count, parameters=parameters))
-
-    def _places(self, command: Sequence[Word]) -> list[Place]:
+    def _found(self, command: Sequence[Word]) -> Found:
         (answer,) = self._index.engine.ask([command])
-        return found(answer).places
+        return found(answer)
 
     def _read(self, places: Sequence[Place]) -> NDArray[np.int64]:
-        """The ordinals of documents, in the order given; those that are gone meanwhile are left out."""
+        """The ordinals of documents, in the order given; without those that are gone, or hidden, by the time."""
         missing = [place for place in places if place[1] not in self._asked]
         self._asked.update(name for _, name in missing)
         if missing:
             read = self._index.engine.read(self._index.name, missing, self._reach)
             self._add([(partition, row) for partition, row in read if row[0].decode() not in self._ordinals])
-        return np.array([self._ordinals[name] for _, name in places if name in self._ordinals], np.int64)
+        ordinals = [self._ordinals[name] for _, name in places if name in self._ordinals]
+        return np.array([ordinal for ordinal in ordinals if self._allows[ordinal]], np.int64)
 
     def _add(self, read: Sequence[tuple[int, list[Any]]]) -> None:
         partitions = [partition for partition, _ in read]
-        entries = [entry_of(row[1]) for _, row in read]
-        hashes = [np.frombuffer(row[2] or b"", "<u4") for _, row in read]
-        lengths = np.array([len(one) for one in hashes], np.int64)
-        terms = TermRows(np.concatenate([np.empty(0, np.uint32), *hashes]), lengths)
-        ordinals = self.rows.extend(partitions, entries, terms)
+        entries = entries_of([row[1] for _, row in read])
+        hashes = [row[2] or b"" for _, row in read]
+        lengths = np.array([len(one) // 4 for one in hashes], np.int64)
+        ordinals = self.rows.extend(partitions, entries, TermRows(np.frombuffer(b"".join(hashes), "<u4"), lengths))
         self.rows.episode.extend(np.array([self._episode(entry) for entry in entries], np.int32))
         self.rows.sequence.extend(np.array([max(0, row[5]) for _, row in read], np.int32))
         _put_vectors(self.rows.vectors, ordinals, [row[4] for _, row in read])
         _put_vectors(self.rows.static, ordinals, [row[3] for _, row in read])
-        allows = self._allowed.allows
-        self._allows += [allows(entry, place, self._now_ms) for entry, place in zip(entries, partitions, strict=True)]
+        self._allows += map(self._is_allowed, entries, partitions)
         self._ordinals |= zip((entry.id for entry in entries), ordinals.tolist(), strict=True)
 
     def _episode(self, entry: IndexEntry) -> int:
@@ -239,6 +235,13 @@ def _put_vectors(vectors: VectorIndex, ordinals: NDArray[np.int64], stored: Sequ
         raws = [stored[place] or b"" for place in having]
         rows = np.frombuffer(b"".join(raws), "<f2").reshape(-1, vectors.dimensions)
         vectors.put_each(ordinals[having], rows, np.array([len(raw) // width for raw in raws], np.int64))
+
+
+def nearest_policy(matching: int, documents: int) -> str:
+    """How the engine finds the nearest of so many matching documents, of all that there are."""
+    if matching > BRUTE_FORCE_BELOW * documents:
+        return f"HYBRID_POLICY BATCHES EF_RUNTIME {EF_RUNTIME}"
+    return "HYBRID_POLICY ADHOC_BF"
 
 
 def asked_terms(words: str) -> list[str]:
