@@ -4,14 +4,13 @@ import shutil
 import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
+from index_model import MODEL, WORDS, Model, Step, changed, of_its_kind, partition_of
 
 from projections.documents.index_entry import IndexEntry
 from projections.search import snapshots
@@ -21,12 +20,9 @@ from projections.search.question import Filter, Hit, Question
 from projections.search.replica import IndexReplica
 from projections.search.snapshots import compacted
 from projections.search.term_rows import hashed_text
-from projections.store.feed import Cleared, FeedItem, Put, Remove, Switched, Vectors
+from projections.store.feed import FeedItem, Put, Remove, Switched, Vectors
 
-MODEL, DIMENSIONS = "test-model", 3
-WORDS = ["tea", "milk", "lemon", "build", "fail"]
-Step = tuple[int, FeedItem]
-"""A feed item and the partition whose feed it is in. A document is always in the same one."""
+DIMENSIONS = 3
 
 ids = st.sampled_from([f"{kind}_{n}" for kind in ("mem", "obs") for n in range(4)])
 ms = st.integers(1, 9)
@@ -74,24 +70,6 @@ filters = st.builds(
     files=some,
     concepts=some,
 )
-CHANGING = (
-    "retired_ms", "expires_ms", "renewed_ms", "confidence", "importance", "audience", "tags", "types", "files",
-    "concepts", "agent_id", "user_id", "occurred_ms", "recorded_ms",
-)  # fmt: skip
-"""What may change while a document's text stays."""
-
-
-def partition_of(name: str) -> int:
-    return int(name[-1]) % 2
-
-
-def changed(entry: IndexEntry, other: IndexEntry) -> IndexEntry:
-    """The document with what may change taken from another."""
-    return replace(entry, **{name: getattr(other, name) for name in CHANGING})
-
-
-def of_its_kind(entry: IndexEntry) -> IndexEntry:
-    return replace(entry, kind="memory" if entry.id.startswith("mem") else "observation")
 
 
 @st.composite
@@ -131,60 +109,6 @@ def feeds(draw: st.DrawFn) -> list[Step]:
     return steps
 
 
-@dataclass
-class Model:
-    """The index as a dictionary."""
-
-    entries: dict[str, IndexEntry] = field(default_factory=dict[str, IndexEntry])
-    rows: dict[str, bytes] = field(default_factory=dict[str, bytes])
-
-    def apply(self, partition: int, item: FeedItem) -> None:
-        match item:
-            case Put(entry):
-                before = self.entries.get(entry.id)
-                if before is None or before.terms != entry.terms:
-                    self.rows.pop(entry.id, None)
-                self.entries[entry.id] = entry
-            case Remove(name):
-                self._remove(name)
-            case Vectors(id=name, model=model, rows=rows):
-                if name in self.entries and model == MODEL:
-                    self.rows[name] = rows
-            case Switched() | Cleared():
-                pass
-
-    def _remove(self, name: str) -> None:
-        self.entries.pop(name, None)
-        self.rows.pop(name, None)
-
-    def matching(self, allowed: Filter, now_ms: int) -> set[str]:
-        return {name for name, entry in self.entries.items() if is_allowed(entry, allowed, now_ms)}
-
-
-def is_allowed(entry: IndexEntry, allowed: Filter, now_ms: int) -> bool:
-    """The filter, said plainly."""
-    when = now_ms if allowed.as_of_ms is None else allowed.as_of_ms
-    retired = bool(entry.retired_ms) and (allowed.as_of_ms is None or entry.retired_ms <= allowed.as_of_ms)
-    return (
-        entry.tenant == allowed.tenant
-        and allowed.project in (None, entry.project)
-        and allowed.agent_id in ("", entry.agent_id)
-        and allowed.session_id in ("", entry.session_id)
-        and allowed.user_id in ("", entry.user_id)
-        and (not allowed.kinds or entry.kind in allowed.kinds)
-        and set(allowed.tags) <= set(entry.tags)
-        and (not allowed.types or not set(allowed.types).isdisjoint(entry.types))
-        and (not allowed.files or not set(allowed.files).isdisjoint(entry.files))
-        and (not allowed.concepts or not set(allowed.concepts).isdisjoint(entry.concepts))
-        and (not entry.audience or (allowed.reader != "" and allowed.reader in entry.audience))
-        and not retired
-        and not (entry.expires_ms and entry.expires_ms <= when)
-        and (allowed.as_of_ms is None or entry.recorded_ms <= allowed.as_of_ms)
-        and (allowed.from_ms is None or entry.occurred_ms >= allowed.from_ms)
-        and (allowed.to_ms is None or entry.occurred_ms <= allowed.to_ms)
-    )
-
-
 @contextmanager
 def folders() -> Generator[Path]:
     """A short-lived folder; a function-scoped fixture would be shared by all examples."""
@@ -204,8 +128,8 @@ def applied(folder: Path, steps: Sequence[Step]) -> IndexReplica:
 
 def modelled(steps: Sequence[Step]) -> Model:
     model = Model()
-    for partition, item in steps:
-        model.apply(partition, item)
+    for _, item in steps:
+        model.apply(item)
     return model
 
 

@@ -16,7 +16,8 @@ ODD = (
 
 
 def let_through(allowed: dict[str, Any]) -> Filter:
-    return Filter(**{"tenant": "default", **allowed})
+    given: dict[str, Any] = {"tenant": "default", **allowed}
+    return Filter(**given)
 
 
 def found(index: Index, now_ms: int = T0, **allowed: Any) -> set[str]:
