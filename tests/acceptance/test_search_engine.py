@@ -95,7 +95,7 @@ async def test_what_is_forgotten_is_gone_from_the_engine(stack: Stack, client: h
 
 
 async def test_without_the_engine_writes_go_on_and_documents_are_read(stack: Stack, client: httpx.AsyncClient):
-    """What is found by the index is refused with a reason; an empty engine in its place is filled from the documents."""
+    """What the index finds is refused with a reason; an empty engine in its place is filled from the documents."""
     before = await remember(client, "Matcha is ground between stones")
     assert before["id"] in await found(client, "matcha", after=before["position"])
     stack.engine.stop()
