@@ -73,13 +73,15 @@ class Writer:
         return [member.decode().partition("|")[2] for member in members]
 
     async def everything(self) -> dict[bytes, Any]:
-        """All that stands in the engine but for the state's token."""
+        """All that stands in the engine but for the state's token, and how many were removed."""
         found: dict[bytes, Any] = {}
         async for key in self.engine.scan_iter(match="*", count=1000):
             kind = await schema.command(self.engine, "TYPE", key)
             if kind in (b"hash", "hash"):
                 found[key] = {
-                    name: one for name, one in (await self.engine.hgetall(key.decode())).items() if name != b"token"
+                    name: one
+                    for name, one in (await self.engine.hgetall(key.decode())).items()
+                    if name not in (b"token", b"removed")
                 }
             elif kind in (b"zset", "zset"):
                 found[key] = await self.engine.zrange(key.decode(), 0, -1)
