@@ -83,7 +83,7 @@ class ProjectProfiles:
         return made, False
 
     async def _holds(self, kept: _KeptProfile) -> bool:
-        if time.monotonic() >= kept.until_s or kept.made_of != self._index.made_of:
+        if time.monotonic() >= kept.until_s or not self._index.ready or kept.made_of != self._index.made_of:
             return False
         return not kept.public or all(_is_public(one) for one in await self._documents.get(kept.public))
 

@@ -17,6 +17,7 @@ from projections.search.index import Place
 from projections.search.lexical import MAX_QUERY_TERMS
 from projections.search.question import Filter
 from projections.search.ranking import terms as terms_of
+from projections.search.spelling import is_slip
 from projections.search.term_rows import TermRows
 from projections.search.vectors import VectorIndex
 from projections.search_engine.engine import Engine, Found, Word, found, search
@@ -26,7 +27,7 @@ from projections.search_engine.queries import EF_RUNTIME, filter_query, like_que
 READ_WITHOUT_VECTOR = 500
 """The newest documents, among which those without a vector are looked for, besides those that say a word."""
 LIKE = 50
-"""Documents in which a word like another one is looked for."""
+"""Words like another one that are looked at, and documents that say one."""
 MOST_EDITS = 3
 """Letters of a word that the engine lets be wrong."""
 BRUTE_FORCE_BELOW = 0.03
@@ -34,9 +35,11 @@ BRUTE_FORCE_BELOW = 0.03
 gone through again and again (0.04 % of 100,000: 190 ms against 0.2). Above, the graph: all of 100,000 take 0.7 ms
 against 47. The engine's own choice is brute force in either case."""
 COMMON, MANY = 0.5, 10_000
-"""Share of the documents, where there are many, beyond which a word is not looked for beside rarer ones. RediSearch 2.10
-may take a word that nearly all say for the rarest: an idf of 40, until entries of replaced documents are collected."""
-FREQUENT = 50_000
+"""Share of the documents, where there are many, beyond which a word is not looked for beside rarer ones. RediSearch
+2.10 may take a word that nearly all say for the rarest: an idf of 40, until entries of replaced ones are collected."""
+FEW = 5_000
+"""Matching documents up to which all words are looked for: each is looked at in microseconds."""
+FREQUENT = 20_000
 """Documents that say a term, of all terms together, up to which all terms of a query are looked for: beyond, the rarest
 first. It costs some 0.25 us each, and what every other document says tells candidates apart the least."""
 
@@ -129,7 +132,7 @@ class EngineCandidates:
             all_of_them = self._found(search(self._index.name, query, count))
             if all_of_them.total <= count:
                 return all_of_them.places
-        vector = asked.vector if self._index.table is None else asked.static
+        vector = asked.static if self._index.identity.table else asked.vector
         if vector is None or not self._index.identity.vector_dimensions:
             return []
         parameters: list[Word] = ["count", count, "vector", vector.astype("<f2").tobytes()]
@@ -161,11 +164,24 @@ class EngineCandidates:
         return documents
 
     def like(self, term: str, edits: int) -> list[set[str]]:
-        """The terms of up to LIKE documents. The engine does not know swapped letters: they are two that are wrong."""
-        query = like_query(self._allowed, self._now_ms, term, min(MOST_EDITS, edits + 1))
-        (answer,) = self._index.engine.ask([search(self._index.name, query, LIKE, fields=[TERMS])])
-        rows = found(answer, fields=True).rows
-        return [{decoded_term(word) for word in row[TERMS.encode()].decode().split()} for _, row in rows]
+        """The words like it that the documents say, each as often as some do. The engine knows no swapped letters: they
+        are two that are wrong.
+
+        By the engine's dictionary: looking for all such words took 70 ms among a million documents. The dictionary tells
+        nothing of a word that it has, and others may say it: then by the documents, or its silence would tell of theirs.
+        """
+        engine, name, edits = self._index.engine, self._index.name, min(MOST_EDITS, edits + 1)
+        (answer,) = engine.ask([["FT.SPELLCHECK", name, encoded_term(term), "DISTANCE", edits, "DIALECT", 2]])
+        if not answer:
+            query = like_query(self._allowed, self._now_ms, term, edits)
+            (answer,) = engine.ask([search(name, query, LIKE, fields=[TERMS])])
+            rows = found(answer, fields=True).rows
+            return [{decoded_term(word) for word in row[TERMS.encode()].decode().split()} for _, row in rows]
+        near = [decoded_term(word.decode()) for of_one in answer for _, word in of_one[2]]
+        words = [one for one in near if is_slip(term, one)][:LIKE]
+        queries = [words_query(self._allowed, self._now_ms, [one], every=True) for one in words]
+        counts = self._count([f"{name} {query}" for query in queries]) if queries else []
+        return [{one} for one, count in zip(words, counts, strict=True) for _ in range(min(count, LIKE))]
 
     def frequencies(self, terms: Sequence[str]) -> tuple[list[int], int]:
         """How many documents say each term, as of some minutes ago."""
@@ -179,6 +195,9 @@ class EngineCandidates:
     def _rarest(self, terms: Sequence[str]) -> list[str]:
         """The terms that are worth looking for; where all are frequent, the rarest."""
         frequencies = dict(zip(terms, self._frequencies(terms), strict=True))
+        (matching,) = self._matching()
+        if matching <= FEW:  # what others say is no measure
+            return list(terms)
         common = COMMON * max(MANY, self._index.documents)
         kept: list[str] = []
         documents = 0

@@ -1,12 +1,13 @@
 """The connection of those who ask: they wait in threads, where answers of hundreds of documents are read, too."""
 
+import logging
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from redis import BlockingConnectionPool, Redis
 from redis.backoff import ExponentialBackoff
-from redis.exceptions import ConnectionError, NoScriptError, RedisError, ResponseError, TimeoutError
+from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.retry import Retry
 
 from ingest.errors import IndexUnavailable
@@ -14,10 +15,15 @@ from ingest.ids import DocumentId
 from projections.search.index import Place
 from projections.search_engine.layout import PartitionIndex
 
+logger = logging.getLogger(__name__)
 Word: TypeAlias = str | bytes | int | float
 ANSWER_WITHIN_S = 5.0
 TIMEOUT_MS = 10_000
 """Of a query: at its own limit, the engine answers with what it has found by then. Ours, which is told, comes first."""
+DOES_NOT_ANSWER = "the search engine does not answer"
+REFUSES = "the search engine cannot answer this now"
+LAST = 1_000_000
+"""Rows of an answer that the engine goes through; it refuses to skip more (MAXSEARCHRESULTS)."""
 AT_ONCE = 10_000
 """Rows of one answer to a question for all."""
 
@@ -66,12 +72,12 @@ class Engine:
             for command in commands:
                 pipe.execute_command(*command)
             return pipe.execute()
-        except (ConnectionError, TimeoutError, OSError) as error:
-            raise EngineAway(f"the search engine does not answer: {error}") from error
-        except ResponseError as error:
-            if "no such index" in str(error).lower() or "unknown index" in str(error).lower():
-                raise EngineAway(f"the search engine has no index: {error}") from error
+        except NoScriptError:
             raise
+        except (RedisError, OSError) as error:  # its words name servers, and what was asked: not for every reader
+            logger.debug("the search engine: %s", error)
+            refused = isinstance(error, ResponseError)
+            raise EngineAway(REFUSES if refused else DOES_NOT_ANSWER) from error
 
     def read(self, index: str, places: Sequence[Place], reach: int) -> list[tuple[int, list[Any]]]:
         """Partition and row (see `read.lua`) of documents, and of those up to `reach` places from them."""
@@ -94,7 +100,7 @@ class Engine:
             try:
                 self._sha = str(self._client.script_load(self._read))
             except (RedisError, OSError) as error:
-                raise EngineAway(f"the search engine does not answer: {error}") from error
+                raise EngineAway(DOES_NOT_ANSWER) from error
         return self.ask([["EVALSHA", self._sha, *call] for call in calls])
 
 
@@ -109,7 +115,12 @@ def search(
     fields: Sequence[str] = (),
     parameters: Sequence[Word] = (),
 ) -> list[Word]:
-    """FT.SEARCH: by `sort` where it is given, else by BM25 (or by distance, where the query has a vector)."""
+    """FT.SEARCH: by `sort` where it is given, else by BM25 (or by distance, where the query has a vector).
+
+    Nothing is found behind LAST.
+    """
+    offset = min(offset, LAST)
+    count = min(count, LAST - offset)
     words: list[Word] = ["FT.SEARCH", index, query]
     words += ["RETURN", len(fields), *fields] if fields else ["NOCONTENT"]
     words += ["SORTBY", sort, "ASC" if ascending else "DESC"] if sort else ["SCORER", "BM25STD"]

@@ -96,7 +96,7 @@ class EngineIndex:
         for at_ms in moments.keys() - crowded:
             rows |= dict.fromkeys(self._search(moments[at_ms], MAX_OF_ONE_MOMENT).places, at_ms)
         found = sorted(((at_ms, place) for place, at_ms in rows.items()), key=_time_and_id, reverse=True)
-        return Window(found, 0 if first in crowded else offset - newer, crowded, page.total)
+        return Window(found, 0 if first in crowded else max(0, offset - newer), crowded, page.total)
 
     def nearest(self, allowed: Filter, now_ms: int, when_ms: int) -> list[Place]:
         """The document that happened nearest to a moment, of equals the smallest id."""

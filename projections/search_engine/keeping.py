@@ -6,6 +6,7 @@ begins an index of another identity beside the live one, has readers use it once
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
@@ -73,6 +74,7 @@ class SearchEngineIndexes:
         self._stood: dict[int, Position] = {}
         """Up to where each feed was in every index when it was looked at last."""
         self._trim_at = self._drop_at = 0.0
+        self._dropping: asyncio.Task[None] | None = None
         self._told = ""
         self._task: asyncio.Task[None] | None = None
 
@@ -84,6 +86,8 @@ class SearchEngineIndexes:
         """Leave them as they are: another worker goes on."""
         if self._task is not None:
             await end(self._task)
+        if self._dropping is not None:
+            await end(self._dropping)
         await self._stop(list(self._fillers))
 
     async def _run(self) -> None:
@@ -109,9 +113,12 @@ class SearchEngineIndexes:
     async def _look(self) -> None:
         embedder = await self._embedders.refresh()
         read = await schema.read_catalogue(self._engine)
-        if 0 in self._leased():
+        decides = 0 in self._leased()
+        if decides:
             read = await self._decide(read, embedder)
         await self._have_filled(read.catalogue.filled)
+        if decides and (self._dropping is None or self._dropping.done()):
+            self._dropping = asyncio.create_task(self._drop(), name="search-index-drop")
 
     async def _decide(self, read: schema.Read, embedder: Embedder) -> schema.Read:
         """Bring the catalogue in line with what there is and what is wanted. Another worker may do so, too."""
@@ -122,12 +129,13 @@ class SearchEngineIndexes:
                 logger.warning("search index: %s is gone from the engine, and is filled anew", one.name)
                 catalogue = without(catalogue, one.name)
         if not isinstance(embedder, Unavailable) and self._wants(catalogue, wanted := identity_of(embedder)):
-            catalogue = begun(catalogue, wanted)
+            catalogue = begun(catalogue, wanted, f"-{secrets.token_hex(4)}")
             await self._create(catalogue.filling, there)
             logger.info("search index: an index with vectors of %s is begun", wanted.model or "no model")
         elif catalogue.filling and await self._is_level(catalogue):
             logger.info("search index: %s is complete, and is used from now on", catalogue.filling.name)
             catalogue = switched(catalogue)
+            self._drop_at = asyncio.get_running_loop().time() + DROP_AGAIN_S  # readers may not have heard of it yet
         if catalogue != read.catalogue:
             changed = await schema.exchange(self._engine, read, catalogue)
             if changed is None:
@@ -135,7 +143,7 @@ class SearchEngineIndexes:
             read = changed
         if catalogue.live:
             await schema.point_alias(self._engine, catalogue.live.name)
-        return await self._drop(read)
+        return read
 
     async def _create(self, index: Named | None, there: Collection[str]) -> None:
         """Create an index that nobody knows of yet; one by its name is what a worker left that ended just here."""
@@ -171,16 +179,20 @@ class SearchEngineIndexes:
         of = [PartitionIndex(index.name, partition) for partition in range(self._partitions)]
         return [await read_state(self._engine, keys) for keys in of]
 
-    async def _drop(self, read: schema.Read) -> schema.Read:
+    async def _drop(self) -> None:
         """Drop what nobody uses; an index leaves the catalogue when a pass has found nothing of it."""
         now = asyncio.get_running_loop().time()
-        if not read.catalogue.leaving or now < self._drop_at:
-            return read
-        self._drop_at = now + DROP_AGAIN_S
-        for name in read.catalogue.leaving:
-            if not await schema.drop(self._engine, name):
-                read = await schema.exchange(self._engine, read, dropped(read.catalogue, name)) or read
-        return read
+        if now < self._drop_at:
+            return
+        try:
+            for name in (await schema.read_catalogue(self._engine)).catalogue.leaving:
+                self._drop_at = now + DROP_AGAIN_S
+                if not await schema.drop(self._engine, name):
+                    read = await schema.read_catalogue(self._engine)
+                    await schema.exchange(self._engine, read, dropped(read.catalogue, name))
+        except BaseException as error:
+            logger.warning("DBG %r", error)  # looked for again at the next tick
+            logger.debug("search index: nothing is dropped now: %s", error)
 
     async def _have_filled(self, indexes: Sequence[Named]) -> None:
         """Have this worker's partitions of these indexes filled, and no others."""

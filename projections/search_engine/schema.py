@@ -55,11 +55,16 @@ class Catalogue(Struct, frozen=True, kw_only=True):
         return [one for one in (self.live, self.filling) if one is not None]
 
 
-def begun(catalogue: Catalogue, identity: Identity) -> Catalogue:
-    """With an index of an identity being filled, in the place of what was."""
-    number = catalogue.newest + 1
+def begun(catalogue: Catalogue, identity: Identity, tag: str = "") -> Catalogue:
+    """With an index of an identity being filled, in the place of what was.
+
+    `tag` makes its name another one than that of any index before the engine was emptied.
+    """
+    number = f"{catalogue.newest + 1}{tag}"
     leaving = [*catalogue.leaving, *([catalogue.filling.name] if catalogue.filling else [])]
-    return replace(catalogue, filling=Named(f"{INDEX_PREFIX}{number}", identity), leaving=leaving, newest=number)
+    return replace(
+        catalogue, filling=Named(f"{INDEX_PREFIX}{number}", identity), leaving=leaving, newest=catalogue.newest + 1
+    )
 
 
 def switched(catalogue: Catalogue) -> Catalogue:

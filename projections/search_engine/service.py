@@ -13,13 +13,13 @@ from contextvars import copy_context
 from typing import TypeVar
 
 from msgspec.structs import replace
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from ingest.errors import ProjectionBehind
 from ingest.log.history import LogHistory
 from ingest.log.keys import PartitionKeys
 from ingest.log.position import START, Position
-from ingest.platform.connections import Client
+from ingest.platform.connections import Client, ask
 from ingest.platform.partial import partial_reads
 from ingest.platform.tasks import end
 from projections.embedding.embedder import Embedder
@@ -28,14 +28,13 @@ from projections.embedding.static import table_of
 from projections.search import presence
 from projections.search.index import Index, OtherModel
 from projections.search.question import Filter, Hit, Question
-from projections.search.reading import live_generation
 from projections.search.snapshots import FeedPosition
 from projections.search.waiting import READ_WAIT_S, Waiting
 from projections.search_engine.candidates import Counted, EngineIndexed
-from projections.search_engine.engine import Engine, EngineAway
+from projections.search_engine.engine import DOES_NOT_ANSWER, Engine, EngineAway
 from projections.search_engine.index import EngineIndex
 from projections.search_engine.layout import READY, PartitionIndex, State, identity_of, state_of
-from projections.search_engine.schema import Named, read_catalogue
+from projections.search_engine.schema import Named, names, read_catalogue
 
 logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -48,6 +47,10 @@ LOOK_AGAIN_S = 0.01
 LOST_AFTER_S = 2.0
 """For so long without an answer, what was known of the engine's index still counts."""
 MEASURE_EVERY_S = 0.5
+BEHIND_AFTER_S = 15.0
+"""What is projected comes into the index within a second; where a worker ended, once its lease has."""
+QUESTION_WITHIN_S = 6.0
+"""From asking to answering, waiting for a thread included."""
 SIGN_OFF_S = 1.0
 FREQUENCIES_KEPT_S, FREQUENCIES = 300.0, 20_000
 MATCHING_KEPT_S, MATCHING = 60.0, 2_000
@@ -83,6 +86,8 @@ class EngineService(Waiting):
         self._goal: dict[int, Position] | None = None
         """How far each partition was projected at the start."""
         self._reached = self._was_ready = False
+        self._behind_since: dict[int, float] = {}
+        """Since when what is projected of a partition is not in the index."""
         self._fault = "the search engine was not asked yet"
         self._heard_at = time.monotonic()
         self._tasks: list[asyncio.Task[None]] = []
@@ -90,7 +95,7 @@ class EngineService(Waiting):
     @property
     def ready(self) -> bool:
         """Whether readers use an index that is complete in every partition, as far as was projected at the start."""
-        return not self._fault and self._reached and not self._incomplete
+        return not self._fault and self._reached and not self._incomplete and not self._behind
 
     @property
     def partly(self) -> bool:
@@ -105,6 +110,9 @@ class EngineService(Waiting):
         if self._incomplete:
             names = ", ".join(map(str, self._incomplete))
             return f"the index of partitions {names} is being filled from their documents: some may be missing"
+        if self._behind:
+            names = ", ".join(map(str, sorted(self._behind)))
+            return f"workers do not bring partitions {names} into the search engine: their log says why"
         return None
 
     @property
@@ -143,6 +151,12 @@ class EngineService(Waiting):
         return sorted(one for one, state in self._states.items() if state.phase != READY)
 
     @property
+    def _behind(self) -> list[int]:
+        """Partitions that workers have not brought into the index for too long."""
+        now = time.monotonic()
+        return [one for one, since in self._behind_since.items() if now - since > BEHIND_AFTER_S]
+
+    @property
     def _incomplete(self) -> list[int]:
         complete = {one for one, state in self._states.items() if state.complete}
         return [one for one in range(self._partitions) if one not in complete]
@@ -161,12 +175,13 @@ class EngineService(Waiting):
         self._tasks = [
             asyncio.create_task(self._keep_looking(), name="search-engine-states"),
             asyncio.create_task(self._keep_measuring(), name="lag"),
+            asyncio.create_task(self._keep_embedder(), name="search-engine-embedder"),
         ]
 
     async def aclose(self) -> None:
         """Stop watching, once the questions at hand are answered."""
         await end(*self._tasks)
-        await asyncio.to_thread(self._threads.shutdown)
+        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
         self._engine.close()
         try:
             async with asyncio.timeout(SIGN_OFF_S):
@@ -177,16 +192,17 @@ class EngineService(Waiting):
     async def ask(self, question: Callable[[Index], Result]) -> Result:
         """The answer of the engine's index as it stands.
 
-        Raises ProjectionBehind while there is none, and EngineAway where the engine does not answer.
+        Raises ProjectionBehind while it is not complete at first, and EngineAway where there is none, or the engine
+        does not answer in time.
         """
         index = self._index()
         context = copy_context()
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._threads, lambda: context.run(question, index))
-        except EngineAway as error:
-            self._fault = str(error)
-            raise
+            async with asyncio.timeout(QUESTION_WITHIN_S):
+                return await loop.run_in_executor(self._threads, lambda: context.run(question, index))
+        except TimeoutError:
+            raise EngineAway(DOES_NOT_ANSWER) from None
 
     async def search(self, question: Question, allowed: Filter) -> list[Hit]:
         """Search the index; with words alone where this process has not got the embedder of its vectors."""
@@ -199,7 +215,9 @@ class EngineService(Waiting):
 
     def _index(self) -> EngineIndex:
         live, states = self._live, self._states.values()
-        if live is None or (not self._was_ready and self._incomplete):
+        if live is None or self._fault:
+            raise EngineAway(self._fault)
+        if not self._was_ready and self._incomplete:
             raise ProjectionBehind(0.0, dict(self.lag))
         table = None if self._embedder is None else table_of(self._embedder)
         indexed = EngineIndexed(
@@ -215,8 +233,12 @@ class EngineService(Waiting):
                 await self._look()
                 self._heard_at = time.monotonic()
             except (RedisError, OSError) as error:
+                logger.debug("the search engine: %s", error)
                 if time.monotonic() - self._heard_at > LOST_AFTER_S:
-                    await self._lose(f"the search engine does not answer: {error or type(error).__name__}")
+                    await self._lose(DOES_NOT_ANSWER)
+            except Exception:  # what stands there is nothing of ours
+                logger.exception("index: what the search engine says of its indexes cannot be read")
+                await self._lose("what the search engine says of its indexes cannot be read")
             await self._pause()
 
     async def _pause(self) -> None:
@@ -230,6 +252,12 @@ class EngineService(Waiting):
     async def _look(self) -> None:
         live = (await read_catalogue(self._states_of)).catalogue.live
         if live is None:
+            self._live, self._states = None, {}  # what comes in its place stands elsewhere
+            try:
+                await names(self._states_of)
+            except ResponseError:
+                await self._lose("the server that MNEMOLOG_INDEX names is no search engine: it has no FT commands")
+                return
             await self._lose("the search engine has no index yet: workers make one from the documents")
             return
         async with self._states_of.pipeline(transaction=False) as pipe:
@@ -237,10 +265,11 @@ class EngineService(Waiting):
                 pipe.hgetall(PartitionIndex(live.name, partition).state)
             stored: list[Mapping[bytes, bytes]] = await pipe.execute()
         states = {one: state for one, raw in enumerate(stored) if (state := state_of(raw)) is not None}
-        await self._know_embedder(live)
+        self._know_embedder(live)
         moved = states != self._states or live != self._live
         if self._fault:
             logger.info("index: the search engine answers")
+            await self._check_eviction()
         self._live, self._states, self._fault = live, states, ""
         reached = self._reached
         self._reached = reached or await self._has_reached_goal()
@@ -248,9 +277,27 @@ class EngineService(Waiting):
         if moved or self._reached != reached:
             await self._notify()
 
-    async def _know_embedder(self, live: Named) -> None:
+    async def _check_eviction(self) -> None:
+        """An engine that evicts keys loses documents, and nothing tells which."""
+        try:
+            policy = (await self._states_of.config_get("maxmemory-policy")).get("maxmemory-policy", "noeviction")
+        except ResponseError:  # a managed service may forbid to ask
+            return
+        if policy != "noeviction":
+            logger.warning("index: the search engine may evict documents: its maxmemory-policy is %s", policy)
+
+    async def _keep_embedder(self) -> None:
+        """Look for another embedder; to make one takes seconds, in which the states are looked at all the same."""
+        while True:
+            try:
+                await self.embedders.refresh()
+            except (RedisError, OSError) as error:
+                logger.debug("the embedder is not known: %s", error)
+            await asyncio.sleep(MEASURE_EVERY_S)
+
+    def _know_embedder(self, live: Named) -> None:
         """The embedder changes with the index: until then, the one that made its vectors is kept."""
-        current = await self.embedders.refresh()
+        current = self.embedders.current
         if identity_of(current) == live.identity:
             self._embedder = current
         elif self._embedder is not None and identity_of(self._embedder) != live.identity:
@@ -269,22 +316,32 @@ class EngineService(Waiting):
 
     async def _projected(self) -> dict[int, Position]:
         """How far each partition is projected, of those whose node answers."""
-        found: dict[int, Position] = {}
-        for partition in range(self._partitions):
-            with partial_reads():
-                try:
-                    keys = PartitionKeys(partition).of_generation(await live_generation(self._redis, partition))
-                    stored = await self._redis.get(keys.checkpoint)
-                except (RedisError, OSError) as error:
-                    logger.debug("partition %d is not known: %s", partition, error)
-                    continue
-            found[partition] = Position.parse(stored) if stored else START
-        return found
+        everywhere = [PartitionKeys(partition) for partition in range(self._partitions)]
+        with partial_reads():
+            generations = await ask(self._redis, [("GET", keys.generation) for keys in everywhere])
+            live = {
+                keys.partition: keys.of_generation(int(generation or 1)).checkpoint
+                for keys, generation in zip(everywhere, generations, strict=True)
+                if not isinstance(generation, Exception)
+            }
+            stored = await ask(self._redis, [("GET", checkpoint) for checkpoint in live.values()])
+        return {
+            partition: Position.parse(one) if one else START
+            for partition, one in zip(live, stored, strict=True)
+            if not isinstance(one, Exception)
+        }
+
+    async def _look_for_delay(self) -> None:
+        """Notice partitions that are projected and do not come into the index."""
+        applied, now = self.applied, time.monotonic()
+        behind = [one for one, position in (await self._projected()).items() if applied[one] < position]
+        self._behind_since = {one: self._behind_since.get(one, now) for one in behind}
 
     async def _keep_measuring(self) -> None:
         while True:
             try:
                 await self.measure_lag()
+                await self._look_for_delay()
                 await presence.announce(self._redis, self.name, NO_SNAPSHOT)
             except (RedisError, OSError) as error:
                 logger.debug("lag is not known: %s", error)

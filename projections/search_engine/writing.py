@@ -37,6 +37,8 @@ BYTES_AT_ONCE = 256 << 10
 """Of the changes of one script."""
 
 _WRITE = Script("write", package="projections.search_engine")
+_REMOVE = Script("write", package="projections.search_engine", past_limit=True)
+"""For what puts nothing: forgetting goes on where the engine is at its `maxmemory`."""
 
 
 class Stale(MnemologError):
@@ -177,7 +179,8 @@ async def _write(
     expected = "" if before is None else before.token
     counted = [part for change in changes for part in (len(change), *change)]
     arguments = [expected, token, *keys.prefixes, *then, *counted]
-    done, *counts = await _WRITE.call(engine, [keys.state], arguments)
+    script = _REMOVE if all(change[0] == "remove" for change in changes) else _WRITE
+    done, *counts = await script.call(engine, [keys.state], arguments)
     if not done:
         raise Stale(f"partition {keys.partition} of {keys.name} was written by somebody else")
     documents, embedded, removed = counts

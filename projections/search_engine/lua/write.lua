@@ -1,4 +1,3 @@
-#!lua
 -- Applies changes to one partition of an index and says where it stands then, if it stands where the writer expects.
 -- KEYS: state    ARGV: token expected ('' for no state), token then, what the keys of documents, of vectors and of
 --   episodes begin with, generation, feed, covers, phase, then each change: how many arguments it has, and those:
@@ -18,11 +17,11 @@ end
 local function remove(id)
   local document = document_of .. id
   local old = redis.call('HMGET', document, 'e', 'o')
+  removed = removed + 1 -- also where the index had not got it yet: readers may have had it from elsewhere
   if not old[2] then return end
   leave(old[1], old[2], id)
   embedded = embedded - redis.call('DEL', vectors_of .. id)
   documents = documents - redis.call('DEL', document)
-  removed = removed + 1
 end
 
 local function put(id, x, h, episode, order, exact, ...)
