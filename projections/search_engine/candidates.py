@@ -167,8 +167,8 @@ class EngineCandidates:
         """The words like it that the documents say, each as often as some do. The engine knows no swapped letters: they
         are two that are wrong.
 
-        By the engine's dictionary: looking for all such words took 70 ms among a million documents. The dictionary tells
-        nothing of a word that it has, and others may say it: then by the documents, or its silence would tell of theirs.
+        By the engine's dictionary: looking for all such words took 70 ms among a million documents. It tells nothing of
+        a word that it has, which others may say: then by the documents, or its silence would tell of theirs.
         """
         engine, name, edits = self._index.engine, self._index.name, min(MOST_EDITS, edits + 1)
         (answer,) = engine.ask([["FT.SPELLCHECK", name, encoded_term(term), "DISTANCE", edits, "DIALECT", 2]])
