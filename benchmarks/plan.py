@@ -27,8 +27,8 @@ KINDS = ("observation", "memory", "lesson")
 
 INDEX_BYTES = 3_264
 """Of a document in each API process: benchmarks.footprint, 100,000 documents (benchmarks/README.md)."""
-ENGINE_BYTES: float | None = None
-"""Of a document in a search engine; None until it is measured."""
+ENGINE_BYTES: float | None = 4_647
+"""Of a document in a search engine: benchmarks.search_engine, 1,000,000 documents."""
 LEDGER_BYTES = 24
 """Of a retired observation: benchmarks.key_families."""
 DEDUP_ID_BYTES, DEDUP_IDS, DEDUP_S = 132, 250_000, 3_600
