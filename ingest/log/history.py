@@ -41,6 +41,18 @@ class Growth(Struct, frozen=True):
             for part in (self._parts(partition) if self._is_of_before(position) else (partition,))
         )
 
+    def with_siblings(self, token: Mapping[int, Position]) -> Token:
+        """A token that also covers what it may have covered of before, where a position of since took its place.
+
+        Of two positions in a partition clients keep the greater one, and what the smaller one named may be in another
+        partition by now.
+        """
+        return Token.of(
+            (part, position if part == partition else Position.parse(self.copied[part]))
+            for partition, position in token.items()
+            for part in ((partition,) if self._is_of_before(position) else self._parts(partition))
+        )
+
     def reached(self, token: Mapping[int, Position]) -> Token:
         """A token to wait for: of what came with the growth, no further than a partition has any of it."""
         return Token(
@@ -75,7 +87,7 @@ class LogHistory(NamedTuple):
         """What must be applied before a read has seen all that the token covers."""
         found = self._own(token)
         for growth in self.growths:
-            found = growth.spread(found)
+            found = growth.with_siblings(growth.spread(found))
         return self.growths[-1].reached(found) if self.growths else found
 
     def to_read_on(self, token: Token) -> Token:

@@ -61,6 +61,22 @@ def test_a_token_of_before_is_covered_when_all_that_it_covered_is_applied(grown:
 
 
 @given(grown_logs(), st.data())
+def test_what_a_token_of_before_covered_is_waited_for_when_a_later_write_took_its_place(
+    grown: Grown, data: st.DataObject
+):
+    old, new, history = grown
+    token = data.draw(st.composite(token_in)(old))
+    covered = {at for one, upto in token.items() for at in old[one] if at <= upto}
+    later = Position.parse(history.growths[-1].newest)._replace(seq=1)
+    for partition in data.draw(st.lists(st.sampled_from(sorted(old)), unique=True)):
+        token.include(partition, later)
+    wanted = history.to_wait_for(token)
+    for one, places in new.items():
+        assert all(wanted[one] >= at for at in places if at in covered)
+        assert wanted.get(one, START) <= max([*places, later if one in token else START], default=START)
+
+
+@given(grown_logs(), st.data())
 def test_a_cursor_of_before_goes_on_where_it_was(grown: Grown, data: st.DataObject):
     old, new, history = grown
     token = data.draw(st.composite(token_in)(old))
@@ -84,7 +100,7 @@ HISTORY = LogHistory(4, None, [Growth(2, "100-0", ["100-0", "90-0", "80-0", "0-0
         ("0:100-0", "0:100-0,2:80-0"),
         ("0:70-0", "0:70-0,2:70-0"),
         ("1:90-0", "1:90-0,3:0-0"),
-        ("0:101-0", "0:101-0"),
+        ("0:101-0", "0:101-0,2:80-0"),
         ("2:200-0", "2:200-0"),
         ("0:70-0,3:200-0", "0:70-0,2:70-0,3:200-0"),
     ],
@@ -93,12 +109,12 @@ def test_what_is_waited_for(said: str, waited_for: str):
     assert str(HISTORY.to_wait_for(Token.parse(said))) == waited_for
 
 
-def test_what_was_written_between_two_growths_is_of_the_second_alone():
+def test_what_was_written_between_two_growths_is_spread_by_the_second_alone():
     second = Growth(4, "120-0", [f"{n}-0" for n in (120, 85, 90, 95, 60, 90, 110, 70)])
     history = LogHistory(8, None, [*HISTORY.growths, second])
     assert str(history.to_wait_for(Token.parse("0:100-0"))) == "0:100-0,2:90-0,4:60-0,6:100-0"
-    assert str(history.to_wait_for(Token.parse("0:101-0"))) == "0:101-0,4:60-0"
-    assert str(history.to_wait_for(Token.parse("0:121-0"))) == "0:121-0"
+    assert str(history.to_wait_for(Token.parse("0:101-0"))) == "0:101-0,2:80-0,4:60-0,6:80-0"
+    assert str(history.to_wait_for(Token.parse("0:121-0"))) == "0:121-0,2:80-0,4:60-0,6:80-0"
     assert set(history.to_read_on(Token.parse("0:100-0"))) == {0, 2, 4, 6}
     assert set(history.to_read_on(Token.parse("0:100-0,3:0-0"))) == {0, 3, 4, 7}
 
